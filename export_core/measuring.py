@@ -71,7 +71,7 @@ def _in_release(
     goldens: Sequence[Golden], environment: Environment, limits: Limits, notify: Callable[[str], None]
 ) -> list[Measured]:
     """Each of these goldens with its noise in an environment. Raises `WorkerDied` when its worker does not start."""
-    worker, other = start_worker(environment, limits.jobs, fork=limits.fork), OtherKernel(environment, limits)
+    worker, other = start_worker(environment, limits.jobs, fork=limits.fork), OtherKernel()
     try:
         with ThreadPoolExecutor(limits.jobs, thread_name_prefix="noise") as pool:
 

@@ -46,14 +46,9 @@ def passed_variables(
     }
 
 
-def kernel_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """Those that choose the kernels of linear algebra: what is recorded of a process beside its processor."""
-    return {name: variables[name] for name in sorted(KERNELS & variables.keys())}
-
-
 def kernels_in_words(variables: Mapping[str, str]) -> str:
     """``ran with OPENBLAS_CORETYPE=Haswell``, for messages; empty where nothing is set."""
-    settings = ", ".join(f"{name}={value}" for name, value in kernel_variables(variables).items())
+    settings = ", ".join(f"{name}={variables[name]}" for name in sorted(KERNELS & variables.keys()))
     return f"ran with {settings}" if settings else ""
 
 

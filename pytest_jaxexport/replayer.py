@@ -64,6 +64,7 @@ class Replayer:
         self._policy = settings.policy
         self._store = GoldenStore(settings.goldens)
         self._workers = WarmWorkers()
+        self._other_kernel = OtherKernel()
         self._options = run_options(settings)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="jaxexport-replay")
         self._closing = threading.Event()
@@ -113,10 +114,6 @@ class Replayer:
         """The noise of a golden that this interpreter has just made, or why there is none."""
         return measure_noise(golden, self._environment, self._start_worker(), Limits(), self._other_kernel)
 
-    @functools.cached_property
-    def _other_kernel(self) -> OtherKernel:
-        return OtherKernel(self._environment, Limits())
-
     def begin(self, item: pytest.Item, marked: MarkerOptions) -> None:
         """Begin to replay the goldens of a test that runs soon, unless all goldens are written.
 
@@ -158,8 +155,7 @@ class Replayer:
             self._thread.submit(self._cache.close)
         self._thread.shutdown()
         self._workers.close()
-        if "_other_kernel" in self.__dict__:
-            self._other_kernel.close()
+        self._other_kernel.close()
 
     def _start_worker(self) -> Worker:
         limits = Limits()

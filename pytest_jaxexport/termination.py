@@ -19,29 +19,26 @@ class TerminationListener:
     main thread.
     """
 
-    def __init__(self) -> None:
-        self._installed = False
-        self._terminated = False
+    terminated = False
 
     def pytest_sessionstart(self) -> None:
         """Install the handler."""
         own = threading.current_thread() is threading.main_thread()
         if own and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, self._terminate)
-            self._installed = True
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Set the exit code. That of an interrupted run is set here: pytest writes no summary for another one."""
-        if self._terminated:
+        if self.terminated:
             session.exitstatus = EXIT_CODE
 
     def pytest_unconfigure(self) -> None:
         """Restore what a SIGTERM does."""
-        if self._installed:
+        if signal.getsignal(signal.SIGTERM) == self._terminate:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def _terminate(self, number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        self._terminated = True
+        self.terminated = True
         raise KeyboardInterrupt("SIGTERM")

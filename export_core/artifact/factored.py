@@ -27,8 +27,11 @@ REQUIRED = {"eigh": 2, "svd": 3, "qr": 2, "lu": 2, "schur": 2, "eig": 1}
 """How many factors each comparator needs, the first ones of those that it takes: (w, V), (U, s, V^H), (Q, R, P), (LU,
 pivots, permutation), (T, Q), (w, V, V)."""
 
-MOST_STEPS = 1000
-"""Operations and calls that are followed from a result to what makes it: a damaged module may call in circles."""
+MOST_STEPS = 100_000
+"""Operations and calls that are followed from all results to what makes them: a damaged module may call in circles."""
+
+MOST_CARRIED = 8
+"""Values that a loop carries, among which pivots are looked for. The loop that jax makes has four."""
 
 _Roles = dict[int, int]
 
@@ -94,19 +97,27 @@ def factored_outputs(artifact: Artifact) -> tuple[tuple[str, tuple[int, ...]], .
         bodies, main = bodies_of(artifact.module), artifact.module.main
         if main is None:
             return ()
-        outputs = zip(bodies[main.name].returned, main.outputs, strict=False)
-        values = [_Value(bodies[main.name], value) for value, kind in outputs if "token" not in kind]
-        return groups_of(_factor(bodies, value) for value in values)
+        search, body = _Search(bodies), bodies[main.name]
+        outputs = zip(body.returned, main.outputs, strict=False)
+        return groups_of(search.factor(_Value(body, number)) for number, kind in outputs if "token" not in kind)
     except (ArtifactError, LookupError):  # a function or a value that the module does not have
         return ()
 
 
+class _Caller(NamedTuple):
+    """A call of a function, the body that it is in, and the call that has led there; None for main."""
+
+    call: Operation
+    body: Body
+    caller: _Caller | None
+
+
 class _Value(NamedTuple):
-    """A value in the body of a function that these calls have led to, each with the body that it is in."""
+    """A value in the body of a function that a call has led to."""
 
     body: Body
     number: int
-    calls: tuple[tuple[Body, Operation], ...] = ()
+    caller: _Caller | None = None
 
     @property
     def maker(self) -> Operation | None:
@@ -116,73 +127,77 @@ class _Value(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """A custom call, the number of its result that a value is, and what tells this call from others."""
+    """A value that a custom call or a loop makes, that operation, and which of its results it is."""
 
     value: _Value
-    call: Operation
+    made: Operation
     result: int
 
     @property
     def key(self) -> tuple[int, ...]:
-        """The operations that lead to it."""
-        return *(call.first for _, call in self.value.calls), self.call.first
+        """What tells this operation from others: the calls that lead to it."""
+        path, caller = [self.made.first], self.value.caller
+        while caller:
+            path.append(caller.call.first)
+            caller = caller.caller
+        return tuple(path)
 
 
-def _factor(bodies: Mapping[str, Body], value: _Value) -> Factor | None:
-    """The factor that a value is, or None."""
-    source = _source(bodies, value)
-    if source is None:
-        return None
-    # How jax makes a permutation of pivots: in a loop on a CPU, in a kernel on a GPU.
-    if source.call.name.startswith("vhlo.while") or source.call.symbol.endswith("_lu_pivots_to_permutation"):
-        takes = (_source(bodies, source.value._replace(number=operand)) for operand in source.call.operands)
-        lu = next((taken for taken in takes if taken and _routine(taken) == "getrf" and taken.result == 1), None)
-        return lu and Factor(lu.key, "lu", 2)
-    target = TARGET.fullmatch(source.call.symbol)
-    if target is None:
-        return None
-    routine, is_ffi, is_real = target["routine"], bool(target["ffi"]), target["letter"] in ("s", "d")
-    if routine in ("orgqr", "ungqr"):  # Q is made of reflectors, whose lengths it takes last
-        made_of_qr = _source(bodies, source.value._replace(number=source.call.operands[-1]))
-        return made_of_qr and Factor(made_of_qr.key, "qr", 0)
-    compare, roles = ("eig", _EIG[is_ffi, is_real]) if routine == "geev" else _ROUTINES.get(routine, ("", {}))
-    if routine == "gees" and not is_ffi:
-        roles = _OLD_SCHUR
-    return Factor(source.key, compare, roles[source.result]) if source.result in roles else None
+class _Search:
+    """Follows values to what makes them, as far as `MOST_STEPS` go."""
 
+    def __init__(self, bodies: Mapping[str, Body]) -> None:
+        self.bodies = bodies
+        self.steps = iter(range(MOST_STEPS))
 
-def _routine(source: _Source) -> str:
-    """The routine that a custom call names; empty for another call."""
-    target = TARGET.fullmatch(source.call.symbol)
-    return target["routine"] if target else ""
+    def factor(self, value: _Value) -> Factor | None:
+        """The factor that a value is, or None."""
+        source = self.source(value)
+        if source is None:
+            return None
+        # How jax makes a permutation of pivots: in a loop on a CPU, in a kernel on a GPU.
+        if source.made.name.startswith("vhlo.while") or source.made.symbol.endswith("_lu_pivots_to_permutation"):
+            operands = source.made.operands[:MOST_CARRIED]
+            taken = (self.source(source.value._replace(number=operand)) for operand in operands)
+            pivots = (one.key for one in taken if one and one.result == 1 and "getrf" in one.made.symbol)
+            return next((Factor(key, "lu", 2) for key in pivots), None)
+        target = TARGET.fullmatch(source.made.symbol)
+        if target is None:
+            return None
+        routine, is_ffi, is_real = target["routine"], bool(target["ffi"]), target["letter"] in ("s", "d")
+        if routine in ("orgqr", "ungqr"):  # Q is made of reflectors, whose lengths it takes last
+            made_of = self.source(source.value._replace(number=source.made.operands[-1]))
+            return made_of and Factor(made_of.key, "qr", 0)
+        compare, roles = ("eig", _EIG[is_ffi, is_real]) if routine == "geev" else _ROUTINES.get(routine, ("", {}))
+        if routine == "gees" and not is_ffi:
+            roles = _OLD_SCHUR
+        return Factor(source.key, compare, roles[source.result]) if source.result in roles else None
 
-
-def _source(bodies: Mapping[str, Body], value: _Value) -> _Source | None:
-    """The custom call or the loop that makes a value, through calls of functions and what jax does to results."""
-    for _ in range(MOST_STEPS):
-        operation = value.maker
-        if operation is None:
-            if not value.calls:
-                return None
-            *calls, (body, call) = value.calls
-            value = _Value(body, call.operands[value.number], tuple(calls))
-            continue
-        result = value.number - operation.first
-        match operation.name.rpartition("_v")[0]:
-            case "vhlo.custom_call" | "vhlo.while":
-                return _Source(value, operation, result)
-            case "vhlo.call":
-                body = bodies[operation.symbol]
-                value = _Value(body, body.returned[result], (*value.calls, (value.body, operation)))
-            case "vhlo.select":
-                # A result or NaN, R or the zeros below it: one side is filled with one number.
-                sides = [value._replace(number=operand) for operand in operation.operands[1:]]
-                followed = [side for side in sides if not (side.maker and side.maker.name.startswith(_FILLED))]
-                if len(followed) != 1:
+    def source(self, value: _Value) -> _Source | None:
+        """The custom call or the loop that makes a value, through calls of functions and what jax does to results."""
+        for _ in self.steps:
+            made, caller = value.maker, value.caller
+            if made is None:
+                if caller is None:
                     return None
-                value = followed[0]
-            case name if name in _SAME:
-                value = value._replace(number=operation.operands[0])
-            case _:
-                return None
-    return None
+                value = _Value(caller.body, caller.call.operands[value.number], caller.caller)
+                continue
+            result = value.number - made.first
+            match made.name.rpartition("_v")[0]:
+                case "vhlo.custom_call" | "vhlo.while":
+                    return _Source(value, made, result)
+                case "vhlo.call":
+                    body = self.bodies[made.symbol]
+                    value = _Value(body, body.returned[result], _Caller(made, value.body, caller))
+                case "vhlo.select":
+                    # A result or NaN, R or the zeros below it: one side is filled with one number.
+                    sides = [value._replace(number=operand) for operand in made.operands[1:]]
+                    followed = [side for side in sides if not (side.maker and side.maker.name.startswith(_FILLED))]
+                    if len(followed) != 1:
+                        return None
+                    value = followed[0]
+                case name if name in _SAME:
+                    value = value._replace(number=made.operands[0])
+                case _:
+                    return None
+        return None

@@ -7,7 +7,7 @@ ways; what an element moves by is its noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,9 +44,6 @@ SMALLEST = 2.0**-16
 A sum that is zero in all runs of the writer may be 1e-17 in another release.
 """
 
-STRAY = 1000.0
-"""How many times more than in any other run most elements must be off in one that computes something else."""
-
 PIECE = 1 << 17
 """Elements that are looked at together: as doubles, large arrays would take many times their memory."""
 
@@ -76,22 +73,6 @@ def is_number(dtype: str) -> bool:
     return dtype not in KEYS and dtype != "float0"
 
 
-def stray(plain: Sequence[Leaf], runs: Mapping[str, Sequence[Leaf]]) -> str:
-    """The run that computes something else: most of an output is far off in it, and in no other; empty for none.
-
-    Such as a solver that only diverges under fast math: that says nothing of how a correct reader rounds.
-    """
-    scale = scale_of(plain)
-    off = {}
-    for name, outputs in runs.items():
-        noises = zip(plain, spread(plain, [outputs]), strict=True)
-        floats = (noise for leaf, noise in noises if noise is not None and noise.size and leaf.dtype in FLOATS)
-        off[name] = max((float(np.median(noise)) for noise in floats), default=0.0)
-    largest, *others = sorted(off, key=off.__getitem__, reverse=True) or [""]
-    alone = len(others) > 1 and all(STRAY * off[name] < off[largest] for name in others)
-    return largest if alone and off[largest] > LARGE * scale else ""
-
-
 def moved_by(ulps: int, leaf: Leaf, generator: np.random.Generator) -> Leaf:
     """Floats, each moved by up to so many units in the last place up or down or not at all; all else as it is.
 
@@ -118,12 +99,6 @@ def count_undecided(noise: Array, largest: float) -> int:
     zero in all runs has none: any other number would be seen.
     """
     return int((np.maximum(noise, _lent(noise)) > LARGE * largest).sum())
-
-
-def count_changed(plain: Leaf, other: Leaf) -> int:
-    """How many elements of an output that must be equal are not the same in another run."""
-    changed = plain.data != other.data
-    return int((changed.any(axis=-1) if plain.dtype in KEYS else changed).sum())
 
 
 def scale_of(leaves: Iterable[Leaf]) -> float:

@@ -48,8 +48,10 @@ def call_noise(golden: Golden) -> dict[str, CallNoise]:
     """The noise of each file of outputs of a golden by its name; empty where none was measured."""
     if (record := golden.manifest.noise) is None:
         return {}
-    factor = FACTOR if record.inside else FACTOR_OF_INPUTS
-    return {name: CallNoise(noise, record.narrowest_float, factor) for name, noise in golden.noise().items()}
+    factors = {
+        file: FACTOR if record.moved_inside(call.name) else FACTOR_OF_INPUTS for file, call in golden.calls.items()
+    }
+    return {file: CallNoise(noise, record.narrowest_float, factors[file]) for file, noise in golden.noise().items()}
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,10 @@ from msgspec import to_builtins
 
 from export_core.artifact.float_types import narrowest_float
 from export_core.comparing.noise import count_undecided, scale_of
-from export_core.goldens import Check, Comparison, Golden, GoldenError
+from export_core.goldens import Comparison, Golden, GoldenError
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.noise import Noise
 from export_core.goldens.noise_record import UndecidedOutput
-from export_core.goldens.store import INPUTS, OUTPUTS
 from export_core.tolerances import FLOATS
 
 Undecided = dict[str, UndecidedOutput]
@@ -31,31 +30,23 @@ def undecided_outputs(golden: Golden, noise: Mapping[str, Noise], jumping: Mappi
             give other counts.
         jumping: by call and output, how many elements jump, of how many.
     """
-    # Of calls that must have the same outputs, the first one stands for all.
-    calls: dict[str, Check] = {OUTPUTS: Check("", inputs=INPUTS, outputs=OUTPUTS)}
-    for check in golden.manifest.checks:
-        if check.outputs:
-            calls.setdefault(check.outputs, check)
     undecided: Undecided = {}
     paths = cache(partial(_paths_of_outputs, golden))  # each reads the artifact
     for file, noises in noise.items():
-        check = calls[file]
-        if golden.manifest.comparison == Comparison() or check.vjp:
-            # Factors that turn with every kernel are compared by what they must satisfy, whatever their noise.
-            factors = {output for group in golden.factors for output in group.outputs} if not check.vjp else ()
-            for number, (leaf, own) in enumerate(zip(from_npz(golden.folder / file), noises, strict=True)):
-                name = f"{check.name}/{number}".removeprefix("/")
-                if own is None or leaf.dtype not in FLOATS or number in factors:
-                    continue
-                count = count_undecided(own, largest := scale_of([leaf])) - jumping.get(name, (0, 0))[0]
-                if count > 0:
-                    undecided[name] = UndecidedOutput(
-                        count,
-                        own.size,
-                        noise=float(f"{own.max():.3g}"),
-                        largest=float(f"{largest:.3g}"),
-                        leaf=next(iter(paths(check.vjp)[number:]), ""),
-                    )
+        check = golden.calls[file]
+        if golden.manifest.comparison != Comparison() and not check.vjp:
+            continue
+        # Factors that turn with every kernel are compared by what they must satisfy, whatever their noise.
+        factors = [] if check.vjp else [output for group in golden.factors for output in group.outputs]
+        for number, (leaf, own) in enumerate(zip(from_npz(golden.folder / file), noises, strict=True)):
+            if own is None or leaf.dtype not in FLOATS or number in factors:
+                continue
+            name, largest = f"{check.name}/{number}".removeprefix("/"), scale_of([leaf])
+            count = count_undecided(own, largest) - jumping.get(name, (0, 0))[0]
+            if count > 0:
+                worst, scale = (float(f"{value:.3g}") for value in (own.max(), largest))
+                place = next(iter(paths(check.vjp)[number:]), "")
+                undecided[name] = UndecidedOutput(count, own.size, worst, scale, place)
     return undecided
 
 
@@ -78,8 +69,7 @@ def _paths_of_outputs(golden: Golden, order: int) -> list[str]:
 
 def proves_nothing(golden: Golden, undecided: Undecided) -> bool:
     """Whether half of the elements of every output cannot tell right from wrong: no wrong number would be seen."""
-    files = {OUTPUTS, *(check.outputs for check in golden.manifest.checks if check.outputs)}
-    outputs = sum(leaf.data.size > 0 for file in files for leaf in from_npz(golden.folder / file))
+    outputs = sum(leaf.data.size > 0 for file in golden.calls for leaf in from_npz(golden.folder / file))
     return 0 < sum(2 * output.elements >= output.of for output in undecided.values()) == outputs
 
 

@@ -5,6 +5,8 @@ The jaxpr has them on every platform, also where jax makes a factorization of ot
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from export_core.artifact.factored import Factor, groups_of
@@ -39,29 +41,33 @@ def factored_results(closed_jaxpr: Any) -> tuple[tuple[str, tuple[int, ...]], ..
         closed_jaxpr: as `describe_jaxpr` takes it.
     """
     jaxpr = getattr(closed_jaxpr, "jaxpr", closed_jaxpr)
-    return groups_of(_factor(jaxpr, var) for var in jaxpr.outvars)
+    makers = functools.cache(_makers)  # of jaxprs, which are the same while they are held here
+    return groups_of(_factor(jaxpr, var, makers) for var in jaxpr.outvars)
 
 
-def _factor(jaxpr: Any, var: Any) -> Factor | None:
+def _makers(jaxpr: Any) -> dict[int, tuple[Any, int]]:
+    """By the id of each variable the equation that makes it, and the number of the result; None for an argument."""
+    made = {id(var): (None, number) for number, var in enumerate(jaxpr.invars)}
+    return made | {id(var): (eqn, number) for eqn in jaxpr.eqns for number, var in enumerate(eqn.outvars)}
+
+
+def _factor(jaxpr: Any, var: Any, makers: Callable[[Any], dict[int, tuple[Any, int]]]) -> Factor | None:
     """The factor that a variable of a jaxpr is, or None."""
     calls: list[tuple[Any, Any]] = []
-    while True:
-        equation = next((eqn for eqn in jaxpr.eqns if any(var is out for out in eqn.outvars)), None)
+    while made := makers(jaxpr).get(id(var)):  # a constant has none
+        equation, number = made
         if equation is None:
-            position = next((number for number, taken in enumerate(jaxpr.invars) if taken is var), None)
-            if position is None or not calls:  # a constant, or an argument of the function itself
+            if not calls:  # an argument of the function itself
                 return None
             jaxpr, call = calls.pop()
-            var = call.invars[position]
+            var = call.invars[number]
             continue
         name, inner = equation.primitive.name, inner_jaxprs(equation.params)
-        number = next(index for index, out in enumerate(equation.outvars) if out is var)
         if name in _PRIMITIVES:
             compare, roles = _PRIMITIVES[name]
-            if number >= len(roles):
-                return None
             # By their places: one inner jaxpr that is called twice is two factorizations.
-            return Factor((*(id(call) for _, call in calls), id(equation)), compare, roles[number])
+            place = (*(id(call) for _, call in calls), id(equation))
+            return Factor(place, compare, roles[number]) if number < len(roles) else None
         if name in _SAME and len(equation.invars) == len(equation.outvars):
             var = equation.invars[number]
         elif name in _CALLS and len(inner) == 1 and len(inner[0].invars) == len(equation.invars):
@@ -70,3 +76,4 @@ def _factor(jaxpr: Any, var: Any) -> Factor | None:
             var = jaxpr.outvars[number]
         else:
             return None
+    return None

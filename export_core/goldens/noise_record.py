@@ -53,3 +53,7 @@ class NoiseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     undecided_outputs: dict[str, UndecidedOutput] | None = None
     """By call and output: those with elements whose noise is above a tenth of the largest number in that output; null
     where `undecided` says it."""
+
+    def moved_inside(self, call: str = "") -> bool:
+        """Whether what is rounded inside the program of a call was moved."""
+        return self.inside > 0 and f"{call}/inside".removeprefix("/") not in self.failed

@@ -21,7 +21,7 @@ from export_core.artifact.factored import factored_outputs, has_factorization
 from export_core.goldens import staging
 from export_core.goldens.arrays import Leaf, from_npz
 from export_core.goldens.errors import GoldenError
-from export_core.goldens.manifest import FactorGroup, Manifest, as_stored
+from export_core.goldens.manifest import Check, FactorGroup, Manifest, as_stored
 from export_core.goldens.manifest_file import RESTORE, check_manifest, dump_manifest, load_manifest, refuse_newer_format
 from export_core.goldens.noise import Noise, noise_from_npz
 from export_core.goldens.rules import is_plain_name
@@ -114,6 +114,15 @@ class Golden:
         """The flat results that the writer saw."""
         return from_npz(self.folder / OUTPUTS)
 
+    @property
+    def calls(self) -> dict[str, Check]:
+        """For each file of outputs the first of the calls that must give them."""
+        calls: dict[str, Check] = {}
+        for check in (Check("", inputs=INPUTS, outputs=OUTPUTS), *self.manifest.checks):
+            if check.outputs:
+                calls.setdefault(check.outputs, check)
+        return calls
+
     def noise(self) -> dict[str, Noise]:
         """The noise of each file of outputs, by its name; empty where none was measured.
 
@@ -121,9 +130,9 @@ class Golden:
         """
         if self.manifest.noise is None:
             return {}
-        files = dict.fromkeys((OUTPUTS, *(check.outputs for check in self.manifest.checks if check.outputs)))
-        outputs = [from_npz(self.folder / file) for file in files]
-        return dict(zip(files, noise_from_npz(self.content(NOISE), f"{self.folder / NOISE}", outputs), strict=True))
+        outputs = [from_npz(self.folder / file) for file in self.calls]
+        noise = noise_from_npz(self.content(NOISE), f"{self.folder / NOISE}", outputs)
+        return dict(zip(self.calls, noise, strict=True))
 
     def verify(self) -> None:
         """Compare each file with its SHA-256.

@@ -18,8 +18,6 @@ WHAT_TO_DO = (
 )
 """Why an output cannot tell right from wrong, and what its author can do."""
 
-INPUTS_ONLY = "the noise knows inputs only: what is rounded inside was not moved"
-
 _MOST = 4
 """Outputs of a golden that are named."""
 
@@ -37,13 +35,14 @@ def noise_text(record: NoiseRecord) -> str:
     if record.failed:
         parts.append(f"{plural(len(record.failed), 'kind')} of runs failed, as golden.yaml says")
     if knows_inputs_only(record):
-        parts.append(INPUTS_ONLY)
+        parts.append("the noise knows inputs only: what is rounded inside was not moved")
     return "; ".join([*parts, *outputs_to_name(record)])
 
 
 def knows_inputs_only(record: NoiseRecord) -> bool:
-    """Whether what is rounded inside could not be moved, or was not by an older version."""
-    return not record.inside and (bool(record.compiled) or any("inside" in name for name in record.failed))
+    """Whether what is rounded inside some call could not be moved, or was not by an older version."""
+    kinds = {name.rpartition("/")[2] for name in record.failed}
+    return "inside" in kinds or (not record.inside and bool(record.compiled or {"inside 0", "unoptimized"} & kinds))
 
 
 def outputs_to_name(record: NoiseRecord) -> list[str]:
@@ -69,14 +68,12 @@ def undecided_in(goldens: Iterable[Golden]) -> list[str]:
 
 
 def _undecided(record: NoiseRecord) -> list[str]:
-    if record.undecided_outputs is None:  # by an older version
-        texts = [_counted(name, *counts) for name, counts in record.undecided.items()]
-    else:
-        texts = [
-            f"{_counted(f'{name} ({output.leaf})', output.elements, output.of)}: its largest number is "
-            f"{output.largest:.3g}, its noise up to {output.noise:.3g}"
-            for name, output in record.undecided_outputs.items()
-        ]
+    texts = [_counted(name, *counts) for name, counts in record.undecided.items()]  # by an older version
+    texts += [
+        f"{_counted(f'{name} ({output.leaf})', output.elements, output.of)}: its largest number is "
+        f"{output.largest:.3g}, its noise up to {output.noise:.3g}"
+        for name, output in (record.undecided_outputs or {}).items()
+    ]
     more = len(texts) - _MOST
     return [*texts[:_MOST], f"and {plural(more, 'more output')}, in golden.yaml"] if more > 0 else texts
 

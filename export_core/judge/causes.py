@@ -246,30 +246,29 @@ def _change(stretch: FailingStretch, days: Sequence[datetime.date]) -> tuple[str
     """
     first, last = stretch.results[0].reader, stretch.results[-1].reader
     before, after = stretch.before, stretch.after
-    is_skipped = before is not None and _is_skipped(before, first, days)
-    began, before_it = release_name(first), release_name(before) if before else ""
-    ended = release_name(after) if after else ""
-    when_ended = (
-        f"between {release_name(last)} and {ended}" if after and _is_skipped(last, after, days) else f"in {ended}"
-    )
+    began, ended = _between(before, first, days), _between(last, after, days)
     if stretch.results[0].verdict is Verdict.NUMERICS:
         if before:
-            when = f"between {before_it} and {began}" if is_skipped else f"in {began}, after {before_it}"
-            words = f"Numbers changed {when}" + (f", and changed back {when_ended}" if after else "")
+            when = began or f"in {release_name(first)}, after {release_name(before)}"
+            back = f", and changed back {ended or f'in {release_name(after)}'}" if after else ""
+            words = f"Numbers changed {when}{back}"
         elif after:
-            words = f"Numbers changed {when_ended}: older readers differ from the writer"
+            words = f"Numbers changed {ended or f'in {release_name(after)}'}: older readers differ from the writer"
         else:
             words = "No reader agrees with the writer"
-    elif before and is_skipped:
-        words = f"Began to fail between {before_it} and {began}" + (f"; works again in {ended}" if after else "")
+    elif before and began:
+        words = f"Began to fail {began}" + (f"; works again in {release_name(after)}" if after else "")
     elif before:
-        words = f"Fails since {began}; works in {before_it}" + (f", and again in {ended}" if after else "")
+        again = f", and again in {release_name(after)}" if after else ""
+        words = f"Fails since {release_name(first)}; works in {release_name(before)}{again}"
     else:
-        words = f"Works in {ended}" if after else ""
-    since, skipped_from = first.jaxlib if before else "", before.jaxlib if before and is_skipped else ""
+        words = f"Works in {release_name(after)}" if after else ""
+    since, skipped_from = first.jaxlib if before else "", before.jaxlib if before and began else ""
     return words, since, skipped_from, after.jaxlib if after else ""
 
 
-def _is_skipped(earlier: ReaderOf, later: ReaderOf, days: Sequence[datetime.date]) -> bool:
-    """Whether a known release was built between these two."""
-    return bisect.bisect_right(days, earlier.built) < bisect.bisect_left(days, later.built)
+def _between(earlier: ReaderOf | None, later: ReaderOf | None, days: Sequence[datetime.date]) -> str:
+    """The two releases in words, where a known one was built between them; else empty."""
+    if earlier and later and bisect.bisect_right(days, earlier.built) < bisect.bisect_left(days, later.built):
+        return f"between {release_name(earlier)} and {release_name(later)}"
+    return ""

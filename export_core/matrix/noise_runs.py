@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +13,8 @@ import numpy as np
 
 from export_core.artifact.factored import LAPACK
 from export_core.artifact.float_types import narrowest_float
-from export_core.comparing.jumps import ULPS, with_jumps
-from export_core.comparing.noise import count_changed, moved_by, spread, stray
+from export_core.comparing.jumps import ULPS, noise_and_jumps
+from export_core.comparing.noise import moved_by, spread
 from export_core.comparing.stored_noise import proves_nothing, undecided_outputs
 from export_core.environments.environment import Environment, with_variables
 from export_core.environments.hardware import instruction_set, other_openblas_core
@@ -119,27 +118,24 @@ class OtherKernel:
     It is started for the first golden that calls LAPACK. Where this processor can run no other kernel, there is none.
     """
 
-    def __init__(self, environment: Environment, limits: Limits) -> None:
-        self.core = other_openblas_core(environment.variables) or ""
-        self._environment = with_variables(environment, OPENBLAS_CORETYPE=self.core)
-        self._limits = limits
+    def __init__(self) -> None:
         self._workers = WarmWorkers()
+        self.close = self._workers.close
 
-    def submit(self, golden: Golden, request: Request, scratch: Path) -> dict[str, Path]:
-        """Run the calls of a golden, if it calls LAPACK. The outputs by call; none where a run fails."""
-        if not self.core or not any(call.startswith(LAPACK) for call in golden.manifest.custom_calls):
-            return {}
-        outputs = {check.name: scratch / f"kernel {n}.npz" for n, check in enumerate(request.checks) if check.outputs}
-        checks = tuple(
-            msgspec.structs.replace(check, outputs=check.outputs and str(outputs[check.name]), variants=())
-            for check in request.checks
+    def run(
+        self, golden: Golden, environment: Environment, request: Request, fork: bool
+    ) -> tuple[str, dict[str, Path]]:
+        """Run the calls of a golden, if it calls LAPACK: the kernel and the outputs by call; none where a run fails."""
+        core = other_openblas_core(environment.variables)
+        if not core or not any(call.startswith(LAPACK) for call in golden.manifest.custom_calls):
+            return "", {}
+        outputs = {check.name: f"{check.outputs}.kernel.npz" for check in request.checks if check.outputs}
+        checks = (
+            msgspec.structs.replace(check, outputs=outputs.get(check.name), variants=()) for check in request.checks
         )
-        worker = self._workers.start(self._environment, 1, fork=self._limits.fork)
-        return outputs if worker.submit(msgspec.structs.replace(request, checks=checks)).result().end == "ok" else {}
-
-    def close(self) -> None:
-        """End the process."""
-        self._workers.close()
+        worker = self._workers.start(with_variables(environment, OPENBLAS_CORETYPE=core), 1, fork=fork)
+        reply = worker.submit(msgspec.structs.replace(request, checks=tuple(checks))).result()
+        return (core, {name: Path(path) for name, path in outputs.items()}) if reply.end == "ok" else ("", {})
 
 
 def measure_noise(
@@ -173,12 +169,13 @@ def measure_noise(
             if reply.variant not in names or reply.variant in failed:
                 return _ending(reply)
             # It took its process along, so the others run again without its program: after a timeout, those before it.
-            place = names.index(reply.variant)
-            lost = names[place:] if reply.end == "timeout" else _of_one_program(variants[place:])
+            first, *later = variants[names.index(reply.variant) :]
+            alike = (one.name for one in later if reply.end == "timeout" or _is_one_program(first, one))
+            lost = [first.name, *alike]
             failed |= {**reply.failed, **dict.fromkeys(lost, _ending(reply))}
         failed = {name: text for name, text in {**failed, **reply.failed}.items() if name in names}
-        kernel = other.submit(golden, request, scratch) if other else {}
-        return _measured(golden, environment.release.jaxlib, calls, failed, kernel, other.core if other else "")
+        kernel = other.run(golden, environment, request, limits.fork) if other else ("", {})
+        return _measured(golden, environment.release.jaxlib, calls, failed, *kernel)
 
 
 def _with_variants(request: Request, scratch: Path) -> Request:
@@ -193,7 +190,7 @@ def _with_variants(request: Request, scratch: Path) -> Request:
 
 
 def _variants(check: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
-    """The variants of a call, each with a name of its own: ``moved 0``, ``vjp1/no_fusion``.
+    """The variants of a call, each with a name of its own: ``moved 0``, ``vjp1/inside 0``.
 
     Those that need no new program come first, those of one program together.
     """
@@ -206,8 +203,8 @@ def _variants(check: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
         return VariantRequest(f"{prefix}{name}", given, str(folder / f"{name}.npz"), **fields)
 
     def moved(seed: int, ulps: int) -> str:
-        """Inputs moved by up to so many units; the given ones where none is a float."""
-        if not has_floats:
+        """Inputs moved by up to so many units; the given ones where none moves."""
+        if not (has_floats and ulps):
             return check.inputs
         generators = (np.random.default_rng([seed, number]) for number in range(len(inputs)))
         path = folder / f"inputs {seed}.npz"
@@ -216,27 +213,17 @@ def _variants(check: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
 
     for seed in range(MOVED if has_floats else 0):
         yield variant(f"moved {seed}", moved(seed, 1))
-    kinds = ((UNOPTIMIZED, 1, 0), *((f"{name} ", count, ulps) for name, count, ulps in INSIDE_RUNS))
-    for name, count, ulps in kinds:
+    for name, count, ulps in ((UNOPTIMIZED, 1, 0), *INSIDE_RUNS):
         for number in range(count):
             # Each run has a seed of its own: what is computed from constants is the same in every run.
             seed = 100 * ulps + number
-            yield variant(
-                f"{name}{number}" if ulps else name,
-                moved(seed, ulps) if ulps else check.inputs,
-                options=OPTIONS,
-                rewrite="moved",
-                numbers=tuple(moves(seed, ulps)),
-            )
+            own = f"{name} {number}" if ulps else name
+            yield variant(own, moved(seed, ulps), options=OPTIONS, numbers=tuple(moves(seed, ulps)))
 
 
-def _of_one_program(variants: Sequence[VariantRequest]) -> list[str]:
-    """The names of the first of these and of those after it that run its program; its own if that is the plain one."""
-    first = variants[0]
-    if not first.rewrite and not first.options:
-        return [first.name]
-    alike = itertools.takewhile(lambda one: (one.rewrite, one.options) == (first.rewrite, first.options), variants)
-    return [variant.name for variant in alike]
+def _is_one_program(one: VariantRequest, other: VariantRequest) -> bool:
+    """Whether two variants run the same rewritten program: that of one call."""
+    return bool(one.numbers and other.numbers) and one.name.rpartition("/")[0] == other.name.rpartition("/")[0]
 
 
 def _without(request: Request, failed: Mapping[str, str]) -> Request:
@@ -267,13 +254,12 @@ def _measured(
     jaxlib: str,
     calls: Mapping[str, Sequence[CheckRequest]],
     failed: dict[str, str],
-    kernel: Mapping[str, Path],
-    core: str,
+    kernel: str,
+    by_kernel: Mapping[str, Path],
 ) -> MeasuredNoise:
     """The noise of each file of outputs, from what its calls, their variants and another `kernel` wrote."""
     narrowest = narrowest_float(golden.read_artifact())
     noises: list[tuple[Sequence[Leaf], Noise]] = []
-    unstable: dict[str, int] = {}
     jumping: dict[str, tuple[int, int]] = {}
     run: set[str] = set()
     for checks in calls.values():
@@ -282,16 +268,14 @@ def _measured(
         run |= {_variant(name) for name, _ in runs}
         plain = from_npz(Path(checks[0].outputs or ""))
         near = [outputs for name, outputs in runs if not _is_amplified(name)]
-        near += [from_npz(kernel[check.name]) for check in checks if check.name in kernel]
+        near += [from_npz(by_kernel[check.name]) for check in checks if check.name in by_kernel]
         far = [outputs for name, outputs in runs if _is_amplified(name)]
-        measured = with_jumps(plain, spread(plain, near), spread(plain, far), narrowest)
-        noises.append((plain, tuple(None if one is None else one.noise for one in measured)))
-        for number, (leaf, own) in enumerate(zip(plain, measured, strict=True)):
-            name = f"{checks[0].name}/{number}".removeprefix("/")
-            if own is None and (count := max((count_changed(leaf, outputs[number]) for _, outputs in runs), default=0)):
-                unstable[name] = count
-            if own is not None and own.jumping:
-                jumping[name] = (own.jumping, leaf.data.size)
+        spreads = zip(plain, spread(plain, near), spread(plain, far), strict=True)
+        measured = [noise_and_jumps(*one, narrowest) for one in spreads]
+        noises.append((plain, tuple(noise for noise, _ in measured)))
+        for number, (leaf, (_, count)) in enumerate(zip(plain, measured, strict=True)):
+            if count:
+                jumping[f"{checks[0].name}/{number}".removeprefix("/")] = (count, leaf.data.size)
     data = noise_to_npz(noises)
     stored = noise_from_npz(data, NOISE, [plain for plain, _ in noises])
     undecided = undecided_outputs(golden, dict(zip(calls, stored, strict=True)), jumping)
@@ -302,10 +286,9 @@ def _measured(
         inside=sum(name.startswith("inside ") for name in run),
         amplified=sum(map(_is_amplified, run)),
         compiled=(UNOPTIMIZED,) if UNOPTIMIZED in run else (),
-        kernel=core if kernel else "",
+        kernel=kernel,
         failed=_summarized(failed),
         narrowest_float=narrowest,
-        unstable=unstable,
         jumping=jumping,
         undecided_outputs=undecided,
     )
@@ -313,16 +296,12 @@ def _measured(
 
 
 def _runs_of(check: CheckRequest, failed: dict[str, str]) -> dict[str, tuple[Leaf, ...]]:
-    """The outputs of a call in its variants. One that computes something else is added to those that failed."""
+    """The outputs of a call in its variants. One that gives other types is added to those that failed."""
     assert check.outputs is not None
     plain = from_npz(Path(check.outputs))
     runs = {one.name: from_npz(Path(one.outputs)) for one in check.variants if one.name not in failed}
     for name in [name for name, outputs in runs.items() if list(map(str, outputs)) != list(map(str, plain))]:
         failed[name] = "its outputs have other types"
-        del runs[name]
-    near = {name: outputs for name, outputs in runs.items() if not _is_amplified(name)}
-    if _variant(name := stray(plain, near)) == UNOPTIMIZED:
-        failed[name] = "it computes something else"
         del runs[name]
     return runs
 
@@ -342,5 +321,5 @@ def _is_amplified(name: str) -> bool:
 
 
 def _variant(name: str) -> str:
-    """The variant without its call: ``vjp1/no_fusion`` is ``no_fusion``."""
+    """The variant without its call: ``vjp1/inside 0`` is ``inside 0``."""
     return name.rpartition("/")[2]

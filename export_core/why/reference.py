@@ -94,7 +94,8 @@ def in_double(program: ReducedProgram, editor: ModuleEditor) -> ReducedProgram:
 
     envelope = double.envelope
     envelope = envelope._replace(in_avals=wide(envelope.in_avals), out_avals=wide(envelope.out_avals))
-    return replace(double, envelope=envelope, inputs=tuple(map(_wide_leaf, double.inputs)))
+    inputs = (Leaf(_WIDE[x.dtype], to_double(x.numpy())) if x.dtype in _WIDE else x for x in double.inputs)
+    return replace(double, envelope=envelope, inputs=tuple(inputs))
 
 
 def nearer(written: Sequence[Leaf], read: Sequence[Leaf], exact: Sequence[Leaf]) -> list[str]:
@@ -112,13 +113,12 @@ def nearer(written: Sequence[Leaf], read: Sequence[Leaf], exact: Sequence[Leaf])
         size = _rms(true[finite])
         if not differs.any() or not size:
             continue
-        writer, reader, apart = (
-            _rms(difference[differs]) / size for difference in (want - true, got - true, want - got)
-        )
+        pairs = (want, true), (got, true), (want, got)
+        writer, reader, apart = (_rms((one - other)[differs]) / size for one, other in pairs)
         lines.append((apart, f"output {number} {leaf}: {_in_words(reader, writer)}"))
     texts = [text for _, text in sorted(lines, key=lambda line: -line[0])]
-    rest = f"and {plural(len(texts) - _SHOWN, 'more output')} that differ" if len(texts) > _SHOWN else ""
-    return list(filter(None, [*texts[:_SHOWN], rest]))
+    rest = len(texts) - _SHOWN
+    return [*texts[:_SHOWN], f"and {plural(rest, 'more output')} that differ"] if rest > 0 else texts
 
 
 def _in_words(reader: float, writer: float) -> str:
@@ -146,9 +146,3 @@ def _outputs(
         outcome = tried.outcome
         raise WhyError(f"{outcome.verdict} in stage {outcome.stage} of jaxlib {cell.reader.jaxlib}: {outcome.message}")
     return tried.outputs
-
-
-def _wide_leaf(leaf: Leaf) -> Leaf:
-    if leaf.dtype not in _WIDE:
-        return leaf
-    return Leaf(_WIDE[leaf.dtype], to_double(leaf.numpy()))

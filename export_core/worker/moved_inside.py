@@ -4,12 +4,12 @@ The worker (program.py) loads this file by its path, in the interpreter of the r
 imports nothing of this project. Every result whose last digits IEEE 754 leaves open (a sum of several terms, a product
 of matrices, a transcendental function, a custom call, a product that an addition may swallow) is moved by some units in
 the last place. How far, and which way, follows from a hash of the value's own bits, of the place in the program, and of
-four numbers that the call takes as one more argument:
+three numbers that the call takes as one more argument:
 
-    seed, shift, offset, mask        uint32; see `moves`
+    seed, bits, offset        uint32; see `moves`
 
-One compilation therefore serves runs in all directions, and XLA cannot fold the moves away. Where the mask is 0 nothing
-moves. Values of few significant bits (masks, counts, halves), zeros and what is not finite stay: they are exact.
+One compilation therefore serves runs in all directions, and XLA cannot fold the moves away. Values of few significant
+bits (masks, counts, halves), zeros and what is not finite stay: they are exact.
 
 Complex results are moved part by part. Symbolic dimensions are refined before. Types of 8 bits and fewer stay.
 """
@@ -65,9 +65,10 @@ class NotMovedError(Exception):
 def moves(seed: int, ulps: int) -> list[int]:
     """The argument for moves of -`ulps` to `ulps` units, a power of two or 0: of one unit, half of the values stay.
 
-    The highest bits of a hash, 2 for one unit and one more for each doubling, plus one, halved, less the middle.
+    The highest bits of a hash, 2 for one unit and one more for each doubling, plus one, halved, less the middle. With
+    no bits at all nothing moves.
     """
-    return [seed, ulps.bit_length() + 1, ulps, 0xFFFFFFFF if ulps else 0]
+    return [seed, ulps.bit_length() + (ulps > 0), ulps]
 
 
 def lower_moved(call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -81,7 +82,7 @@ def lower_moved(call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     def moved(numbers: Any, args: Any, kwargs: Any) -> Any:
         return call(*args, **kwargs)
 
-    lowered = jax.jit(moved, keep_unused=True).lower(np.zeros(4, np.uint32), args, kwargs)
+    lowered = jax.jit(moved, keep_unused=True).lower(np.zeros(3, np.uint32), args, kwargs)
     module = refined(lowered)
     if not Rewriting(module).rewrite():
         raise NotMovedError("it has no result that is rounded")
@@ -111,16 +112,15 @@ class Rewriting:
         self.ir = ir
         self.module = module
         self.places = 0
-        self.helpers: dict[str, str] = {}
+        self.helpers: dict[str, tuple[str, str]] = {}
 
     def rewrite(self) -> int:
         """Move everything that is open. The number of places."""
         with self.module.context, self.ir.Location.unknown():
-            self.numbers_type = self.ir.Type.parse("tensor<4xui32>")
-            functions = {str(op.attributes["sym_name"]).strip('"'): op.operation for op in self.module.body.operations}
-            functions = {
-                name: op for name, op in functions.items() if op.name == "func.func" and len(op.regions[0].blocks)
-            }
+            self.numbers_type = self.ir.Type.parse("tensor<3xui32>")
+            ops = [item.operation for item in self.module.body.operations]
+            defined = (op for op in ops if op.name == "func.func" and len(op.regions[0].blocks))
+            functions = {str(op.attributes["sym_name"]).strip('"'): op for op in defined}
             self.called = self._called(functions)
             for name in self.called:
                 functions[name] = self._with_argument(functions[name])
@@ -128,8 +128,9 @@ class Rewriting:
                 block = functions[name].regions[0].blocks[0]
                 numbers = self._numbers_of_main(block) if name == "main" else block.arguments[len(block.arguments) - 1]
                 self._walk(block, numbers)
-            if self.places:
-                self._add_helpers()
+            helpers = self.ir.Module.parse("\n".join(text for _, text in self.helpers.values()))
+            for op in helpers.body.operations:
+                op.operation.clone(self.ir.InsertionPoint(self.module.body))
         return self.places
 
     def _called(self, functions: dict[str, Any]) -> set[str]:
@@ -244,16 +245,11 @@ class Rewriting:
 
     def _helper(self, type_text: str) -> str:
         """The name of the function that moves arrays of a type; empty where they stay."""
-        if not ARRAY.fullmatch(type_text):
-            return ""
-        return self.helpers.setdefault(type_text, f"jaxexport_moved_{len(self.helpers)}")
-
-    def _add_helpers(self) -> None:
-        """Add the functions that move arrays."""
-        matches = ((name, ARRAY.fullmatch(type_text)) for type_text, name in self.helpers.items())
-        texts = [helper_text(name, one[1], one[3], is_complex=bool(one[2])) for name, one in matches if one]
-        for op in self.ir.Module.parse("\n".join(texts)).body.operations:
-            op.operation.clone(self.ir.InsertionPoint(self.module.body))
+        match = ARRAY.fullmatch(type_text)
+        if match and type_text not in self.helpers:
+            name = f"jaxexport_moved_{len(self.helpers)}"
+            self.helpers[type_text] = name, helper_text(name, match[1], match[3], is_complex=bool(match[2]))
+        return self.helpers[type_text][0] if match else ""
 
 
 def attributes(op: Any) -> list[Any]:
@@ -294,96 +290,62 @@ def operations(op: Any, into: Callable[[Any], bool] = lambda op: True) -> Iterat
 
 
 def helper_text(name: str, shape: str, element: str, *, is_complex: bool) -> str:
-    """A function that moves an array of this shape (``2x3x``) and element type, as StableHLO."""
-    part = f"tensor<{shape}{element}>"
-    whole = f"tensor<{shape}complex<{element}>>" if is_complex else part
-    body = NUMBERS.format(width=BITS[element], mix=MULTIPLIERS[32])
-    if is_complex:
-        body += f"%re = stablehlo.real %x : ({whole}) -> {part}\n%im = stablehlo.imag %x : ({whole}) -> {part}\n"
-        body += moving_text("re", shape, element) + moving_text("im", shape, element)
-        body += f"%moved = stablehlo.complex %re_moved, %im_moved : {whole}\n"
-    else:
-        body += moving_text("x", shape, element)
-    result = "moved" if is_complex else "x_moved"
-    arguments = f"%x: {whole}, %place: tensor<ui32>, %numbers: tensor<4xui32>"
-    return f"func.func private @{name}({arguments}) -> {whole} {{{body}return %{result} : {whole}\n}}"
+    """A function that moves an array of this shape (``2x3x``) and element type, as StableHLO.
 
-
-NUMBERS = """
-%n0 = stablehlo.slice %numbers [0:1] : (tensor<4xui32>) -> tensor<1xui32>
-%n1 = stablehlo.slice %numbers [1:2] : (tensor<4xui32>) -> tensor<1xui32>
-%n2 = stablehlo.slice %numbers [2:3] : (tensor<4xui32>) -> tensor<1xui32>
-%n3 = stablehlo.slice %numbers [3:4] : (tensor<4xui32>) -> tensor<1xui32>
-%seed32 = stablehlo.reshape %n0 : (tensor<1xui32>) -> tensor<ui32>
-%bits32 = stablehlo.reshape %n1 : (tensor<1xui32>) -> tensor<ui32>
-%offset32 = stablehlo.reshape %n2 : (tensor<1xui32>) -> tensor<ui32>
-%mask32 = stablehlo.reshape %n3 : (tensor<1xui32>) -> tensor<ui32>
-%mix = stablehlo.constant dense<{mix}> : tensor<ui32>
-%half = stablehlo.constant dense<15> : tensor<ui32>
-%salt0 = stablehlo.xor %seed32, %place : tensor<ui32>
-%salt1 = stablehlo.multiply %salt0, %mix : tensor<ui32>
-%salt2 = stablehlo.shift_right_logical %salt1, %half : tensor<ui32>
-%salt3 = stablehlo.xor %salt1, %salt2 : tensor<ui32>
-%width = stablehlo.constant dense<{width}> : tensor<ui32>
-%shift32 = stablehlo.subtract %width, %bits32 : tensor<ui32>
-%zero = stablehlo.constant dense<0> : tensor<ui32>
-%moves = stablehlo.compare NE, %mask32, %zero : (tensor<ui32>, tensor<ui32>) -> tensor<i1>
-%salt = stablehlo.convert %salt3 : (tensor<ui32>) -> tensor<ui{width}>
-%shift = stablehlo.convert %shift32 : (tensor<ui32>) -> tensor<ui{width}>
-%offset = stablehlo.convert %offset32 : (tensor<ui32>) -> tensor<ui{width}>
-"""
-"""The numbers of `moves` as scalars as wide as the floats; the seed and the place in the program mixed."""
-
-MOVING = """
-%{x}_b = stablehlo.bitcast_convert %{x} : ({floats}) -> {bits}
-%{x}_salt = stablehlo.broadcast_in_dim %salt, dims = [] : (tensor<ui{width}>) -> {bits}
-%{x}_shift = stablehlo.broadcast_in_dim %shift, dims = [] : (tensor<ui{width}>) -> {bits}
-%{x}_offset = stablehlo.broadcast_in_dim %offset, dims = [] : (tensor<ui{width}>) -> {bits}
-%{x}_moves = stablehlo.broadcast_in_dim %moves, dims = [] : (tensor<i1>) -> {flags}
-%{x}_mix = stablehlo.constant dense<{mix}> : {bits}
-%{x}_fold = stablehlo.constant dense<{fold}> : {bits}
-%{x}_one = stablehlo.constant dense<1> : {bits}
-%{x}_none = stablehlo.constant dense<0> : {bits}
-%{x}_low = stablehlo.constant dense<{low}> : {bits}
-%{x}_exponent = stablehlo.constant dense<{exponent}> : {bits}
-%{x}_h0 = stablehlo.xor %{x}_b, %{x}_salt : {bits}
-%{x}_h1 = stablehlo.multiply %{x}_h0, %{x}_mix : {bits}
-%{x}_h2 = stablehlo.shift_right_logical %{x}_h1, %{x}_fold : {bits}
-%{x}_h3 = stablehlo.xor %{x}_h1, %{x}_h2 : {bits}
-%{x}_h4 = stablehlo.multiply %{x}_h3, %{x}_mix : {bits}
-%{x}_h5 = stablehlo.shift_right_logical %{x}_h4, %{x}_fold : {bits}
-%{x}_h6 = stablehlo.xor %{x}_h4, %{x}_h5 : {bits}
-%{x}_h7 = stablehlo.multiply %{x}_h6, %{x}_mix : {bits}
-%{x}_top = stablehlo.shift_right_logical %{x}_h7, %{x}_shift : {bits}
-%{x}_up = stablehlo.add %{x}_top, %{x}_one : {bits}
-%{x}_steps = stablehlo.shift_right_logical %{x}_up, %{x}_one : {bits}
-%{x}_step = stablehlo.subtract %{x}_steps, %{x}_offset : {bits}
-%{x}_there = stablehlo.add %{x}_b, %{x}_step : {bits}
-%{x}_lows = stablehlo.and %{x}_b, %{x}_low : {bits}
-%{x}_exponents = stablehlo.and %{x}_b, %{x}_exponent : {bits}
-%{x}_long = stablehlo.compare NE, %{x}_lows, %{x}_none : ({bits}, {bits}) -> {flags}
-%{x}_normal = stablehlo.compare NE, %{x}_exponents, %{x}_none : ({bits}, {bits}) -> {flags}
-%{x}_finite = stablehlo.compare NE, %{x}_exponents, %{x}_exponent : ({bits}, {bits}) -> {flags}
-%{x}_f0 = stablehlo.and %{x}_long, %{x}_normal : {flags}
-%{x}_f1 = stablehlo.and %{x}_f0, %{x}_finite : {flags}
-%{x}_f2 = stablehlo.and %{x}_f1, %{x}_moves : {flags}
-%{x}_new = stablehlo.select %{x}_f2, %{x}_there, %{x}_b : {flags}, {bits}
-%{x}_moved = stablehlo.bitcast_convert %{x}_new : ({bits}) -> {floats}
-"""
-"""Moves the floats %x. Tiny numbers below the normal ones stay: some steps down they would change their sign."""
-
-
-def moving_text(name: str, shape: str, element: str) -> str:
-    """The lines that move an array of floats."""
+    A value is moved by its last bits as an integer. Tiny numbers below the normal ones stay: some steps down they would
+    change their sign.
+    """
     width, mantissa = BITS[element], MANTISSA[element]
-    return MOVING.format(
-        x=name,
-        floats=f"tensor<{shape}{element}>",
-        bits=f"tensor<{shape}ui{width}>",
-        flags=f"tensor<{shape}i1>",
-        width=width,
-        mix=MULTIPLIERS[width],
-        fold=width // 2 - 1,
-        low=(1 << mantissa // 2) - 1,
-        exponent=((1 << (width - 1 - mantissa)) - 1) << mantissa,
-    )
+    part, bits, flags = (f"tensor<{shape}{kind}>" for kind in (element, f"ui{width}", "i1"))
+    whole = f"tensor<{shape}complex<{element}>>" if is_complex else part
+    scalar, wide = "tensor<ui32>", f"tensor<ui{width}>"
+    lines: list[str] = []
+
+    def op(text: str, kind: str = bits) -> str:
+        lines.append(f"%{len(lines)} = stablehlo.{text} : {kind}")
+        return f"%{len(lines) - 1}"
+
+    def constant(value: int, kind: str = bits) -> str:
+        return op(f"constant dense<{value}>", kind)
+
+    def mixed(value: str, width: int, kind: str = bits) -> str:
+        """A step of a multiplicative hash."""
+        product = op(f"multiply {value}, {constant(MULTIPLIERS[width], kind)}", kind)
+        high = op(f"shift_right_logical {product}, {constant(width // 2 - 1, kind)}", kind)
+        return op(f"xor {product}, {high}", kind)
+
+    def in_each(value: str) -> str:
+        """A number of 32 bits for each element, as wide as they are."""
+        converted = op(f"convert {value}", f"({scalar}) -> {wide}")
+        return op(f"broadcast_in_dim {converted}, dims = []", f"({wide}) -> {bits}")
+
+    def differs(value: str, other: int) -> str:
+        return op(f"compare NE, {value}, {constant(other)}", f"({bits}, {bits}) -> {flags}")
+
+    def moved(values: str) -> str:
+        integers = op(f"bitcast_convert {values}", f"({part}) -> {bits}")
+        hashed = mixed(mixed(op(f"xor {integers}, {salt}"), width), width)
+        spread = op(f"multiply {hashed}, {constant(MULTIPLIERS[width])}")
+        top = op(f"shift_right_logical {spread}, {shift}")
+        steps = op(f"shift_right_logical {op(f'add {top}, {one}')}, {one}")
+        there = op(f"add {integers}, {op(f'subtract {steps}, {offset}')}")
+        all_ones = ((1 << (width - 1 - mantissa)) - 1) << mantissa
+        exponents = op(f"and {integers}, {constant(all_ones)}")
+        is_long = differs(op(f"and {integers}, {constant((1 << mantissa // 2) - 1)}"), 0)
+        is_normal = op(f"and {differs(exponents, 0)}, {differs(exponents, all_ones)}", flags)
+        chosen = op(f"select {op(f'and {is_long}, {is_normal}', flags)}, {there}, {integers}", f"{flags}, {bits}")
+        return op(f"bitcast_convert {chosen}", f"({bits}) -> {part}")
+
+    rows = [op(f"slice %numbers [{n}:{n + 1}]", "(tensor<3xui32>) -> tensor<1xui32>") for n in range(3)]
+    seed, count, middle = (op(f"reshape {row}", f"(tensor<1xui32>) -> {scalar}") for row in rows)
+    salt = in_each(mixed(op(f"xor {seed}, %place", scalar), 32, scalar))
+    shift = in_each(op(f"subtract {constant(width, scalar)}, {count}", scalar))
+    offset, one = in_each(middle), constant(1)
+    if is_complex:
+        parts = [moved(op(f"{name} %x", f"({whole}) -> {part}")) for name in ("real", "imag")]
+        result = op(f"complex {', '.join(parts)}", whole)
+    else:
+        result = moved("%x")
+    arguments = f"%x: {whole}, %place: {scalar}, %numbers: tensor<3xui32>"
+    body = "\n".join(lines)
+    return f"func.func private @{name}({arguments}) -> {whole} {{\n{body}\nreturn {result} : {whole}\n}}"

@@ -32,13 +32,12 @@ A CHECK is one call of the artifact, in this order, the plain one first and with
      "dump": a folder for the modules as text, or null, "variants": [VARIANT, ...]}
 
 A VARIANT is the same call once more, with other inputs, other options of the compiler, or rewritten so that results are
-moved inside by some numbers (moved_inside.py, a file beside this one), after the plain one:
+moved inside by some numbers (moved_inside.py, a file beside this one; none: as it is), after the plain one:
 
-    {"name": "no_fusion", "inputs": PATH, "outputs": PATH, "options": {NAME: VALUE, ...}, "rewrite": "moved" or "",
-     "numbers": [NUMBER, ...]}
+    {"name": "inside 0", "inputs": PATH, "outputs": PATH, "options": {NAME: VALUE, ...}, "numbers": [NUMBER, ...]}
 
-One that raises is reported as {"failed": {NAME: MESSAGE}}, and the next one follows. Those with the same options and
-rewriting as the one before run the same program.
+One that raises is reported as {"failed": {NAME: MESSAGE}}, and the next one follows. One with the same options as the
+one before, and rewritten or not like it, runs the same program.
 """
 
 from __future__ import annotations
@@ -221,23 +220,23 @@ class Variants:
         self.call = call
         self.lowered = lowered
         self.program = compiled
-        self.kind: tuple[str, dict[str, Any]] = ("", {})
-        self.problem: Exception | None = None
         self.again = again
+        self.kind: tuple[bool, dict[str, Any]] = (False, {})
+        self.problem: Exception | None = None
 
     def run(self, variant: dict[str, Any], args: Any, kwargs: Any) -> Any:
         """The results of one variant."""
-        rewrite, options = kind = variant["rewrite"], variant["options"]
+        is_moved, options = kind = bool(variant["numbers"]), variant["options"]
         if self.again or kind != self.kind:
             self.program, self.kind, self.problem = None, kind, None
             try:
-                lowered = beside("moved_inside").lower_moved(self.call, args, kwargs) if rewrite else self.lowered
+                lowered = beside("moved_inside").lower_moved(self.call, args, kwargs) if is_moved else self.lowered
                 self.program = lowered.compile(compiler_options=options or None)
             except Exception as error:
                 self.problem = error
         if self.problem:  # it would fail again for each variant of this program
             raise self.problem
-        if not rewrite:
+        if not is_moved:
             return self.program(*args, **kwargs)
         import numpy as np
 

@@ -38,14 +38,13 @@ class Stage(StrEnum):
 class VariantRequest(msgspec.Struct, frozen=True):
     """A call once more, with other inputs, other options of XLA's compiler or rewritten (see program.py), in paths.
 
-    `rewrite` is "moved" for a program whose results are moved inside, by `numbers` (see moved_inside.py).
+    `numbers` say how results are moved inside (see moved_inside.py); without any the program is not rewritten.
     """
 
     name: str
     inputs: str
     outputs: str
     options: dict[str, str | int | bool] = {}
-    rewrite: str = ""
     numbers: tuple[int, ...] = ()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from export_core.artifact import as_dict, read_bytes
 from export_core.artifact.audit import audit
 from export_core.artifact.envelope.encode import encode
+from export_core.artifact.factored import factored_outputs
 from export_core.artifact.main_check import check_main
 from export_core.artifact.readers import Reader, loads
 
@@ -20,6 +21,8 @@ def use(data: bytes) -> None:
     audit(artifact, frozenset())
     loads(artifact, READERS)
     check_main(artifact)
+    factored_outputs(artifact)
     if artifact.envelope is not None:
         str(artifact.envelope.in_tree)
+        artifact.envelope.in_tree.paths("args")
         read_bytes(encode(artifact.envelope))

@@ -6,7 +6,7 @@ from kept import DATA, FILES, NAMES, WRITERS, truth
 
 from export_core.artifact import ArtifactError, HloSharding, NamedSharding, as_dict, read, read_bytes
 from export_core.artifact.envelope.encode import encode
-from export_core.artifact.envelope.fields import Aval, Tree
+from export_core.artifact.envelope.fields import LONGEST_PATH, Aval, Tree
 
 
 @pytest.mark.parametrize("path", FILES, ids=NAMES)
@@ -135,3 +135,12 @@ def test_all_of_it_can_be_written_as_json():
     assert said["format"] == 12
     assert said["in_shardings"][0]["mesh"]["axis_names"] == ["x"]
     assert json.dumps(as_dict(found.module.functions))
+
+
+def test_the_paths_of_a_damaged_tree_are_short_and_do_not_need_its_names():
+    leaf = Tree("leaf")
+    deep = Tree("tuple", (leaf, leaf), names=("only one",))
+    for _ in range(5):
+        deep = Tree("dict", (deep,), names=("long" * 1000,))
+    assert [len(path) for path in deep.paths("result")] == [LONGEST_PATH] * 2
+    assert Tree("list", (leaf, Tree("dict", (leaf,), ("loss",)))).paths("result") == ["result[0]", "result[1]['loss']"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as scipy_linalg
@@ -10,6 +13,8 @@ import pytest
 from jax import lax
 
 from export_core.artifact import read_bytes
+from export_core.artifact.bytecode import flow
+from export_core.artifact.bytecode.flow import Body, Operation
 from export_core.artifact.factored import factored_outputs
 from export_core.export import api
 from export_core.export.factored_results import factored_results
@@ -104,6 +109,41 @@ def test_a_stored_golden_is_asked_for_its_custom_calls(exported, tmp_path):
     turned = [matrix, leaf_of(-q.numpy()), leaf_of(-r.numpy())]
     assert wanted.compare(Check("", outputs=OUTPUTS), golden.outputs(), turned).ok
     assert not wanted.compare(Check("vjp1", vjp=1, outputs=OUTPUTS), golden.outputs(), turned).ok
+
+
+def test_a_function_of_many_results_is_looked_through_once():
+    def function(xs):
+        ys = xs
+        for _ in range(10):
+            ys = [jnp.sin(y) + 1 for y in ys]
+        return [*ys, *lax.linalg.qr(SQUARE)]
+
+    jaxpr = jax.make_jaxpr(function)([1.0] * 500)
+    start = time.perf_counter()
+    assert factored_results(jaxpr) == (("qr", (500, 501)),)
+    assert time.perf_counter() - start < 2
+
+
+def test_a_module_that_calls_in_circles_ends_soon(monkeypatch):
+    main = Body(0)
+    main.returned = tuple(range(1000))
+    main.makers = [Operation("vhlo.call_v1", "main", (), 0)] * 1000
+    monkeypatch.setattr(flow, "bodies", lambda module: {"main": main})
+    declared = SimpleNamespace(name="main", outputs=["tensor<f32>"] * 1000)
+    start = time.perf_counter()
+    assert factored_outputs(SimpleNamespace(module=SimpleNamespace(main=declared))) == ()
+    assert time.perf_counter() - start < 2
+
+
+def test_a_wide_loop_takes_no_time_for_each_pair_of_its_values(monkeypatch):
+    main = Body(2000)
+    main.returned = tuple(range(2000, 4000))
+    main.makers = [Operation("vhlo.while_v1", "", tuple(range(2000)), 2000)] * 2000
+    monkeypatch.setattr(flow, "bodies", lambda module: {"main": main})
+    declared = SimpleNamespace(name="main", outputs=["tensor<f32>"] * 2000)
+    start = time.perf_counter()
+    assert factored_outputs(SimpleNamespace(module=SimpleNamespace(main=declared))) == ()
+    assert time.perf_counter() - start < 2
 
 
 def test_an_unreadable_artifact_has_no_factors(exported, tmp_path):

@@ -10,6 +10,8 @@ from making import files, manifest, release, write_golden
 from export_core.comparing import compare
 from export_core.comparing.compare import Difference
 from export_core.comparing.diagnosis import Diagnosis
+from export_core.comparing.noise import FACTOR, FACTOR_OF_INPUTS
+from export_core.comparing.rules import call_noise
 from export_core.environments.placement import Mode
 from export_core.goldens import Check, GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
@@ -52,6 +54,18 @@ def test_the_bits_of_the_golden_are_as_written(check):
     results = check(ONES, ONES)
     assert (results.problem, results.as_written) == ("", True)
     assert results.outputs
+
+
+def test_a_call_that_was_not_moved_inside_is_judged_by_its_inputs_alone(tmp_path):
+    record = NoiseRecord("0.12.0.1", "AVX2", 6, (), {"vjp1/inside": "timed out", "vjp2/inside 3": "no"}, inside=6)
+    outputs = [leaf_of(ONES)]
+    names = ("vjp1", "vjp2")
+    checks = tuple(Check(name, vjp=1, inputs=INPUTS, outputs=f"{name}.npz") for name in names)
+    content = {name: to_npz(outputs) for name in (OUTPUTS, "vjp1.npz", "vjp2.npz")}
+    content[NOISE] = noise_to_npz([(outputs, (np.zeros(2),))] * 3)
+    golden = write_golden(GoldenStore(tmp_path), manifest(checks=checks, noise=record), files() | content)
+    factors = {file: noise.factor for file, noise in call_noise(golden).items()}
+    assert factors == {OUTPUTS: FACTOR, "vjp1.npz": FACTOR_OF_INPUTS, "vjp2.npz": FACTOR}
 
 
 def test_numbers_that_pass_say_by_which_rule_too(check):

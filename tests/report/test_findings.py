@@ -360,8 +360,10 @@ def test_goldens_whose_noise_knows_inputs_only_are_counted():
     not_rewritten = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), failed={"inside": "MLIRError: no"})
     nothing_rounded = NoiseRecord("0.9.2", "x86_64 AVX2", 6, ())
     moved_inside = NoiseRecord("0.9.2", "x86_64 AVX2", 6, ("unoptimized",), inside=6)
-    records = (by_older_version, not_rewritten, nothing_rounded, moved_inside)
-    assert [knows_inputs_only(record) for record in records] == [True, True, False, False]
+    derivative_timed_out = msgspec.structs.replace(moved_inside, failed={"vjp1/inside": "timed out"})
+    one_failed = msgspec.structs.replace(moved_inside, inside=5, failed={"inside 3": "no"})
+    records = (by_older_version, not_rewritten, derivative_timed_out, nothing_rounded, moved_inside, one_failed)
+    assert [knows_inputs_only(record) for record in records] == [True, True, True, False, False, False]
     made = msgspec.structs.replace(summary([]), inputs_only=["t.a/0.9.2-cpu"])
     (found,) = [finding for finding in findings([], made) if finding.title == "LITTLE NOISE"]
     assert found.text.startswith("1 golden with noise of inputs only: t.a/0.9.2-cpu.")

@@ -67,6 +67,7 @@ class ModuleContents:
         self.small: set[_Key] = set()
         self.own_attributes = -1
         self.facts: dict[_Key, tuple[str, int, bool, Any]] = {}
+        self.callees: dict[_Key, str] = {}
         self.counted: dict[_Place, int] = {}
         self.room = 1024 + nbytes // 256  # more than one in 256 bytes is not what a writer makes
         self.places: dict[_Key, _Place] = {}
@@ -224,13 +225,16 @@ class ModuleContents:
 
     def symbol(self, name: int, at: int, attributes: int, properties: int) -> str:
         """Return the target of a custom call, or the function that a call calls; empty for another operation."""
-        kind = self.tables.op_names[name]
+        kind, key = self.tables.op_names[name], (properties, attributes)
         if "custom_call" in kind:
-            return self.facts[properties, attributes][0]
+            return self.facts[key][0]
         if kind != "vhlo.call_v1":
             return ""
-        op = _Op(name, at, attributes, properties)
-        return str(self._value(self.properties(op), "callee", op))
+        if key not in self.callees:  # each is decoded once: a hostile file may have a long list in this place
+            self._limit(len(self.callees), "calls of functions", at)
+            op = _Op(name, at, attributes, properties)
+            self.callees[key] = str(self._value(self.properties(op), "callee", op))
+        return self.callees[key]
 
     def _facts(self, op: _Op) -> tuple[str, int, bool, Any]:
         named = self.properties(op)

@@ -21,6 +21,10 @@ class Aval(NamedTuple):
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"
 
 
+LONGEST_PATH = 400
+"""Letters: a damaged file may have one long name at every depth of a tree, and many leaves below it."""
+
+
 class Tree(NamedTuple):
     """A pytree."""
 
@@ -58,16 +62,15 @@ class Tree(NamedTuple):
         return 1 if self.kind == "leaf" else sum(child.num_leaves for child in self.children)
 
     def paths(self, root: str) -> list[str]:
-        """The place of each leaf, as an expression of Python; a custom node has numbers for its children.
+        """The place of each leaf, such as ``result['loss']`` for the root ``result``, cut after `LONGEST_PATH` letters.
 
-        ``result['loss']`` for the root ``result``.
+        A custom node has numbers for its children.
         """
         if self.kind == "leaf":
             return [root]
-        keys = self.names or range(len(self.children))
-        return [
-            path for key, child in zip(keys, self.children, strict=True) for path in child.paths(f"{root}[{key!r}]")
-        ]
+        keys = self.names if self.kind == "dict" else range(len(self.children))
+        children = zip(keys, self.children, strict=True)
+        return [path for key, child in children for path in child.paths(f"{root}[{key!r}]"[:LONGEST_PATH])]
 
 
 class AbstractDevice(NamedTuple):

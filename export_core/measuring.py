@@ -48,18 +48,24 @@ def _of_writer(
     limits: Limits,
     notify: Callable[[str], None],
 ) -> Iterator[Measured]:
-    """The noise of one writer's goldens: in the first of these releases, or in the first later one that runs them."""
+    """The noise of one writer's goldens: in the first of these releases, or in the first later one that runs them.
+
+    Each as soon as it is known: an interruption loses none that was.
+    """
     left = list(goldens)
     reasons: dict[str, str] = {}
     for release in releases:
+        failed: dict[str, str] = {}
         try:
-            measured = _in_release(left, environments.build(Placement(release)), limits, notify)
+            for golden, noise in _in_release(left, environments.build(Placement(release)), limits, notify):
+                if isinstance(noise, str):
+                    failed[golden.id] = noise
+                    continue
+                left = [other for other in left if other.id != golden.id]
+                yield golden, noise
         except (InfrastructureFault, ReleaseError) as error:
             reasons = reasons or {golden.id: str(error) for golden in left}
             continue
-        yield from ((golden, noise) for golden, noise in measured if isinstance(noise, MeasuredNoise))
-        failed = {golden.id: noise for golden, noise in measured if isinstance(noise, str)}
-        left = [golden for golden in left if golden.id in failed]
         reasons = failed if release == releases[0] else reasons
         # What its own writer cannot run is no question of releases.
         if not left or release == releases[0]:
@@ -69,19 +75,20 @@ def _of_writer(
 
 def _in_release(
     goldens: Sequence[Golden], environment: Environment, limits: Limits, notify: Callable[[str], None]
-) -> list[Measured]:
+) -> Iterator[Measured]:
     """Each of these goldens with its noise in an environment. Raises `WorkerDied` when its worker does not start."""
     worker, other = start_worker(environment, limits.jobs, fork=limits.fork), OtherKernel()
+    pool = ThreadPoolExecutor(limits.jobs, thread_name_prefix="noise")
+
+    def measure(numbered: tuple[int, Golden]) -> MeasuredNoise | str:
+        number, golden = numbered
+        notify(f"measuring the noise of {golden.id} ({number} of {len(goldens)} by this writer)")
+        return measure_noise(golden, environment, worker, limits, other)
+
     try:
-        with ThreadPoolExecutor(limits.jobs, thread_name_prefix="noise") as pool:
-
-            def measure(numbered: tuple[int, Golden]) -> MeasuredNoise | str:
-                number, golden = numbered
-                notify(f"measuring the noise of {golden.id} ({number} of {len(goldens)} by this writer)")
-                return measure_noise(golden, environment, worker, limits, other)
-
-            return list(zip(goldens, pool.map(measure, enumerate(goldens, 1)), strict=True))
+        yield from zip(goldens, pool.map(measure, enumerate(goldens, 1)), strict=True)
     finally:
+        pool.shutdown(wait=False, cancel_futures=True)
         other.close()
         worker.close()
 

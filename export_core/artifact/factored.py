@@ -132,6 +132,7 @@ class _Source(NamedTuple):
     value: _Value
     made: Operation
     result: int
+    shifted: bool
 
     @property
     def key(self) -> tuple[int, ...]:
@@ -165,6 +166,8 @@ class _Search:
         if target is None:
             return None
         routine, is_ffi, is_real = target["routine"], bool(target["ffi"]), target["letter"] in ("s", "d")
+        if source.shifted and (routine, source.result) not in (("getrf", 1), ("geqp3", 1)):
+            return None  # another matrix: only from pivots does jax itself subtract something
         if routine in ("orgqr", "ungqr"):  # Q is made of reflectors, whose lengths it takes last
             made_of = self.source(source.value._replace(number=source.made.operands[-1]))
             return made_of and Factor(made_of.key, "qr", 0)
@@ -175,6 +178,7 @@ class _Search:
 
     def source(self, value: _Value) -> _Source | None:
         """The custom call or the loop that makes a value, through calls of functions and what jax does to results."""
+        shifted = False
         for _ in self.steps:
             made, caller = value.maker, value.caller
             if made is None:
@@ -185,7 +189,7 @@ class _Search:
             result = value.number - made.first
             match made.name.rpartition("_v")[0]:
                 case "vhlo.custom_call" | "vhlo.while":
-                    return _Source(value, made, result)
+                    return _Source(value, made, result, shifted)
                 case "vhlo.call":
                     body = self.bodies[made.symbol]
                     value = _Value(body, body.returned[result], _Caller(made, value.body, caller))
@@ -197,6 +201,7 @@ class _Search:
                         return None
                     value = followed[0]
                 case name if name in _SAME:
+                    shifted = shifted or name == "vhlo.subtract"
                     value = value._replace(number=made.operands[0])
                 case _:
                     return None

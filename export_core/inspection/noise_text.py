@@ -49,10 +49,7 @@ def outputs_to_name(record: NoiseRecord) -> list[str]:
     """What a writer must know of the outputs: some show nothing, or may not be equal in another release."""
     return [
         *_undecided(record),
-        *(
-            f"output {name}: {count} of {plural(total, 'element')} jump: one last bit chooses others"
-            for name, (count, total) in record.jumping.items()
-        ),
+        *_jumping(record),
         *(
             f"output {name}: {plural(count, 'element')} must be equal, and are not in all runs"
             for name, count in record.unstable.items()
@@ -61,9 +58,19 @@ def outputs_to_name(record: NoiseRecord) -> list[str]:
 
 
 def undecided_in(goldens: Iterable[Golden]) -> list[str]:
-    """The outputs of these goldens that cannot tell right from wrong, each in a line."""
+    """The outputs of these goldens that cannot tell right from wrong, wholly or where they jump, each in a line."""
     return [
-        f"{golden.id}: {text}" for golden in goldens if (record := golden.manifest.noise) for text in _undecided(record)
+        f"{golden.id}: {text}"
+        for golden in goldens
+        if (record := golden.manifest.noise)
+        for text in (*_undecided(record), *_jumping(record))
+    ]
+
+
+def _jumping(record: NoiseRecord) -> list[str]:
+    return [
+        f"output {name}: {count} of {plural(total, 'element')} jump: one last bit chooses others"
+        for name, (count, total) in record.jumping.items()
     ]
 
 

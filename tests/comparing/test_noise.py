@@ -155,6 +155,13 @@ def test_a_tolerance_that_is_asked_for_decides_alone(asked):
     assert not judged(float32(1.0), float32(1.5), [1.0], **asked).ok
 
 
+def test_what_a_strict_tolerance_refuses_within_the_noise_looks_like_rounding():
+    difference = judged(float32(1.0, 1.0), float32(1.0, 1.001), [0.001, 0.001], rtol=1e-8, atol=0.0)
+    assert not difference.ok
+    assert difference.kind == "rounding: within 4 times the noise that the writer measured"
+    assert not judged(float32(1.0, 1.0), float32(1.0, 1.1), [0.001, 0.001], rtol=1e-8).kind.startswith("rounding")
+
+
 @pytest.mark.parametrize("asked", [{"rtol": {"float64": 1.0}}, {"tolerances": {"cuda": {"float32": Tolerance(1.0)}}}])
 def test_a_tolerance_of_something_else_leaves_the_noise(asked):
     assert not judged(float32(1.0), float32(1.1), [0.0], **asked).ok

@@ -79,8 +79,10 @@ def test_several_factorizations_are_told_apart_beside_other_results():
         lambda a: jnp.linalg.qr(a, mode="r"),
         lambda a: jnp.linalg.eigh(a)[1] * 2,
         lambda a: (jnp.linalg.qr(a)[0], jnp.linalg.qr(a + 1)[1]),
+        lambda a: (scipy_linalg.schur(a)[0] - 2, scipy_linalg.schur(a)[1]),
+        lambda a: (jnp.linalg.eigh(a)[0], jnp.linalg.eigh(a)[1] - 0.5),
     ],
-    ids=["cholesky", "values", "vectors", "only R", "changed", "of two"],
+    ids=["cholesky", "values", "vectors", "only R", "changed", "of two", "shifted T", "shifted V"],
 )
 def test_other_results_are_no_factors(function):
     assert by_both(function, SQUARE) == ((), ())

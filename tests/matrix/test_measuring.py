@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from making import manifest, release, write_golden
 
@@ -66,6 +68,25 @@ def test_the_oldest_later_release_that_runs_it_measures_it(measured_in):
 def test_where_nothing_can_be_built_the_reason_is_that_of_its_writer(measured_in):
     tried, reason = measured_in({*measuring.Policy().calendar().versions()}, set())
     assert (tried[:2], reason) == (["0.9.2", "0.10.0"], "no 0.9.2")
+
+
+def test_each_golden_is_known_before_the_next_one_has_ended(tmp_path, monkeypatch):
+    """So that an interruption loses none that was measured."""
+    is_first_known = threading.Event()
+
+    def noise(golden, *_):
+        assert golden.manifest.case == "t.a" or is_first_known.wait(20)
+        return MeasuredNoise(NoiseRecord("0.9.2", "", 6, ()), b"", False)
+
+    monkeypatch.setattr(measuring.ReaderEnvironments, "build", lambda _, placement: this_interpreter(placement.reader))
+    monkeypatch.setattr(measuring, "start_worker", lambda *_, **__: Worker())
+    monkeypatch.setattr(measuring, "measure_noise", noise)
+    store = GoldenStore(tmp_path / "golden")
+    goldens = [write_golden(store, manifest(case=case, jaxlib="0.9.2")) for case in ("t.a", "t.b")]
+    found = measuring.measure_goldens(goldens, Policy(), Limits(), lambda text: None)
+    assert next(found)[0] is goldens[0]
+    is_first_known.set()
+    assert next(found)[0] is goldens[1]
 
 
 def test_a_line_says_which_golden_is_measured(tmp_path, monkeypatch):

@@ -245,7 +245,7 @@ def _compare(what: str, expected: Array, actual: Array, rule: Rule, scale: Array
     diagnosis = diagnose(expected, actual, compared.limit, rule.dtype)
     if rule.tolerance is not None and errors is compared.in_noise and not (errors > rule.factor).any():
         # A tolerance that is less than the writer's own noise.
-        within = f"{ROUNDING} within {rule.factor:g} times the noise that the writer measured"
+        within = f"{ROUNDING}within {rule.factor:g} times the noise that the writer measured"
         diagnosis = replace(diagnosis, looks_like=within)
     difference = _with_elements(difference, compared.bad, errors, expected, actual)
     # NaN in place of a number is never rounding, whatever the other elements look like.

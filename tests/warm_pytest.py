@@ -46,6 +46,20 @@ WITH_AND_WITHOUT = [
 """For tests of something else with goldens of many kinds: the group of the matrix measures the noise of each."""
 
 
+# Where one of these is set, pytest prints whole messages in its summary too, so that each appears twice.
+SEEN_BY_PYTEST = frozenset({"CI", "BUILD_NUMBER"})
+
+
+def own_variables() -> dict[str, str]:
+    """The variables of a user's run: those of this process without what belongs to its own pytest and jax."""
+    foreign = ("PYTEST_", "PYTHONDONTWRITEBYTECODE", "JAX_", "XLA_", "COV_")
+    own = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    return {name: value for name, value in own.items() if name not in SEEN_BY_PYTEST} | {
+        "JAX_PLATFORMS": "cpu",
+        "COLUMNS": "200",
+    }
+
+
 class WarmPytest:
     """Talks to the process: a run is a line of JSON on its stdin, and its exit code a line on its stdout."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 from msgspec import structs
-from warm_pytest import NO_NOISE, WarmPytest
+from warm_pytest import NO_NOISE, WarmPytest, own_variables
 
 from export_core.environments.build import cache_folder
 from export_core.goldens import Golden, GoldenStore
@@ -60,10 +59,6 @@ class Run:
         for name, told in self.tests.items():
             names.setdefault(told.outcome, []).append(name)
         return names
-
-
-# Where one of these is set, pytest prints whole messages in its summary too, so that each appears twice.
-SEEN_BY_PYTEST = frozenset({"CI", "BUILD_NUMBER"})
 
 
 @dataclass(frozen=True)
@@ -146,16 +141,6 @@ class Project:
 
 
 Projects = Callable[..., Project]
-
-
-def own_variables() -> dict[str, str]:
-    """The variables of a user's run: those of this process without what belongs to its own pytest and jax."""
-    foreign = ("PYTEST_", "PYTHONDONTWRITEBYTECODE", "JAX_", "XLA_", "COV_")
-    own = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-    return {name: value for name, value in own.items() if name not in SEEN_BY_PYTEST} | {
-        "JAX_PLATFORMS": "cpu",
-        "COLUMNS": "200",
-    }
 
 
 @pytest.fixture(scope="session")

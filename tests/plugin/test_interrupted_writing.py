@@ -15,8 +15,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from conftest import own_variables
-from warm_pytest import NO_NOISE
+from warm_pytest import NO_NOISE, own_variables
 
 from export_core.goldens import GoldenStore
 

@@ -75,7 +75,7 @@ def data(findings: Findings) -> Data:
             for factor in FACTORS
         ],
         "changes": [
-            {"reason": change.reason, "programs": change.programs, **_counts([c for c in here if c.change is change])}
+            {"reason": change.reason, "names": change.programs, **_counts([c for c in here if c.change is change])}
             for change in dict.fromkeys(cell.change for cell in here)
             if change
         ],
@@ -237,7 +237,7 @@ def _changes(found: Data) -> str:
     """Real changes: how many cells show each, and what the rules say of them."""
     return "\n\n".join(
         _paragraph(
-            f"Left out of the false alarms, a documented change: {row['reason']} ({', '.join(row['programs'])}). Of "
+            f"Left out of the false alarms, a documented change: {row['reason']} ({', '.join(row['names'])}). Of "
             f"{row['cells']} cells {row['numerics']} are beyond {FACTOR:g} times the noise."
         )
         for row in found["changes"]

@@ -14,6 +14,7 @@ from benchmarks.numbers.rules import Judge, Judged, worst
 from benchmarks.numbers.sets import program_in, set_of
 from export_core.goldens import Check, Golden, GoldenStore, Leaf
 from export_core.goldens.arrays import from_npz, leaf_of
+from export_core.inspection.noise_text import knows_inputs_only
 from export_core.matrix.cell import Cell as MatrixCell
 from export_core.matrix.checks import checks_of
 from export_core.releases import Release
@@ -92,7 +93,7 @@ def find(folders: Folders, replays: Sequence[Replay]) -> Findings:
                         continue
                     findings.cells.append(_judged(replay, golden, reader, verdict, calls, judge, references))
                 if replay.written is replay.read:
-                    if not (golden.manifest.noise and golden.manifest.noise.inside):
+                    if not (noise := golden.manifest.noise) or knows_inputs_only(noise):
                         case, writer = golden.manifest.case, golden.manifest.writer.jaxlib
                         findings.inputs_only.append(f"{program_in(case)} by {writer}")
                     findings.planted.extend(_planted(folders, golden, judge))

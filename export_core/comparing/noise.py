@@ -22,7 +22,7 @@ FACTOR = 4.0
 """How many times its noise an element may be off. The curve: docs/explanation/numbers-measured.md."""
 
 FACTOR_OF_INPUTS = 8.0
-"""The same where what is rounded inside was not moved: noise that knows inputs and compilations only is less."""
+"""How many times its noise an element may be off where only inputs were moved: such noise is less."""
 
 UNITS = ((2.0**-10, 1.0), (2.0**-7, 0.5), (1.0, 0.25))
 """Noise that every element has at least, in units in the last place of its value: by the size of such a unit.

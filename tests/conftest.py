@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,22 @@ with suppress(ModuleNotFoundError):
     settings.load_profile("untimed")
 
 pytest_plugins = ["pytester", "replaying", "browsing"]
+
+
+@pytest.fixture(autouse=True)
+def _same_64_bits() -> Iterator[None]:
+    """A test that leaves 64-bit numbers on changes the tests after it, which are others in each order of the files."""
+    before = _has_64_bits()
+    yield
+    after = _has_64_bits()
+    if before is not None and after != before:
+        sys.modules["jax"].config.update("jax_enable_x64", before)
+        pytest.fail(f"jax_enable_x64 was {before} before this test and is {after} after it")
+
+
+def _has_64_bits() -> bool | None:
+    jax = sys.modules.get("jax")
+    return None if jax is None else bool(jax.config.jax_enable_x64)
 
 
 @pytest.fixture

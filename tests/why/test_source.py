@@ -155,10 +155,15 @@ def test_a_source_gives_what_the_artifact_gives(function, args, source, tmp_path
 
 
 @pytest.fixture
-def with_64_bits() -> Iterator[None]:
-    jax.config.update("jax_enable_x64", True)
+def same_64_bits() -> Iterator[None]:
+    """A source of 64-bit numbers turns them on."""
     yield
     jax.config.update("jax_enable_x64", False)
+
+
+@pytest.fixture
+def with_64_bits(same_64_bits: None) -> None:
+    jax.config.update("jax_enable_x64", True)
 
 
 def test_a_source_with_64_bits_asks_for_them(with_64_bits, source, tmp_path):
@@ -177,7 +182,7 @@ def calls(x, y):
     return call(x.T, y, uplo=np.uint8(76), rank=3, lower=True, mode="a'b\\", wide=np.int64(-1))
 
 
-def test_a_call_of_the_ffi_keeps_all_that_it_says(source):
+def test_a_call_of_the_ffi_keeps_all_that_it_says(source, same_64_bits):
     """Nobody has registered it, so that the lowered calls are compared."""
     _, text, refused = source(calls, F32, F32)
     assert not refused

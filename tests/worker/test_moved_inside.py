@@ -62,11 +62,11 @@ def test_two_places_of_one_value_move_differently():
         lambda x: x * x + jnp.float32(0.3),
         lambda x: x / jnp.float32(3),
         lambda x: jnp.fft.fft(x).real,
-        lambda x: jnp.linalg.cholesky(x.T @ x + jnp.eye(5)),
+        lambda x: jnp.linalg.cholesky(x.T @ x + jnp.eye(5, dtype=x.dtype)),
         lambda x: jax.lax.fori_loop(0, 3, lambda _, y: jnp.tanh(y), x),
         lambda x: jax.lax.cond(x[0, 0] > 0, jnp.log, jnp.exp, x),
         lambda x: jax.jit(lambda y: jax.jit(jnp.cos)(y))(x),
-        lambda x: jax.vmap(lambda y: jnp.zeros(5).at[jnp.arange(5) % 2].add(y))(x),
+        lambda x: jax.vmap(lambda y: jnp.zeros(5, y.dtype).at[jnp.arange(5) % 2].add(y))(x),
     ],
 )
 def test_what_is_rounded_moves(function):

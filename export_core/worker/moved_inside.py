@@ -11,12 +11,14 @@ three numbers that the call takes as one more argument:
 One compilation therefore serves runs in all directions, and XLA cannot fold the moves away. Values of few significant
 bits (masks, counts, halves), zeros and what is not finite stay: they are exact.
 
-Complex results are moved part by part. Symbolic dimensions are refined before. Types of 8 bits and fewer stay.
+Sums of many terms move farther, since each order of summation rounds otherwise: see `doublings`. Complex results are
+moved part by part. Symbolic dimensions are refined before. Types of 8 bits and fewer stay.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import re
 
 TYPE_CHECKING = False
@@ -49,6 +51,9 @@ ADDING = {"stablehlo.add", "stablehlo.subtract"}
 BODIES = {"reduce", "reduce_window", "scatter", "sort", "select_and_scatter", "map", "all_reduce", "reduce_scatter"}
 """Operations in whose bodies nothing moves: XLA wants them to be what it knows."""
 
+
+TERMS = 64
+"""Sums of fewer terms move by one unit; of four times as many by two, and so on. See `doublings`."""
 
 ARRAY = re.compile(r"tensor<((?:[1-9]\d*x)*)(complex<)?(f64|f32|f16|bf16)>{1,2}")
 """Types of arrays that move: not empty, of static shape."""
@@ -112,7 +117,7 @@ class Rewriting:
         self.ir = ir
         self.module = module
         self.places = 0
-        self.helpers: dict[str, tuple[str, str]] = {}
+        self.helpers: dict[tuple[str, int], tuple[str, str]] = {}
 
     def rewrite(self) -> int:
         """Move everything that is open. The number of places."""
@@ -188,8 +193,9 @@ class Rewriting:
             if callee(op) in self.called:
                 self._pass_on(op, numbers)
             elif self._is_open(op, op.name.rpartition(".")[2]):
+                doubled = doublings(self._terms(op))
                 for result in op.results:
-                    self._move(result, following, numbers)
+                    self._move(result, following, numbers, doubled)
 
     def _pass_on(self, call: Any, numbers: Any) -> None:
         """Give the numbers to a function that is called."""
@@ -220,9 +226,29 @@ class Rewriting:
             return any(use.owner.name in ADDING for use in op.results[0].uses)
         return name in OPEN
 
-    def _move(self, result: Any, following: Any, numbers: Any) -> None:
+    def _terms(self, op: Any) -> int:
+        """How many numbers are summed up for one element of the result; 1 where it is no plain sum."""
+        name = op.name.rpartition(".")[2]
+        if name not in ("dot", "dot_general", "convolution", "reduce"):
+            return 1
+        left, right, result = (self._shape(value) for value in (op.operands[0], op.operands[-1], op.results[0]))
+        if name == "reduce":
+            return math.prod(left) // max(1, math.prod(result))
+        if name == "convolution":
+            kernel = re.search(r"x\[([^]]*)\]->", str(op.attributes["dimension_numbers"]))
+            features = [part.strip() for part in kernel[1].split(",")].index("o") if kernel else 0
+            return math.prod(right) // max(1, right[features])
+        if name == "dot":
+            return int(left[-1])
+        summed = re.search(r"lhs_contracting_dimensions = \[([^]]*)\]", str(op.attributes["dot_dimension_numbers"]))
+        return math.prod(left[int(part)] for part in summed[1].split(",")) if summed else 1
+
+    def _shape(self, value: Any) -> list[int]:
+        return list(self.ir.RankedTensorType(value.type).shape)
+
+    def _move(self, result: Any, following: Any, numbers: Any, doubled: int) -> None:
         """Have everything that uses a result use the moved one."""
-        helper = self._helper(str(result.type))
+        helper = self._helper(str(result.type), doubled)
         if not helper:
             return
         ir = self.ir
@@ -243,13 +269,26 @@ class Rewriting:
         for owner, number in uses:
             owner.operands[number] = moved.results[0]
 
-    def _helper(self, type_text: str) -> str:
-        """The name of the function that moves arrays of a type; empty where they stay."""
+    def _helper(self, type_text: str, doubled: int) -> str:
+        """The name of the function that moves arrays of a type so far; empty where they stay."""
         match = ARRAY.fullmatch(type_text)
-        if match and type_text not in self.helpers:
+        if not match:
+            return ""
+        # Sums of 16 bits are made with more of them, and rounded once.
+        key = type_text, doubled if BITS[match[3]] > 16 else 0
+        if key not in self.helpers:
             name = f"jaxexport_moved_{len(self.helpers)}"
-            self.helpers[type_text] = name, helper_text(name, match[1], match[3], is_complex=bool(match[2]))
-        return self.helpers[type_text][0] if match else ""
+            self.helpers[key] = name, helper_text(name, match[1], match[3], is_complex=bool(match[2]), doubled=key[1])
+        return self.helpers[key][0]
+
+
+def doublings(terms: int) -> int:
+    """How many times the units are doubled by which a sum of so many terms moves.
+
+    n terms of one sign that are added one after another are off by about 0.17 √n units: each of the n roundings by up to
+    half a unit of what is summed up so far. They move by √n / 4 units, in powers of two.
+    """
+    return max(0, (terms // TERMS).bit_length() + 1) // 2
 
 
 def attributes(op: Any) -> list[Any]:
@@ -289,10 +328,10 @@ def operations(op: Any, into: Callable[[Any], bool] = lambda op: True) -> Iterat
                     yield from operations(inner.operation, into)
 
 
-def helper_text(name: str, shape: str, element: str, *, is_complex: bool) -> str:
+def helper_text(name: str, shape: str, element: str, *, is_complex: bool, doubled: int = 0) -> str:
     """A function that moves an array of this shape (``2x3x``) and element type, as StableHLO.
 
-    A value is moved by its last bits as an integer. Tiny numbers below the normal ones stay: some steps down they would
+    It moves 2 to the power of `doubled` times as far as the numbers say. A value is moved by its last bits as an integer. Tiny numbers below the normal ones stay: some steps down they would
     change their sign.
     """
     width, mantissa = BITS[element], MANTISSA[element]
@@ -339,6 +378,10 @@ def helper_text(name: str, shape: str, element: str, *, is_complex: bool) -> str
     rows = [op(f"slice %numbers [{n}:{n + 1}]", "(tensor<3xui32>) -> tensor<1xui32>") for n in range(3)]
     seed, count, middle = (op(f"reshape {row}", f"(tensor<1xui32>) -> {scalar}") for row in rows)
     salt = in_each(mixed(op(f"xor {seed}, %place", scalar), 32, scalar))
+    if doubled:  # only what moves at all
+        moves_at_all = op(f"minimum {middle}, {constant(1, scalar)}", scalar)
+        more = op(f"multiply {moves_at_all}, {constant(doubled, scalar)}", scalar)
+        count, middle = op(f"add {count}, {more}", scalar), op(f"shift_left {middle}, {more}", scalar)
     shift = in_each(op(f"subtract {constant(width, scalar)}, {count}", scalar))
     offset, one = in_each(middle), constant(1)
     if is_complex:

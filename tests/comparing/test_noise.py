@@ -210,3 +210,14 @@ def test_an_output_that_is_zero_in_all_runs_is_decided():
 
 def test_lent_noise_shows_nothing_either():
     assert count_undecided(np.asarray([0.0, 0.3, 0.3, 0.3, 0.3]), 1.0) == 5
+
+
+def test_more_elements_lend_more_since_the_largest_of_many_draws_is_larger():
+    """√(2 ln n) times the standard deviation, beside that of the 16 runs; small outputs lend what they have."""
+
+    def judged_by(elements: int) -> float:
+        return float(noise_with_floors(np.ones(elements, np.float32), np.ones(elements), "float32")[0])
+
+    assert judged_by(4) == judged_by(16) == 1.0
+    assert judged_by(256) == pytest.approx(2**0.5)
+    assert judged_by(2**16) == pytest.approx(2.0)

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax import export
+from jax import export, lax
 
 from export_core.comparing.ulp import ulp_distance
-from export_core.worker.moved_inside import NotMovedError, UnreducedError, lower_moved, moves, refined
+from export_core.worker.moved_inside import NotMovedError, UnreducedError, doublings, lower_moved, moves, refined
 
 X = np.random.RandomState(0).uniform(0.5, 2, (6, 5)).astype(np.float32)
 
@@ -38,6 +38,36 @@ def test_results_move_by_at_most_so_many_units_and_in_both_directions(dtype):
     assert 32 < many.max() <= 64
     # All sizes are as frequent, up to the bits of the dtype.
     assert 20 < np.median(many) < 44
+
+
+@pytest.mark.parametrize(("terms", "units_up_to"), [(60, 1), (64, 2), (300, 4), (4096, 16)])
+@pytest.mark.parametrize(
+    "of_terms",
+    [
+        lambda x: x @ x.T,
+        lambda x: x.sum(1),
+        lambda x: jnp.dot(x, jnp.ones(x.shape[1])),
+        lambda x: lax.conv_general_dilated(x[:, None], x[:3, None, ::-1], (1,), [(8, 8)]),
+        lambda x: lax.conv_general_dilated(
+            x[None], jnp.ones((40, 1, x.shape[1])), (1,), "VALID", feature_group_count=40
+        ),
+    ],
+)
+def test_a_sum_moves_farther_the_more_terms_it_has(of_terms, terms, units_up_to):
+    x = np.random.RandomState(0).uniform(0.5, 2, (40, terms)).astype(np.float32)
+    run = program(of_terms, x)
+    (still,), (moved,) = run(0, 0), run(1, 1)
+    assert units_up_to / 2 < units(still, moved).max() <= units_up_to
+
+
+def test_a_sum_in_16_bits_is_rounded_once():
+    x = jnp.asarray(np.random.RandomState(0).uniform(0.5, 2, (50, 1000)), jnp.bfloat16)
+    (still,), (moved,) = (program(lambda x: x @ x.T, x)(1, ulps) for ulps in (0, 1))
+    assert units(still, moved).max() == 1
+
+
+def test_a_sum_moves_by_a_quarter_of_the_square_root_of_its_terms():
+    assert [2 ** doublings(terms) for terms in (1, 63, 64, 255, 256, 1024, 2**16)] == [1, 1, 2, 2, 4, 8, 64]
 
 
 def test_another_seed_moves_in_another_way_and_the_same_seed_in_the_same():

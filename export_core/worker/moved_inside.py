@@ -285,8 +285,8 @@ class Rewriting:
 def doublings(terms: int) -> int:
     """How many times the units are doubled by which a sum of so many terms moves.
 
-    n terms of one sign that are added one after another are off by about 0.17 √n units: each of the n roundings by up to
-    half a unit of what is summed up so far. They move by √n / 4 units, in powers of two.
+    n terms of one sign that are added one after another are off by about 0.17 √n units: each of the n roundings is off
+    by up to half a unit of what is summed up so far. They move by √n / 4 units, in powers of two.
     """
     return max(0, (terms // TERMS).bit_length() + 1) // 2
 
@@ -331,8 +331,8 @@ def operations(op: Any, into: Callable[[Any], bool] = lambda op: True) -> Iterat
 def helper_text(name: str, shape: str, element: str, *, is_complex: bool, doubled: int = 0) -> str:
     """A function that moves an array of this shape (``2x3x``) and element type, as StableHLO.
 
-    It moves 2 to the power of `doubled` times as far as the numbers say. A value is moved by its last bits as an integer. Tiny numbers below the normal ones stay: some steps down they would
-    change their sign.
+    It moves 2 to the power of `doubled` times as far as the numbers say. A value is moved by its last bits as an
+    integer. Tiny numbers below the normal ones stay: some steps down they would change their sign.
     """
     width, mantissa = BITS[element], MANTISSA[element]
     part, bits, flags = (f"tensor<{shape}{kind}>" for kind in (element, f"ui{width}", "i1"))

@@ -13,6 +13,7 @@ from export_core.matrix import Cell, Limits, Plan, Selection
 from export_core.matrix.limits import GIB
 from export_core.matrix.shards import Shard
 from export_core.urls import without_credentials
+from export_core.variables import kernel_settings
 
 RESULTS = Path(".jaxexport")
 """The folder of results unless another is named."""
@@ -102,4 +103,5 @@ def reproduce_command(plan: Plan, cell: Cell, options: Sequence[str]) -> str:
     # Without the mode, another machine would run what this one compiled, or the other way round.
     platform = cell.platform if cell.platform == "cpu" else f"{cell.platform}:{cell.mode}"
     words = ["jaxexport", "matrix", "--cases", golden.case, "--writers", golden.writer.jaxlib]
-    return shlex.join([*words, "--readers", reader, "--platforms", platform, *options])
+    command = shlex.join([*words, "--readers", reader, "--platforms", platform, *options])
+    return " ".join([*kernel_settings(os.environ), command])

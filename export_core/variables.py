@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 
 SYSTEM = frozenset(
@@ -46,9 +47,14 @@ def passed_variables(
     }
 
 
+def kernel_settings(variables: Mapping[str, str]) -> list[str]:
+    """Which kernels OpenBLAS is told to take, as a shell sets them: ``OPENBLAS_CORETYPE=Haswell``."""
+    return [f"{name}={shlex.quote(variables[name])}" for name in sorted(KERNELS & variables.keys())]
+
+
 def kernels_in_words(variables: Mapping[str, str]) -> str:
     """``ran with OPENBLAS_CORETYPE=Haswell``, for messages; empty where nothing is set."""
-    settings = ", ".join(f"{name}={variables[name]}" for name in sorted(KERNELS & variables.keys()))
+    settings = ", ".join(kernel_settings(variables))
     return f"ran with {settings}" if settings else ""
 
 

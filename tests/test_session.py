@@ -32,6 +32,11 @@ def test_reproduce_names_one_cell_and_its_own_results():
     ]  # fmt: skip
 
 
+def test_reproduce_sets_the_kernels_that_this_machine_sets(monkeypatch):
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Has well")
+    assert reproduced(RunOptions())[:3] == ["OPENBLAS_CORETYPE=Has well", "jaxexport", "matrix"]
+
+
 def test_a_reproduction_does_not_overwrite_itself():
     assert reproduced(RunOptions(results=Path(".jaxexport/reproduced")))[-1] == ".jaxexport/reproduced/reproduced"
 

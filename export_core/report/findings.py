@@ -128,7 +128,16 @@ def _by_cause(results: Sequence[Result], summary: Summary, folder: Path | None) 
     issues = {issue.id: issue for issue in summary.known_issues}
     policy = msgspec.convert(summary.policy, Policy)
     return [
-        _cause_finding(cause, number, groups[cause.judgement, cause.id], (writers, readers), issues, policy, folder)
+        _cause_finding(
+            cause,
+            number,
+            groups[cause.judgement, cause.id],
+            (writers, readers),
+            issues,
+            policy,
+            summary.unmeasured,
+            folder,
+        )
         for number, cause in enumerate(summary.causes)
         if (cause.judgement, cause.verdict) != (Judgement.OUTSIDE, Verdict.REFUSED)
         and groups[cause.judgement, cause.id]
@@ -142,6 +151,7 @@ def _cause_finding(
     releases: tuple[Sequence[str], Sequence[str]],
     issues: dict[str, KnownIssue],
     policy: Policy,
+    unmeasured: Sequence[str],
     folder: Path | None,
 ) -> Finding:
     rank, title = _TITLES[cause.judgement]
@@ -156,6 +166,8 @@ def _cause_finding(
         because = _UNFIT.format("" if any(map(is_own_writer, group)) else " either")
     whole = cell_sentence(example) if cause.cells == 1 else _sentence(cause, releases, f"{cause.cells:,} cells")
     sentence, brief = (" ".join(filter(None, (text, because))) for text in (whole, _sentence(cause, releases)))
+    fixed_tolerance = cause.verdict is Verdict.NUMERICS and example.max_noise_error is None
+    todo = NEXT_STEPS["no noise"] if fixed_tolerance and example.golden in unmeasured else ""
     details = [
         ("known as", _issue_text(issue)),
         ("listed", _entry_text(example, policy)),
@@ -163,7 +175,7 @@ def _cause_finding(
         *(_number_details(group, folder) if cause.verdict is Verdict.NUMERICS and cause.cells > 1 else ()),
         ("example", writer_and_reader(example) if cause.cells > 1 else ""),
         *evidence(example),
-        ("to do", _of_rounding(example) if title == NUMBERS_MOVED else _to_do(cause, issue, folder)),
+        ("to do", todo or (_of_rounding(example) if title == NUMBERS_MOVED else _to_do(cause, issue, folder))),
     ]
     texts = tuple((label, text) for label, text in details if text.strip())
     return Finding((rank, number), title, sentence, texts, tuple(group), cause, brief)

@@ -19,6 +19,7 @@ from export_core.releases import Direction
 from export_core.report.cost_wording import limits_line
 from export_core.report.places_wording import needed_facts, owed_facts
 from export_core.run_options import RESULTS
+from export_core.variables import KERNELS, kernel_settings
 
 VERDICT_PHRASES = {
     Verdict.PASS: "ran and agrees with the writer's outputs",
@@ -58,6 +59,8 @@ NEXT_STEPS = {
     "`jaxexport goldens verify` checks the files; then export it again.",
     "numerics": "`jaxexport trend{} --numbers` shows in which release the numbers moved. If they are right, allow them "
     "with a rule (`numbers` in the policy) and its reason.",
+    "no noise": "Measure its noise first: `jaxexport goldens noise`. Without it, numbers are compared within a fixed "
+    "tolerance, which fits no program.",
     "rounding": "Find the operation that rounds in another way: `{}`. Compare both releases with a reference in double "
     "precision: `{}`. If the new numbers are as good, allow them with a rule (`numbers` in the policy) and its reason.",
     "refused": "Check how old the artifact is with `jaxexport inspect`; inside the window, report it to JAX.",
@@ -299,12 +302,13 @@ def outcome_line(result: Result) -> str:
 def why_command(name: str, result: Result, *words: str) -> str:
     """The shell command that asks why a cell fails, `reduce` or `explain`, about the cell that `reproduce` runs."""
     try:
-        given = itertools.pairwise(shlex.split(result.reproduce))
+        given = shlex.split(result.reproduce)
     except ValueError:  # results may come from anywhere
-        given = itertools.pairwise(())
-    options = [(_FOR_ONE_CELL[option], value) for option, value in given if option in _FOR_ONE_CELL]
+        given = []
+    options = [(_FOR_ONE_CELL[option], value) for option, value in itertools.pairwise(given) if option in _FOR_ONE_CELL]
     chosen = [word for pair in options if pair != ("--platform", "cpu") for word in pair]
-    return shlex.join(["jaxexport", name, *chosen, *words])
+    settings = dict(word.split("=", 1) for word in given if word.partition("=")[0] in KERNELS)
+    return " ".join([*kernel_settings(settings), shlex.join(["jaxexport", name, *chosen, *words])])
 
 
 def writer_and_reader(result: Result) -> str:

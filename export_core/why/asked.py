@@ -13,7 +13,8 @@ from export_core.why.errors import WhyError
 
 _WORDS = re.compile(r"(?P<golden>.+) in (?:jaxlib )?(?P<reader>\S+)(?: on (?P<platform>\S+))?")
 """A cell as messages and plans name it: ``CASE/WRITER in 0.10.2-jax0.10.2 on cpu``."""
-_COMMAND = "jaxexport matrix "
+_COMMAND = re.compile(r"(?:[A-Z_\d]+=\S* )*jaxexport matrix ")
+"""A command that reproduces a cell, after the variables that it sets."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def in_options(asked: Asked, run: RecordedRun | None) -> Asked:
 
 def _of_command(asked: Asked) -> Asked:
     """The same with what a command says that reproduces a cell, as findings print it: it names everything."""
-    if not asked.cell.startswith(_COMMAND):
+    if not _COMMAND.match(asked.cell):
         return asked
     try:
         words = shlex.split(asked.cell)

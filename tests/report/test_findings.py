@@ -443,6 +443,24 @@ def test_rounding_that_cannot_be_reproduced_by_a_command_is_told_all_the_same():
     assert "`jaxexport explain`" in dict(broken_cell(moved(reproduce="it's broken")).details)["to do"]
 
 
+def to_do(one, *unmeasured):
+    made = msgspec.structs.replace(summary([one]), unmeasured=list(unmeasured))
+    return next(dict(finding.details)["to do"] for finding in findings([one], made) if finding.results)
+
+
+def test_other_numbers_of_a_golden_without_noise_ask_for_its_noise_first():
+    """A golden written with `--noise=later`: a fixed tolerance calls its correct readers wrong."""
+    unmeasured = moved(max_noise_error=None)
+    assert to_do(unmeasured, unmeasured.golden).startswith("Measure its noise first: `jaxexport goldens noise`.")
+    assert to_do(unmeasured, "t.another/0.11.0-cpu").startswith("Find the operation that rounds in another way:")
+    assert to_do(moved(max_noise_error=9.0), unmeasured.golden).startswith("Find the operation that rounds in another")
+
+
+def test_what_is_proposed_sets_the_kernels_that_the_cell_ran_with():
+    again = "OPENBLAS_CORETYPE=Haswell jaxexport matrix --cases t.f --writers 0.11.0 --readers 0.12.0.1"
+    assert "`OPENBLAS_CORETYPE=Haswell jaxexport reduce --case t.f " in to_do(moved(reproduce=again))
+
+
 def test_rounding_and_wrong_numbers_of_one_release_are_two_findings():
     results = [moved(), moved(case="t.g"), wrong("0.12.0.1", "t.h", writer="0.11.0")]
     found = findings(results, summary(results))

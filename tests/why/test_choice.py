@@ -70,6 +70,7 @@ def test_options_name_a_cell_without_any_results(project):
         f"{CASE}/0.9.2-cpu in 0.10.2",
         f"{CASE}/0.9.2-cpu in jaxlib 0.10.2 on cpu",
         f"jaxexport matrix --cases {CASE} --writers 0.9.2 --readers 0.10.2 --platforms cpu --no-cache --results x/y",
+        f"OPENBLAS_CORETYPE=Haswell jaxexport matrix --cases {CASE} --writers 0.9.2 --readers 0.10.2 --platforms cpu",
     ],
 )
 def test_words_that_a_report_prints_name_a_cell(words, project):

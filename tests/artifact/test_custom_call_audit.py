@@ -31,6 +31,12 @@ def test_an_unlisted_target_fails_with_its_place_and_advice():
     assert "allow: {my_kernel:" in finding.advice
 
 
+def test_an_unlisted_target_fails_where_no_release_is_known_either():
+    (finding,) = judge_calls([_call("my_kernel")], None)
+    assert (finding.standing, finding.ok, finding.advice) == ("unlisted", False, "Name the release that wrote it.")
+    assert "was checked against no list" in finding.message
+
+
 def test_the_policy_may_allow_a_target_with_a_reason():
     (finding,) = judge_calls([_call("my_kernel")], frozenset(), allow={"my_kernel": "we build it"})
     assert (finding.standing, finding.ok) == ("allowed", True)

@@ -109,6 +109,14 @@ def test_what_could_not_be_measured_is_counted():
     ]
 
 
+def test_only_growth_needs_the_figure_of_the_writer():
+    absolute, growth = Budget(max_flops=1e9), Budget(max_growth={"flops": 1.2})
+    assert not unmeasured([TWICE], Policy(budgets=(absolute,)))
+    assert not unmeasured([OWN, TWICE], Policy(budgets=(growth,)))
+    assert unmeasured([TWICE], Policy(budgets=(growth,)))
+    assert judgements(Budget(max_growth=1.2), TWICE) == ["kept"], "its writer's figure is not known"
+
+
 def repeated(reader: str, first: float, count: int = 10) -> Result:
     runs = tuple(first + number / 1e4 for number in range(count))
     return result(reader=reader, cost=Cost(), timings=Timings(runs=runs))

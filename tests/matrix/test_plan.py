@@ -201,6 +201,12 @@ def test_an_unknown_writer_is_an_error_with_the_known_ones():
         planned([golden(), golden(jaxlib="0.9.2")], writers=("0.9.1",))
 
 
+def test_writers_are_those_that_are_named():
+    goldens = [golden(), golden(jaxlib="0.9.2"), golden(jaxlib="0.10.2")]
+    chosen = planned(goldens, writers=("0.9.2", "0.10.2"), readers=NEWEST).goldens
+    assert [found.manifest.writer.jaxlib for found in chosen] == ["0.9.2", "0.10.2"]
+
+
 def test_an_unknown_case_is_an_error_that_says_where_to_look():
     with pytest.raises(MatrixError, match=r"no case is called or matches 'nope\*'\. `jaxexport goldens list`"):
         planned([golden()], cases=("nope*",))

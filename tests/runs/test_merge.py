@@ -100,6 +100,14 @@ def test_a_missing_or_killed_shard_is_named_and_incomplete(shards, tmp_path, cap
     assert jaxexport("judge", out) == 3
 
 
+def test_with_a_shard_missing_the_others_cannot_have_all_cells(shards):
+    shutil.rmtree(shards[1])
+    more = [line for shard in (shards[0], shards[2]) for line in (shard / RESULTS).read_bytes().splitlines(True)]
+    (shards[0] / RESULTS).write_bytes(b"".join([*more, *more]))
+    with pytest.raises(RunError):
+        merge_shards(shards)
+
+
 def test_a_merge_without_a_finished_shard_is_incomplete(tmp_path, capsys):
     (tmp_path / "shard-1").mkdir()
     assert jaxexport("merge", tmp_path / "shard-1", tmp_path / "shard-*", "--results", tmp_path / "out") == 3

@@ -18,6 +18,7 @@ from export_core.escaping import printable
 from export_core.goldens import Comparison, Golden, GoldenError
 from export_core.goldens.arrays import Leaf, from_npz
 from export_core.goldens.store import NOISE
+from export_core.inspection.noise_text import outputs_to_name
 from export_core.inspection.screen import LINE, WIDTH, joined, size
 from export_core.judge.known import entry_name
 from export_core.matrix.comparisons import comparison_in_words, rule_of
@@ -83,6 +84,7 @@ def _compared(golden: Golden, policy: Policy) -> Iterator[tuple[str, str]]:
         rules.append(f"as the golden recorded: {comparison_in_words(manifest.comparison)}")
     else:
         rules.append("by the noise that its writer measured" if manifest.noise else "by the default of each dtype")
+        rules += outputs_to_name(manifest.noise) if manifest.noise else []
     if (rule or manifest.comparison).compare == Comparison().compare:
         rules += [
             f"outputs {', '.join(map(str, group.outputs))} as factors of {group.compare}" for group in golden.factors

@@ -147,3 +147,14 @@ def test_the_noise_of_each_output_is_shown_in_its_own_unit(copied, jaxexport):
     (noise,) = GoldenStore(copied).generations(CASE)[-1].noise()["outputs.npz"][:1]
     shown = next(line for line in out.splitlines() if line.startswith("noise  ") and "float64[" in line)
     assert shown.split("]  ")[1].split()[0] == f"{noise.reshape(-1)[0]:.6g}"
+
+
+def test_outputs_that_jump_are_named_where_it_says_what_compares_them(copied, jaxexport):
+    (path,) = copied.glob(f"{CASE}/0.12.0.1-cpu/golden.yaml")
+    text = path.read_text()
+    assert "  narrowest_float: float32\n" in text
+    path.write_text(
+        text.replace("  narrowest_float: float32\n", "  narrowest_float: float32\n  jumping: {'0': [2, 9]}\n")
+    )
+    out = " ".join(jaxexport("goldens", "show", CASE).out.split())
+    assert "by the noise that its writer measured output 0: 2 of 9 elements jump: one last bit chooses others" in out

@@ -138,6 +138,13 @@ def numbers(session: nox.Session) -> None:
     session.run("python", "-m", "benchmarks.numbers", *session.posargs)
 
 
+@nox.session(python=newest_python(), default=False)
+def mutations(session: nox.Session) -> None:
+    """Mutations of the modules that decide, which fast tests must notice. -- --sample 20 tries more of each module."""
+    session.install("-e", ".", "--group", "tests", "--group", "mutations")
+    session.run("python", "-m", "tools.mutations", *session.posargs)
+
+
 @nox.session(default=False)
 def changelog(session: nox.Session) -> None:
     """Collect changes/ into CHANGELOG.md, for the version of pyproject.toml. -- --draft shows it only."""

@@ -229,11 +229,14 @@ class Rewriting:
     def _terms(self, op: Any) -> int:
         """How many numbers are summed up for one element of the result; 1 where it is no plain sum."""
         name = op.name.rpartition(".")[2]
-        if name not in ("dot", "dot_general", "convolution", "reduce"):
+        if name not in ("dot", "dot_general", "convolution", "reduce", "reduce_window", "scatter"):
             return 1
         left, right, result = (self._shape(value) for value in (op.operands[0], op.operands[-1], op.results[0]))
-        if name == "reduce":
-            return math.prod(left) // max(1, math.prod(result))
+        if name in ("reduce", "scatter"):  # on average, of as many updates as there are
+            return math.prod(left if name == "reduce" else right) // max(1, math.prod(result))
+        if name == "reduce_window":  # `array<i64: 9, 1>`; in old releases `dense<9> : tensor<2xi64>`
+            sizes = re.findall(r"\b\d+\b", str(op.attributes["window_dimensions"]).partition(" : ")[0])
+            return math.prod(map(int, sizes)) ** (1 if len(sizes) == len(result) else len(result))
         if name == "convolution":
             kernel = re.search(r"x\[([^]]*)\]->", str(op.attributes["dimension_numbers"]))
             features = [part.strip() for part in kernel[1].split(",")].index("o") if kernel else 0

@@ -46,6 +46,8 @@ def test_results_move_by_at_most_so_many_units_and_in_both_directions(dtype):
     [
         lambda x: x @ x.T,
         lambda x: x.sum(1),
+        lambda x: jnp.cumsum(x, 1),
+        lambda x: jax.ops.segment_sum(x.T, jnp.zeros(x.shape[1], int), 1),
         lambda x: jnp.dot(x, jnp.ones(x.shape[1])),
         lambda x: lax.conv_general_dilated(x[:, None], x[:3, None, ::-1], (1,), [(8, 8)]),
         lambda x: lax.conv_general_dilated(

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 
 ROOMS = (
     ("public", "escaping", "urls", "untrusted", "phrases", "atomic", "variables", "process_groups"),
+    ("cache_folder",),
     ("errors",),
     ("scratch",),
     ("releases", "artifact", "tolerances"),

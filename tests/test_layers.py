@@ -19,6 +19,7 @@ ROOMS = (
     ("releases", "artifact", "tolerances"),
     ("goldens", "policy"),
     ("export", "environments", "comparing"),
+    ("keywords",),
     ("worker",),
     ("matrix",),
     ("conversion",),

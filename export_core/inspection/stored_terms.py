@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from export_core.cache_folder import cache_path
 from export_core.inspection.terms import Terms
-from export_core.releases.entries import CalendarEntry, shipped_entries
+from export_core.releases.entries import from_rows, shipped_entries
 
 STORED_DAYS = 180
 _CODE = ("policy", "releases", os.path.join("releases", "data"), ".")  # noqa: PTH118 - pathlib takes 5 ms to import
@@ -40,9 +40,8 @@ def load_terms(path: str) -> Terms | None:
             check, _, data = file.read().partition(b"\n")
         if check != _checksum(data):
             return None
-        releases, backward, forward, allow = json.loads(data)
-        own = releases and (CalendarEntry(*row[:3], tuple(row[3]), tuple(row[4])) for row in releases)
-        return Terms(tuple(own) if own else shipped_entries(), backward, forward, allow)
+        own, backward, forward, allow = json.loads(data)
+        return Terms(from_rows(own) if own else shipped_entries(), backward, forward, allow)
     except (OSError, ValueError, TypeError):  # no file, or one whose content is not terms
         return None
 

@@ -6,7 +6,6 @@ import os
 import shlex
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,9 +13,6 @@ from typing import Any, NoReturn
 import msgspec
 import pytest
 
-from export_core.artifact.audit import audit
-from export_core.artifact.main_check import check_main
-from export_core.environments.hardware import instruction_set
 from export_core.environments.packages import installed_packages
 from export_core.environments.reader_packages import import_problems
 from export_core.errors import ExportCompatError
@@ -32,19 +28,19 @@ from export_core.export import (
     produce,
     require_values,
 )
-from export_core.goldens import Comparison, Golden, GoldenStore
-from export_core.goldens.store import MODULE_TEXT, staged_golden
-from export_core.inspection.noise_text import WHAT_TO_DO, outputs_to_name, proves_nothing_text
+from export_core.golden_writing import add_noise, first_crash, require_audited
+from export_core.goldens import Golden, GoldenStore
+from export_core.goldens.store import MODULE_TEXT
+from export_core.inspection.noise_text import WHAT_TO_DO, outputs_to_name
 from export_core.inspection.source_difference import source_difference
 from export_core.judge import Judgement, Result
 from export_core.judge.budgets import with_budgets
 from export_core.matrix.checks import GoldenOutputs
 from export_core.matrix.comparisons import under_policy
-from export_core.matrix.noise_runs import MeasuredNoise, known_noise, lacks_noise, with_noise
+from export_core.matrix.noise_runs import MeasuredNoise, lacks_noise
 from export_core.policy import Budget, Policy
 from export_core.policy.known_issues import known_issues
-from export_core.releases.stable_targets import stable_targets
-from export_core.report import broken_cell, first_replay, outcome_line
+from export_core.report import broken_cell, outcome_line
 from pytest_jaxexport.changes import changes_since
 from pytest_jaxexport.comparisons import correction, marked_now
 from pytest_jaxexport.location import full_name, locate
@@ -145,7 +141,10 @@ class Recorder:
                 reproducible=to_write,
                 module_text=to_write and self._settings.module_text,
             )
-            self._audit(produced, to_write=to_write)
+            manifest, packages = produced.manifest, self._settings.policy.reader_packages
+            # In what is to be written, also modules that import more than readers have.
+            also = import_problems(produced.files, packages) if to_write else ()
+            require_audited(produced.artifact, manifest.options.allow, manifest.writer.jaxlib, also)
         except ExportCompatError as error:
             self._fail(str(error))
         self._exported.append(Exported(produced, to_write=to_write))
@@ -170,9 +169,10 @@ class Recorder:
             if not self._marked.nothing_to_compare:
                 for produced in whole:
                     require_values(produced)
-            whole = [self._with_noise(produced) for produced in whole]
+            store, policy = self._store, self._settings.policy
+            whole = [add_noise(produced, store, policy, self._measured) for produced in whole]
             # All are replayed before one is stored, for the same reason.
-            crashes = [self._first_crash(produced) for produced in whole]
+            crashes = [first_crash(produced, self._replay) for produced in whole]
             for produced, crash in zip(whole, crashes, strict=True):
                 self._write(produced, crash)
         except ExportCompatError as error:
@@ -199,25 +199,6 @@ class Recorder:
                 f"exported nor in any golden of this test: {', '.join(sorted(unused))}. Remove them."
             )
 
-    def _with_noise(self, produced: ProducedGolden) -> ProducedGolden:
-        """The golden with its noise, which is not measured again where the stored golden is the same.
-
-        Fails the test where its numbers prove nothing and it is compared by them.
-        """
-        __tracebackhide__ = True
-        if produced.outputs is None:
-            return produced
-        manifest = msgspec.structs.replace(produced.manifest, instruction_set=instruction_set())
-        with staged_golden(manifest, produced.files) as golden:
-            measured = known_noise(self._store, manifest) or self._measured(golden)
-            (compared,) = under_policy([golden], self._settings.policy)
-        if isinstance(measured, str):  # a call that fails shows that in the first replay
-            return replace(produced, manifest=manifest)
-        if measured.proves_nothing and compared.manifest.comparison == Comparison():
-            self._fail(f"{manifest.case}: nothing was stored: {proves_nothing_text(measured.record)}")
-        manifest, files = with_noise(manifest, produced.files, measured)
-        return replace(produced, manifest=manifest, files=files)
-
     def _measured(self, golden: Golden) -> MeasuredNoise | str:
         if self._settings.noise_later:
             self._deferred |= {golden.manifest.case} if lacks_noise(golden) else set()
@@ -225,22 +206,8 @@ class Recorder:
         with progress(self._item.config, f"measuring the noise of {shown(golden.id)}"):
             return self._replayer.noise(golden)
 
-    def _first_crash(self, produced: ProducedGolden) -> str:
-        """How this release dies when it replays its own golden in a new process; empty where it replays it.
-
-        Fails the test where the golden cannot be replayed for another reason: a reader would be blamed for it.
-        """
-        __tracebackhide__ = True
-        with staged_golden(produced.manifest, produced.files) as golden:
-            results = self._replayer.replay([self._marked_now(golden)]).results
-        # None: its artifact is for other platforms, which only their readers can try.
-        replays = [first_replay(result) for result in results]
-        for replay in replays:
-            if replay.unknown:
-                self._fail(f"{produced.manifest.case}: nothing was stored: it could not be replayed: {replay.unknown}")
-            if replay.problem:
-                self._fail(replay.problem)
-        return "".join(replay.crash for replay in replays)
+    def _replay(self, golden: Golden) -> list[Result]:
+        return self._replayer.replay([self._marked_now(golden)]).results
 
     def _write(self, produced: ProducedGolden, crash: str) -> None:
         is_first = not self._store.generations(produced.manifest.case)
@@ -277,22 +244,6 @@ class Recorder:
         # Noted before the export: a case whose export fails still belongs to its test, and its goldens are not unused.
         self.cases.append(case.id)
         return case
-
-    def _audit(self, produced: ProducedGolden, *, to_write: bool) -> None:
-        """Refuse what no reader can run, before anything is compiled.
-
-        Unpromised custom calls; a `main` that is not as declared; in what is to be written, modules that import more
-        than readers have.
-        """
-        jaxlib = produced.manifest.writer.jaxlib
-        allow = produced.manifest.options.allow
-        findings = audit(produced.artifact, stable_targets(jaxlib), allow=allow, writer=f"jaxlib {jaxlib}")
-        problems = [str(finding) for finding in findings if not finding.ok]
-        problems += [f"main: {problem}" for problem in check_main(produced.artifact)]
-        if to_write:
-            problems += import_problems(produced.files, self._settings.policy.reader_packages)
-        if problems:
-            self._fail("\n".join(problems))
 
     def _check(self, produced: ProducedGolden) -> None:
         __tracebackhide__ = True

@@ -30,6 +30,7 @@ ROOMS = (
     ("report",),
     ("why",),
     ("backfill", "session", "measuring"),
+    ("golden_writing",),
     ("adopting",),
     ("cli",),
     ("__main__",),

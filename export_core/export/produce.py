@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import starmap
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax._src.lib
@@ -27,7 +27,7 @@ from export_core.export.calls import JittedCall, jitted_call
 from export_core.export.case import Case, check_arguments
 from export_core.export.errors import ExportError
 from export_core.export.factored_results import factored_results
-from export_core.export.jaxprs import describe_jaxpr
+from export_core.export.jaxprs import JaxprDescription, describe_jaxpr
 from export_core.export.meshes import abstract_arguments, mesh_of, place_arguments
 from export_core.export.refusals import refusal
 from export_core.export.registrations import registration_files
@@ -99,21 +99,29 @@ def installed_writer(calendar: Calendar) -> Writer:
     )
 
 
-def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: bool = True) -> ProducedGolden:
-    """Export the case and run it once.
+class ExportedCase(NamedTuple):
+    """A case as exported, nothing of which has been run: `case` and `call` as in `ProducedGolden`.
 
-    Args:
-        case: what to export.
-        calendar: dates the writer.
-        reproducible: keep paths of this machine out of the bytes. It empties jax's caches, so it is set only when a
-            golden is to be written. (`jax_traceback_in_locations_limit` has no effect on what jax has already traced.)
-        module_text: with module.mlir, which no reader needs: the artifact holds the same module.
-
-    Raises:
-        ExportError: jax.export refuses the case. What the function itself raises when it is traced or run is passed on.
+    `passed` are the arguments of its caller, `arguments` those with values; `made`: by a rule, since the caller gave
+    types only. `flattened`: see the manifest.
     """
+
+    case: Case
+    call: JittedCall
+    writer: Writer
+    passed: Arguments
+    arguments: Arguments
+    made: bool
+    exported: Any
+    flattened: Flattened | None
+    artifact: Artifact
+    closed_jaxpr: Any
+    jaxpr: JaxprDescription
+
+
+def export_case(case: Case, calendar: Calendar, *, reproducible: bool) -> ExportedCase:
+    """Export the case, and run nothing. See `produce`."""
     case.check()
-    check_without_outputs(case)
     values, kwargs = take_inputs(case.args, case.kwargs)
     call = jitted_call(case.test, case.function, case.args, kwargs)
     args, kwargs = call.bind(case.args, kwargs)
@@ -128,10 +136,30 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
         closed_jaxpr = _jaxpr(case, specs)
         jaxpr = describe_jaxpr(closed_jaxpr)
     artifact = read_bytes(data, name=case.id)
+    made = values is None and has_structs(passed.dynamic)
+    return ExportedCase(case, call, writer, passed, arguments, made, exported, flattened, artifact, closed_jaxpr, jaxpr)
+
+
+def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: bool = True) -> ProducedGolden:
+    """Export the case and run it once.
+
+    Args:
+        case: what to export.
+        calendar: dates the writer.
+        reproducible: keep paths of this machine out of the bytes. It empties jax's caches, so it is set only when a
+            golden is to be written. (`jax_traceback_in_locations_limit` has no effect on what jax has already traced.)
+        module_text: with module.mlir, which no reader needs: the artifact holds the same module.
+
+    Raises:
+        ExportError: jax.export refuses the case. What the function itself raises when it is traced or run is passed on.
+    """
+    check_without_outputs(case)
+    case, call, writer, passed, arguments, made, exported, flattened, artifact, closed_jaxpr, jaxpr = export_case(
+        case, calendar, reproducible=reproducible
+    )
     mesh = mesh_of(case, arguments, artifact, exported.nr_devices)
     platforms = _platforms(case, writer)
     outputs = outputs_if_any(case, writer.platform, platforms, lambda: results(case, arguments))
-    made = values is None and has_structs(passed.dynamic)
     rule: InputsRule | None = ""
     if made and outputs is not None:
         arguments, outputs, rule = in_domain(
@@ -143,7 +171,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
     inputs = leaves_as_declared(arguments, exported)
     options = _options(case, platforms, mesh, without_outputs=outputs is None)
     files = {
-        ARTIFACT: data,
+        ARTIFACT: bytes(artifact.data),
         INPUTS: to_npz(inputs),
         **({} if outputs is None else {OUTPUTS: to_npz(outputs)}),
         **({MODULE_TEXT: api.module_text(exported, artifact.module).encode()} if module_text else {}),

@@ -96,6 +96,7 @@ class OwnReader:
 
     def close(self) -> None:
         """End the worker, and what still runs in it."""
+        self.close_cache()
         self._workers.close()
         self._other_kernel.close()
 

@@ -31,6 +31,7 @@ ROOMS = (
     ("why",),
     ("backfill", "session", "measuring"),
     ("golden_writing",),
+    ("scripting",),
     ("adopting",),
     ("cli",),
     ("__main__",),
@@ -58,7 +59,7 @@ JAX = {
 }
 """Modules that import jax or jaxlib beside export/: the programs that run in readers, and what prints a module."""
 
-PUBLISHED = ("export_core.inspection", "export_core.adopting")
+PUBLISHED = ("export_core.inspection", "export_core.adopting", "export_core.scripting")
 """The rooms of the names that can be imported from the package itself."""
 
 NUMERIC = {"jax", "jaxlib", "numpy", "ml_dtypes"}

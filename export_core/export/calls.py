@@ -1,4 +1,4 @@
-"""What people pass to `export_golden` as a function: `jax.jit` itself, or a call that has one inside."""
+"""What people pass as the function that is exported: `jax.jit` itself, or a call that has one inside."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping
     if not (callable(function) and hasattr(function, "lower")):
         name = getattr(function, "__name__", "f")
         raise ExportError(
-            f"{test}: export_golden expected a jitted function first, such as jax.jit(f), "
-            f"found {value_and_type(function)}. Wrap it: export_golden(jax.jit({name}), ...)."
+            f"{test}: expected a jitted function first, such as jax.jit(f), found {value_and_type(function)}. "
+            f"Wrap it: jax.jit({name})."
         )
     return _library_call(test, function, (args, dict(kwargs)))
 

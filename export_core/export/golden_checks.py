@@ -80,7 +80,7 @@ def require_values(produced: ProducedGolden) -> None:
             f"{produced.case.test}: expected finite numbers, found NaN or infinities in the outputs of "
             f"{' and '.join(produced.outside)}, for all inputs that were made for jax.ShapeDtypeStruct: normally "
             "distributed, positive, and positive definite ones. Pass arrays for which the function is defined, in the "
-            "call of export_golden (or also): inputs=(array, ...), one for each jax.ShapeDtypeStruct. They may give "
+            "call (or also): inputs=(array, ...), one for each jax.ShapeDtypeStruct. They may give "
             "NaN or infinities too, where these are meant."
         )
     checks = produced.manifest.checks
@@ -88,7 +88,7 @@ def require_values(produced: ProducedGolden) -> None:
     if problem := nothing_to_compare([leaf for file in files for leaf in from_npz(produced.files[file])]):
         raise ExportError(
             f"{produced.case.test}: expected outputs that show what the function computes, but {problem}. Give "
-            "arguments for which it computes numbers, or say in the marker why this golden is meant: "
+            "arguments for which it computes numbers, or say why this golden is meant: "
             "nothing_to_compare='why'."
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import re
 from pathlib import Path
 
@@ -143,6 +144,22 @@ def test_a_golden_is_written_once_with_its_noise(folder):
 def test_a_golden_that_proves_nothing_is_not_written(folder, function, refusal):
     with pytest.raises(ExportError, match=refusal):
         export_core.write_golden("nothing", jax.jit(function), X)
+    assert not (folder / "golden").exists()
+
+
+def test_a_golden_that_its_own_release_does_not_replay_is_not_written(folder):
+    (folder / "checks.py").write_text("def never(expected, actual): return 'they never agree'")
+    with pytest.raises(ExportError, match=r"its own writer cannot replay this golden(?s:.*)they never agree"):
+        export_core.write_golden("never", jax.jit(lambda x: x + 1), X, compare="checks:never")
+    assert not (folder / "golden").exists()
+
+
+def test_a_golden_whose_registration_no_reader_can_import_is_not_written(folder, monkeypatch):
+    (folder / "own_nodes_of_a_script.py").write_text("import yaml\n")
+    monkeypatch.syspath_prepend(folder)
+    importlib.import_module("own_nodes_of_a_script")
+    with pytest.raises(ExportError, match="yaml"):
+        export_core.write_golden("nodes", jax.jit(lambda x: x + 1), X, register=["own_nodes_of_a_script"])
     assert not (folder / "golden").exists()
 
 

@@ -89,7 +89,7 @@ def own_targets(item: pytest.Item) -> set[str]:
         for keyword in ("allow", "disabled_checks")
         for name in marker.kwargs.get(keyword) or ()
     }
-    return names - {"platform", "ALL"}
+    return names - {"platform", "ALL", "shape_assertions"}  # checks that are no targets
 
 
 def user_code(config: pytest.Config) -> UserCode:

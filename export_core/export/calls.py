@@ -48,6 +48,12 @@ def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping
         return JittedCall(function, lambda args, kwargs: (args, dict(kwargs)))
     if not (callable(function) and hasattr(function, "lower")):
         name = getattr(function, "__name__", "f")
+        if hasattr(function, "wait_checks"):  # as chexify needs a jitted function inside, jitting it again is refused
+            raise ExportError(
+                f"{test}: expected a jitted function first, found {name} of chex.chexify, which checks values outside "
+                "of the jitted function: no artifact can. Export that function without its checks: call "
+                f"chex.disable_asserts() first, and pass {name}.__wrapped__."
+            )
         raise ExportError(
             f"{test}: expected a jitted function first, such as jax.jit(f), found {value_and_type(function)}. "
             f"Wrap it: jax.jit({name})."

@@ -22,7 +22,7 @@ from export_core.artifact.factored import factored_outputs
 from export_core.export import api
 from export_core.export.abstract_inputs import has_structs, in_domain, take_inputs, with_values
 from export_core.export.argument_specs import symbolic_arguments
-from export_core.export.arguments import Arguments, as_declared, find_static_arguments, leaf_from
+from export_core.export.arguments import PASS_LEAVES, Arguments, as_declared, find_static_arguments, leaf_from
 from export_core.export.calls import JittedCall, jitted_call
 from export_core.export.case import Case, check_arguments
 from export_core.export.errors import ExportError
@@ -229,6 +229,13 @@ def _arguments(case: Case) -> Arguments:
         # this itself.
         if re.search("abstract array|valid JAX type", str(error)):
             check_arguments(case.test, Arguments(case.args, dict(case.kwargs)))
+        # A node makes arrays of its leaves when it is made, such as a distribution of TensorFlow Probability, and jax
+        # has put another object in place of each.
+        if "ArgInfo" in str(error):
+            raise ExportError(
+                f"{case.test}: a tree node in the arguments takes arrays only as its leaves, and jax.export fails on "
+                f"it ({error}). {PASS_LEAVES}"
+            ) from error
         raise
     arguments = find_static_arguments(case.test, case.args, case.kwargs, dynamic_tree)
     check_arguments(case.test, arguments)

@@ -28,7 +28,7 @@ from export_core.export.case import Case, check_arguments
 from export_core.export.errors import ExportError
 from export_core.export.factored_results import factored_results
 from export_core.export.jaxprs import JaxprDescription, describe_jaxpr
-from export_core.export.meshes import abstract_arguments, mesh_of, place_arguments
+from export_core.export.meshes import abstract_arguments, mesh_of, on_devices, place_arguments, require_devices
 from export_core.export.refusals import refusal
 from export_core.export.registrations import registration_files
 from export_core.export.trees import with_plain_trees
@@ -135,6 +135,8 @@ def export_case(case: Case, calendar: Calendar, *, reproducible: bool) -> Export
         require_use(case, arguments, exported)
         closed_jaxpr = _jaxpr(case, specs)
         jaxpr = describe_jaxpr(closed_jaxpr)
+    if exported.nr_devices == 1 and "shard_map" in jaxpr.summary.primitives:
+        require_devices(case, closed_jaxpr)
     artifact = read_bytes(data, name=case.id)
     made = values is None and has_structs(passed.dynamic)
     return ExportedCase(case, call, writer, passed, arguments, made, exported, flattened, artifact, closed_jaxpr, jaxpr)
@@ -159,6 +161,8 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
     )
     mesh = mesh_of(case, arguments, artifact, exported.nr_devices)
     platforms = _platforms(case, writer)
+    if exported.nr_devices > 1 and writer.platform in platforms:
+        case = on_devices(case, arguments, exported, mesh)
     outputs = outputs_if_any(case, writer.platform, platforms, lambda: results(case, arguments))
     rule: InputsRule | None = ""
     if made and outputs is not None:

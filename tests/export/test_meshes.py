@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.experimental.layout import Format, Layout
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
-from export_core.export import ExportError, add_checks, api
+from export_core.export import ExportError, ExtraCall, add_checks, api
 from export_core.export.arguments import Arguments, leaf_from, placed_like
 from export_core.export.golden_checks import WRONG_DEVICES
 from export_core.export.meshes import concrete_mesh, shard_layout
@@ -125,3 +125,44 @@ def test_a_copy_is_in_the_same_memory_and_layout(kind):
     for (other,) in (arguments.copy().args, arguments.with_leaves([leaf_from(value)]).args):
         assert other.format == value.format
         assert other.unsafe_buffer_pointer() != value.unsafe_buffer_pointer()
+
+
+ABSTRACT = AbstractMesh((4,), ("x",), axis_types=(AxisType.Auto,))
+ON_ABSTRACT = NamedSharding(ABSTRACT, SPEC("x"))
+OVER_X = {"mesh": {"x": 4}, "in_specs": (SPEC("x"),)}
+
+
+def total(x):
+    return jax.lax.psum(x.sum(), "x")
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "outputs"),
+    [
+        (jax.jit(lambda x: x * 2, in_shardings=ON_ABSTRACT), {}, X * 2),
+        (jax.jit(lambda x: x * 2, in_shardings=ON_ABSTRACT), {**OVER_X, "vjp_order": 1}, X * 2),
+        (jax.jit(jax.shard_map(total, mesh=ABSTRACT, in_specs=SPEC("x"), out_specs=SPEC())), OVER_X, X.sum()),
+        (
+            jax.jit(jax.shard_map(total, mesh=ABSTRACT, in_specs=SPEC("x"), out_specs=SPEC())),
+            {**OVER_X, "vjp_order": 1},
+            X.sum(),
+        ),
+    ],
+    ids=["in_shardings", "in_shardings, a derivative", "shard_map", "shard_map, a derivative"],
+)
+def test_a_function_on_a_mesh_without_devices_runs_as_its_artifact(exported, function, options, outputs):
+    produced = add_checks(exported(function, X, **options), [ExtraCall((X + 1,), {})])
+    assert produced.manifest.options.mesh == {"x": 4}
+    assert np.array_equal(produced.outputs[0].numpy(), outputs)
+    names = [check.name for check in produced.manifest.checks]
+    assert names == [*(["vjp1", "vjp2"] if "vjp_order" in options else []), "call1", "other-mesh", "one-device"]
+
+
+def test_a_shard_map_that_is_exported_for_one_device_is_refused(exported):
+    """jax exports it, and the artifact would run nowhere."""
+
+    def f(x):
+        return jax.shard_map(total, mesh=ABSTRACT, in_specs=SPEC("x"), out_specs=SPEC())(x)  # over four
+
+    with pytest.raises(ExportError, match=r"arguments on the mesh of this shard_map.* in f: .*# over four(?s:.*)mesh="):
+        exported(f, X)

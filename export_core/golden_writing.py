@@ -27,7 +27,7 @@ from export_core.matrix.noise_runs import MeasuredNoise, OtherKernel, known_nois
 from export_core.matrix.outcome_cache import OutcomeCache
 from export_core.policy import Policy
 from export_core.releases import Release
-from export_core.releases.stable_targets import stable_targets
+from export_core.releases.stable_targets import promised_by
 from export_core.report import first_replay
 from export_core.run_options import RunOptions
 from export_core.session import Interpreter, run_matrix
@@ -101,12 +101,13 @@ class OwnReader:
         self._other_kernel.close()
 
 
-def require_audited(artifact: Artifact, allow: Mapping[str, str], jaxlib: str, also: Iterable[str] = ()) -> None:
+def require_audited(artifact: Artifact, allow: Mapping[str, str], writer: Writer, also: Iterable[str] = ()) -> None:
     """Raise `ExportError` for what no reader can run: unpromised custom calls, or a `main` that is not as declared.
 
-    `jaxlib` is the writer's. `also` are further problems of it.
+    `also` are further problems of it.
     """
-    findings = audit(artifact, stable_targets(jaxlib), allow=allow, writer=f"jaxlib {jaxlib}")
+    promised, pair = promised_by(writer.jax, writer.jaxlib)
+    findings = audit(artifact, promised, allow=allow, writer=pair)
     problems = [str(finding) for finding in findings if not finding.ok]
     problems += [f"main: {problem}" for problem in check_main(artifact)]
     problems += also

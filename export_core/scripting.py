@@ -76,7 +76,7 @@ def export_artifact(
     where = "export_artifact"
     with _prepared(where, policy, function, args, keywords) as (case, rules, _, _):
         exported = export_case(case, rules.calendar(), reproducible=True)
-        require_audited(exported.artifact, case.options.allow, exported.writer.jaxlib)
+        require_audited(exported.artifact, case.options.allow, exported.writer)
         return exported.artifact
 
 
@@ -124,7 +124,7 @@ def write_golden(
             produced = produce(exported, reader.calendar, reproducible=True)
             manifest = structs.replace(produced.manifest, test="")
             problems = import_problems(produced.files, rules.reader_packages)
-            require_audited(produced.artifact, manifest.options.allow, manifest.writer.jaxlib, problems)
+            require_audited(produced.artifact, manifest.options.allow, manifest.writer, problems)
             calls = [ExtraCall(call, {}) for call in also] + [ExtraCall(call, {}, MISMATCH) for call in refused]
             (produced,) = free_caches([add_checks(replace(produced, manifest=manifest), calls)])
             if not values["nothing_to_compare"]:

@@ -144,7 +144,7 @@ class Recorder:
             manifest, packages = produced.manifest, self._settings.policy.reader_packages
             # In what is to be written, also modules that import more than readers have.
             also = import_problems(produced.files, packages) if to_write else ()
-            require_audited(produced.artifact, manifest.options.allow, manifest.writer.jaxlib, also)
+            require_audited(produced.artifact, manifest.options.allow, manifest.writer, also)
         except ExportCompatError as error:
             self._fail(str(error))
         self._exported.append(Exported(produced, to_write=to_write))

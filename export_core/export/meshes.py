@@ -144,15 +144,28 @@ def on_devices(case: Case, arguments: Arguments, exported: Any, axes: Mapping[st
         with api.in_mesh(case.context_mesh):
             case.function.lower(*arguments.args, **arguments.kwargs)  # type: ignore[attr-defined]  # it is jitted
     except ValueError:
-        called = jax.jit(api.call_of(exported))
-
-        def run(*args: Any, **kwargs: Any) -> Any:
-            placed = place_unplaced(case, Arguments(args, kwargs, arguments.static), exported, axes)
-            args, kwargs = plain(placed.dynamic)
-            return called(*args, **kwargs)
-
-        return replace(case, function=run)
+        return as_artifact(case, arguments, exported, axes)
     return case
+
+
+def as_artifact(case: Case, arguments: Arguments, exported: Any, axes: Mapping[str, int]) -> Case:
+    """The case with the call of its artifact as its function, whose arguments are placed unless they are already."""
+    called = jax.jit(api.call_of(exported))
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        placed = place_unplaced(case, Arguments(args, kwargs, arguments.static), exported, axes)
+        args, kwargs = plain(placed.dynamic)
+        return called(*args, **kwargs)
+
+    return replace(case, function=run)
+
+
+def other_mesh(arguments: Arguments, axes: Mapping[str, int]) -> dict[str, int]:
+    """The axes of the mesh that these arguments are on, if it is not one of these axes; empty otherwise."""
+    for mesh in _meshes(arguments):
+        if (found := {str(axis): int(size) for axis, size in mesh.shape.items()}) != dict(axes):
+            return found
+    return {}
 
 
 def shard_layout(value: jax.Array) -> str:

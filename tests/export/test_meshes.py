@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,10 +11,15 @@ import pytest
 from jax.experimental.layout import Format, Layout
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
+from export_core.comparing.user_code import UserCode
 from export_core.export import ExportError, ExtraCall, add_checks, api
 from export_core.export.arguments import Arguments, leaf_from, placed_like
 from export_core.export.golden_checks import WRONG_DEVICES
 from export_core.export.meshes import concrete_mesh, shard_layout
+from export_core.golden_writing import OwnReader
+from export_core.goldens.store import staged_golden
+from export_core.policy import Policy
+from export_core.run_options import RunOptions
 
 X = np.arange(8, dtype=np.float32).reshape(4, 2)
 SPEC = PartitionSpec
@@ -166,3 +173,39 @@ def test_a_shard_map_that_is_exported_for_one_device_is_refused(exported):
 
     with pytest.raises(ExportError, match=r"arguments on the mesh of this shard_map.* in f: .*# over four(?s:.*)mesh="):
         exported(f, X)
+
+
+ON_4, ON_2_BY_2, ON_2 = (concrete_mesh("t", axes) for axes in ({"x": 4}, {"a": 2, "b": 2}, {"x": 2}))
+
+
+@pytest.fixture
+def on_other_meshes(exported):
+    """A golden for four devices with a call on a 2 × 2 mesh, and one on two devices that must be refused."""
+    produced = exported(lambda x: x @ x.T, X, **OVER_X)
+    calls = [
+        ExtraCall((jax.device_put(X + 1, NamedSharding(ON_2_BY_2, SPEC("a", "b"))),), {}),
+        ExtraCall((jax.device_put(X, NamedSharding(ON_2, SPEC("x"))),), {}, WRONG_DEVICES),
+        ExtraCall((jax.device_put(X + 2, NamedSharding(ON_4, SPEC("x"))),), {}),
+    ]
+    return add_checks(produced, calls)
+
+
+def test_the_mesh_of_a_further_call_is_recorded(on_other_meshes):
+    meshes = {check.name: check.mesh for check in on_other_meshes.manifest.checks}
+    meshes = {name: mesh for name, mesh in meshes.items() if name[-1].isdecimal()}
+    assert meshes == {"call1": {"a": 2, "b": 2}, "refused2": {"x": 2}, "call3": {}}
+
+
+def test_a_further_call_is_replayed_on_its_own_mesh(on_other_meshes):
+    """On the golden's own mesh, the call that must be refused would run."""
+    with staged_golden(on_other_meshes.manifest, on_other_meshes.files) as golden, UserCode() as user_code:
+        reader = OwnReader(Policy(), RunOptions(results=None), user_code)
+        with closing(reader):
+            (result,) = reader.replay([golden])
+    assert (result.verdict, result.message) == ("pass", "")
+
+
+def test_a_call_on_another_mesh_that_is_not_refused_is_an_error(exported):
+    call = ExtraCall((jax.device_put(X, NamedSharding(ON_2_BY_2, SPEC("a"))),), {}, WRONG_DEVICES)
+    with pytest.raises(ExportError, match="expected this call of the exported function to be refused, and it was not"):
+        add_checks(exported(jnp.cos, X, **OVER_X), [call])

@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import structs
 
-from export_core.artifact import Artifact
+from export_core.artifact import Artifact, read_bytes
 from export_core.comparing.user_code import UserCode
 from export_core.environments.reader_packages import import_problems
 from export_core.export import (
@@ -23,8 +23,9 @@ from export_core.export import (
     Case,
     ExtraCall,
     add_checks,
-    export_case,
+    export_again,
     free_caches,
+    installed_writer,
     produce,
     require_values,
 )
@@ -75,9 +76,9 @@ def export_artifact(
     """
     where = "export_artifact"
     with _prepared(where, policy, function, args, keywords) as (case, rules, _, _):
-        exported = export_case(case, rules.calendar(), reproducible=True)
-        require_audited(exported.artifact, case.options.allow, exported.writer)
-        return exported.artifact
+        artifact = read_bytes(export_again(case), name=case.id)
+        require_audited(artifact, case.options.allow, installed_writer(rules.calendar()))
+        return artifact
 
 
 def write_golden(

@@ -6,7 +6,7 @@ from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks, re
 from export_core.export.produce import (
     LARGE,
     ProducedGolden,
-    export_case,
+    export_again,
     free_caches,
     installed_writer,
     outputs_for,
@@ -23,7 +23,7 @@ __all__ = [
     "ProducedGolden",
     "add_checks",
     "case_id",
-    "export_case",
+    "export_again",
     "free_caches",
     "installed_writer",
     "outputs_for",

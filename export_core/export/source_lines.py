@@ -38,18 +38,18 @@ def equations(jaxpr: Any, is_wanted: Callable[[Any], bool]) -> Iterator[tuple[st
 
 
 def _equations(
-    jaxpr: Any, is_wanted: Callable[[Any], bool], outer: tuple[Frame, ...], seen: set[int]
+    jaxpr: Any, is_wanted: Callable[[Any], bool], outer: tuple[Any, ...], seen: set[int]
 ) -> Iterator[tuple[str, tuple[Frame, ...]]]:
     if id(jaxpr) in seen:
         return
     seen.add(id(jaxpr))
     for equation in jaxpr.eqns:
-        # Since 0.9, a traceback ends where an inner jaxpr begins, and the outer equation has the rest.
-        frames = (*_frames(equation), *outer)
+        whole = (equation, *outer)
         if is_wanted(equation):
-            yield equation.primitive.name, frames
+            # Since 0.9, a traceback ends where an inner jaxpr begins, and the outer equation has the rest.
+            yield equation.primitive.name, tuple(frame for part in whole for frame in _frames(part))
         for inner in inner_jaxprs(equation.params):
-            yield from _equations(inner, is_wanted, frames, seen)
+            yield from _equations(inner, is_wanted, whole, seen)
 
 
 def frames_of_error(error: BaseException) -> tuple[Frame, ...]:

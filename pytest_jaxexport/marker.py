@@ -31,6 +31,7 @@ class MarkerOptions(NamedTuple):  # no dataclass: every pytest run makes this cl
     compare: str | None = None
     allow: Mapping[str, str] | None = None
     disabled_checks: Mapping[str, str] | None = None
+    changed_module: str | None = None
     symbolic_shapes: Any = None
     constraints: tuple[str, ...] | None = None
     mesh: Mapping[str, int] | None = None
@@ -213,6 +214,12 @@ def _compare(item: pytest.Item, name: str, value: object) -> str | None:
     return str(value)
 
 
+def _changed_module(item: pytest.Item, name: str, value: object) -> str | None:
+    if value not in (None, "fail", "warn"):
+        raise _usage(item, f"{name}={value!r}: expected 'fail' or 'warn'")
+    return value  # type: ignore[return-value]  # one of three, as just checked
+
+
 def _reason(item: pytest.Item, name: str, value: object) -> str | None:
     if value is not None and not (isinstance(value, str) and value.strip()):
         raise _usage(item, f"{name}={value!r}: expected the reason as text")
@@ -260,6 +267,7 @@ _PARSERS: dict[str, Callable[[pytest.Item, str, Any], Any]] = {
     "compare": _compare,
     "allow": partial(_reasons, what="custom-call targets"),
     "disabled_checks": partial(_reasons, what="'platform', 'ALL' or custom-call targets"),
+    "changed_module": _changed_module,
     "symbolic_shapes": _shapes,
     "constraints": partial(_texts, what="texts such as 'b >= 2'"),
     "mesh": _mesh,

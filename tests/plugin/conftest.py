@@ -26,7 +26,7 @@ from export_core.releases import load_calendar
 # (of equinox) loads numpy.
 INI = """
 [pytest]
-addopts = --import-mode=importlib -p no:hypothesispytest -p no:jaxtyping
+addopts = --import-mode=importlib --no-second-export -p no:hypothesispytest -p no:jaxtyping
 pythonpath = .
 filterwarnings = error
 """

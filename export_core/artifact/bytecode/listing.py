@@ -71,7 +71,7 @@ class Listing(NamedTuple):
     """A module, operation by operation."""
 
     functions: dict[str, list[Line]]
-    """The lines of each function by its name; of what is beside them, such as the module and meshes, by an empty one."""
+    """The lines of each function by its name; what is beside them, such as the module and meshes, has an empty one."""
     digest: str
     """The same for two modules that do the same."""
 

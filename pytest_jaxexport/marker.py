@@ -217,7 +217,7 @@ def _compare(item: pytest.Item, name: str, value: object) -> str | None:
 def _changed_module(item: pytest.Item, name: str, value: object) -> str | None:
     if value not in (None, "fail", "warn"):
         raise _usage(item, f"{name}={value!r}: expected 'fail' or 'warn'")
-    return value  # type: ignore[return-value]  # one of three, as just checked
+    return value
 
 
 def _reason(item: pytest.Item, name: str, value: object) -> str | None:

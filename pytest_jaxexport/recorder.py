@@ -301,9 +301,11 @@ class Recorder:
             named = ["stored without outputs: readers compile it, and compare no numbers"]
         if not produced.manifest.reproducible:
             named = [*named, "not reproducible: two exports differed, so tests compare its outputs alone"]
+        alone = case in self._not_repeated and self._settings.second_export
         event = {"case": case, "writer": writer, "written": written, "crash": crash, "renamed": renamed, "named": named}
-        event["not_repeated"] = case in self._not_repeated and self._settings.second_export
-        self.events.append({**event, "to_do": to_do, **self._unmeasured(int(case in self._deferred))})
+        self.events.append(
+            {**event, "to_do": to_do, "not_repeated": alone, **self._unmeasured(int(case in self._deferred))}
+        )
 
     def _unmeasured(self, count: int) -> dict[str, Any]:
         """For an event: how many goldens have no noise, and the command that measures it."""

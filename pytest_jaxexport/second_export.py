@@ -107,7 +107,8 @@ class SecondExport:
         threading.Thread(target=self._read, args=(process.stdout,), daemon=True).start()
 
     def _send(self, message: object) -> None:
-        assert self._process is not None and self._process.stdin is not None
+        assert self._process
+        assert self._process.stdin
         try:
             self._process.stdin.write(f"{json.dumps(message)}\n")
             self._process.stdin.flush()

@@ -38,6 +38,10 @@ FIELDS = (
 """What one writer always writes alike: all fields but the function's name, and what follows from these."""
 
 
+_VARIABLES = {"calling_convention_version": ", see JAX_EXPORT_CALLING_CONVENTION_VERSION"}
+"""What sets a field whatever the test says, and is no flag that a manifest has."""
+
+
 def export_changes(then: Artifact, now: Artifact, *, exact: bool = True) -> list[str]:
     """A line for each difference of two exports by one writer; none where they do the same.
 
@@ -88,7 +92,11 @@ def _envelope_changes(then: Envelope | None, now: Envelope | None) -> list[str]:
     order = 0
     while then is not None and now is not None:
         of = f" of derivative {order}" if order else ""
-        changes += [f"{what}{of}: {old} → {new}" for name in FIELDS for what, old, new in _field(name, then, now)]
+        changes += [
+            f"{what}{of}: {old} → {new}{_VARIABLES.get(name, '')}"
+            for name in FIELDS
+            for what, old, new in _field(name, then, now)
+        ]
         then, now, order = then.vjp, now.vjp, order + 1
     if (then is None) != (now is None):
         changes.append(f"derivatives: {order - 1} orders, and now {'more' if then is None else 'fewer'}")

@@ -164,6 +164,12 @@ def _compare(where: str, name: str, value: object) -> str | None:
     return str(value)
 
 
+def _changed_module(where: str, name: str, value: Any) -> str | None:
+    if value not in (None, "fail", "warn"):
+        raise _error(where, f"{name}={value!r}: expected 'fail' or 'warn'")
+    return value  # type: ignore[no-any-return]  # as just checked
+
+
 def _reason(where: str, name: str, value: object) -> str | None:
     if value is not None and not (isinstance(value, str) and value.strip()):
         raise _error(where, f"{name}={value!r}: expected the reason as text")
@@ -204,6 +210,7 @@ KEYWORDS: dict[str, Callable[[str, str, Any], Any]] = {
     "compare": _compare,
     "allow": partial(_reasons, what="custom-call targets"),
     "disabled_checks": partial(_reasons, what="'platform', 'ALL' or custom-call targets"),
+    "changed_module": _changed_module,
     "symbolic_shapes": _shapes,
     "constraints": partial(_texts, what="texts such as 'b >= 2'"),
     "mesh": _mesh,

@@ -30,6 +30,7 @@ class MarkerOptions(NamedTuple):  # no dataclass: every pytest run makes this cl
     compare: str | None = None
     allow: Mapping[str, str] | None = None
     disabled_checks: Mapping[str, str] | None = None
+    changed_module: str | None = None
     symbolic_shapes: Any = None
     constraints: tuple[str, ...] | None = None
     mesh: Mapping[str, int] | None = None

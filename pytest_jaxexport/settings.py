@@ -43,6 +43,7 @@ class Settings(NamedTuple):  # no dataclass: every pytest run makes this class, 
     module_text: bool = True
     cache: bool = True
     noise_later: bool = False
+    second_export: bool = True
 
     def export_options(self, marked: MarkerOptions) -> ExportOptions:
         """How a test's function is to be exported."""
@@ -127,6 +128,12 @@ def add_options(parser: pytest.Parser) -> None:
         help="Replay every golden, also where neither it nor what is installed has changed since an earlier run.",
     )
     group.addoption(
+        "--no-second-export",
+        action="store_true",
+        help="Do not run tests in a second process with another hash seed, to find exports that are not reproducible: "
+        "those of new goldens, and those that differ from their golden.",
+    )
+    group.addoption(
         "--dump-ir",
         metavar="DIR",
         help="Write every replayed module into this folder as text, as exported and as compiled, by case.",
@@ -193,6 +200,7 @@ def read_settings(config: pytest.Config) -> Settings:
         module_text=_module_text(config),
         cache=not config.getoption("no_export_cache"),
         noise_later=config.getoption("export_noise") == "later",
+        second_export=not config.getoption("no_second_export"),
     )
 
 

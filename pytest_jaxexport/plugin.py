@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -31,7 +31,7 @@ FAILED: pytest.StashKey[bool] = pytest.StashKey()
 NEXT: pytest.StashKey[pytest.Item | None] = pytest.StashKey()
 REPLAYER: pytest.StashKey[Replayer] = pytest.StashKey()
 SETTINGS: pytest.StashKey[settings.Settings] = pytest.StashKey()
-SECOND_EXPORT: pytest.StashKey[SecondExport] = pytest.StashKey()
+SECOND_EXPORT: pytest.StashKey[Sequence[SecondExport]] = pytest.StashKey()
 STARTED_WITH: pytest.StashKey[Mapping[str, str]] = pytest.StashKey()
 """The environment variables of this process when pytest began."""
 _ATTACHED = "_jaxexport"
@@ -271,7 +271,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """End the worker that replayed goldens, and the second process."""
-    if (second := config.stash.get(SECOND_EXPORT, None)) is not None:
+    for second in config.stash.get(SECOND_EXPORT, ()):
         second.close()
     if (replayer := config.stash.get(REPLAYER, None)) is not None:
         replayer.close()
@@ -297,14 +297,14 @@ def _recorder(item: pytest.Item) -> Recorder:
     """A new `export_golden` of this test."""
     from pytest_jaxexport.recorder import Recorder
     from pytest_jaxexport.replayer import Replayer
-    from pytest_jaxexport.second_export import SecondExport
+    from pytest_jaxexport.second_export import SEEDS, SecondExport
 
     config = item.config
     if (second_run := config.pluginmanager.get_plugin(keywords.SECOND_RUN)) is not None:
         item.stash[RECORDER] = second_run.recorder(item, item.stash[MARKED], config.stash[SETTINGS])
         return item.stash[RECORDER]
     if SECOND_EXPORT not in config.stash:
-        config.stash[SECOND_EXPORT] = SecondExport(config)
+        config.stash[SECOND_EXPORT] = tuple(SecondExport(config, seed) for seed in range(1, SEEDS + 1))
     if REPLAYER not in config.stash:
         config.stash[REPLAYER] = Replayer(config.stash[SETTINGS], marker.user_code(config), config.stash[STARTED_WITH])
     for soon in (item, config.stash[NEXT]):

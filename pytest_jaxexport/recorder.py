@@ -98,10 +98,10 @@ class Recorder:
         marked: MarkerOptions,
         settings: Settings,
         replayer: Replayer,
-        second_export: SecondExport,
+        second_exports: Sequence[SecondExport],
     ) -> None:
         self._item = item
-        self._second_export = second_export
+        self._second_exports = second_exports
         self._marked = marked
         self._settings = settings
         self._replayer = replayer
@@ -150,7 +150,7 @@ class Recorder:
             if to_write:
                 self._replayer.begin_worker()
                 if self._settings.second_export and not self._own(case.id):
-                    self._second_export.start(self._item.nodeid)
+                    self._second_exports[0].start(self._item.nodeid)
             produced = produce(
                 case,
                 self._replayer.calendar,
@@ -162,7 +162,7 @@ class Recorder:
             also = import_problems(produced.files, packages) if to_write else ()
             require_audited(produced.artifact, manifest.options.allow, manifest.writer, also)
             if to_write and self._can_be_repeated(produced) and not self._is_stored(produced):
-                self._second_export.begin(self._item.nodeid)
+                self._second_exports[0].begin(self._item.nodeid)
         except ExportCompatError as error:
             self._fail(str(error))
         self._exported.append(Exported(produced, to_write=to_write))
@@ -231,19 +231,26 @@ class Recorder:
         fits = len(produced.artifact.data) <= LARGE and produced.manifest.writer.platform != "tpu"
         return self._settings.second_export and fits
 
-    def _exports_again_otherwise(self, produced: ProducedGolden) -> bool | None:
-        """Whether a second process exports something else; None where it cannot, or is not wanted."""
+    def _exports_again_otherwise(self, produced: ProducedGolden, seeds: int) -> bool | None:
+        """Whether a process with one of so many other hash seeds exports something else.
+
+        None where it cannot, or is not wanted.
+        """
         if not self._can_be_repeated(produced):
             return None
-        with progress(self._item.config, f"exporting {shown(produced.case.id)} again"):
-            return self._second_export.differs(self._item.nodeid, produced.case.id, produced.artifact)
+        test, case = self._item.nodeid, produced.case.id
+        with progress(self._item.config, f"exporting {shown(case)} again"):
+            for second in self._second_exports[:seeds]:
+                if (differs := second.differs(test, case, produced.artifact)) is not False:
+                    return differs
+        return False
 
     def _with_second_export(self, produced: ProducedGolden) -> ProducedGolden:
         """The golden with what a second export says of it; a stored one that is the same says it already."""
         if self._is_stored(produced) and (own := self._own(produced.case.id)) is not None:
             differs: bool | None = not own.manifest.reproducible
         else:
-            differs = self._exports_again_otherwise(produced)
+            differs = self._exports_again_otherwise(produced, 1)
             self._not_repeated |= {produced.case.id} if differs is None else set()
         return replace(produced, manifest=msgspec.structs.replace(produced.manifest, reproducible=not differs))
 
@@ -313,7 +320,11 @@ class Recorder:
         changes = self._changes(produced, reference)
         export = changes.export
         # Other numbers fail the test, whatever a second export says.
-        differs_again = bool(export) and not changes.other and bool(self._exports_again_otherwise(produced))
+        differs_again = (
+            bool(export)
+            and not changes.other
+            and bool(self._exports_again_otherwise(produced, len(self._second_exports)))
+        )
         if differs_again:
             export = []
         fails = (self._marked.changed_module or self._settings.policy.changed_module) == "fail"

@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from export_core.adopting.capture import CapturedCall, capture
     from export_core.inspection.load_check import LoadCheck, check
+    from export_core.scripting import WrittenGolden, export_artifact, write_golden
 
-__all__ = ["CapturedCall", "LoadCheck", "capture", "check"]
+__all__ = ["CapturedCall", "LoadCheck", "WrittenGolden", "capture", "check", "export_artifact", "write_golden"]
 
 _MODULES = {
     **dict.fromkeys(("CapturedCall", "capture"), "export_core.adopting.capture"),
     **dict.fromkeys(("LoadCheck", "check"), "export_core.inspection.load_check"),
+    **dict.fromkeys(("WrittenGolden", "export_artifact", "write_golden"), "export_core.scripting"),
 }
 
 

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
+from export_core.artifact import ArtifactError
 from export_core.comparing.bits import bits_of
+from export_core.environments.hardware import instruction_set
 from export_core.export import ProducedGolden, outputs_for
-from export_core.goldens import Check, Golden, Leaf, Options
+from export_core.goldens import Check, Golden, Leaf, Manifest, Options
 from export_core.goldens.arrays import from_npz
-from export_core.goldens.store import JAXPR_TEXT, OUTPUTS
-from export_core.inspection.listings import jaxpr_difference
+from export_core.goldens.store import ARTIFACT, OUTPUTS
+from export_core.inspection.export_changes import export_changes, independent_changes
 from export_core.matrix.checks import GoldenOutputs
-from pytest_jaxexport.comparisons import changed_settings
 
 
-def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> list[str]:
-    """What differs from the golden: signature, options and names, numbers, in this order.
+class Changes(NamedTuple):
+    """What differs from a golden, as lines of a message."""
 
-    `wanted` has the golden, and how this run compares its numbers.
-    """
+    other: list[str]
+    """Signature, options and names, numbers, in this order."""
+    export: list[str]
+    """The export itself: fields of the envelope, operations of the module. Empty where `other` has the reason."""
+    flags: list[str]
+    """Settings of jax that may be the reason, with their variables; they are no change by themselves."""
+
+
+def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:
+    """What differs from the golden. `wanted` has it, and how this run compares its numbers."""
     now, then = produced.manifest, wanted.golden.manifest
     changes = [
         f"signature: {what}: golden {getattr(then.signature, what)}, now {getattr(now.signature, what)}"
@@ -30,24 +41,47 @@ def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> list[str]:
         getattr(then.signature, what) == getattr(now.signature, what) for what in ("inputs", "outputs", "in_tree")
     )
     if now.writer.id == then.writer.id:
-        changes += _changed_export(produced, wanted.golden)
+        changes += _changed_options_and_names(produced, wanted.golden)
+    export = [] if changes else _changed_export(produced, wanted.golden)
     if comparable and produced.outputs is not None and not then.options.without_outputs:
         changes += _changed_numbers(produced, produced.outputs, wanted)
-    return changes
+    return Changes(changes, export, _changed_flags(now, then))
 
 
-def _changed_export(produced: ProducedGolden, reference: Golden) -> Iterator[str]:
+def _changed_export(produced: ProducedGolden, reference: Golden) -> list[str]:
+    """What one writer exports in another way, or of another writer what no release of jax changes."""
+    now, then = produced.manifest, reference.manifest
+    if not then.reproducible or now.files[ARTIFACT] == then.files[ARTIFACT]:
+        return []
+    try:
+        if now.writer.id != then.writer.id:
+            return independent_changes(reference.read_artifact(), produced.artifact)
+        exact = then.instruction_set == instruction_set()
+        return export_changes(reference.read_artifact(), produced.artifact, exact=exact)
+    except ArtifactError:  # its replay says so
+        return []
+
+
+def _changed_flags(now: Manifest, then: Manifest) -> list[str]:
+    """Flags that differ. Those of another writer have other defaults: of these only what a variable sets."""
+    return [
+        f"{flag}: golden {then.flags[flag]}; now {value}, see {flag.upper()}"
+        for flag, value in now.flags.items()
+        if flag in then.flags
+        and then.flags[flag] != value
+        and (now.writer.id == then.writer.id or flag.upper() in os.environ)
+    ]
+
+
+def _changed_options_and_names(produced: ProducedGolden, reference: Golden) -> Iterator[str]:
     """What differs in how it was exported. Another jaxlib may lower the same function to other targets."""
     now, then = produced.manifest, reference.manifest
     options = _changed_options(now.options, then.options)
     yield from options
     if not options:
-        yield from changed_settings(produced, reference)
         yield from _changed_names("custom calls", now.custom_calls, then.custom_calls)
     yield from _changed_names("checks", *([check.name for check in side.checks] for side in (now, then)))
     yield from _changed_names("leaves", *(side.flattened.paths if side.flattened else () for side in (now, then)))
-    if produced.outputs is None:
-        yield from _changed_jaxpr(produced, reference)
 
 
 def _changed_numbers(produced: ProducedGolden, values: Sequence[Leaf], wanted: GoldenOutputs) -> Iterator[str]:
@@ -60,13 +94,6 @@ def _changed_numbers(produced: ProducedGolden, values: Sequence[Leaf], wanted: G
     if not difference.ok:
         yield f"numbers: {difference}"
     yield from _changed_checks(produced, wanted)
-
-
-def _changed_jaxpr(produced: ProducedGolden, reference: Golden) -> list[str]:
-    """What tells of another function where there are no outputs: the jaxpr, which one writer always prints alike."""
-    then = reference.content(JAXPR_TEXT).decode(errors="replace") if JAXPR_TEXT in reference.manifest.files else ""
-    differs = jaxpr_difference(then, produced.files[JAXPR_TEXT].decode())
-    return ["jaxpr: another one than that of the golden, which has no outputs to compare"] if differs else []
 
 
 def _changed_checks(produced: ProducedGolden, wanted: GoldenOutputs) -> list[str]:

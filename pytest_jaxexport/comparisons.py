@@ -1,7 +1,6 @@
 """How a run of pytest compares goldens: as its markers and options say now, whatever the goldens recorded.
 
-So a tolerance can be corrected in the test, and no golden has to be written again for it. The policy comes on top. Of
-settings that change what jax exports, a difference is told.
+So a tolerance can be corrected in the test, and no golden has to be written again for it. The policy comes on top.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ from typing import Any
 
 import msgspec
 
-from export_core.artifact import ArtifactError, read
-from export_core.export import ProducedGolden
 from export_core.goldens import Comparison, Golden
 from export_core.matrix.comparisons import under_rules
 from pytest_jaxexport.marker import MarkerOptions
@@ -38,22 +35,3 @@ def correction(goldens: Sequence[Golden], marked: MarkerOptions, settings: Setti
             fields = msgspec.to_builtins(settings.comparison(marked)).items()
             return {name: value for name, value in fields if value not in (None, Comparison().compare)}
     return None
-
-
-def changed_settings(produced: ProducedGolden, reference: Golden) -> list[str]:
-    """What jax exports with that no option of the test says: variables of the environment can change it."""
-    now, changes = produced.artifact.envelope, []
-    try:
-        then = read(reference.artifact).envelope
-    except ArtifactError:  # its replay says so
-        then = None
-    if now is not None and then is not None and now.calling_convention_version != then.calling_convention_version:
-        changes.append(
-            f"calling convention: golden {then.calling_convention_version}; now {now.calling_convention_version}, see "
-            "JAX_EXPORT_CALLING_CONVENTION_VERSION"
-        )
-    flag = "jax_export_ignore_forward_compatibility"
-    new, old = produced.manifest.flags.get(flag), reference.manifest.flags.get(flag)
-    if None not in (new, old) and new != old:
-        changes.append(f"{flag}: golden {old}; now {new}, see {flag.upper()}")
-    return changes

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 NAME = "export_compat"
 
+SECOND_RUN = "jaxexport-second-export"
+"""The name of the plugin that makes a run of pytest the second one of `second_export`."""
+
 KEYWORDS: dict[str, tuple[str, str, str]] = {
     "platforms": (
         "None",
@@ -38,6 +41,12 @@ KEYWORDS: dict[str, tuple[str, str, str]] = {
         "{'platform', 'ALL' or a custom-call target: reason}, safety checks that jax.export leaves out, also "
         "'shape_assertions' where jax is older than 0.4.29; the audit still requires that every target is allowed",
         "{'platform': 'the same module runs on both'}",
+    ),
+    "changed_module": (
+        "'fail'",
+        "'fail' or 'warn', what happens where the export is not that of its golden, beyond locations and names, "
+        "although its outputs are; 'warn' lets the test pass, and the summary says it; default: the policy's",
+        "'warn'",
     ),
     "symbolic_shapes": (
         "None",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -31,6 +30,7 @@ class MarkerOptions(NamedTuple):  # no dataclass: every pytest run makes this cl
     compare: str | None = None
     allow: Mapping[str, str] | None = None
     disabled_checks: Mapping[str, str] | None = None
+    changed_module: str | None = None
     symbolic_shapes: Any = None
     constraints: tuple[str, ...] | None = None
     mesh: Mapping[str, int] | None = None
@@ -72,15 +72,13 @@ def read_marker(item: pytest.Item) -> MarkerOptions | None:
             raise _usage(item, f"takes keywords only, found the positional {marker.args[0]!r}")
         for key, value in marker.kwargs.items():
             merged.setdefault(key, value)
-    for key in merged:
-        if key not in _PARSERS:
-            # A run with no marked test must not load export_core, and only a misspelled keyword needs this.
-            from export_core.phrases import close_match
+    # A run with no marked test must not load export_core.
+    from export_core import keywords as core
 
-            closest = close_match(key, _PARSERS)
-            hint = f"did you mean {closest!r}?" if closest else f"it takes {', '.join(_PARSERS)}."
-            raise _usage(item, f"has no keyword {key!r}; {hint}")
-    return MarkerOptions(**{name: parse(item, name, merged.get(name)) for name, parse in _PARSERS.items()})
+    try:
+        return MarkerOptions(**core.read_keywords(merged, _where(item), lambda: user_code(item.config)))
+    except core.KeywordError as error:
+        raise usage_error(str(error)) from error
 
 
 def own_targets(item: pytest.Item) -> set[str]:
@@ -92,7 +90,7 @@ def own_targets(item: pytest.Item) -> set[str]:
         for keyword in ("allow", "disabled_checks")
         for name in marker.kwargs.get(keyword) or ()
     }
-    return names - {"platform", "ALL"}
+    return names - {"platform", "ALL", "shape_assertions"}  # checks that are no targets
 
 
 def user_code(config: pytest.Config) -> UserCode:
@@ -110,19 +108,12 @@ def user_code(config: pytest.Config) -> UserCode:
 
 def parse_platforms(value: object, where: str) -> tuple[str, ...]:
     """Platform names of jax.export. Raises `pytest.UsageError` for any other."""
-    names = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-    known = ("cpu", "cuda", "rocm", "tpu")
-    for name in names:
-        if name not in known:
-            # As above: only a mistake needs it.
-            from export_core.tolerances import similar_platform
+    from export_core import keywords as core  # here: most runs name no platforms, and need not load it
 
-            raise usage_error(
-                f"{where}: unknown platform {name!r}; jax.export knows {', '.join(known)}.{similar_platform(str(name))}"
-            )
-    if not names:
-        raise usage_error(f"{where}: expected at least one platform of {', '.join(known)}.")
-    return tuple(dict.fromkeys(names))
+    try:
+        return core.parse_platforms(value, where)
+    except core.KeywordError as error:
+        raise usage_error(str(error)) from error
 
 
 def parse_tolerance(value: object, where: str) -> float:
@@ -135,147 +126,6 @@ def parse_tolerance(value: object, where: str) -> float:
     if not (number >= 0 and math.isfinite(number)) or isinstance(value, bool):
         raise usage_error(f"{where}: expected a finite number of 0 or more, found {value!r}.")
     return number
-
-
-def _platforms(item: pytest.Item, name: str, value: object) -> tuple[str, ...] | None:
-    return None if value is None else parse_platforms(value, f"{_where(item)} {name}")
-
-
-def _count(item: pytest.Item, name: str, value: object, what: str) -> int | None:
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
-        raise _usage(item, f"{name}={value!r}: expected {what}")
-    return value
-
-
-def _flag(item: pytest.Item, name: str, value: object) -> bool | None:
-    if value is not None and not isinstance(value, bool):
-        raise _usage(item, f"{name}={value!r}: expected True or False")
-    return value
-
-
-def _sequence(item: pytest.Item, name: str, value: object, what: str) -> tuple[Any, ...] | None:
-    # Not isinstance: in older releases of jax a PartitionSpec is a tuple, and a single one is not a list of them.
-    if value is not None and type(value) not in (list, tuple):
-        raise _usage(item, f"{name}={value!r}: expected a list: {what}")
-    return None if value is None else tuple(value)  # type: ignore[arg-type]  # a list or tuple, as just checked
-
-
-def _texts(item: pytest.Item, name: str, value: object, what: str) -> tuple[str, ...] | None:
-    texts = _sequence(item, name, value, what)
-    if texts is not None and not all(isinstance(text, str) and text for text in texts):
-        raise _usage(item, f"{name}={value!r}: expected a list of {what}")
-    return texts
-
-
-def _shapes(item: pytest.Item, name: str, value: object) -> object:
-    if value is not None and not isinstance(value, (str, list, tuple, dict)):
-        raise _usage(item, f"{name}={value!r}: expected text such as 'b, 4', or one text or None for each argument")
-    return value
-
-
-def _mesh(item: pytest.Item, name: str, value: object) -> Mapping[str, int] | None:
-    if value is None:
-        return None
-    sizes = value.values() if isinstance(value, dict) else ()
-    sizes_fit = bool(sizes) and all(isinstance(size, int) and size > 0 for size in sizes)
-    if not sizes_fit or not all(map(str, value)):  # type: ignore[call-overload]  # a dict, which has sizes
-        raise _usage(item, f"{name}={value!r}: expected axis names with their sizes, such as {{'data': 4}}")
-    return value  # type: ignore[return-value]  # a dict, as just checked
-
-
-def _tolerance(item: pytest.Item, name: str, value: Any) -> Any:
-    """A number, or a dict of dtypes to numbers."""
-    if value is None:
-        return None
-    from export_core.tolerances import read_amount  # here: only a marker with a tolerance needs it
-
-    try:
-        return read_amount(value, whole=name == "ulp")
-    except ValueError as error:
-        raise _usage(item, f"{name}: {error}") from None
-
-
-def _compare(item: pytest.Item, name: str, value: object) -> str | None:
-    if value is None:
-        return None
-    from export_core.tolerances import problem_of_name
-
-    if problem := problem_of_name(str(value)):
-        raise _usage(item, problem)
-    if ":" in str(value):
-        # Now, and not when cells are compared: a wrong name must be found before the golden is written.
-        from export_core.errors import ExportCompatError
-
-        try:
-            user_code(item.config).check(str(value))
-        except ExportCompatError as error:
-            raise _usage(item, str(error)) from error
-    return str(value)
-
-
-def _reason(item: pytest.Item, name: str, value: object) -> str | None:
-    if value is not None and not (isinstance(value, str) and value.strip()):
-        raise _usage(item, f"{name}={value!r}: expected the reason as text")
-    return value
-
-
-def _budget(item: pytest.Item, name: str, value: object) -> Mapping[str, Any] | None:
-    """The limits of an entry of the policy's `budgets`."""
-    if value is None:
-        return None
-    # As above: only a marker with a budget needs them.
-    import msgspec
-
-    from export_core.policy import Budget
-    from export_core.policy.budgets import LIMITS
-    from export_core.policy.validation import budget_problems
-
-    if not isinstance(value, dict) or (set(value) - {*LIMITS}):
-        raise _usage(item, f"{name}={value!r}: expected a dict with some of {', '.join(LIMITS)}")
-    try:
-        budget = msgspec.convert(value, Budget)
-    except msgspec.ValidationError as error:
-        raise _usage(item, f"{name}={value!r}: {error}") from None
-    for key, problem in budget_problems((), budget):
-        raise _usage(item, f"{name}: {'.'.join(map(str, key))}: {problem}")
-    return value
-
-
-def _reasons(item: pytest.Item, name: str, value: object, what: str) -> Mapping[str, str] | None:
-    if value is None:
-        return None
-    if not isinstance(value, dict) or not all(
-        isinstance(k, str) and isinstance(v, str) and v for k, v in value.items()
-    ):
-        raise _usage(item, f"{name}={value!r}: expected a dict of {what}, each with its reason")
-    return value
-
-
-_PARSERS: dict[str, Callable[[pytest.Item, str, Any], Any]] = {
-    "platforms": _platforms,
-    "vjp_order": partial(_count, what="a derivative's order of 0 or more"),
-    "rtol": _tolerance,
-    "atol": _tolerance,
-    "ulp": _tolerance,
-    "compare": _compare,
-    "allow": partial(_reasons, what="custom-call targets"),
-    "disabled_checks": partial(_reasons, what="'platform', 'ALL' or custom-call targets"),
-    "symbolic_shapes": _shapes,
-    "constraints": partial(_texts, what="texts such as 'b >= 2'"),
-    "mesh": _mesh,
-    "in_specs": lambda item, name, value: (
-        value if isinstance(value, dict) else _sequence(item, name, value, "a PartitionSpec or None for each argument")
-    ),
-    "spread_over": partial(_count, what="a number of devices"),
-    "calling_convention_version": partial(_count, what="a version number"),
-    "ignore_forward_compatibility": _flag,
-    "register": partial(_texts, what="names of modules"),
-    "refused_on": _platforms,
-    "nothing_to_compare": _reason,
-    "budgets": _budget,
-    "without_outputs": _reason,
-}
-"""How each keyword's value is read: the fields of `MarkerOptions`, in their order. Each gives None for None."""
 
 
 def _where(item: pytest.Item) -> str:

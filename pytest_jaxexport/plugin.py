@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +22,7 @@ from pytest_jaxexport.unused_goldens import CollectedTests, CollectionListener, 
 if TYPE_CHECKING:
     from pytest_jaxexport.recorder import Recorder
     from pytest_jaxexport.replayer import Replayer
+    from pytest_jaxexport.second_export import SecondExport
 
 MARKED: pytest.StashKey[marker.MarkerOptions] = pytest.StashKey()
 RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
@@ -30,6 +31,7 @@ FAILED: pytest.StashKey[bool] = pytest.StashKey()
 NEXT: pytest.StashKey[pytest.Item | None] = pytest.StashKey()
 REPLAYER: pytest.StashKey[Replayer] = pytest.StashKey()
 SETTINGS: pytest.StashKey[settings.Settings] = pytest.StashKey()
+SECOND_EXPORT: pytest.StashKey[Sequence[SecondExport]] = pytest.StashKey()
 STARTED_WITH: pytest.StashKey[Mapping[str, str]] = pytest.StashKey()
 """The environment variables of this process when pytest began."""
 _ATTACHED = "_jaxexport"
@@ -268,7 +270,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """End the worker that replayed goldens."""
+    """End the worker that replayed goldens, and the second process."""
+    for second in config.stash.get(SECOND_EXPORT, ()):
+        second.close()
     if (replayer := config.stash.get(REPLAYER, None)) is not None:
         replayer.close()
 
@@ -293,12 +297,20 @@ def _recorder(item: pytest.Item) -> Recorder:
     """A new `export_golden` of this test."""
     from pytest_jaxexport.recorder import Recorder
     from pytest_jaxexport.replayer import Replayer
+    from pytest_jaxexport.second_export import SEEDS, SecondExport
 
     config = item.config
+    if (second_run := config.pluginmanager.get_plugin(keywords.SECOND_RUN)) is not None:
+        item.stash[RECORDER] = second_run.recorder(item, item.stash[MARKED], config.stash[SETTINGS])
+        return item.stash[RECORDER]
+    if SECOND_EXPORT not in config.stash:
+        config.stash[SECOND_EXPORT] = tuple(SecondExport(config, seed) for seed in range(1, SEEDS + 1))
     if REPLAYER not in config.stash:
         config.stash[REPLAYER] = Replayer(config.stash[SETTINGS], marker.user_code(config), config.stash[STARTED_WITH])
     for soon in (item, config.stash[NEXT]):
         if soon is not None and soon.stash.get(MARKED, None) is not None and not soon.get_closest_marker("skip"):
             config.stash[REPLAYER].begin(soon, soon.stash[MARKED])
-    item.stash[RECORDER] = Recorder(item, item.stash[MARKED], config.stash[SETTINGS], config.stash[REPLAYER])
+    item.stash[RECORDER] = Recorder(
+        item, item.stash[MARKED], config.stash[SETTINGS], config.stash[REPLAYER], config.stash[SECOND_EXPORT]
+    )
     return item.stash[RECORDER]

@@ -5,23 +5,21 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 import pytest
 
-from export_core.artifact.audit import audit
-from export_core.artifact.main_check import check_main
-from export_core.environments.hardware import instruction_set
 from export_core.environments.packages import installed_packages
 from export_core.environments.reader_packages import import_problems
 from export_core.errors import ExportCompatError
 from export_core.escaping import shown
 from export_core.export import (
+    LARGE,
     MISMATCH,
     Case,
     ExtraCall,
@@ -32,20 +30,20 @@ from export_core.export import (
     produce,
     require_values,
 )
-from export_core.goldens import Comparison, Golden, GoldenStore
-from export_core.goldens.store import MODULE_TEXT, staged_golden
-from export_core.inspection.noise_text import WHAT_TO_DO, outputs_to_name, proves_nothing_text
+from export_core.golden_writing import add_noise, first_crash, require_audited
+from export_core.goldens import Golden, GoldenStore
+from export_core.goldens.store import ARTIFACT, MODULE_TEXT
+from export_core.inspection.noise_text import WHAT_TO_DO, outputs_to_name
 from export_core.inspection.source_difference import source_difference
 from export_core.judge import Judgement, Result
 from export_core.judge.budgets import with_budgets
 from export_core.matrix.checks import GoldenOutputs
 from export_core.matrix.comparisons import under_policy
-from export_core.matrix.noise_runs import MeasuredNoise, known_noise, lacks_noise, with_noise
+from export_core.matrix.noise_runs import MeasuredNoise, lacks_noise
 from export_core.policy import Budget, Policy
 from export_core.policy.known_issues import known_issues
-from export_core.releases.stable_targets import stable_targets
-from export_core.report import broken_cell, first_replay, outcome_line
-from pytest_jaxexport.changes import changes_since
+from export_core.report import broken_cell, outcome_line
+from pytest_jaxexport.changes import Changes, changes_since
 from pytest_jaxexport.comparisons import correction, marked_now
 from pytest_jaxexport.location import full_name, locate
 from pytest_jaxexport.marker import MarkerOptions, own_targets
@@ -53,6 +51,9 @@ from pytest_jaxexport.progress import progress
 from pytest_jaxexport.renamed import rename_hint
 from pytest_jaxexport.replayer import Replayer
 from pytest_jaxexport.settings import Settings
+
+if TYPE_CHECKING:
+    from pytest_jaxexport.second_export import SecondExport
 
 _WRONG = (Judgement.BROKEN, Judgement.OWED, Judgement.INCOMPLETE, Judgement.COSTLY)
 """Judgements that fail a test."""
@@ -91,8 +92,16 @@ class Recorder:
     data for the terminal summary.
     """
 
-    def __init__(self, item: pytest.Item, marked: MarkerOptions, settings: Settings, replayer: Replayer) -> None:
+    def __init__(
+        self,
+        item: pytest.Item,
+        marked: MarkerOptions,
+        settings: Settings,
+        replayer: Replayer,
+        second_exports: Sequence[SecondExport],
+    ) -> None:
         self._item = item
+        self._second_exports = second_exports
         self._marked = marked
         self._settings = settings
         self._replayer = replayer
@@ -100,6 +109,7 @@ class Recorder:
         self._exported: list[Exported] = []
         self._names: set[str | None] = set()
         self._deferred: set[str] = set()
+        self._not_repeated: set[str] = set()
         self.events: list[dict[str, Any]] = []
         self.cases: list[str] = []
         self.renamed: list[str] = []
@@ -139,13 +149,20 @@ class Recorder:
             to_write = self._is_to_write(case.id)
             if to_write:
                 self._replayer.begin_worker()
+                if self._settings.second_export and not self._own(case.id):
+                    self._second_exports[0].start(self._item.nodeid)
             produced = produce(
                 case,
                 self._replayer.calendar,
                 reproducible=to_write,
                 module_text=to_write and self._settings.module_text,
             )
-            self._audit(produced, to_write=to_write)
+            manifest, packages = produced.manifest, self._settings.policy.reader_packages
+            # In what is to be written, also modules that import more than readers have.
+            also = import_problems(produced.files, packages) if to_write else ()
+            require_audited(produced.artifact, manifest.options.allow, manifest.writer, also)
+            if to_write and self._can_be_repeated(produced) and not self._is_stored(produced):
+                self._second_exports[0].begin(self._item.nodeid)
         except ExportCompatError as error:
             self._fail(str(error))
         self._exported.append(Exported(produced, to_write=to_write))
@@ -170,9 +187,11 @@ class Recorder:
             if not self._marked.nothing_to_compare:
                 for produced in whole:
                     require_values(produced)
-            whole = [self._with_noise(produced) for produced in whole]
+            store, policy = self._store, self._settings.policy
+            repeated = map(self._with_second_export, whole)
+            whole = [add_noise(produced, store, policy, self._measured) for produced in repeated]
             # All are replayed before one is stored, for the same reason.
-            crashes = [self._first_crash(produced) for produced in whole]
+            crashes = [first_crash(produced, self._replay) for produced in whole]
             for produced, crash in zip(whole, crashes, strict=True):
                 self._write(produced, crash)
         except ExportCompatError as error:
@@ -199,24 +218,41 @@ class Recorder:
                 f"exported nor in any golden of this test: {', '.join(sorted(unused))}. Remove them."
             )
 
-    def _with_noise(self, produced: ProducedGolden) -> ProducedGolden:
-        """The golden with its noise, which is not measured again where the stored golden is the same.
+    def _own(self, case: str) -> Golden | None:
+        """The stored golden of a case by this very writer."""
+        return next(filter(self._replayer.is_own, self._store.generations(case)), None)
 
-        Fails the test where its numbers prove nothing and it is compared by them.
+    def _is_stored(self, produced: ProducedGolden) -> bool:
+        own = self._own(produced.case.id)
+        return own is not None and own.manifest.files.get(ARTIFACT) == produced.manifest.files[ARTIFACT]
+
+    def _can_be_repeated(self, produced: ProducedGolden) -> bool:
+        """Whether a second process may export this: a TPU belongs to one process, and so may most of the memory."""
+        fits = len(produced.artifact.data) <= LARGE and produced.manifest.writer.platform != "tpu"
+        return self._settings.second_export and fits
+
+    def _exports_again_otherwise(self, produced: ProducedGolden, seeds: int) -> bool | None:
+        """Whether a process with one of so many other hash seeds exports something else.
+
+        None where it cannot, or is not wanted.
         """
-        __tracebackhide__ = True
-        if produced.outputs is None:
-            return produced
-        manifest = msgspec.structs.replace(produced.manifest, instruction_set=instruction_set())
-        with staged_golden(manifest, produced.files) as golden:
-            measured = known_noise(self._store, manifest) or self._measured(golden)
-            (compared,) = under_policy([golden], self._settings.policy)
-        if isinstance(measured, str):  # a call that fails shows that in the first replay
-            return replace(produced, manifest=manifest)
-        if measured.proves_nothing and compared.manifest.comparison == Comparison():
-            self._fail(f"{manifest.case}: nothing was stored: {proves_nothing_text(measured.record)}")
-        manifest, files = with_noise(manifest, produced.files, measured)
-        return replace(produced, manifest=manifest, files=files)
+        if not self._can_be_repeated(produced):
+            return None
+        test, case = self._item.nodeid, produced.case.id
+        with progress(self._item.config, f"exporting {shown(case)} again"):
+            for second in self._second_exports[:seeds]:
+                if (differs := second.differs(test, case, produced.artifact)) is not False:
+                    return differs
+        return False
+
+    def _with_second_export(self, produced: ProducedGolden) -> ProducedGolden:
+        """The golden with what a second export says of it; a stored one that is the same says it already."""
+        if self._is_stored(produced) and (own := self._own(produced.case.id)) is not None:
+            differs: bool | None = not own.manifest.reproducible
+        else:
+            differs = self._exports_again_otherwise(produced, 1)
+            self._not_repeated |= {produced.case.id} if differs is None else set()
+        return replace(produced, manifest=msgspec.structs.replace(produced.manifest, reproducible=not differs))
 
     def _measured(self, golden: Golden) -> MeasuredNoise | str:
         if self._settings.noise_later:
@@ -225,22 +261,8 @@ class Recorder:
         with progress(self._item.config, f"measuring the noise of {shown(golden.id)}"):
             return self._replayer.noise(golden)
 
-    def _first_crash(self, produced: ProducedGolden) -> str:
-        """How this release dies when it replays its own golden in a new process; empty where it replays it.
-
-        Fails the test where the golden cannot be replayed for another reason: a reader would be blamed for it.
-        """
-        __tracebackhide__ = True
-        with staged_golden(produced.manifest, produced.files) as golden:
-            results = self._replayer.replay([self._marked_now(golden)]).results
-        # None: its artifact is for other platforms, which only their readers can try.
-        replays = [first_replay(result) for result in results]
-        for replay in replays:
-            if replay.unknown:
-                self._fail(f"{produced.manifest.case}: nothing was stored: it could not be replayed: {replay.unknown}")
-            if replay.problem:
-                self._fail(replay.problem)
-        return "".join(replay.crash for replay in replays)
+    def _replay(self, golden: Golden) -> list[Result]:
+        return self._replayer.replay([self._marked_now(golden)]).results
 
     def _write(self, produced: ProducedGolden, crash: str) -> None:
         is_first = not self._store.generations(produced.manifest.case)
@@ -253,8 +275,13 @@ class Recorder:
         to_do = WHAT_TO_DO if noise and noise.undecided_outputs else ""
         if produced.outputs is None:
             named = ["stored without outputs: readers compile it, and compare no numbers"]
+        if not produced.manifest.reproducible:
+            named = [*named, "not reproducible: two exports differed, so tests compare its outputs alone"]
+        alone = case in self._not_repeated and self._settings.second_export
         event = {"case": case, "writer": writer, "written": written, "crash": crash, "renamed": renamed, "named": named}
-        self.events.append({**event, "to_do": to_do, **self._unmeasured(int(case in self._deferred))})
+        self.events.append(
+            {**event, "to_do": to_do, "not_repeated": alone, **self._unmeasured(int(case in self._deferred))}
+        )
 
     def _unmeasured(self, count: int) -> dict[str, Any]:
         """For an event: how many goldens have no noise, and the command that measures it."""
@@ -278,22 +305,6 @@ class Recorder:
         self.cases.append(case.id)
         return case
 
-    def _audit(self, produced: ProducedGolden, *, to_write: bool) -> None:
-        """Refuse what no reader can run, before anything is compiled.
-
-        Unpromised custom calls; a `main` that is not as declared; in what is to be written, modules that import more
-        than readers have.
-        """
-        jaxlib = produced.manifest.writer.jaxlib
-        allow = produced.manifest.options.allow
-        findings = audit(produced.artifact, stable_targets(jaxlib), allow=allow, writer=f"jaxlib {jaxlib}")
-        problems = [str(finding) for finding in findings if not finding.ok]
-        problems += [f"main: {problem}" for problem in check_main(produced.artifact)]
-        if to_write:
-            problems += import_problems(produced.files, self._settings.policy.reader_packages)
-        if problems:
-            self._fail("\n".join(problems))
-
     def _check(self, produced: ProducedGolden) -> None:
         __tracebackhide__ = True
         manifest = produced.manifest
@@ -307,12 +318,25 @@ class Recorder:
         # The golden by this very writer, else the newest one.
         reference = next((g for g in generations if g.manifest.writer.id == manifest.writer.id), generations[-1])
         changes = self._changes(produced, reference)
-        if changes:
+        export = changes.export
+        # Other numbers fail the test, whatever a second export says.
+        differs_again = (
+            bool(export)
+            and not changes.other
+            and bool(self._exports_again_otherwise(produced, len(self._second_exports)))
+        )
+        if differs_again:
+            export = []
+        fails = (self._marked.changed_module or self._settings.policy.changed_module) == "fail"
+        told = [*changes.other, *(_changed_export(export) if fails or changes.other else ())]
+        if told:
             files = {**produced.files, MODULE_TEXT: produced.module_text()}
             self._fail(
                 f"What this test exports differs from its golden by jaxlib {reference.manifest.writer.jaxlib} "
                 f"(built {reference.manifest.writer.built}) in {reference.folder}:\n"
-                + "\n".join([*changes, *source_difference(reference.folder, files, reference.manifest, manifest)])
+                + "\n".join(
+                    [*told, *changes.flags, *source_difference(reference.folder, files, reference.manifest, manifest)]
+                )
                 + f"\nIf the change is intended: {self._remedy(manifest.test)}\n"
                 "Goldens by other writers are not changed: they represent what is deployed."
             )
@@ -327,6 +351,8 @@ class Recorder:
             {
                 "case": manifest.case,
                 "judgements": Counter(str(result.judgement) for result in results),
+                "changed": export[0] if export else "",
+                "compared_by_outputs": differs_again or not reference.manifest.reproducible,
                 "shown": [(result.golden, outcome_line(result)) for result in results if _worth_showing(result)],
                 "own": reference.manifest.writer.id == manifest.writer.id,
                 "writer": manifest.writer.id,
@@ -354,11 +380,11 @@ class Recorder:
             golden.verify()
             # Of another writer's golden without outputs, only the signature could be compared.
             own = golden.manifest.writer.id == produced.manifest.writer.id
-            return (own or not golden.manifest.options.without_outputs) and not self._changes(produced, golden)
+            return (own or not golden.manifest.options.without_outputs) and not any(self._changes(produced, golden)[:2])
         except ExportCompatError:
             return False
 
-    def _changes(self, produced: ProducedGolden, reference: Golden) -> list[str]:
+    def _changes(self, produced: ProducedGolden, reference: Golden) -> Changes:
         policy = self._settings.policy
         (compared,) = under_policy([self._marked_now(reference)], policy)
         platform = produced.manifest.writer.platform
@@ -379,6 +405,11 @@ class Recorder:
         raise pytest.fail.Exception(
             shown(text), pytrace=False
         ) from None  # the text contains that of the error behind it
+
+
+def _changed_export(lines: Sequence[str]) -> list[str]:
+    """The part of a message about an export that changed."""
+    return ["export changed, beyond locations and names:", *(f"  {line}" for line in lines)] if lines else []
 
 
 def _worth_showing(result: Result) -> bool:

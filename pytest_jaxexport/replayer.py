@@ -15,20 +15,13 @@ from typing import NamedTuple
 import pytest
 
 from export_core.comparing.user_code import UserCode
-from export_core.environments.build import cache_folder
-from export_core.environments.environment import Environment, this_interpreter
-from export_core.export import LARGE, case_id, installed_writer
-from export_core.goldens import Golden, GoldenStore, Writer
+from export_core.export import LARGE, case_id
+from export_core.golden_writing import OwnReader
+from export_core.goldens import Golden, GoldenStore
 from export_core.judge import Result
-from export_core.matrix import Limits, Selection
-from export_core.matrix.noise_runs import MeasuredNoise, OtherKernel, measure_noise
-from export_core.matrix.outcome_cache import OutcomeCache
+from export_core.matrix.noise_runs import MeasuredNoise
 from export_core.policy import policy_file
-from export_core.releases import Release
 from export_core.run_options import RunOptions
-from export_core.session import Interpreter, run_matrix
-from export_core.worker.protocol import Worker
-from export_core.worker.warm_workers import WarmWorkers
 from pytest_jaxexport.comparisons import marked_now
 from pytest_jaxexport.location import full_name, locate
 from pytest_jaxexport.marker import MarkerOptions
@@ -58,19 +51,16 @@ class Replayer:
     """
 
     def __init__(self, settings: Settings, user_code: UserCode, started_with: Mapping[str, str]) -> None:
-        self._started_with = started_with
         self.user_code = user_code
         self._settings = settings
-        self._policy = settings.policy
         self._store = GoldenStore(settings.goldens)
-        self._workers = WarmWorkers()
-        self._other_kernel = OtherKernel()
         self._options = run_options(settings)
+        self._own = OwnReader(settings.policy, self._options, user_code, started_with)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="jaxexport-replay")
         self._closing = threading.Event()
         self._stopping = threading.Event()
         self._ahead: dict[str, _Ahead] = {}
-        self.calendar = settings.policy.calendar()
+        self.calendar = self._own.calendar
 
     @property
     def noise_command(self) -> list[str]:
@@ -80,23 +70,6 @@ class Replayer:
         return ["jaxexport", "goldens", "noise", *options]
 
     @functools.cached_property
-    def _writer(self) -> Writer:
-        return installed_writer(self.calendar)
-
-    @functools.cached_property
-    def _release(self) -> Release:
-        return Release(jaxlib=self._writer.jaxlib, jax=self._writer.jax, built=self._writer.built)
-
-    @functools.cached_property
-    def _environment(self) -> Environment:
-        return this_interpreter(self._release, self._policy.environment, self._started_with)
-
-    @functools.cached_property
-    def _cache(self) -> OutcomeCache:
-        """The outcomes of earlier runs: a connection that only our thread may use."""
-        return OutcomeCache(cache_folder())
-
-    @functools.cached_property
     def _cases(self) -> list[str]:
         """The names of the folders of cases."""
         root = self._store.root
@@ -104,15 +77,15 @@ class Replayer:
 
     def begin_worker(self) -> None:
         """Begin to start the worker, which imports jax while the test traces its function."""
-        self._thread.submit(self._start_worker)
+        self._thread.submit(self._own.start_worker)
 
     def is_own(self, golden: Golden) -> bool:
         """Whether this interpreter is the writer of a golden."""
-        return golden.manifest.writer.id == self._writer.id
+        return golden.manifest.writer.id == self._own.writer.id
 
     def noise(self, golden: Golden) -> MeasuredNoise | str:
         """The noise of a golden that this interpreter has just made, or why there is none."""
-        return measure_noise(golden, self._environment, self._start_worker(), Limits(), self._other_kernel)
+        return self._own.noise(golden)
 
     def begin(self, item: pytest.Item, marked: MarkerOptions) -> None:
         """Begin to replay the goldens of a test that runs soon, unless all goldens are written.
@@ -151,15 +124,9 @@ class Replayer:
         for ahead in self._ahead.values():
             ahead.goldens.cancel()
             ahead.replayed.cancel()
-        if "_cache" in self.__dict__:
-            self._thread.submit(self._cache.close)
+        self._thread.submit(self._own.close_cache)
         self._thread.shutdown()
-        self._workers.close()
-        self._other_kernel.close()
-
-    def _start_worker(self) -> Worker:
-        limits = Limits()
-        return self._workers.start(self._environment, limits.jobs, fork=limits.fork)
+        self._own.close()
 
     def _goldens_of(self, test: str, case: str) -> list[Golden]:
         """The goldens of a case if they are of this test and register no modules, else none."""
@@ -187,14 +154,12 @@ class Replayer:
         return goldens
 
     def _replay(self, goldens: Sequence[Golden]) -> Replayed:
-        before = self._cache.given
+        before = self._own.cache.given
         self._stopping = threading.Event()  # a replay sets its own when it ends
         if self._closing.is_set():  # it was set before there was this event to set
             self._stopping.set()
-        start, code = self._workers.start, self.user_code
-        own = Interpreter(self._release, start, code, self._cache, self._stopping, self._started_with)
-        run = run_matrix(self._policy, Selection(), self._options, goldens=goldens, interpreter=own)
-        return Replayed(run.results, self._cache.given - before)
+        results = self._own.replay(goldens, self._stopping)
+        return Replayed(results, self._own.cache.given - before)
 
 
 def run_options(settings: Settings) -> RunOptions:

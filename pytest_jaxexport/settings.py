@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import pytest
 
-from pytest_jaxexport.marker import Amount, MarkerOptions, parse_platforms, parse_tolerance, usage_error
+from pytest_jaxexport.marker import MarkerOptions, parse_platforms, parse_tolerance, usage_error
 
 if TYPE_CHECKING:
     from export_core.export import ExportOptions
@@ -44,33 +43,19 @@ class Settings(NamedTuple):  # no dataclass: every pytest run makes this class, 
     module_text: bool = True
     cache: bool = True
     noise_later: bool = False
+    second_export: bool = True
 
     def export_options(self, marked: MarkerOptions) -> ExportOptions:
         """How a test's function is to be exported."""
-        from export_core.export import ExportOptions
+        from export_core import keywords as core
 
-        # The marker has more keywords, such as tolerances, which do not change what is exported.
-        names = {field.name for field in fields(ExportOptions)}
-        given = {name: value for name, value in marked._asdict().items() if name in names and value is not None}
-        platforms = (
-            marked.platforms or self.platforms or (tuple(self.policy.platforms) if self.policy.platforms else None)
-        )
-        return ExportOptions(
-            **{**given, "platforms": platforms, "allow": {**self.policy.allow, **(marked.allow or {})}}
-        )
+        return core.export_options(marked._asdict(), self.policy, self.platforms)
 
     def comparison(self, marked: MarkerOptions) -> Comparison:
         """Comparator and tolerances of a test."""
-        from export_core.goldens import Comparison
+        from export_core import keywords as core
 
-        compare = marked.compare or "allclose"
-        if marked.ulp is not None:  # the project's rtol and atol must not widen a tolerance in units of the last place
-            return Comparison(compare, marked.rtol, marked.atol, marked.ulp)
-        return Comparison(
-            compare,
-            rtol=_first(marked.rtol, self.rtol, self.policy.rtol),
-            atol=_first(marked.atol, self.atol, self.policy.atol),
-        )
+        return core.comparison(marked._asdict(), self.policy, self.rtol, self.atol)
 
     def sources(self, marked: MarkerOptions) -> Sources:
         """What set the parts of a test's comparison, for messages."""
@@ -143,6 +128,12 @@ def add_options(parser: pytest.Parser) -> None:
         help="Replay every golden, also where neither it nor what is installed has changed since an earlier run.",
     )
     group.addoption(
+        "--no-second-export",
+        action="store_true",
+        help="Do not run tests in a second process with another hash seed, to find exports that are not reproducible: "
+        "those of new goldens, and those that differ from their golden.",
+    )
+    group.addoption(
         "--dump-ir",
         metavar="DIR",
         help="Write every replayed module into this folder as text, as exported and as compiled, by case.",
@@ -209,6 +200,7 @@ def read_settings(config: pytest.Config) -> Settings:
         module_text=_module_text(config),
         cache=not config.getoption("no_export_cache"),
         noise_later=config.getoption("export_noise") == "later",
+        second_export=not config.getoption("no_second_export"),
     )
 
 
@@ -290,7 +282,3 @@ def _option(config: pytest.Config, name: str) -> tuple[str, object]:
     if value is not None:
         return f"--{name.replace('_', '-')}", value
     return f"{config.inipath.name if config.inipath else 'ini file'}: {name}", config.getini(name)
-
-
-def _first(*values: Amount | None) -> Amount | None:
-    return next((value for value in values if value is not None), None)

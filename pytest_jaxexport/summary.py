@@ -30,6 +30,8 @@ def summary_lines(events: Sequence[dict[str, Any]], *, verbose: bool = False) ->
             yield f"  {few(goldens, most=3)}: its own writer crashes when it replays it: {text}"
     for event in written:
         yield from (f"  {event['case']}/{event['writer']}: {text}" for text in event["named"])
+    if alone := [event["case"] for event in written if event["not_repeated"]]:
+        yield f"{plural(len(alone), 'golden')} exported once only, since no second process could: {few(alone, most=3)}"
     yield from (f"  {text}" for text in dict.fromkeys(event["to_do"] for event in written) if text)
     checked = [event for event in events if "judgements" in event]
     if checked:
@@ -53,6 +55,12 @@ def summary_lines(events: Sequence[dict[str, Any]], *, verbose: bool = False) ->
         without = sum(event["without_outputs"] for event in checked)
         outputs = f", {without} of them without outputs" if without else ""
         yield f"{plural(not_replayed, 'golden')} not replayed: exported for other platforms than cpu{outputs}"
+    if by_outputs := [event["case"] for event in checked if event["compared_by_outputs"]]:
+        cases = few(by_outputs, most=3)
+        yield f"{plural(len(by_outputs), 'case')} compared by outputs alone, since two exports differ: {cases}"
+    for event in checked:
+        if event["changed"]:
+            yield f"  {event['case']}: export changed, and changed_module is warn: {event['changed']}"
     yield from _corrected([event for event in checked if event["corrected"] is not None])
     if unmeasured := [event for event in events if event["unmeasured"]]:
         count = sum(event["unmeasured"] for event in unmeasured)

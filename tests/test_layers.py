@@ -13,11 +13,13 @@ ROOT = Path(__file__).parents[1]
 
 ROOMS = (
     ("public", "escaping", "urls", "untrusted", "phrases", "atomic", "variables", "process_groups"),
+    ("cache_folder",),
     ("errors",),
     ("scratch",),
     ("releases", "artifact", "tolerances"),
     ("goldens", "policy"),
     ("export", "environments", "comparing"),
+    ("keywords",),
     ("worker",),
     ("matrix",),
     ("conversion",),
@@ -28,6 +30,8 @@ ROOMS = (
     ("report",),
     ("why",),
     ("backfill", "session", "measuring"),
+    ("golden_writing",),
+    ("scripting",),
     ("adopting",),
     ("cli",),
     ("__main__",),
@@ -55,7 +59,7 @@ JAX = {
 }
 """Modules that import jax or jaxlib beside export/: the programs that run in readers, and what prints a module."""
 
-PUBLISHED = ("export_core.inspection", "export_core.adopting")
+PUBLISHED = ("export_core.inspection", "export_core.adopting", "export_core.scripting")
 """The rooms of the names that can be imported from the package itself."""
 
 NUMERIC = {"jax", "jaxlib", "numpy", "ml_dtypes"}

@@ -166,6 +166,7 @@ def diff(context: click.Context, old: str, new: str, policy_file: str | None) ->
     from export_core.artifact import read
     from export_core.inspection.describe import describe
     from export_core.inspection.difference import differences
+    from export_core.inspection.export_changes import operations_that_differ
     from export_core.inspection.terms import terms_here
 
     before, after = read(old), read(new)
@@ -174,5 +175,6 @@ def diff(context: click.Context, old: str, new: str, policy_file: str | None) ->
         context.exit(SAME)
     # Only now: about files with the same bytes nothing else has to be known.
     terms = terms_here(policy_file)
-    echo(differences(describe(before, terms, whole=False), describe(after, terms, whole=False)), nl=False)
+    facts = (describe(before, terms, whole=False), describe(after, terms, whole=False))
+    echo(differences(*facts, operations_that_differ(before, after)), nl=False)
     context.exit(DIFFERENT)

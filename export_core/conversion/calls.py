@@ -28,7 +28,7 @@ def calls_not_taken(artifact: Artifact, reader: Reader, allow: Mapping[str, str]
     Raises:
         ArtifactError: a module cannot be read.
     """
-    promised = stable_targets(reader.jaxlib)
+    promised = stable_targets(reader.jax)
     findings = judge_calls(artifact.custom_calls, promised, None, allow, f"jaxlib {reader.jaxlib}")
     problems = {finding.target: finding.message for finding in findings if not finding.ok}
     for call in artifact.custom_calls:

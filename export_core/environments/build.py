@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import filelock
-import platformdirs
 
 from export_core.atomic import write_whole
+from export_core.cache_folder import cache_path
 from export_core.environments.errors import EnvironmentFailed, tried_twice
 from export_core.environments.installed import READY, changed_in, damage_in, hash_of_installed, interpreter_in
 from export_core.environments.locks import EnvironmentLocks
@@ -38,9 +38,8 @@ _SYSCONFIG_LOCK = threading.Lock()
 
 
 def cache_folder() -> Path:
-    """The folder of all environments: JAXEXPORT_CACHE, or the user's cache folder. Never inside a project."""
-    folder = os.environ.get("JAXEXPORT_CACHE")
-    return Path(folder) if folder else Path(platformdirs.user_cache_dir("jaxexport"))
+    """The folder of everything that is cached, environments too: JAXEXPORT_CACHE, or the user's cache folder."""
+    return Path(cache_path())
 
 
 def environments_folder() -> Path:

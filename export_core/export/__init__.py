@@ -3,7 +3,15 @@
 from export_core.export.case import Case, ExportOptions, case_id
 from export_core.export.errors import ExportError
 from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks, require_values
-from export_core.export.produce import LARGE, ProducedGolden, free_caches, installed_writer, outputs_for, produce
+from export_core.export.produce import (
+    LARGE,
+    ProducedGolden,
+    export_again,
+    free_caches,
+    installed_writer,
+    outputs_for,
+    produce,
+)
 
 __all__ = [
     "LARGE",
@@ -15,6 +23,7 @@ __all__ = [
     "ProducedGolden",
     "add_checks",
     "case_id",
+    "export_again",
     "free_caches",
     "installed_writer",
     "outputs_for",

@@ -19,6 +19,12 @@ from export_core.goldens.arrays import key_leaf, leaf_of
 IMPLEMENTATIONS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
 """Implementations of random keys, by their dtypes."""
 
+PASS_LEAVES = (
+    "Pass its leaves: leaves, tree = jax.tree.flatten(x), and export jax.jit(lambda leaves: f(jax.tree.unflatten(tree, "
+    "leaves)))."
+)
+"""What to do with a tree node that takes nothing but arrays, or says by their types what it is."""
+
 
 @dataclass(frozen=True)
 class Arguments:
@@ -85,8 +91,7 @@ def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str,
     if not matching and "ArgInfo(" in str(dynamic_tree):
         raise ExportError(
             f"{test}: a tree node in the arguments decides by type which leaves are arrays, and jax.export fails "
-            "on it (Too many leaves for PyTreeDef). Pass its leaves: leaves, tree = jax.tree.flatten(x), and export "
-            "jax.jit(lambda leaves: f(jax.tree.unflatten(tree, leaves))). The arguments of the function are "
+            f"on it (Too many leaves for PyTreeDef). {PASS_LEAVES} The arguments of the function are "
             f"{tree_text(dynamic_tree)}."
         )
     if len(matching) != 1:

@@ -1,4 +1,4 @@
-"""What people pass to `export_golden` as a function: `jax.jit` itself, or a call that has one inside."""
+"""What people pass as the function that is exported: `jax.jit` itself, or a call that has one inside."""
 
 from __future__ import annotations
 
@@ -48,9 +48,15 @@ def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping
         return JittedCall(function, lambda args, kwargs: (args, dict(kwargs)))
     if not (callable(function) and hasattr(function, "lower")):
         name = getattr(function, "__name__", "f")
+        if hasattr(function, "wait_checks"):  # as chexify needs a jitted function inside, jitting it again is refused
+            raise ExportError(
+                f"{test}: expected a jitted function first, found {name} of chex.chexify, which checks values outside "
+                "of the jitted function: no artifact can. Export that function without its checks: call "
+                f"chex.disable_asserts() first, and pass {name}.__wrapped__."
+            )
         raise ExportError(
-            f"{test}: export_golden expected a jitted function first, such as jax.jit(f), "
-            f"found {value_and_type(function)}. Wrap it: export_golden(jax.jit({name}), ...)."
+            f"{test}: expected a jitted function first, such as jax.jit(f), found {value_and_type(function)}. "
+            f"Wrap it: jax.jit({name})."
         )
     return _library_call(test, function, (args, dict(kwargs)))
 

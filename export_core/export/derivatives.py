@@ -28,7 +28,9 @@ def derivatives(
     calls: list[tuple[list[Any], list[Any] | None]] = []
 
     def results_of(function: Flat, arguments: Sequence[Any]) -> list[Any]:
-        return list(jax.jit(function)(*arguments) if run else jax.eval_shape(function, *arguments))
+        # All are kept: the derivative of a linear function uses no argument that says on which devices it runs.
+        jitted = jax.jit(function, keep_unused=True)
+        return list(jitted(*arguments) if run else jax.eval_shape(function, *arguments))
 
     arguments, results = list(values), results_of(function, values)
     random = np.random.RandomState(SEED)  # its numbers are the same in every NumPy, those of default_rng need not be

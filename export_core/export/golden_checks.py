@@ -15,7 +15,14 @@ from export_core.export.abstract_inputs import has_structs, in_domain, take_inpu
 from export_core.export.arguments import Arguments, leaf_from, tree_text, whole
 from export_core.export.derivatives import derivatives
 from export_core.export.errors import ExportError
-from export_core.export.meshes import concrete_mesh, place_arguments, place_unplaced, shard_layout
+from export_core.export.meshes import (
+    as_artifact,
+    concrete_mesh,
+    other_mesh,
+    place_arguments,
+    place_unplaced,
+    shard_layout,
+)
 from export_core.export.produce import ProducedGolden, leaves_as_declared, results
 from export_core.export.trees import plain
 from export_core.goldens import Check, Leaf
@@ -80,7 +87,7 @@ def require_values(produced: ProducedGolden) -> None:
             f"{produced.case.test}: expected finite numbers, found NaN or infinities in the outputs of "
             f"{' and '.join(produced.outside)}, for all inputs that were made for jax.ShapeDtypeStruct: normally "
             "distributed, positive, and positive definite ones. Pass arrays for which the function is defined, in the "
-            "call of export_golden (or also): inputs=(array, ...), one for each jax.ShapeDtypeStruct. They may give "
+            "call (or also): inputs=(array, ...), one for each jax.ShapeDtypeStruct. They may give "
             "NaN or infinities too, where these are meant."
         )
     checks = produced.manifest.checks
@@ -88,7 +95,7 @@ def require_values(produced: ProducedGolden) -> None:
     if problem := nothing_to_compare([leaf for file in files for leaf in from_npz(produced.files[file])]):
         raise ExportError(
             f"{produced.case.test}: expected outputs that show what the function computes, but {problem}. Give "
-            "arguments for which it computes numbers, or say in the marker why this golden is meant: "
+            "arguments for which it computes numbers, or say why this golden is meant: "
             "nothing_to_compare='why'."
         )
 
@@ -130,14 +137,20 @@ def _call_check(
             f"{produced.case.test}: call {number} has other arguments than the first one: "
             f"expected {tree_text(expected)}, found {tree_text(actual)}."
         )
-    arguments = place_arguments(produced.case, arguments)
+    case, mesh = produced.case, produced.manifest.options.mesh
+    # An artifact for several devices takes any mesh of as many; the function may not.
+    axes = other_mesh(arguments, mesh) if mesh else {}
+    if axes:
+        case = as_artifact(case, arguments, produced.exported, mesh)
+    else:
+        arguments = place_arguments(case, arguments)
     if call.refused is not None:
         name = f"refused{number}"
         inputs = to_npz(map(leaf_from, arguments.flat()))
         files[f"{name}.inputs.npz"] = inputs
-        return Check(name, inputs=f"{name}.inputs.npz", refused=call.refused)
+        return Check(name, inputs=f"{name}.inputs.npz", refused=call.refused, mesh=axes)
     name = f"call{number}"
-    outputs = None if produced.outputs is None else results(produced.case, arguments)
+    outputs = None if produced.outputs is None else results(case, arguments)
     if outputs is not None and take_inputs(call.args, call.kwargs)[0] is None and has_structs((call.args, call.kwargs)):
         arguments, outputs, rule = in_domain(
             arguments,
@@ -146,7 +159,8 @@ def _call_check(
             partial(results, produced.case),
         )
         outside += [name] if rule is None else []
-    return _stored_check(name, leaves_as_declared(arguments, produced.exported), outputs, files)
+    check = _stored_check(name, leaves_as_declared(arguments, produced.exported), outputs, files)
+    return structs.replace(check, mesh=axes)
 
 
 def _arguments_of(produced: ProducedGolden, call: ExtraCall, rule: InputsRule = "") -> Arguments:
@@ -212,7 +226,7 @@ def _require_refusal(produced: ProducedGolden, check: Check, calls: Sequence[Ext
         # messages.
         exported = api.derivative(produced.files[ARTIFACT], check.vjp)
         args, kwargs = plain(arguments.copy().dynamic)
-        if check.mesh:  # the only refused call with a mesh is the one on one device
+        if check.mesh and check.inputs is None:  # the plain call, on one device
             args, kwargs = jax.device_put(jax.tree_util.tree_map(whole, (args, kwargs)), jax.devices()[0])
         jax.jit(api.call_of(exported)).lower(*args, **kwargs).compile()
     except Exception as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -11,10 +12,13 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from export_core.artifact import Artifact
+from export_core.export import api
 from export_core.export.argument_specs import partition_specs
 from export_core.export.arguments import Arguments
 from export_core.export.case import Case
 from export_core.export.errors import ExportError
+from export_core.export.source_lines import call_text, equations
+from export_core.export.trees import plain
 from export_core.goldens.adopted_mesh import mesh_for
 
 
@@ -117,6 +121,53 @@ def place_unplaced(case: Case, arguments: Arguments, exported: Any, axes: Mappin
     )
 
 
+def require_devices(case: Case, closed_jaxpr: Any) -> None:
+    """Raise `ExportError` for a shard_map over several devices in a function that was exported for one.
+
+    jax exports it, and the artifact runs nowhere: the mesh is that of the arguments, and none is on one.
+    """
+    for call in equations(closed_jaxpr, lambda equation: getattr(equation.params.get("mesh"), "size", 1) > 1):
+        raise ExportError(
+            f"{case.test}: expected arguments on the mesh of this shard_map, since it was exported for one device: "
+            f"{call_text(*call)}\nName the mesh and how each argument is on it, such as mesh={{'x': 4}}, "
+            "in_specs=(PartitionSpec('x'),)."
+        )
+
+
+def on_devices(case: Case, arguments: Arguments, exported: Any, axes: Mapping[str, int]) -> Case:
+    """The case, whose function is the call of its artifact where jax exports it and cannot run it.
+
+    That is so of a mesh without devices (`AbstractMesh`) in its in_shardings or in a shard_map: an artifact is called
+    on devices. `exported` is jax's `Exported`, `axes` those of its mesh.
+    """
+    try:
+        with api.in_mesh(case.context_mesh):
+            case.function.lower(*arguments.args, **arguments.kwargs)  # type: ignore[attr-defined]  # it is jitted
+    except ValueError:
+        return as_artifact(case, arguments, exported, axes)
+    return case
+
+
+def as_artifact(case: Case, arguments: Arguments, exported: Any, axes: Mapping[str, int]) -> Case:
+    """The case with the call of its artifact as its function, whose arguments are placed unless they are already."""
+    called = jax.jit(api.call_of(exported))
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        placed = place_unplaced(case, Arguments(args, kwargs, arguments.static), exported, axes)
+        args, kwargs = plain(placed.dynamic)
+        return called(*args, **kwargs)
+
+    return replace(case, function=run)
+
+
+def other_mesh(arguments: Arguments, axes: Mapping[str, int]) -> dict[str, int]:
+    """The axes of the mesh that these arguments are on, if it is not one of these axes; empty otherwise."""
+    for mesh in _meshes(arguments):
+        if (found := {str(axis): int(size) for axis, size in mesh.shape.items()}) != dict(axes):
+            return found
+    return {}
+
+
 def shard_layout(value: jax.Array) -> str:
     """Which part of an array is on which device, by the device's place in the mesh: ``0:[0:8] 1:[8:16]``.
 
@@ -177,4 +228,7 @@ def _context_mesh(case: Case, axes: Mapping[str, int]) -> Mesh | None:
 
 
 def _is_spread(value: object) -> bool:
+    # A derivative passes tracers, which are arrays without a place.
+    if isinstance(value, jax.core.Tracer):
+        return False
     return isinstance(value, jax.Array) and len(value.sharding.device_set) > 1

@@ -6,7 +6,7 @@ import functools
 import platform as host
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from itertools import starmap
 from typing import Any
@@ -22,13 +22,13 @@ from export_core.artifact.factored import factored_outputs
 from export_core.export import api
 from export_core.export.abstract_inputs import has_structs, in_domain, take_inputs, with_values
 from export_core.export.argument_specs import symbolic_arguments
-from export_core.export.arguments import Arguments, as_declared, find_static_arguments, leaf_from
+from export_core.export.arguments import PASS_LEAVES, Arguments, as_declared, find_static_arguments, leaf_from
 from export_core.export.calls import JittedCall, jitted_call
 from export_core.export.case import Case, check_arguments
 from export_core.export.errors import ExportError
 from export_core.export.factored_results import factored_results
 from export_core.export.jaxprs import describe_jaxpr
-from export_core.export.meshes import abstract_arguments, mesh_of, place_arguments
+from export_core.export.meshes import abstract_arguments, mesh_of, on_devices, place_arguments, require_devices
 from export_core.export.refusals import refusal
 from export_core.export.registrations import registration_files
 from export_core.export.trees import with_plain_trees
@@ -105,62 +105,100 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
     Args:
         case: what to export.
         calendar: dates the writer.
-        reproducible: keep paths of this machine out of the bytes. It empties jax's caches, so it is set only when a
-            golden is to be written. (`jax_traceback_in_locations_limit` has no effect on what jax has already traced.)
+        reproducible: keep paths of this machine out of the bytes, also of what jax has traced before. It empties jax's
+            caches, so it is set only when a golden is to be written.
         module_text: with module.mlir, which no reader needs: the artifact holds the same module.
 
     Raises:
         ExportError: jax.export refuses the case. What the function itself raises when it is traced or run is passed on.
     """
-    case.check()
-    check_without_outputs(case)
-    values, kwargs = take_inputs(case.args, case.kwargs)
-    call = jitted_call(case.test, case.function, case.args, kwargs)
-    args, kwargs = call.bind(case.args, kwargs)
-    case = replace(case, function=call.function, args=args, kwargs=kwargs)
+    export = _export_case(case, reproducible=reproducible)
+    case, arguments, exported = export.case, export.arguments, export.exported
     writer = installed_writer(calendar)
-    with _no_locations() if reproducible else nullcontext(), _settings_of(case):
-        passed = _arguments(case)
-        arguments = place_arguments(case, with_values(case.test, passed, values))
-        specs = _specs(case, arguments, passed)
-        exported, flattened, data = _export(case, specs, writer)
-        require_use(case, arguments, exported)
-        closed_jaxpr = _jaxpr(case, specs)
-        jaxpr = describe_jaxpr(closed_jaxpr)
-    artifact = read_bytes(data, name=case.id)
+    artifact = read_bytes(export.data, name=case.id)
     mesh = mesh_of(case, arguments, artifact, exported.nr_devices)
-    platforms = _platforms(case, writer)
+    platforms = _platforms(case)
+    if exported.nr_devices > 1 and writer.platform in platforms:
+        case = on_devices(case, arguments, exported, mesh)
     outputs = outputs_if_any(case, writer.platform, platforms, lambda: results(case, arguments))
-    made = values is None and has_structs(passed.dynamic)
+    made = export.values is None and has_structs(export.passed.dynamic)
     rule: InputsRule | None = ""
     if made and outputs is not None:
         arguments, outputs, rule = in_domain(
             arguments,
             outputs,
-            lambda rule: place_arguments(case, with_values(case.test, passed, rule=rule)),
+            lambda rule: place_arguments(case, with_values(case.test, export.passed, rule=rule)),
             functools.partial(results, case),
         )
     inputs = leaves_as_declared(arguments, exported)
+    jaxpr = describe_jaxpr(export.closed_jaxpr)
     options = _options(case, platforms, mesh, without_outputs=outputs is None)
     files = {
-        ARTIFACT: data,
+        ARTIFACT: export.data,
         INPUTS: to_npz(inputs),
         **({} if outputs is None else {OUTPUTS: to_npz(outputs)}),
         **({MODULE_TEXT: api.module_text(exported, artifact.module).encode()} if module_text else {}),
         JAXPR_TEXT: jaxpr.text.encode(),
         **registration_files(case),
     }
-    manifest = _manifest(case, writer, options, artifact, files)
+    manifest = _manifest(case, writer, options, artifact, files, export.flags)
     manifest = structs.replace(
         manifest,
         jaxpr=jaxpr.summary,
-        factors=_factors(case, closed_jaxpr, artifact),
-        flattened=flattened,
+        factors=_factors(case, export.closed_jaxpr, artifact),
+        flattened=export.flattened,
         inputs_made=made,
         inputs_rule=rule or "",
     )
     outside = () if rule is not None else ("the first call",)
-    return ProducedGolden(case, call, manifest, files, artifact, inputs, outputs, exported, arguments, outside)
+    return ProducedGolden(case, export.call, manifest, files, artifact, inputs, outputs, exported, arguments, outside)
+
+
+def export_again(case: Case) -> bytes:
+    """The artifact of a case, for which nothing is run: to see whether another process exports the same.
+
+    Raises what `produce` raises.
+    """
+    return _export_case(case, reproducible=True).data
+
+
+@dataclass(frozen=True)
+class _Export:
+    """A case as it was exported.
+
+    `values` are for the abstract arguments, `passed` the arguments of the test, `arguments` the same with values.
+    """
+
+    case: Case
+    call: JittedCall
+    values: Any
+    passed: Arguments
+    arguments: Arguments
+    exported: Any
+    flattened: Flattened | None
+    data: bytes
+    closed_jaxpr: Any
+    flags: dict[str, bool | int | str | None]
+
+
+def _export_case(case: Case, *, reproducible: bool) -> _Export:
+    """Export a case. See `produce`."""
+    case.check()
+    check_without_outputs(case)
+    values, kwargs = take_inputs(case.args, case.kwargs)
+    call = jitted_call(case.test, case.function, case.args, kwargs)
+    args, kwargs = call.bind(case.args, kwargs)
+    case = replace(case, function=call.function, args=args, kwargs=kwargs)
+    with _no_locations(traced_anew=reproducible), _settings_of(case):
+        passed = _arguments(case)
+        arguments = place_arguments(case, with_values(case.test, passed, values))
+        specs = _specs(case, arguments, passed)
+        exported, flattened, data = _export(case, specs)
+        require_use(case, arguments, exported)
+        jaxpr = _jaxpr(case, specs)
+        if exported.nr_devices == 1:
+            require_devices(case, jaxpr)
+        return _Export(case, call, values, passed, arguments, exported, flattened, data, jaxpr, _flags())
 
 
 def free_caches(produced: Sequence[ProducedGolden]) -> list[ProducedGolden]:
@@ -201,6 +239,13 @@ def _arguments(case: Case) -> Arguments:
         # this itself.
         if re.search("abstract array|valid JAX type", str(error)):
             check_arguments(case.test, Arguments(case.args, dict(case.kwargs)))
+        # A node makes arrays of its leaves when it is made, such as a distribution of TensorFlow Probability, and jax
+        # has put another object in place of each.
+        if "ArgInfo" in str(error):
+            raise ExportError(
+                f"{case.test}: a tree node in the arguments takes arrays only as its leaves, and jax.export fails on "
+                f"it ({error}). {PASS_LEAVES}"
+            ) from error
         raise
     arguments = find_static_arguments(case.test, case.args, case.kwargs, dynamic_tree)
     check_arguments(case.test, arguments)
@@ -217,7 +262,7 @@ def _specs(case: Case, arguments: Arguments, passed: Arguments) -> Arguments:
     return abstract_arguments(case, arguments, symbolic_arguments(case, arguments))
 
 
-def _export(case: Case, specs: Arguments, writer: Writer) -> tuple[Any, Flattened | None, bytes]:
+def _export(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]:
     """The jax `Exported`, what of its trees is flattened, and the artifact.
 
     Raises `ExportError` when jax.export refuses.
@@ -228,7 +273,7 @@ def _export(case: Case, specs: Arguments, writer: Writer) -> tuple[Any, Flattene
             case.function,
             specs.args,
             dict(specs.kwargs),
-            platforms=_platforms(case, writer),
+            platforms=_platforms(case),
             disabled_checks=tuple({**options.allow, **options.disabled_checks}),
         )
         exported, flattened = with_plain_trees(exported, specs)
@@ -242,17 +287,24 @@ def _export(case: Case, specs: Arguments, writer: Writer) -> tuple[Any, Flattene
     # Releases since 0.4.24 refuse custom calls with ValueError, callbacks with NotImplementedError,
     # and dtypes without a number in the format with KeyError.
     except (ValueError, NotImplementedError, KeyError, TypeError) as error:
-        raise ExportError(refusal(case.test, writer.jax, error, lambda: _jaxpr(case, specs))) from error
+        raise ExportError(refusal(case.test, jax.__version__, error, lambda: _jaxpr(case, specs))) from error
 
 
-def _manifest(case: Case, writer: Writer, options: Options, artifact: Artifact, files: Mapping[str, bytes]) -> Manifest:
+def _manifest(
+    case: Case,
+    writer: Writer,
+    options: Options,
+    artifact: Artifact,
+    files: Mapping[str, bytes],
+    flags: dict[str, bool | int | str | None],
+) -> Manifest:
     assert artifact.envelope is not None  # jax.export has just written it
     return Manifest(
         case=case.id,
         test=case.test,
         name=case.name,
         writer=writer,
-        flags=_flags(),
+        flags=flags,
         options=options,
         comparison=case.comparison,
         signature=signature_of(artifact.envelope),
@@ -269,8 +321,8 @@ def _factors(case: Case, closed_jaxpr: Any, artifact: Artifact) -> tuple[FactorG
     return () if not factored or factored == factored_outputs(artifact) else tuple(starmap(FactorGroup, factored))
 
 
-def _platforms(case: Case, writer: Writer) -> tuple[str, ...]:
-    return tuple(case.options.platforms or (writer.platform,))
+def _platforms(case: Case) -> tuple[str, ...]:
+    return tuple(case.options.platforms or (api.platform_name(),))
 
 
 def _options(case: Case, platforms: tuple[str, ...], mesh: dict[str, int], *, without_outputs: bool) -> Options:
@@ -334,9 +386,13 @@ def _jaxpr(case: Case, specs: Arguments) -> Any:
 
 
 @contextmanager
-def _no_locations() -> Iterator[None]:
-    """Leave source locations out of what is exported: they hold paths of this machine."""
+def _no_locations(*, traced_anew: bool) -> Iterator[None]:
+    """Leave source locations out of what is exported: they hold paths of this machine.
+
+    A golden has none, so that an unchanged export mostly has its bytes, and needs no further comparison.
+    """
     known = {name: value for name, value in _WITHOUT_LOCATIONS.items() if name in jax.config.values}
     with api.temporary_settings("", known):
-        jax.clear_caches()  # what was traced before has its locations, and keeps them whatever the settings say
+        if traced_anew:
+            jax.clear_caches()  # what was traced before has its locations, and keeps them whatever the settings say
         yield

@@ -10,7 +10,7 @@ from export_core.goldens import Leaf
 
 OUTPUTS_ADVICE = (
     "A golden has the outputs of its function, computed where it is written. Give the function an implementation for "
-    "{platform} too (jax.lax.platform_dependent), write the golden on a machine that runs it, or say in the marker why "
+    "{platform} too (jax.lax.platform_dependent), write the golden on a machine that runs it, or say why "
     "it has none: without_outputs='why'. Readers then load, lower and compile it, and compare no numbers."
 )
 

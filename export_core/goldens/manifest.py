@@ -282,6 +282,8 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """That of the processor that computed the outputs, as XLA calls it (`x86_64 AVX2`); empty where nobody knows."""
     noise: NoiseRecord | None = None
     """How the noise of the outputs was measured; null where it was not."""
+    reproducible: bool = True
+    """Whether two processes exported the same. Where they did not, the test compares outputs, and not the export."""
     converted_from: ConvertedFrom | None = None
     """The original of a converted artifact; null for one that its writer exported. JAX promises nothing for it."""
     format: int = FORMAT

@@ -43,6 +43,8 @@ def dump_manifest(manifest: Manifest) -> bytes:
     for field in (*optional, "converted_from"):
         if not data[field]:  # a new field does not change the bytes of goldens without it
             del data[field]
+    if manifest.reproducible:  # as nearly all are
+        del data["reproducible"]
     ordered = {"format": data.pop("format"), **data}
     return yaml.dump(ordered, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120).encode()
 

@@ -125,7 +125,8 @@ def audit_calls(
         ArtifactError: a module cannot be read.
     """
     who = [writer["jaxlib"]] if writer["jaxlib"] else writer["candidates"]
-    lists = [stable_targets(version) for version in who if version]
+    # The list is in jax, which newer artifacts name.
+    lists = [stable_targets(version) for version in ([writer["jax"]] if writer["jax"] and who else who) if version]
     return audit(
         artifact,
         frozenset.intersection(*lists) if lists else None,

@@ -10,15 +10,15 @@ from export_core.inspection.screen import LINE, custom_call, joined, need_in_wor
 from export_core.phrases import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from export_core.inspection.facts import Inspection, ModuleFacts
 
 Rows = dict[str, str]
 
 
-def differences(old: Inspection, new: Inspection) -> str:
-    """Return a line for each thing that differs: its name, what it was, what it is."""
+def differences(old: Inspection, new: Inspection, operations: Sequence[str] = ()) -> str:
+    """Return a line for each thing that differs: its name, what it was, what it is; then these lines of operations."""
     lines = [f"- {old['file']}, {size(old['nbytes'])}", f"+ {new['file']}, {size(new['nbytes'])}"]
     depth = min(len(old["modules"]), len(new["modules"]))  # a derivative that only one has is one line
     before, after = _rows(old, depth), _rows(new, depth)
@@ -27,10 +27,11 @@ def differences(old: Inspection, new: Inspection) -> str:
         if was != now:
             short = len(name) + len(was) + len(now) < LINE - 5
             lines += [f"{name}: {was} → {now}"] if short else [f"{name}:", f"  - {was}", f"  + {now}"]
+    lines += operations
     if len(lines) == 2:
         lines.append(
             "The bytes differ, but everything that is compared is the same. "
-            "Not compared: locations, and the values of constants below 256 bytes."
+            "Not compared: locations, and the names of private functions, arguments and results."
         )
     return "".join(f"{printable(line)}\n" for line in lines)
 

@@ -44,16 +44,24 @@ class LoadCheck:
     """The first build date of a jaxlib that every possible writer promises to load it; None where none is known."""
     promised_until: datetime.date | None
     """The last build date, likewise."""
+    exported: bool = True
+    """Whether jax.export wrote it. Of a bare module JAX promises nothing, and its custom calls are only listed."""
 
     @property
     def ok(self) -> bool | None:
-        """True if it loads and every custom call is promised, False if not; None where loading is not known."""
+        """True if it loads and every custom call is promised (of a bare module: listed); None where nobody knows."""
         return False if self.unpromised else self.loads
 
     def __str__(self) -> str:
         how = {True: "loads it", False: "cannot load it", None: "may or may not load it"}[self.loads]
         why = f" ({'; '.join(self.reasons)})" if self.reasons else ""
-        calls = "not promised: " + ", ".join(self.unpromised) if self.unpromised else "every custom call is promised"
+        calls = "every custom call is promised"
+        if self.unpromised:
+            calls = "not promised: " + ", ".join(self.unpromised)
+        elif not self.exported:
+            calls = "its custom calls are listed or allowed" if self.custom_calls else "it makes no custom call"
+        if not self.exported:
+            return f"jaxlib {self.reader} {how}{why}; {calls}; JAX promises nothing of a module without an envelope"
         window = {True: "inside", False: "outside", None: "not known to be inside"}[self.promised]
         days = f" (jaxlibs built from {self.promised_since} to {self.promised_until})" if self.promised_until else ""
         return f"jaxlib {self.reader} {how}{why}; {calls}; it is {window} the window{days}"
@@ -104,6 +112,7 @@ def check_load(artifact: Artifact, terms: Terms, reader: Reader) -> LoadCheck:
         promised=promised,
         promised_since=since,
         promised_until=until,
+        exported=artifact.envelope is not None,
     )
 
 

@@ -200,8 +200,10 @@ def need_in_words(module: ModuleFacts) -> str:
     foreign = f"; dialect {joined(need['dialects'])}" if need["dialects"] else ""
     if need["exact"]:
         return f"StableHLO {need['stablehlo']}{because}{foreign}"
-    why = f"{joined(need['unknown'])} not known" if need["unknown"] else "its writer is newer than what is known here"
-    return f"unknown, at least StableHLO {need['stablehlo']}: {why}{foreign}"
+    if need["unknown"]:
+        return f"unknown, at least StableHLO {need['stablehlo']}: {joined(need['unknown'])} not known{foreign}"
+    newer = f"written for {module['producer']}, newer than the tables"
+    return f"StableHLO {need['stablehlo']} by its names{because}; {newer}{foreign}"
 
 
 def _readers(facts: Inspection) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """The terms that an artifact is described by: releases, windows of the promise, allowed calls.
 
-A project's policy sets them. Loading one takes 100 ms, so `jaxexport inspect` first looks whether there can be one.
+A project's policy sets them. Loading one takes 100 ms, so `jaxexport inspect` first looks whether there can be one, and
+takes what an earlier process read from the same bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
     from export_core.policy import Policy
 
-POLICY_FILES = ("export_compat.yaml", "export_compat.yml", "export_releases.yaml")
+RELEASES_FILE = "export_releases.yaml"
+POLICY_FILES = ("export_compat.yaml", "export_compat.yml", RELEASES_FILE)
 """Files that make a folder a project with terms of its own. The second is a mistake that the loader reports."""
 PROJECT_FILE = "pyproject.toml"
 
@@ -37,11 +39,19 @@ def terms_here(policy_file: str | None = None) -> Terms:
     """
     if policy_file is None and not _may_have_policy():
         return Terms(shipped_entries())
+    from export_core.inspection.stored_terms import load_terms, store_terms, terms_path
+
+    path = terms_path(_decisive_files(policy_file))
+    if path and (terms := load_terms(path)):
+        return terms
     from pathlib import Path
 
     from export_core.policy import find_policy
 
-    return terms_of(find_policy(Path(), policy_file))
+    terms = terms_of(find_policy(Path(), policy_file))
+    if path:
+        store_terms(path, terms)
+    return terms
 
 
 def terms_of(policy: Policy) -> Terms:
@@ -51,6 +61,13 @@ def terms_of(policy: Policy) -> Terms:
     own = policy.releases.jaxlib or policy.releases.jax
     releases = calendar_entries(policy.calendar()) if own else shipped_entries()
     return Terms(releases, windows.backward_days, windows.forward_days, policy.allow)
+
+
+def _decisive_files(policy_file: str | None) -> tuple[str, ...]:
+    """The files that decide the terms, whether or not they exist."""
+    if policy_file is None:
+        return (*POLICY_FILES, PROJECT_FILE)
+    return policy_file, os.path.join(os.path.dirname(policy_file), RELEASES_FILE)  # noqa: PTH118, PTH120
 
 
 def _may_have_policy() -> bool:

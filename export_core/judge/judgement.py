@@ -147,9 +147,9 @@ def _foreseen(cell: Cell) -> str:
     """What a platform other than the CPU is foreseen to make of the golden; empty where its artifact cannot be read."""
     if cell.platform == "cpu":
         return ""
-    reader = cell.reader.jaxlib
+    promised, reader = stable_targets(cell.reader.jax), f"jaxlib {cell.reader.jaxlib}"
     try:
-        return foreseen(_artifact(cell.golden.artifact), cell.platform, stable_targets(reader), f"jaxlib {reader}").note
+        return foreseen(_artifact(cell.golden.artifact), cell.platform, promised, reader).note
     except ArtifactError:
         return ""
 

@@ -6,7 +6,7 @@ from export_core.artifact import ArtifactError
 from export_core.artifact.audit import audit
 from export_core.goldens import Golden, GoldenError
 from export_core.policy import Policy
-from export_core.releases.stable_targets import stable_targets
+from export_core.releases.stable_targets import promised_by, stable_targets
 
 
 def audit_problem(golden: Golden, policy: Policy) -> str:
@@ -16,12 +16,13 @@ def audit_problem(golden: Golden, policy: Policy) -> str:
     the reader's release has dropped since is run: whether the promise holds is what the cell is to show. A converted
     artifact may have those that the release promises for which it was made.
     """
-    writer, origin = golden.manifest.writer.jaxlib, golden.manifest.converted_from
+    origin = golden.manifest.converted_from
+    promised, writer = promised_by(golden.manifest.writer.jax, golden.manifest.writer.jaxlib)
     accepted = {**golden.manifest.options.allow, **policy.allow}
     try:
         artifact = golden.read_artifact()
-        promised = stable_targets(writer) | (stable_targets(origin.reader) if origin else frozenset())
-        findings = audit(artifact, promised, allow=accepted, writer=f"jaxlib {writer}")
+        promised |= stable_targets(origin.reader) if origin else frozenset()
+        findings = audit(artifact, promised, allow=accepted, writer=writer)
     except (ArtifactError, GoldenError) as error:
         return str(error)
     return "\n".join(str(finding) for finding in findings if not finding.ok)

@@ -101,6 +101,13 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         tuple[NumbersRule, ...],
         Meta(description="How goldens are compared, whatever they recorded: the first entry that matches counts."),
     ] = ()
+    changed_module: Annotated[
+        Literal["fail", "warn"],
+        Meta(
+            description="What happens to a marked test whose export is not that of its golden, although its outputs "
+            "are: it fails, or the run's summary says so."
+        ),
+    ] = "fail"
     allow: Annotated[
         dict[str, str],
         Meta(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os.path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from export_core.releases.calendar import Calendar
@@ -34,7 +34,11 @@ class CalendarEntry(NamedTuple):
 def shipped_entries() -> tuple[CalendarEntry, ...]:
     """Every jaxlib of the shipped calendar that can be installed, oldest build first."""
     with open(FILE, "rb") as file:  # noqa: PTH123
-        rows = json.loads(file.read())
+        return from_rows(json.loads(file.read()))
+
+
+def from_rows(rows: Any) -> tuple[CalendarEntry, ...]:
+    """Entries as JSON holds them: a list each."""
     return tuple(
         CalendarEntry(jaxlib, built, jax, tuple(stablehlo), tuple(all_jax))
         for jaxlib, built, jax, stablehlo, all_jax in rows

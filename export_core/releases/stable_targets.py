@@ -53,10 +53,16 @@ def measured_release(jaxlib_version: str) -> str:
     return max(earlier, key=Version, default=first)
 
 
-def stable_targets(jaxlib_version: str) -> frozenset[str]:
+def stable_targets(version: str) -> frozenset[str]:
     """Return the custom-call targets that this release guarantees stable when it exports.
 
-    Source: `_CUSTOM_CALL_TARGETS_GUARANTEED_STABLE` of the installed releases. A release that was not measured gets the
-    list that `measured_release` names.
+    Source: `_CUSTOM_CALL_TARGETS_GUARANTEED_STABLE` of the installed releases. It is in jax: of a jax on a jaxlib of
+    another number, the version of jax counts. A release that was not measured gets the list that `measured_release`
+    names.
     """
-    return _lists()[measured_release(jaxlib_version)]
+    return _lists()[measured_release(version)]
+
+
+def promised_by(jax: str, jaxlib: str) -> tuple[frozenset[str], str]:
+    """Return the targets that a pair guarantees, and what messages call it."""
+    return stable_targets(jax), f"jaxlib {jaxlib}" if jax == jaxlib else f"jax {jax} on jaxlib {jaxlib}"

@@ -105,7 +105,7 @@ def first_policy(goldens: Sequence[Golden], folder: str, schema: str) -> str:
 def _allow(goldens: Sequence[Golden]) -> str:
     callers: dict[str, list[str]] = {}
     for golden in goldens:
-        writer = golden.manifest.writer.jaxlib
+        writer = golden.manifest.writer.jax
         calls = golden.read_artifact().custom_calls
         for finding in judge_calls(calls, stable_targets(writer), allow=golden.manifest.options.allow):
             if not finding.ok:

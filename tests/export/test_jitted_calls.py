@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from export_core.export import ExportError, ExtraCall, add_checks
+from export_core.export.calls import jitted_call
 
 X = np.arange(3, dtype=np.float32)
 
@@ -146,3 +147,16 @@ class Lowering(functools.partial):
     """A partial that the fixture `exported` takes for jitted."""
 
     lower = None
+
+
+def test_a_function_of_chexify_is_told_how_to_be_exported():
+    """As in chex 0.1.92; to wrap it in `jax.jit`, as any other function, is refused by chex itself."""
+
+    @functools.wraps(jitted := jax.jit(lambda x: x))
+    def chexified(x):
+        raise AssertionError("it checks values")
+
+    chexified.wait_checks = lambda: None
+    with pytest.raises(ExportError, match=r"of chex\.chexify.*disable_asserts\(\) first, and pass .*__wrapped__"):
+        jitted_call("t", chexified, (X,), {})
+    assert chexified.__wrapped__ is jitted

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.experimental.layout import Format, Layout
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
-from export_core.export import ExportError, add_checks, api
+from export_core.comparing.user_code import UserCode
+from export_core.export import ExportError, ExtraCall, add_checks, api
 from export_core.export.arguments import Arguments, leaf_from, placed_like
 from export_core.export.golden_checks import WRONG_DEVICES
 from export_core.export.meshes import concrete_mesh, shard_layout
+from export_core.golden_writing import OwnReader
+from export_core.goldens.store import staged_golden
+from export_core.policy import Policy
+from export_core.run_options import RunOptions
 
 X = np.arange(8, dtype=np.float32).reshape(4, 2)
 SPEC = PartitionSpec
@@ -125,3 +132,80 @@ def test_a_copy_is_in_the_same_memory_and_layout(kind):
     for (other,) in (arguments.copy().args, arguments.with_leaves([leaf_from(value)]).args):
         assert other.format == value.format
         assert other.unsafe_buffer_pointer() != value.unsafe_buffer_pointer()
+
+
+ABSTRACT = AbstractMesh((4,), ("x",), axis_types=(AxisType.Auto,))
+ON_ABSTRACT = NamedSharding(ABSTRACT, SPEC("x"))
+OVER_X = {"mesh": {"x": 4}, "in_specs": (SPEC("x"),)}
+
+
+def total(x):
+    return jax.lax.psum(x.sum(), "x")
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "outputs"),
+    [
+        (jax.jit(lambda x: x * 2, in_shardings=ON_ABSTRACT), {}, X * 2),
+        (jax.jit(lambda x: x * 2, in_shardings=ON_ABSTRACT), {**OVER_X, "vjp_order": 1}, X * 2),
+        (jax.jit(jax.shard_map(total, mesh=ABSTRACT, in_specs=SPEC("x"), out_specs=SPEC())), OVER_X, X.sum()),
+        (
+            jax.jit(jax.shard_map(total, mesh=ABSTRACT, in_specs=SPEC("x"), out_specs=SPEC())),
+            {**OVER_X, "vjp_order": 1},
+            X.sum(),
+        ),
+    ],
+    ids=["in_shardings", "in_shardings, a derivative", "shard_map", "shard_map, a derivative"],
+)
+def test_a_function_on_a_mesh_without_devices_runs_as_its_artifact(exported, function, options, outputs):
+    produced = add_checks(exported(function, X, **options), [ExtraCall((X + 1,), {})])
+    assert produced.manifest.options.mesh == {"x": 4}
+    assert np.array_equal(produced.outputs[0].numpy(), outputs)
+    names = [check.name for check in produced.manifest.checks]
+    assert names == [*(["vjp1", "vjp2"] if "vjp_order" in options else []), "call1", "other-mesh", "one-device"]
+
+
+def test_a_shard_map_that_is_exported_for_one_device_is_refused(exported):
+    """jax exports it, and the artifact would run nowhere."""
+
+    def f(x):
+        return jax.shard_map(total, mesh=ABSTRACT, in_specs=SPEC("x"), out_specs=SPEC())(x)  # over four
+
+    with pytest.raises(ExportError, match=r"arguments on the mesh of this shard_map.* in f: .*# over four(?s:.*)mesh="):
+        exported(f, X)
+
+
+ON_4, ON_2_BY_2, ON_2 = (concrete_mesh("t", axes) for axes in ({"x": 4}, {"a": 2, "b": 2}, {"x": 2}))
+
+
+@pytest.fixture
+def on_other_meshes(exported):
+    """A golden for four devices with a call on a 2 × 2 mesh, and one on two devices that must be refused."""
+    produced = exported(lambda x: x @ x.T, X, **OVER_X)
+    calls = [
+        ExtraCall((jax.device_put(X + 1, NamedSharding(ON_2_BY_2, SPEC("a", "b"))),), {}),
+        ExtraCall((jax.device_put(X, NamedSharding(ON_2, SPEC("x"))),), {}, WRONG_DEVICES),
+        ExtraCall((jax.device_put(X + 2, NamedSharding(ON_4, SPEC("x"))),), {}),
+    ]
+    return add_checks(produced, calls)
+
+
+def test_the_mesh_of_a_further_call_is_recorded(on_other_meshes):
+    meshes = {check.name: check.mesh for check in on_other_meshes.manifest.checks}
+    meshes = {name: mesh for name, mesh in meshes.items() if name[-1].isdecimal()}
+    assert meshes == {"call1": {"a": 2, "b": 2}, "refused2": {"x": 2}, "call3": {}}
+
+
+def test_a_further_call_is_replayed_on_its_own_mesh(on_other_meshes):
+    """On the golden's own mesh, the call that must be refused would run."""
+    with staged_golden(on_other_meshes.manifest, on_other_meshes.files) as golden, UserCode() as user_code:
+        reader = OwnReader(Policy(), RunOptions(results=None), user_code)
+        with closing(reader):
+            (result,) = reader.replay([golden])
+    assert (result.verdict, result.message) == ("pass", "")
+
+
+def test_a_call_on_another_mesh_that_is_not_refused_is_an_error(exported):
+    call = ExtraCall((jax.device_put(X, NamedSharding(ON_2_BY_2, SPEC("a"))),), {}, WRONG_DEVICES)
+    with pytest.raises(ExportError, match="expected this call of the exported function to be refused, and it was not"):
+        add_checks(exported(jnp.cos, X, **OVER_X), [call])

@@ -72,6 +72,23 @@ def test_a_node_that_chooses_its_leaves_is_refused_with_what_to_write():
         static_of(jax.jit(lambda node: node.values[0]), Choosy(X, 3))
 
 
+class Converting:
+    """A node that makes arrays of its leaves, as the distributions of TensorFlow Probability do."""
+
+    def __init__(self, value):
+        self.value = value if isinstance(value, jax.core.Tracer) else np.asarray(value, np.float32)
+
+
+jax.tree_util.register_pytree_node(
+    Converting, lambda node: ((node.value,), None), lambda _, values: Converting(*values)
+)
+
+
+def test_a_node_that_takes_arrays_only_is_refused_with_what_to_write(exported):
+    with pytest.raises(ExportError, match=r"takes arrays only as its leaves.* leaves, tree = jax\.tree\.flatten\(x\)"):
+        exported(jax.jit(lambda node: node.value + 1), Converting(X[0]))
+
+
 def test_new_values_keep_static_ones_in_their_places():
     function = jax.jit(lambda x, mode, y: x + y, static_argnums=1)
     found = find_static_arguments("t", (X, "m", 2.0), {}, dynamic_tree(function, (X, "m", 2.0), {}))

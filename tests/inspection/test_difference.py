@@ -106,3 +106,34 @@ def test_a_file_that_is_none_is_2(words, jaxexport):
     ended = jaxexport("diff", *words)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith("jaxexport: error: nothing: expected a file to read")
+
+
+def exported(folder, function, name):
+    import jax
+    import numpy as np
+
+    path = folder / name
+    path.write_bytes(jax.export.export(jax.jit(function))(np.ones((4, 4), np.float32)).serialize())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line"),
+    [
+        (lambda x: x.sum(0), lambda x: x.sum(1), "reduce: dimensions: dense<0> : tensor<1xi64> → dense<1>"),
+        (lambda x: x + 2.0, lambda x: x + 3.0, "constant: value: dense<2.0> : tensor<f32> → dense<3.0>"),
+        (lambda x: x - 2 * x, lambda x: 2 * x - x, "subtract: takes other values"),
+    ],
+    ids=["attribute", "constant", "values"],
+)
+def test_what_only_operations_say_is_told(jaxexport, tmp_path, before, after, line):
+    out = jaxexport("diff", exported(tmp_path, before, "a"), exported(tmp_path, after, "b")).out
+    assert f"module: @main: {line}" in out, out
+
+
+def test_another_line_of_the_source_is_no_difference(jaxexport, tmp_path):
+    before = exported(tmp_path, lambda x: x + 1, "a")
+    after = exported(tmp_path, lambda x: x + 1, "b")
+    assert before.read_bytes() != after.read_bytes()
+    out = jaxexport("diff", before, after).out
+    assert "everything that is compared is the same. Not compared: locations, and the names of" in out

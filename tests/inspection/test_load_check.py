@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import importlib.metadata
 import json
+import re
 import subprocess
 import sys
 
@@ -12,11 +13,12 @@ import pytest
 from artifacts import DATA, bare, unlisted, with_an_unknown_operation
 
 import export_core
-from export_core.artifact import ArtifactError
+from export_core.artifact import ArtifactError, read
 from export_core.inspection import load_check
 from export_core.releases import ReleaseError
 
 CHOLESKY = DATA / "0.12.0.1" / "cholesky.jaxexport"
+MLP = CHOLESKY.with_name("mlp.jaxexport")
 OLD = DATA / "0.9.2" / "cholesky.jaxexport"
 
 
@@ -155,6 +157,34 @@ def test_inspect_for_a_reader_exits_by_it(path, reader, code, line, jaxexport):
     told = jaxexport("inspect", path, "--reader", reader, "--json")
     assert told.code == code
     assert json.loads(told.out)["file"] == str(path)
+
+
+@pytest.mark.parametrize(
+    ("path", "calls"),
+    [
+        (CHOLESKY, "its custom calls are listed or allowed"),
+        (CHOLESKY.with_name("mlp.jaxexport"), "it makes no custom call"),
+    ],
+)
+def test_of_a_bare_module_no_call_is_called_promised(path, calls, jaxexport, tmp_path):
+    bare = tmp_path / "bare.mlirbc"
+    bare.write_bytes(read(path).envelope.mlir_module_serialized)
+    line = jaxexport("inspect", bare, "--reader", "0.12.0.1").out.splitlines()[-1]
+    assert line == (
+        f"reader        jaxlib 0.12.0.1 loads it; {calls}; JAX promises nothing of a module without an envelope"
+    )
+    assert not export_core.check(bare).exported
+
+
+def test_a_module_for_a_newer_stablehlo_needs_what_its_names_say(jaxexport, tmp_path):
+    """jaxlib 0.12.0.1 writes for 1.22 where it is asked to, and adds no name to those of 1.20."""
+    data = read(MLP).envelope.mlir_module_serialized
+    bare = tmp_path / "bare.mlirbc"
+    bare.write_bytes(re.sub(rb"StableHLO_v1\.\d\d\.0", b"StableHLO_v1.99.0", data))
+    out = jaxexport("inspect", bare).out
+    assert (
+        "\nneeds         StableHLO 1.10 by its names, because of tanh_v2; written for StableHLO_v1.99.0, newer" in out
+    )
 
 
 def test_inspect_exits_3_where_loading_is_not_known(jaxexport, tmp_path):

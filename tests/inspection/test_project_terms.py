@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import textwrap
+import time
 from pathlib import Path
 
+import platformdirs
 import pytest
 from artifacts import DATA, Run, changed, unlisted
 
+from export_core.cache_folder import cache_path
 from export_core.inspection import terms
+from export_core.inspection.stored_terms import STORED_DAYS
 from export_core.policy import FILE, PROJECT_FILE, Policy
 from export_core.releases import Windows
 from export_core.releases.entries import shipped_entries
@@ -96,3 +103,86 @@ def test_the_quick_look_knows_the_policy_s_files_and_defaults():
     assert terms.PROJECT_FILE == PROJECT_FILE
     assert terms.Terms(shipped_entries()) == terms.terms_of(Policy())
     assert terms.Terms(()).backward_days == Windows().backward_days
+
+
+SECOND = """\
+import sys
+from export_core.cli.entry import main
+
+try:
+    main()
+finally:
+    print(*{name.partition(".")[0] for name in sys.modules}, file=sys.stderr)
+"""
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project with a policy, and a cache folder of its own."""
+    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))
+    (tmp_path / FILE).write_text(POLICY)
+    return tmp_path
+
+
+def stored(folder: Path) -> list[Path]:
+    return sorted((folder / "cache" / "terms").glob("*"))
+
+
+def test_inspect_parses_an_unchanged_policy_once(project):
+    """`nox -s bench -- --only reading` measures it; what takes the time is the import of these."""
+    ended = [
+        subprocess.run([sys.executable, "-c", SECOND, "inspect", MLP], capture_output=True, text=True, cwd=project)
+        for _ in range(2)
+    ]
+    assert ended[0].stdout == ended[1].stdout
+    assert "365 days" in ended[1].stdout
+    heavy = {"yaml", "msgspec", "click", "platformdirs"}
+    assert [bool(heavy & set(one.stderr.split())) for one in ended] == [True, False]
+
+
+def test_a_policy_that_changes_is_parsed_again(jaxexport, project):
+    path = unlisted(project)
+    assert standing(jaxexport, path) == "allowed"
+    (project / FILE).write_text("windows: {backward: 365}\n")
+    assert standing(jaxexport, path) == "unlisted"
+
+
+NO_TERMS = b"4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945\n[]"
+"""With the right checksum."""
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"0" * 64 + b"\n[null, 9999, 1, {}]", b"\xff\n\xff", NO_TERMS])
+def test_stored_terms_that_were_changed_are_not_believed(jaxexport, project, data):
+    path = unlisted(project)
+    facts = facts_of(jaxexport, path)
+    (file,) = stored(project)
+    file.write_bytes(data)
+    assert facts_of(jaxexport, path) == facts
+    assert stored(project) == [file]
+    assert file.read_bytes() != data
+
+
+def test_terms_that_nobody_used_for_long_are_deleted(jaxexport, project):
+    facts_of(jaxexport, MLP)
+    (old,) = stored(project)
+    long_ago = time.time() - (STORED_DAYS + 1) * 86_400
+    os.utime(old, (long_ago, long_ago))
+    (project / FILE).write_text("windows: {backward: 365}\n")
+    facts_of(jaxexport, MLP)
+    (new,) = stored(project)
+    assert new != old
+
+
+def test_a_cache_that_cannot_be_written_stops_no_command(jaxexport, project, monkeypatch):
+    (project / "file").write_text("")
+    monkeypatch.setenv("JAXEXPORT_CACHE", str(project / "file"))
+    assert standing(jaxexport, unlisted(project)) == "allowed"
+
+
+@pytest.mark.parametrize("variables", [{}, {"XDG_CACHE_HOME": "/somewhere"}, {"XDG_CACHE_HOME": "relative"}])
+def test_the_cache_folder_is_that_of_platformdirs(monkeypatch, variables):
+    monkeypatch.delenv("JAXEXPORT_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert cache_path() == platformdirs.user_cache_dir("jaxexport")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from making import ARTIFACTS, NEWEST, files, manifest, write_golden
+from making import ARTIFACTS, NEWEST, files, manifest, write_golden, writer
 
 from export_core.goldens import GoldenStore
 from export_core.goldens.store import ARTIFACT
@@ -34,3 +34,14 @@ def test_another_dialect_stops_a_cell_whatever_is_allowed(tmp_path, dialect):
 def test_an_unknown_operation_stops_a_cell_unless_allowed(tmp_path):
     assert "vhlo.tanh_v9" in problem(tmp_path, "platforms", b"tanh_v2\0", b"tanh_v9\0")
     assert problem(tmp_path, "platforms", b"tanh_v2\0", b"tanh_v9\0", **{"vhlo.tanh_v9": "it is a tanh"}) == ""
+
+
+@pytest.mark.parametrize(("jax", "jaxlib", "is_promised"), [("0.4.31", "0.4.30", True), ("0.4.30", "0.4.31", False)])
+def test_the_stable_list_of_a_mixed_pair_is_that_of_its_jax(tmp_path, jax, jaxlib, is_promised):
+    """lapack_spotrf_ffi is on the list of jax 0.4.31 and not on that of 0.4.30, lapack_strsm_ffi on neither."""
+    pair = msgspec.structs.replace(writer(jaxlib), jax=jax)
+    data = (ARTIFACTS / NEWEST / "cholesky.jaxexport").read_bytes()
+    golden = write_golden(GoldenStore(tmp_path), manifest(writer=pair), {**files(), ARTIFACT: data})
+    text = audit_problem(golden, Policy())
+    assert ("lapack_spotrf_ffi (LAPACK routine) is not guaranteed" not in text) == is_promised
+    assert f"lapack_strsm_ffi (LAPACK routine) is not guaranteed stable by jax {jax} on jaxlib {jaxlib}" in text

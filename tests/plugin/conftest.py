@@ -84,15 +84,22 @@ class Project:
             path.write_text(textwrap.dedent(text), encoding="utf-8")
 
     def pytest(
-        self, *words: str, cwd: Path | None = None, environment: Mapping[str, str] | None = None, cold: bool = False
+        self,
+        *words: str,
+        cwd: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        cold: bool = False,
+        twice: bool = False,
     ) -> Run:
         """Run pytest in a process of its own: a fork of one that has imported jax, or a new interpreter.
 
-        It is a new one if `cold`, as it must be for variables that are read when jax is imported.
+        It is a new one if `cold`, as it must be for variables that are read when jax is imported. A second export takes
+        a new interpreter more, and is only made if `twice`.
         """
         report, output = (self.folder.parent / f"{self.folder.name}.{kind}" for kind in ("xml", "txt"))
         report.unlink(missing_ok=True)
-        arguments, cwd = [f"--junitxml={report}", *words], cwd or self.folder
+        once = [] if twice or "no:jaxexport" in words else ["--no-second-export"]
+        arguments, cwd = [f"--junitxml={report}", *once, *words], cwd or self.folder
         variables = {**own_variables(), "JAXEXPORT_CACHE": str(self.cache), **(environment or {})}
         if not cold:
             code = self.warm.run(arguments, cwd, variables, output, self.noise)

@@ -214,6 +214,6 @@ def test_a_golden_written_with_another_setting_says_so(life: Life, tmp_path: Pat
     project = life.project.copy(tmp_path / "project")
     project.write(conftest=SETTINGS)
     text = project.pytest("-k", "wave")["test_wave"].text
-    assert "calling convention: golden 10; now 9, see JAX_EXPORT_CALLING_CONVENTION_VERSION\n" in text
+    assert "calling_convention_version: 10 → 9, see JAX_EXPORT_CALLING_CONVENTION_VERSION\n" in text
     flag = "jax_export_ignore_forward_compatibility"
     assert f"{flag}: golden False; now True, see {flag.upper()}\n" in text

@@ -14,7 +14,7 @@ import export_core.export  # noqa: F401 - pytester forgets what its tests import
 from export_core.goldens import Comparison
 from export_core.tolerances import COMPARATORS
 from pytest_jaxexport.keywords import KEYWORDS, SIGNATURE
-from pytest_jaxexport.marker import MarkerOptions, read_marker
+from pytest_jaxexport.marker import MarkerOptions, own_targets, read_marker
 from pytest_jaxexport.settings import Settings, read_settings
 
 if TYPE_CHECKING:
@@ -54,6 +54,14 @@ def test_the_example_of_a_keyword_is_a_value_that_it_takes(keyword: str) -> None
     options = read_marker(item)
     assert options is not None
     assert getattr(options, keyword) in (value, tuple(value) if isinstance(value, list) else value)
+
+
+def test_checks_that_are_no_targets_need_not_be_called() -> None:
+    """Only jax before 0.4.29 can leave out the shape assertions; a test's own marker may ask for it there."""
+    checks = dict.fromkeys(("platform", "ALL", "shape_assertions", "my_target"), "why")
+    mark = pytest.mark.export_compat(disabled_checks=checks, allow={"another": "why"}).mark
+    item: Any = SimpleNamespace(own_markers=[mark])
+    assert own_targets(item) == {"my_target", "another"}
 
 
 GONE = (

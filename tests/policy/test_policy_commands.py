@@ -112,7 +112,7 @@ def test_show_wraps_long_values_and_entries_between_words(jaxexport, here, monke
         f"retention: {{pinned: [{{goldens: ['*'], reason: {'because it is in use ' * 30}}}]}}\n"
     )
     lines = jaxexport("policy", "show").out.splitlines()
-    assert lines[0] == "export_compat.yaml: 3 of 29 keys set, the others have their default"
+    assert lines[0] == "export_compat.yaml: 3 of 30 keys set, the others have their default"
     assert max(map(len, lines)) <= 100
     assert any(line.endswith(" ours  (export_compat.yaml:2)") for line in lines)
     assert sum("because it is in use" in line for line in lines) == 3

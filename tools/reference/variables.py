@@ -7,7 +7,9 @@ from export_core.environments import environment
 from tools.reference.markdown import code, table
 
 READ: dict[tuple[str, ...], str] = {
-    ("JAXEXPORT_CACHE",): "Folder of cached environments and outcomes, instead of the user's cache folder.",
+    ("JAXEXPORT_CACHE",): "Folder of what is cached (environments, outcomes, terms of policies), instead of the user's "
+    "cache folder.",
+    ("XDG_CACHE_HOME", "HOME"): "Where the user's cache folder is, as platformdirs finds it.",
     ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"): "The package index that `jaxexport releases refresh` asks, "
     "the first that is set. uv, which builds environments, reads its own variables.",
     ("XDG_CONFIG_HOME",): "Where the user's uv.toml is, which may name that index.",

@@ -31,7 +31,7 @@ _PLAIN_TYPES = {
     36: "f8E3M4", 37: "f4E2M1FN", 38: "f6E2M3FN", 39: "f6E3M2FN", 40: "f8E8M0FNU",
 }  # fmt: skip
 _BUILTIN_PLAIN_TYPES = {1: "index", 3: "bf16", 4: "f16", 5: "f32", 6: "f64", 7: "f80", 8: "f128", 18: "none"}
-_ENUMS = {3: "comparison_direction", 4: "comparison_type", 7: "fft_type", 11: "precision", 12: "rng_algorithm",
+ENUMS = {3: "comparison_direction", 4: "comparison_type", 7: "fft_type", 11: "precision", 12: "rng_algorithm",
           13: "rng_distribution", 16: "transpose", 19: "result_accuracy_mode"}  # fmt: skip
 
 
@@ -171,7 +171,7 @@ class Values:
             return self._string(cursor)
         if code == 2:
             return bool(cursor.varint("a boolean"))
-        if code in (5, *_ENUMS):
+        if code in (5, *ENUMS):
             return cursor.varint("an enum's value")
         if code == 9:
             return self._integer(cursor)

@@ -24,7 +24,7 @@ _LENGTH = tuple(9 if byte == 0 else (byte & -byte).bit_length() for byte in rang
 HAS_ATTRIBUTES, HAS_RESULTS, HAS_OPERANDS, _SUCCESSORS, _REGIONS, _USES, HAS_PROPERTIES = 1, 2, 4, 8, 16, 32, 64
 
 
-class _Frame:
+class Frame:
     """An operation whose regions are being read: what is left of it, and where its bytes end."""
 
     __slots__ = ("blocks", "end", "operations", "outer_end", "regions")
@@ -68,10 +68,10 @@ def _walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int],
     names = len(tables.op_names)
     counts = [0] * names
     hooks = [visit.get(number) for number in range(names)]
-    frame = _Frame(0, cursor.end, cursor.end)
+    frame = Frame(0, cursor.end, cursor.end)
     frame.blocks = 1
     stack = [frame]
-    _block(cursor, tables, frame)
+    read_block(cursor, tables, frame)
     while stack:
         frame = stack[-1]
         if frame.operations == 0:
@@ -124,7 +124,7 @@ def _walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int],
                 at += length_of[data[at]]
         if mask & (_SUCCESSORS | _USES | _REGIONS):
             cursor.at = at  # from the local variable to the cursor and back: only these few operations need it
-            regions, isolated = _rest(cursor, tables, mask, results)
+            regions, isolated = rest(cursor, tables, mask, results)
             at = cursor.at
         # Nothing that was read beyond the section has been used yet: hooks and regions come after this check.
         if at > end:
@@ -142,21 +142,21 @@ def _walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int],
             tables.spend(1, start)  # on top of what its block counted: looking into it costs as much again
             hook(name, start, attributes, properties, location, len(stack) - 1)
         if regions:
-            stack.append(_enter(cursor, tables, regions, isolated, len(stack)))
+            stack.append(enter(cursor, tables, regions, isolated, len(stack)))
     return counts
 
 
-def _next_block(cursor: Cursor, tables: Tables, stack: list[_Frame]) -> None:
+def _next_block(cursor: Cursor, tables: Tables, stack: list[Frame]) -> None:
     """Continue after a block: with the next one, the next region, or what follows the operation that has them."""
     frame = stack[-1]
     if frame.blocks:
-        _block(cursor, tables, frame)
+        read_block(cursor, tables, frame)
     elif frame.regions:
         frame.regions -= 1
         frame.blocks = cursor.count("blocks")
         if frame.blocks:  # a region without blocks is its zero alone
             cursor.varint("the number of values")
-            _block(cursor, tables, frame)
+            read_block(cursor, tables, frame)
     else:
         if cursor.end != frame.outer_end or len(stack) == 1:  # its regions had a section of their own
             if cursor.at != cursor.end:
@@ -165,7 +165,7 @@ def _next_block(cursor: Cursor, tables: Tables, stack: list[_Frame]) -> None:
         stack.pop()
 
 
-def _rest(cursor: Cursor, tables: Tables, mask: int, results: int) -> tuple[int, bool]:
+def rest(cursor: Cursor, tables: Tables, mask: int, results: int) -> tuple[int, bool]:
     """Read what few operations have; return the number of regions, and whether they are isolated."""
     start = cursor.at
     if mask & _SUCCESSORS:
@@ -182,7 +182,7 @@ def _rest(cursor: Cursor, tables: Tables, mask: int, results: int) -> tuple[int,
     return head >> 1, bool(head & 1)
 
 
-def _enter(cursor: Cursor, tables: Tables, regions: int, isolated: bool, depth: int) -> _Frame:
+def enter(cursor: Cursor, tables: Tables, regions: int, isolated: bool, depth: int) -> Frame:
     """Return the frame of an operation's regions. Isolated ones are in a section of their own since version 2."""
     start, end = cursor.at, cursor.end
     if depth > MAX_NESTING:
@@ -194,7 +194,7 @@ def _enter(cursor: Cursor, tables: Tables, regions: int, isolated: bool, depth: 
         if number != IR:
             raise cursor.error("an IR section for the regions", f"section {number}", start)
         cursor.at, cursor.end = inner.at, inner.end
-    return _Frame(regions, end, cursor.end)
+    return Frame(regions, end, cursor.end)
 
 
 def _varint(data: bytes | bytearray, at: int) -> tuple[int, int]:
@@ -207,8 +207,8 @@ def _varint(data: bytes | bytearray, at: int) -> tuple[int, int]:
     return int.from_bytes(data[at : at + size], "little") >> size, at + size
 
 
-def _block(cursor: Cursor, tables: Tables, frame: _Frame) -> None:
-    """Read a block's header: how many operations, and its arguments."""
+def read_block(cursor: Cursor, tables: Tables, frame: Frame) -> list[int]:
+    """Read a block's header: how many operations, and its arguments, whose types are returned by number."""
     version, types = tables.version, len(tables.types)
     frame.blocks -= 1
     start = cursor.at
@@ -218,9 +218,10 @@ def _block(cursor: Cursor, tables: Tables, frame: _Frame) -> None:
         raise cursor.error("operations that fit in their section", f"{frame.operations} of them")
     tables.spend(3 + frame.operations, start)  # a block costs as much as an operation or two
     if not head & 1:
-        return
+        return []
     count = cursor.count("block arguments")
     tables.spend(count // 2, start)
+    kinds = []
     for _ in range(count):
         at = cursor.at
         kind = cursor.varint("the type of a block argument")
@@ -229,11 +230,13 @@ def _block(cursor: Cursor, tables: Tables, frame: _Frame) -> None:
             kind, located = kind >> 1, bool(kind & 1)
         if kind >= types:
             raise cursor.error(f"the number of one of {types} types", str(kind), at)
+        kinds.append(kind)
         if located:
             cursor.varint("the location of a block argument")
     # One more byte that LLVM's documentation does not have; only blocks with arguments have it.
     if version >= 3 and cursor.byte("whether there are use lists"):
         _use_lists(cursor, tables, count)
+    return kinds
 
 
 def _use_lists(cursor: Cursor, tables: Tables, values: int) -> None:

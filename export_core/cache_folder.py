@@ -1,0 +1,25 @@
+"""The folder of everything that is cached: JAXEXPORT_CACHE, or the user's cache folder. Never inside a project."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+NAME = "jaxexport"
+
+
+def cache_path(*names: str) -> str:
+    """The path with these names in the folder. Imports as little as it can: `jaxexport inspect` asks for one."""
+    return os.path.join(os.environ.get("JAXEXPORT_CACHE") or _of_user(), *names)  # noqa: PTH118
+
+
+def _of_user() -> str:
+    if sys.platform == "linux":
+        # What platformdirs answers where these are set to absolute paths; to import it takes 20 ms.
+        home = os.environ.get("HOME", "")
+        cache = os.environ.get("XDG_CACHE_HOME") or (home and os.path.join(home, ".cache"))  # noqa: PTH118
+        if os.path.isabs(cache):  # noqa: PTH117
+            return os.path.join(cache, NAME)  # noqa: PTH118
+    import platformdirs
+
+    return platformdirs.user_cache_dir(NAME)

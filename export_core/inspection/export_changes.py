@@ -1,0 +1,221 @@
+"""What differs between two exports beside locations and names: fields of the envelope, operations of the modules."""
+
+from __future__ import annotations
+
+import difflib
+import operator
+from hashlib import sha256
+from itertools import islice, zip_longest
+from typing import TYPE_CHECKING, Any
+
+from export_core.artifact.bytecode.listing import Line, Listing, listing
+from export_core.artifact.envelope.fields import HloSharding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from export_core.artifact import Artifact
+    from export_core.artifact.bytecode.module import Module
+    from export_core.artifact.envelope.fields import Envelope
+
+MOST = 12
+"""Lines that are shown of one module."""
+
+WIDTH = 160
+"""Characters that are shown of a value."""
+
+TOO_LONG = 4_000
+"""Lines above which operations are paired one by one: an alignment takes time in the square of what differs."""
+
+INDEPENDENT = ("platforms", "nr_devices", "ordered_effects", "unordered_effects", "disabled_checks")
+"""Fields of the envelope that no release of jax writes in another way, beside types and trees, which the signature of a
+golden has, and shardings."""
+
+FIELDS = (
+    "in_tree", "in_avals", "out_tree", "out_avals", *INDEPENDENT, "in_shardings", "out_shardings",
+    "module_kept_var_idx", "calling_convention_version",
+)  # fmt: skip
+"""What one writer always writes alike: all fields but the function's name, and what follows from these."""
+
+
+_VARIABLES = {"calling_convention_version": ", see JAX_EXPORT_CALLING_CONVENTION_VERSION"}
+"""What sets a field whatever the test says, and is no flag that a manifest has."""
+
+
+def export_changes(then: Artifact, now: Artifact, *, exact: bool = True) -> list[str]:
+    """A line for each difference of two exports by one writer; none where they do the same.
+
+    Args:
+        then: the golden's.
+        now: today's.
+        exact: with all digits of floating-point constants, see `listing`.
+
+    Raises:
+        ArtifactError: one of them cannot be read.
+    """
+    return [*_envelope_changes(then.envelope, now.envelope), *operations_that_differ(then, now, exact=exact)]
+
+
+def operations_that_differ(then: Artifact, now: Artifact, *, exact: bool = True) -> list[str]:
+    """A line for each of the first operations that differ in each module of two artifacts. See `export_changes`."""
+    platforms = now.envelope.platforms if now.envelope else ()
+    return [
+        line
+        for old, new in zip(then.modules, now.modules, strict=False)
+        for line in _module_changes(old, new, platforms, exact=exact)
+    ]
+
+
+def export_digest(artifact: Artifact) -> str:
+    """The same for two exports that do the same. Raises `ArtifactError` for one that cannot be read."""
+    digest, level = sha256(), artifact.envelope
+    for module in artifact.modules:
+        fields = [getattr(level, name) for name in FIELDS] if level else []
+        digest.update(repr((fields, listing(module).digest)).encode("utf-8", "surrogateescape"))
+        level = level.vjp if level else None
+    return digest.hexdigest()
+
+
+def independent_changes(then: Artifact, now: Artifact) -> list[str]:
+    """A line for each difference of two exports that is not due to their writers: none in modules and derivatives."""
+    old, new = then.envelope, now.envelope
+    if old is None or new is None:
+        return []
+    fields = (*INDEPENDENT, "in_shardings", "out_shardings")
+    return [
+        f"{what}: {was} → {value}" for name in fields for what, was, value in _field(name, old, new, _same_by_others)
+    ]
+
+
+def _envelope_changes(then: Envelope | None, now: Envelope | None) -> list[str]:
+    changes: list[str] = []
+    order = 0
+    while then is not None and now is not None:
+        of = f" of derivative {order}" if order else ""
+        changes += [
+            f"{what}{of}: {old} → {new}{_VARIABLES.get(name, '')}"
+            for name in FIELDS
+            for what, old, new in _field(name, then, now)
+        ]
+        then, now, order = then.vjp, now.vjp, order + 1
+    if (then is None) != (now is None):
+        changes.append(f"derivatives: {order - 1} orders, and now {'more' if then is None else 'fewer'}")
+    return changes
+
+
+def _same_by_others(old: object, new: object) -> bool:
+    """Whether two releases may write the same field so: older ones have shardings in another form."""
+    if isinstance(old, HloSharding) or isinstance(new, HloSharding):
+        return (old is None) == (new is None)
+    return _words(old) == _words(new)
+
+
+def _module_changes(then: Module, now: Module, platforms: Sequence[str], *, exact: bool) -> list[str]:
+    """A line for each of the first operations that differ, with the function and the platforms that it is for."""
+    old, new = (listing(module, platforms=len(platforms) or 1, exact=exact) for module in (then, now))
+    if old.digest == new.digest:
+        return []
+    of = f" of derivative {now.vjp_order}" if now.vjp_order else ""
+    lines = list(islice(_changed_lines(old, new, platforms), 10 * MOST))
+    more = [f"{len(lines) - MOST} or more other operations differ{of}"] if len(lines) > MOST else []
+    return [f"module{of}: {line}" for line in lines[:MOST]] + more
+
+
+def _field(
+    name: str, then: Envelope, now: Envelope, same: Callable[[Any, Any], bool] = operator.eq
+) -> Iterator[tuple[str, str, str]]:
+    """What differs in a field: its name, with a number where it has an entry for each argument or result."""
+    old, new = getattr(then, name), getattr(now, name)
+    if name.endswith(("avals", "shardings")) and len(old) == len(new):
+        for number, (was, value) in enumerate(zip(old, new, strict=True)):
+            if not same(was, value):
+                yield f"{name}[{number}]", *_both(was, value)
+    elif not same(old, new):
+        yield name, *_both(old, new)
+
+
+def _both(old: object, new: object) -> tuple[str, str]:
+    """Two values that differ as texts that do: the short form, unless it leaves out what differs."""
+    texts = tuple(_words(value) for value in (old, new))
+    if texts[0] == texts[1]:
+        texts = tuple(map(repr, (old, new)))
+    return _cut(*texts)
+
+
+def _words(value: object) -> str:
+    if value is None:
+        return "unspecified"
+    is_list = isinstance(value, tuple) and not hasattr(value, "_fields")
+    return (", ".join(map(str, value)) or "none") if is_list else str(value)  # type: ignore[call-overload]
+
+
+def _cut(old: str, new: str) -> tuple[str, str]:
+    """Two texts that differ, of long ones the part around the first difference."""
+    same = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    start = max(0, same - WIDTH // 4) if max(len(old), len(new)) > WIDTH else 0
+    before = "…" if start else ""
+    return tuple(
+        f"{before}{text[start : start + WIDTH]}{'…' if len(text) > start + WIDTH else ''}" for text in (old, new)
+    )  # type: ignore[return-value]
+
+
+_Placed = tuple[str, Line]
+"""A line, and the function that it is in."""
+
+
+def _changed_lines(then: Listing, now: Listing, platforms: Sequence[str]) -> Iterator[str]:
+    old, new = (
+        [(function, line) for function, lines in side.functions.items() for line in lines] for side in (then, now)
+    )
+    differs = False
+    for was, line in _pairs(old, new):
+        differs = True
+        if was and line and was[1].name == line[1].name:
+            for what, before, after in _in_operation(was[1], line[1]):
+                yield f"{_where(line, platforms)}: {line[1].name}: {what}: {before} → {after}"
+        else:
+            yield from (
+                f"{_where(side, platforms)}: {sign} {str(side[1])[:WIDTH]}"
+                for sign, side in (("-", was), ("+", line))
+                if side
+            )
+    if differs:
+        return
+    for was, line in zip(old, new, strict=True):  # no text differs, so there are as many
+        if was[1].values != line[1].values:
+            yield f"{_where(line, platforms)}: {line[1].name}: takes other values"
+            return
+    yield "the same operations in other functions"
+
+
+def _pairs(old: list[_Placed], new: list[_Placed]) -> Iterator[tuple[_Placed | None, _Placed | None]]:
+    """Operations that differ, each with the one in whose place it is; None for one that was added or removed."""
+    left, right = ([f"{line.depth} {line}" for _, line in side] for side in (old, new))
+    start = next((at for at, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
+    if max(len(left), len(right)) - start > TOO_LONG:
+        yield from (
+            (a, b) for a, b in zip_longest(old[start:], new[start:]) if not (a and b and str(a[1]) == str(b[1]))
+        )
+        return
+    # Without autojunk, which ignores lines that occur often, as those of a program do.
+    matcher = difflib.SequenceMatcher(None, left[start:], right[start:], autojunk=False)
+    for kind, i1, i2, j1, j2 in matcher.get_opcodes():
+        if kind != "equal":
+            yield from zip_longest(old[start + i1 : start + i2], new[start + j1 : start + j2])
+
+
+def _in_operation(then: Line, now: Line) -> Iterator[tuple[str, str, str]]:
+    """What differs in two operations of one name."""
+    old, new = dict(then.attributes), dict(now.attributes)
+    for name in {**old, **new}:
+        if old.get(name) != new.get(name):
+            yield name, *_cut(old.get(name, "none"), new.get(name, "none"))
+    for what, before, after in (("type", then.types, now.types), ("calls", then.calls, now.calls)):
+        if before != after:
+            yield what, *_cut(", ".join(before), ", ".join(after))
+
+
+def _where(placed: _Placed, platforms: Sequence[str]) -> str:
+    function, line = placed
+    alone = ", ".join(platforms[number] for number in line.platforms)
+    return f"{f'@{function}' if function else 'beside functions'}{f', for {alone}' if alone else ''}"

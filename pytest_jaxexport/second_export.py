@@ -1,0 +1,159 @@
+"""The export of a test in a second process, with another hash seed: only what both export alike can be compared."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any, cast
+
+import pytest
+
+from export_core.artifact import Artifact, read_bytes
+from export_core.errors import ExportCompatError
+from export_core.export import export_again
+from export_core.inspection.export_changes import export_digest
+from pytest_jaxexport.marker import MarkerOptions
+from pytest_jaxexport.recorder import Exported, Recorder
+from pytest_jaxexport.settings import Settings
+
+_LONGEST = 300.0
+"""Seconds to wait for the export of one test, with the start of the process."""
+
+# What would run elsewhere, or write over what belongs to the first run.
+_OPTIONS: dict[str, Any] = {
+    "numprocesses": None, "dist": "no", "tx": [], "update_goldens": "", "prune_goldens": False, "dump_ir": None,
+    "collectonly": False, "basetemp": None, "usepdb": False, "trace": False, "xmlpath": None, "maxfail": 0,
+    "cov_source": [], "lf": False, "failedfirst": False, "newfirst": False, "stepwise": False, "file_or_dir": [],
+}  # fmt: skip
+
+
+SEEDS = 5
+"""Hash seeds that are tried before a test fails. Two seeds order a set of two names alike in half of all cases, so that
+one is too few there; of a golden that is written, one is tried."""
+
+
+class SecondExport:
+    """The second process: it is started when a test needs it, and exports one test after another."""
+
+    def __init__(self, config: pytest.Config, seed: int) -> None:
+        self._config = config
+        self._seed = str(seed)
+        self._process: subprocess.Popen[str] | None = None
+        self._ended = False
+        self._begun: set[str] = set()
+        self._answers: dict[str, dict[str, Any]] = {}
+        self._lines: queue.Queue[str] = queue.Queue()
+
+    def start(self, test: str) -> None:
+        """Start the process, which imports jax while this one traces its function; `test` is a node id."""
+        if self._process is None:
+            self._start(test)
+
+    def begin(self, test: str) -> None:
+        """Begin to export a test, once; `test` is its node id."""
+        if test in self._begun or self._ended:
+            return
+        self._begun.add(test)
+        self.start(test)
+        self._send(test)
+
+    def differs(self, test: str, case: str, artifact: Artifact) -> bool | None:
+        """Whether the second export of a case does something else than this artifact; None where there is none."""
+        self.begin(test)
+        while test not in self._answers and not self._ended:
+            try:
+                line = self._lines.get(timeout=_LONGEST)
+            except queue.Empty:
+                line = ""
+            if not line:  # it has ended, or takes too long
+                self.close()
+                break
+            answer = json.loads(line)
+            self._answers[answer["test"]] = answer["exports"]
+        # Of equal bytes the first process needs no digest.
+        sha256, digest = self._answers.get(test, {}).get(case, ("", ""))
+        return None if not digest else sha256 != artifact.sha256 and digest != export_digest(artifact)
+
+    def close(self) -> None:
+        """End the process, which no test waits for any longer."""
+        self._ended = True
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def _start(self, test: str) -> None:
+        config = self._config
+        variables = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+        variables["PYTHONHASHSEED"] = self._seed
+        process = subprocess.Popen(
+            [sys.executable, "-P", Path(__file__).with_name("second_run.py")],
+            cwd=config.invocation_params.dir,
+            env=variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        options = {name: value for name, value in vars(config.option).items() if _is_plain(value)}
+        setup = {
+            "options": {**options, **{name: value for name, value in _OPTIONS.items() if name in options}},
+            "path": str(config.rootpath / test.partition("::")[0]),
+            "root": str(config.rootpath),
+            "sys_path": sys.path,
+        }
+        self._process = process
+        self._send(setup)
+        threading.Thread(target=self._read, args=(process.stdout,), daemon=True).start()
+
+    def _send(self, message: object) -> None:
+        assert self._process
+        assert self._process.stdin
+        try:
+            self._process.stdin.write(f"{json.dumps(message)}\n")
+            self._process.stdin.flush()
+        except OSError:  # it has ended, as `differs` finds
+            self._lines.put("")
+
+    def _read(self, output: IO[str]) -> None:
+        for line in output:
+            self._lines.put(line)
+        self._lines.put("")
+
+
+class SecondRecorder(Recorder):
+    """The `export_golden` of the second pytest: it exports, and neither checks nor writes.
+
+    `exports` gets the hash and the digest of each artifact, by its case.
+    """
+
+    def __init__(
+        self, item: pytest.Item, marked: MarkerOptions, settings: Settings, exports: dict[str, tuple[str, str]]
+    ) -> None:
+        super().__init__(item, marked, settings, cast("Any", None), ())  # what only the first one needs
+        self._exports = exports
+
+    def __call__(self, function: Callable[..., Any], /, *args: Any, name: str | None = None, **kwargs: Any) -> Exported:
+        """Export as the first process does."""
+        case = self._case(function, args, kwargs, name)
+        self._names.add(name)
+        try:
+            artifact = read_bytes(export_again(case))
+            self._exports[case.id] = (artifact.sha256, export_digest(artifact))
+        except ExportCompatError as error:  # which the first process has told
+            self._fail(str(error))
+        return Exported(cast("Any", None), to_write=False)
+
+    def finish(self) -> None:
+        """Do nothing: the session has what was exported."""
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, (str, int, float, bool, type(None))) or (
+        isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value)
+    )

@@ -1,0 +1,79 @@
+"""The second process of `second_export`: a pytest that runs the tests which the first one names.
+
+It is run as a file, since pytest warns of a plugin that is imported before it: the package is imported afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import IO, TYPE_CHECKING, cast
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_jaxexport.marker import MarkerOptions
+    from pytest_jaxexport.recorder import Recorder
+    from pytest_jaxexport.second_export import SecondRecorder
+    from pytest_jaxexport.settings import Settings
+
+
+def main() -> None:
+    """Run the second pytest: read its options, then the tests to export, from stdin, and answer on stdout."""
+    requests, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 0)
+    os.dup2(nowhere, 1)
+    setup = json.loads(requests.readline())
+    sys.path[:] = setup["sys_path"]
+    options = setup["options"]
+    plugins = [*options.pop("plugins", []), "no:terminal", "no:cacheprovider", "no:junitxml"]
+    words = [word for name in plugins for word in ("-p", name)]
+    config = pytest.Config.fromdictargs({**options, "plugins": plugins}, [*words, setup["path"]])
+    from pytest_jaxexport.keywords import SECOND_RUN
+    from pytest_jaxexport.second_export import SecondRecorder
+
+    config.pluginmanager.register(_Session(SecondRecorder, requests, answers, setup["root"]), SECOND_RUN)
+    config.hook.pytest_cmdline_main(config=config)
+
+
+class _Session:
+    """Collects and runs the tests that the first process names, one at a time."""
+
+    def __init__(self, kind: type[SecondRecorder], requests: IO[str], answers: IO[str], root: str) -> None:
+        self._kind = kind
+        self._requests = requests
+        self._answers = answers
+        self._root = root
+        self.exports: dict[str, tuple[str, str]] = {}
+
+    def recorder(self, item: pytest.Item, marked: MarkerOptions, settings: Settings) -> Recorder:
+        """The `export_golden` of a test."""
+        return self._kind(item, marked, settings, self.exports)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> bool:
+        """Collect nothing yet."""
+        return True
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Export until the first process ends."""
+        for line in self._requests:
+            test, self.exports = json.loads(line), {}
+            path, _, names = test.partition("::")
+            try:
+                for item in session.perform_collect([f"{self._root}/{path}::{names}"]):
+                    # Fixtures of the session stay for the next test, which is not known yet.
+                    item.config.hook.pytest_runtest_protocol(item=item, nextitem=cast("pytest.Item", session))
+            except (pytest.UsageError, pytest.Collector.CollectError):
+                pass  # the test cannot be found alone: there is no answer for its cases
+            self._answers.write(f"{json.dumps({'test': test, 'exports': self.exports})}\n")
+            self._answers.flush()
+        session._setupstate.teardown_exact(None)  # pytest's own way to do it takes an item whose teardown is due
+        os._exit(0)  # without the reports of a run, which would replace those of the first process
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,249 @@
+"""A marked test whose export has changed although no output here shows it: it fails, and says what changed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Project, Projects, Run
+
+BEFORE = """
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.sharding import NamedSharding, PartitionSpec
+
+X = np.ones((4, 4), np.float32)
+SPLIT, WHOLE, OTHER = (
+    NamedSharding(jax.sharding.Mesh(np.array(jax.devices()[:2]), ("a",)), PartitionSpec(*spec))
+    for spec in (("a",), (), (None, "a"))
+)
+
+
+def everywhere(tpu):
+    return jax.jit(lambda x: lax.platform_dependent(x, cpu=jnp.sin, tpu=tpu, default=jnp.cos))
+
+
+@pytest.mark.export_compat(platforms=["cpu", "cuda", "tpu"])
+def test_branch(export_golden):
+    export_golden(everywhere(jnp.tanh), X)
+
+
+@pytest.mark.export_compat
+def test_precision(export_golden):
+    export_golden(jax.jit(lambda x: jnp.matmul(x, x, precision=None)), X)
+
+
+@pytest.mark.export_compat
+def test_donation(export_golden):
+    export_golden(jax.jit(lambda x: x + 1, donate_argnums=()), X)
+
+
+@pytest.mark.export_compat
+def test_unused(export_golden):
+    export_golden(jax.jit(lambda x, y: x + 1, keep_unused=False), X, X)
+
+
+@pytest.mark.export_compat
+def test_constraint(export_golden):
+    export_golden(jax.jit(lambda x: lax.with_sharding_constraint(x * 2, SPLIT) + 1, in_shardings=SPLIT), X)
+
+
+@pytest.mark.export_compat
+def test_inputs(export_golden):
+    export_golden(jax.jit(lambda x: x + 1, in_shardings=SPLIT), X)
+
+
+@pytest.mark.export_compat
+def test_results(export_golden):
+    export_golden(jax.jit(lambda x: x + 1, in_shardings=SPLIT, out_shardings=SPLIT), X)
+
+
+@pytest.mark.export_compat
+def test_names(export_golden):
+    def first(x):
+        return jnp.where(x > 0, x, 0)
+
+    export_golden(jax.jit(first), X)
+"""
+
+CHANGES = {
+    "everywhere(jnp.tanh)": "everywhere(jnp.exp)",
+    "precision=None": 'precision="highest"',
+    "donate_argnums=()": "donate_argnums=0",
+    "keep_unused=False": "keep_unused=True",
+    "lax.with_sharding_constraint(x * 2, SPLIT)": "x * 2",
+    "x + 1, in_shardings=SPLIT)": "x + 1, in_shardings=OTHER)",
+    "out_shardings=SPLIT": "out_shardings=WHOLE",
+    "first": "second",
+}
+
+DEVICES = """
+import os
+
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+"""
+
+
+def changed(text: str) -> str:
+    for before, after in CHANGES.items():
+        assert before in text
+        text = text.replace(before, after)
+    return text
+
+
+@pytest.fixture(scope="module")
+def written(projects: Projects) -> Project:
+    project = projects(test_a=BEFORE, conftest=DEVICES)
+    assert project.pytest("--update-goldens").code == 0
+    return project
+
+
+@pytest.fixture(scope="module")
+def run(written: Project, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    project = written.copy(tmp_path_factory.mktemp("changed") / "project")
+    project.write(test_a=changed(BEFORE))
+    return project.pytest()
+
+
+def test_unchanged_exports_pass(written: Project) -> None:
+    assert written.pytest().code == 0
+
+
+@pytest.mark.parametrize(
+    ("test", "said"),
+    [
+        ("test_branch", "module: @main, for tpu: + exponential"),
+        ("test_precision", "dot_general: precision_config: [DEFAULT, DEFAULT] → [HIGHEST, HIGHEST]"),
+        ("test_donation", "argument 0: none → {tf.aliasing_output = 0 : i32}"),
+        ("test_unused", "module_kept_var_idx: 0 → 0, 1"),
+        ("test_constraint", "- sdy.sharding_constraint {sharding = sharding<'mesh'"),
+        (
+            "test_inputs",
+            "in_shardings[0]: NamedSharding(Mesh(a=2), PartitionSpec('a')) → NamedSharding(Mesh(a=2), Part",
+        ),
+        ("test_results", "out_shardings[0]: NamedSharding(Mesh(a=2), PartitionSpec('a')) → NamedSharding(Mesh(a=2), P"),
+    ],
+)
+def test_a_change_that_no_output_shows_fails(run: Run, test: str, said: str) -> None:
+    told = run[test]
+    assert told.outcome == "failed"
+    assert "export changed, beyond locations and names:\n" in told.text
+    assert said in told.text
+    assert "numbers:" not in told.text
+    assert f"If the change is intended: pytest --update-goldens test_a.py::{test}" in told.text
+
+
+def test_another_name_is_no_change(run: Run) -> None:
+    assert run["test_names"].outcome == "passed"
+
+
+@pytest.mark.parametrize("by_marker", [True, False], ids=["marker", "policy"])
+def test_warn_lets_it_pass_and_the_summary_says_so(written: Project, tmp_path_factory, by_marker: bool) -> None:
+    project = written.copy(tmp_path_factory.mktemp("warn") / "project")
+    marked = BEFORE.replace("export_compat\ndef test_prec", "export_compat(changed_module='warn')\ndef test_prec")
+    project.write(test_a=(marked if by_marker else BEFORE).replace("precision=None", 'precision="highest"'))
+    if not by_marker:
+        (project.folder / "export_compat.yaml").write_text("changed_module: warn\n", encoding="utf-8")
+    done = project.pytest("-k", "precision")
+    assert done.code == 0, done.text
+    assert "test_a.test_precision: export changed, and changed_module is warn: module: @main: dot_general" in done.text
+
+
+def test_another_value_than_fail_or_warn_is_refused(written: Project, tmp_path_factory) -> None:
+    project = written.copy(tmp_path_factory.mktemp("refused") / "project")
+    project.write(test_a=BEFORE.replace("export_compat\n", "export_compat(changed_module='no')\n", 1))
+    assert "changed_module='no': expected 'fail' or 'warn'" in project.pytest().text
+
+
+def test_a_change_by_the_environment_names_its_variable(written: Project) -> None:
+    variables = {**os.environ, "JAX_DEFAULT_MATMUL_PRECISION": "highest", "JAX_PLATFORMS": "cpu"}
+    told = written.pytest("-k", "precision", environment=variables, cold=True)["test_precision"]
+    assert "precision_config: [DEFAULT, DEFAULT] → [HIGHEST, HIGHEST]" in told.text
+    flag = "jax_default_matmul_precision"
+    assert f"{flag}: golden None; now highest, see {flag.upper()}\n" in told.text
+
+
+def test_of_another_writer_the_shardings_are_compared(written: Project, tmp_path_factory) -> None:
+    project = written.copy(tmp_path_factory.mktemp("older") / "project")
+    for name in ("test_results", "test_precision"):
+        (own,) = (project.goldens / f"test_a.{name}").iterdir()
+        project.add_older_generation(f"test_a.{name}")
+        shutil.rmtree(own)
+    project.write(test_a=changed(BEFORE))
+    done = project.pytest("-k", "results or precision")
+    assert "export changed" in done["test_results"].text
+    assert "out_shardings[0]: NamedSharding" in done["test_results"].text
+    assert "module:" not in done["test_results"].text
+    assert done["test_precision"].outcome == "passed"  # another release may write another module
+
+
+def test_newest_readers_only_is_recorded_as_a_flag_too(projects: Projects) -> None:
+    text = BEFORE.replace(
+        "export_compat\ndef test_names", "export_compat(ignore_forward_compatibility=True)\ndef test_names"
+    )
+    project = projects(test_a=text, conftest=DEVICES)
+    assert project.pytest("--update-goldens", "-k", "names").code == 0
+    manifest = project.manifest("test_a.test_names")
+    assert manifest["options"]["ignore_forward_compatibility"] is True
+    assert manifest["flags"]["jax_export_ignore_forward_compatibility"] is True
+
+
+SETS = """
+import jax
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="session")
+def names():
+    return {f"n{number}" for number in range(20)}
+
+
+@pytest.mark.export_compat(rtol=1e-3)
+def test_sets(export_golden, names):
+    export_golden(jax.jit(lambda x: sum(x * int(name[1:]) for name in names)), np.ones(3, np.float32))
+
+
+@pytest.mark.export_compat
+def test_always_alike(export_golden):
+    export_golden(jax.jit(lambda x: x + 1), np.ones(3, np.float32))
+"""
+
+
+@pytest.fixture(scope="module")
+def by_seed(projects: Projects) -> tuple[Project, Run]:
+    project = projects(test_a=SETS)
+    return project, project.pytest("--update-goldens", twice=True)
+
+
+def test_an_export_that_depends_on_the_seed_is_recorded(by_seed: tuple[Project, Run]) -> None:
+    project, run = by_seed
+    assert run.code == 0, run.text
+    assert re.search(r"test_a\.test_sets/\S+: not reproducible: two exports differed", run.text)
+    assert project.manifest("test_a.test_sets")["reproducible"] is False
+    assert "reproducible" not in project.manifest("test_a.test_always_alike")
+
+
+def test_of_such_a_golden_only_outputs_are_compared(by_seed: tuple[Project, Run]) -> None:
+    done = by_seed[0].pytest(environment={**os.environ, "PYTHONHASHSEED": "7", "JAX_PLATFORMS": "cpu"}, cold=True)
+    assert done.code == 0, done.text
+    assert "1 case compared by outputs alone, since two exports differ: test_a.test_sets" in done.text
+
+
+def test_where_it_was_not_found_the_check_finds_it(by_seed: tuple[Project, Run], tmp_path_factory) -> None:
+    project = by_seed[0].copy(tmp_path_factory.mktemp("later") / "project")
+    path = next(project.goldens.glob("test_a.test_sets/*/golden.yaml"))
+    path.write_bytes(path.read_bytes().replace(b"reproducible: false\n", b""))
+    variables = {**os.environ, "PYTHONHASHSEED": "7", "JAX_PLATFORMS": "cpu"}
+    assert "export changed" in project.pytest(environment=variables, cold=True)["test_sets"].text
+    done = project.pytest(environment=variables, cold=True, twice=True)
+    assert done.code == 0, done.text
+    assert "compared by outputs alone, since two exports differ: test_a.test_sets" in done.text

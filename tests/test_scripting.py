@@ -1,0 +1,180 @@
+"""`export_core.export_artifact` and `write_golden`: what a marked test does, for a script."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import re
+from pathlib import Path
+
+import jax
+import making
+import numpy as np
+import pytest
+from msgspec import structs
+
+import export_core
+from export_core.artifact import read_bytes
+from export_core.errors import ExportCompatError
+from export_core.export import ExportError
+from export_core.goldens import GoldenError, GoldenStore
+from export_core.goldens.manifest import UNKNOWN
+from export_core.policy import FILE
+
+X = np.linspace(0.0, 1.0, 4, dtype=np.float32)
+
+
+def on_tpu_only(x):
+    return jax.ffi.ffi_call("only_on_tpu", jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """An empty project, in which the script runs."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def times(folder: Path) -> dict[str, int]:
+    return {str(path): path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))}
+
+
+def test_an_artifact_has_what_its_keywords_ask_for():
+    artifact = export_core.export_artifact(
+        jax.jit(lambda x, scale: x * scale),
+        X,
+        platforms=["cpu", "tpu"],
+        vjp_order=1,
+        symbolic_shapes=("b",),
+        scale=X[:1],
+    )
+    assert artifact.envelope == read_bytes(artifact.data).envelope
+    assert (artifact.envelope.platforms, artifact.envelope.vjp_order) == (("cpu", "tpu"), 1)
+    assert str(artifact.envelope.in_avals[0]) == "float32[b]"
+    exported = jax.export.deserialize(bytearray(artifact.data))
+    assert np.array_equal(exported.call(X, scale=X[1:2]), X * X[1])
+
+
+def test_an_artifact_is_exported_without_a_run():
+    """No machine has this custom call: to run the function would fail."""
+    artifact = export_core.export_artifact(jax.jit(on_tpu_only), X, allow={"only_on_tpu": "it is ours"})
+    assert [call.target for call in artifact.custom_calls] == ["only_on_tpu"]
+
+
+def test_a_call_that_nobody_allows_is_refused():
+    with pytest.raises(ExportError, match=r"^export_artifact: .*custom calls .*only_on_tpu"):
+        export_core.export_artifact(jax.jit(on_tpu_only), X)
+
+
+def test_a_disabled_check_alone_does_not_allow_a_call():
+    with pytest.raises(ExportError, match="only_on_tpu"):
+        export_core.export_artifact(jax.jit(on_tpu_only), X, disabled_checks={"only_on_tpu": "it is new"})
+
+
+def test_the_policy_of_the_folder_allows_calls_and_names_platforms(folder):
+    (folder / FILE).write_text("allow: {only_on_tpu: it is ours}\nplatforms: [tpu]\n")
+    artifact = export_core.export_artifact(jax.jit(on_tpu_only), X)
+    assert artifact.envelope.platforms == ("tpu",)
+
+
+def test_an_artifact_names_no_path_of_this_machine():
+    function = jax.jit(lambda x: np.float32(2) * x)
+    function(X)  # jax keeps what it has traced, with its lines of source
+    data = export_core.export_artifact(function, X).data
+    assert Path(__file__).name.encode() not in data
+    assert data == export_core.export_artifact(function, X).data
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"vjp_order": -1}, "export_artifact: vjp_order=-1: expected a derivative's order of 0 or more"),
+        ({"platforms": ["gpu"]}, "export_artifact: platforms: unknown platform 'gpu'; jax.export knows cpu"),
+        ({"rtol": -1.0}, "export_artifact: rtol: expected"),
+        ({"compare": "alclose"}, "export_artifact: .*'allclose'"),
+        ({"compare": "nowhere:close"}, "export_artifact: compare='nowhere:close'"),
+        ({"vjp_oder": 1}, "'vjp_oder'. Did you mean 'vjp_order'?"),
+        ({"mesh": {"x": 2}}, "'mesh' is a keyword of it and of the function"),
+        ({"constraints": ["b > 2"]}, "export_artifact: constraints=('b > 2',) change nothing without symbolic_shapes"),
+    ],
+)
+def test_a_wrong_keyword_is_an_error_as_in_a_marker(keywords, message):
+    with pytest.raises(ExportCompatError, match=message.replace("(", r"\(").replace(")", r"\)").replace("?", r"\?")):
+        export_core.export_artifact(jax.jit(lambda x, mesh=1: x * mesh), X, **keywords)
+
+
+def test_an_argument_with_the_name_of_a_keyword_can_be_bound():
+    function = functools.partial(jax.jit(lambda x, mesh: x * mesh), mesh=X)
+    assert len(export_core.export_artifact(function, X).envelope.in_avals) == 2
+
+
+def test_what_is_not_jitted_is_refused_by_the_name_of_the_call():
+    def f(x):
+        return x
+
+    with pytest.raises(ExportError, match=r"^export_artifact: expected a jitted function first.*Wrap it: jax.jit\(f\)"):
+        export_core.export_artifact(f, X)
+
+
+def test_a_golden_is_written_once_with_its_noise(folder):
+    function = jax.jit(lambda x: jax.numpy.tanh(x) @ x)
+    first = export_core.write_golden("models.dot", function, X, also=[(X + 1,)], refused=[(X[:2],)])
+    assert (first.status, first.crash, first.remarks) == ("new", "", ())
+    (golden,) = GoldenStore(folder / "golden").goldens()
+    golden.verify()
+    assert golden.folder.resolve() == first.golden.folder.resolve()
+    manifest = golden.manifest
+    assert (manifest.case, manifest.test, manifest.noise is not None) == ("models.dot", "", True)
+    assert [bool(check.refused) for check in manifest.checks] == [False, True]
+    assert golden.read_artifact().data == export_core.export_artifact(function, X).data
+    written = times(folder / "golden")
+    again = export_core.write_golden("models.dot", function, X, also=[(X + 1,)], refused=[(X[:2],)])
+    assert (again.status, times(folder / "golden")) == ("unchanged", written)
+    changed = export_core.write_golden("models.dot", jax.jit(lambda x: jax.numpy.sin(x) @ x), X, goldens="golden")
+    assert changed.status == "replaced"
+
+
+@pytest.mark.parametrize(
+    ("function", "refusal"),
+    [
+        (lambda x: x * np.nan, "expected outputs that show what the function computes"),
+        (lambda x: jax.lax.fori_loop(0, 60, lambda _, x: 3.9 * x * (1 - x), x), "numbers of this golden would prove"),
+    ],
+)
+def test_a_golden_that_proves_nothing_is_not_written(folder, function, refusal):
+    with pytest.raises(ExportError, match=refusal):
+        export_core.write_golden("nothing", jax.jit(function), X)
+    assert not (folder / "golden").exists()
+
+
+def test_a_golden_that_its_own_release_does_not_replay_is_not_written(folder):
+    (folder / "checks.py").write_text("def never(expected, actual): return 'they never agree'")
+    with pytest.raises(ExportError, match=r"its own writer cannot replay this golden(?s:.*)they never agree"):
+        export_core.write_golden("never", jax.jit(lambda x: x + 1), X, compare="checks:never")
+    assert not (folder / "golden").exists()
+
+
+def test_a_golden_whose_registration_no_reader_can_import_is_not_written(folder, monkeypatch):
+    (folder / "own_nodes_of_a_script.py").write_text("import yaml\n")
+    monkeypatch.syspath_prepend(folder)
+    importlib.import_module("own_nodes_of_a_script")
+    with pytest.raises(ExportError, match="yaml"):
+        export_core.write_golden("nodes", jax.jit(lambda x: x + 1), X, register=["own_nodes_of_a_script"])
+    assert not (folder / "golden").exists()
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", ".hidden"])
+def test_a_case_must_be_the_name_of_a_folder(folder, name):
+    with pytest.raises(GoldenError, match=re.escape(f"found {name!r}")):
+        export_core.write_golden(name, jax.jit(lambda x: -x), X)
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(("test", "python"), [("test_a.py::test_f", "3.12.1"), ("", UNKNOWN)])
+def test_a_golden_of_a_test_or_of_an_archive_stays(folder, test, python):
+    made = making.manifest("solver", test=test, writer=structs.replace(making.writer(), python=python))
+    making.write_golden(GoldenStore(folder / "golden"), made)
+    before = times(folder)
+    with pytest.raises(GoldenError, match="expected a case of its own, found one of"):
+        export_core.write_golden("solver", jax.jit(lambda x: x + 1), X)
+    assert times(folder) == before

@@ -59,7 +59,7 @@ def can_i_deploy(
     from export_core.deploying.evidence import ASKED, stored_evidence
     from export_core.deploying.subjects import asked_pairs, places_named, subjects_named
     from export_core.goldens import GoldenStore
-    from export_core.goldens.dates import check_dates
+    from export_core.goldens.dates import check_claims, check_dates
     from export_core.inspection.terms import terms_of
     from export_core.matrix import Selection
     from export_core.matrix.comparisons import under_policy
@@ -89,7 +89,9 @@ def can_i_deploy(
         command_options(Selection(), options),
         folder / ASKED,
     )
-    pairs = asked_pairs(subjects_named(names, stored), places, to)
+    subjects = subjects_named(names, stored)
+    check_claims([subject.golden for subject in subjects if subject.golden], calendar, all_known=False)
+    pairs = asked_pairs(subjects, places, to)
     found = deployability(pairs, question, day)
     if as_json:
         echo_json(found)

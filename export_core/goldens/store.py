@@ -9,7 +9,7 @@ import contextlib
 import functools
 import hashlib
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from io import BufferedReader
@@ -123,16 +123,22 @@ class Golden:
                 calls.setdefault(check.outputs, check)
         return calls
 
-    def noise(self) -> dict[str, Noise]:
+    def outputs_of_calls(self) -> dict[str, tuple[Leaf, ...]]:
+        """The arrays of each file of outputs, by its name."""
+        return {file: from_npz(self.folder / file) for file in self.calls}
+
+    def noise(self, outputs: Mapping[str, Sequence[Leaf]] | None = None) -> dict[str, Noise]:
         """The noise of each file of outputs, by its name; empty where none was measured.
+
+        `outputs` are those of `outputs_of_calls`, where they have been read.
 
         Raises `GoldenError` for a noise.npz that does not belong to the outputs.
         """
         if self.manifest.noise is None:
             return {}
-        outputs = [from_npz(self.folder / file) for file in self.calls]
-        noise = noise_from_npz(self.content(NOISE), f"{self.folder / NOISE}", outputs)
-        return dict(zip(self.calls, noise, strict=True))
+        outputs = self.outputs_of_calls() if outputs is None else outputs
+        noise = noise_from_npz(self.content(NOISE), f"{self.folder / NOISE}", list(outputs.values()))
+        return dict(zip(outputs, noise, strict=True))
 
     def verify(self) -> None:
         """Compare each file with its SHA-256.

@@ -16,10 +16,12 @@ from export_core.conversion import run
 from export_core.conversion.errors import ConversionRefused
 from export_core.conversion.record import ConversionRecord
 from export_core.goldens import GoldenStore
+from export_core.goldens.dates import check_claims
 from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
 from export_core.judge import Judgement, judge
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.policy import Policy
+from export_core.releases import load_calendar
 from export_core.worker.protocol import Stage
 
 pytestmark = pytest.mark.usefixtures("in_a_folder")
@@ -62,6 +64,7 @@ def test_a_converted_golden_is_a_golden_that_is_never_kept(convert, refused_gold
     assert ended.code == 0, ended.err
     (golden,) = GoldenStore(tmp_path / "converted").goldens()
     golden.verify()
+    check_claims([golden], load_calendar())
     origin = golden.manifest.converted_from
     assert origin.sha256 == refused_golden.manifest.files[ARTIFACT]
     assert (golden.folder / f"{ARTIFACT}.converted.json").is_file()

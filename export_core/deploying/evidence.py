@@ -35,8 +35,8 @@ def stored_evidence(
     """What the runs in these folders say of goldens as they are now: the run that ended last counts.
 
     `goldens` have the comparisons of the policy, on which a verdict depends as well. A run under a policy by which
-    cells ran or were compared otherwise says nothing, as in `jaxexport judge`, and nor does any of a golden with a quirk
-    that has expired by `day`: `notify` is told. Raises `RunError` for a folder without a finished run, or with a
+    cells ran or were compared otherwise says nothing, as in `jaxexport judge`, and nor does any of a golden with a
+    quirk that has expired by `day`: `notify` is told. Raises `RunError` for a folder without a finished run, or with a
     changed one.
     """
     runs = [(folder, read_run(folder)) for folder in folders]

@@ -15,7 +15,7 @@ from export_core.goldens.manifest import ConvertedFrom, Manifest
 from export_core.goldens.manifest_file import RESTORE
 from export_core.goldens.store import ARTIFACT, MANIFEST, Golden
 from export_core.releases import Calendar, ReleaseError
-from export_core.untrusted import decode_json
+from export_core.untrusted import decode_json, read_regular
 
 
 def check_dates(goldens: Iterable[Golden], calendar: Calendar, *, all_known: bool = True) -> None:
@@ -110,7 +110,7 @@ def _line(golden: Golden, key: str) -> str:
     """``golden.yaml:5``, the line of a key of the writer, where the file can be read."""
     path = golden.folder / MANIFEST
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = read_regular(path).decode(errors="replace").splitlines()
     except OSError:
         return str(path)
     # Only the writer is a table with these keys, and its keys are indented.

@@ -27,7 +27,7 @@ from export_core.goldens.noise import Noise, noise_from_npz
 from export_core.goldens.rules import is_plain_name
 from export_core.scratch import scratch_folder
 from export_core.tolerances import Sources
-from export_core.untrusted import open_regular
+from export_core.untrusted import LARGEST, open_regular, read_named
 
 MANIFEST = "golden.yaml"
 ARTIFACT = "artifact.jaxexport"
@@ -288,7 +288,7 @@ def staged_golden(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Go
 
 def content_of(folder: Path) -> dict[str, bytes]:
     """The bytes of every file in a golden's folder, whether or not its manifest lists them."""
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    return {path.name: read_named(path, LARGEST) for path in folder.iterdir() if path.is_file()}
 
 
 def has_content(folder: Path, files: Mapping[str, bytes]) -> bool:
@@ -300,7 +300,7 @@ def has_content(folder: Path, files: Mapping[str, bytes]) -> bool:
 def _is_same(path: Path, data: bytes) -> bool:
     if path.stat().st_size != len(data):
         return False
-    with path.open("rb") as file:
+    with open_regular(path, follow=True) as file:
         return sha256_of(file) == sha256(data)
 
 

@@ -13,7 +13,7 @@ from msgspec import Meta
 from export_core.phrases import schema_problem
 from export_core.policy.errors import PolicyError
 from export_core.releases import load_calendar
-from export_core.untrusted import decode_yaml, read_regular
+from export_core.untrusted import decode_yaml, read_named
 
 SHIPPED = Path(__file__).parent / "data" / "known_issues.yaml"
 
@@ -66,7 +66,7 @@ def known_issues(file: str | None = None) -> tuple[KnownIssue, ...]:
 def _read(path: Path) -> tuple[KnownIssue, ...]:
     advice = "`jaxexport policy known --json` prints the shipped table in the same form."
     try:
-        issues = msgspec.convert(decode_yaml(read_regular(path.resolve())), tuple[KnownIssue, ...])
+        issues = msgspec.convert(decode_yaml(read_named(path)), tuple[KnownIssue, ...])
     except OSError as error:
         raise PolicyError(f"{path}: expected a table of known issues, found none: {error.strerror}.") from None
     except msgspec.MsgspecError as error:

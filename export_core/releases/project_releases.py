@@ -14,7 +14,7 @@ from export_core.phrases import schema_problem
 from export_core.releases.calendar import Calendar, CalendarFile, JaxlibRelease, JaxRelease, version_key
 from export_core.releases.contradictions import contradiction
 from export_core.releases.errors import ReleaseError
-from export_core.untrusted import decode_yaml
+from export_core.untrusted import decode_yaml, read_named
 
 FILE = "export_releases.yaml"
 HEADER = """\
@@ -27,7 +27,7 @@ def read_releases(path: Path) -> CalendarFile:
     """Read a file of releases. Raises `ReleaseError` naming the file and what is wrong in it."""
     data: object = None
     try:
-        data = decode_yaml(path.read_bytes())
+        data = decode_yaml(read_named(path))
         releases = msgspec.convert(data, CalendarFile, builtin_types=(datetime.date,))
     except OSError as error:
         raise ReleaseError(f"{path}: cannot read this file of releases: {error.strerror}.") from None
@@ -160,7 +160,7 @@ def _wrong_entry(path: Path, data: object) -> str:
 def _line_of(path: Path, package: str, version: str) -> str:
     """``:12``, the line of a release in a file with one release a line; empty in any other form."""
     section = ""
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+    for number, line in enumerate(read_named(path).decode(errors="replace").splitlines(), 1):
         name = line.partition(":")[0]
         section = name if line[:1].strip() else section
         if section == package and name.strip(" \"'") == version:

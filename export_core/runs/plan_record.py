@@ -19,7 +19,7 @@ from export_core.phrases import few, schema_problem
 from export_core.policy import Policy
 from export_core.policy.model import LOCATED
 from export_core.runs.errors import AGAIN, IncompleteResults, RunError, not_readable
-from export_core.untrusted import decode_json, read_regular
+from export_core.untrusted import LARGEST, decode_json, read_named
 
 PLAN = "plan.json"
 
@@ -151,7 +151,7 @@ def recorded_plan(folder: Path) -> PlanRecord | None:
     """
     path = folder / PLAN
     try:
-        record: PlanRecord = decode_json(read_regular(path.resolve()), PlanRecord)
+        record: PlanRecord = decode_json(read_named(path, LARGEST), PlanRecord)
         return record
     except OSError:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -171,9 +172,13 @@ def _read_module(path: Path) -> bytes:
     if path.suffix != ".py" or not path.stem.isidentifier():
         raise GoldenError(f"--register {path}: expected a Python module, such as my_targets.py.")
     try:
-        return read_named(path)
+        source = read_named(path)
+        ast.parse(source)
     except OSError as error:
         raise GoldenError(f"--register {path}: cannot read this module: {error.strerror}.") from None
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise GoldenError(f"--register {path}: expected a Python module, found something else: {error}.") from None
+    return source
 
 
 def _named(option: str, arrays: Arrays) -> str:

@@ -230,7 +230,7 @@ def test_a_named_file_may_be_a_link(tmp_path):
 def test_a_small_file_of_huge_arrays_is_refused_before_they_are_unpacked(tmp_path, monkeypatch):
     monkeypatch.setattr(adopt, "LARGEST_UNPACKED", 1 << 20)
     np.savez_compressed(tmp_path / "a.npz", np.zeros(1 << 20, np.float32))
-    with pytest.raises(ExportCompatError, match="4,194,432 bytes. Save them without compression"):
+    with pytest.raises(ExportCompatError, match=r"4,194,432 bytes\. Save them without compression"):
         adopt_inputs(read(MLP), tmp_path / "a.npz", "t.a", WRITER)
 
 

@@ -10,6 +10,7 @@ import click
 from export_core.cli.help import HelpfulCommand
 from export_core.cli.options import (
     as_of_option,
+    check_different,
     comma_separated,
     day_of,
     goldens_option,
@@ -56,6 +57,7 @@ def forecast(as_json: bool, markdown: bool, ics: str | None, html: str | None, *
 
     if as_json and markdown:
         raise click.UsageError("--json cannot be combined with --markdown.")
+    check_different([html, ics])
     ahead = _forecast(**selection)
     if as_json:
         echo_json(ahead)

@@ -27,7 +27,7 @@ class KnownIssue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Readers are those built from `since` on, and before `mended_in`; both are jaxlib versions of the calendar.
     """
 
-    id: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$", description="A short name, for links and filters.")]
+    id: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$(?!\n)", description="A short name, for links and filters.")]
     title: Annotated[str, Meta(description="What goes wrong, in a few words.")]
     todo: Annotated[str, Meta(description="What somebody who has it can do, in a sentence or two.")]
     verdicts: Annotated[tuple[_Verdict, ...], Meta(min_length=1, description="Verdicts of its cells.")]

@@ -146,7 +146,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = ()
     environment: Annotated[
-        tuple[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], ...],
+        tuple[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")], ...],
         Meta(
             description="Names of environment variables that cells get in addition to what Python, jax and its "
             "devices need. The code in a golden can read them; their values are a part of the key of cached outcomes."

@@ -12,7 +12,7 @@ import msgspec
 from export_core.atomic import write_whole
 from export_core.phrases import schema_problem
 from export_core.releases.calendar import Calendar, CalendarFile, JaxlibRelease, JaxRelease, version_key
-from export_core.releases.contradictions import contradiction
+from export_core.releases.contradictions import contradiction, unreleased_minimums
 from export_core.releases.errors import ReleaseError
 from export_core.untrusted import decode_yaml, read_named
 
@@ -141,6 +141,8 @@ def _contradictions(
     """Package, version and problem of each release whose date cannot be right: see `contradiction`."""
     yield from (("jaxlib", name, why) for name in jaxlib if (why := contradiction(shipped.jaxlib, name, jaxlib[name])))
     yield from (("jax", name, why) for name in jax if (why := contradiction(shipped.jax, name, jax[name])))
+    minimums = unreleased_minimums(shipped.jaxlib.keys() | jaxlib.keys(), jax)
+    yield from (("jax", name, problem) for name, problem in minimums)
 
 
 def _wrong_entry(path: Path, data: object) -> str:

@@ -26,11 +26,13 @@ def load(tmp_path):
     [
         'deployed: [{name: "serving\\n", jaxlib: 0.9.2}]',
         'environment: ["PATH\\n"]',
+        'goldens: "a\\0b"',
+        'known_issues: "a\\0b"',
         'windows: {backward: "3 weeks\\n"}',
     ],
     ids=lambda text: text.partition(":")[0],
 )
-def test_no_pattern_lets_a_line_break_through_at_the_end(load, text):
+def test_no_text_has_a_line_break_at_its_end_or_a_nul_in_a_path(load, text):
     with pytest.raises(PolicyError, match="expected"):
         load(f"{text}\n")
 

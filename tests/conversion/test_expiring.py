@@ -85,12 +85,12 @@ def test_what_exists_is_not_replaced(archive, convert, tmp_path):
     assert there.read_bytes() == converted
 
 
-@pytest.mark.parametrize("kind", ["link", "record"])
+@pytest.mark.parametrize("kind", ["link", "broken link", "record"])
 def test_a_link_or_a_record_that_exists_is_not_replaced(archive, convert, tmp_path, kind):
     folder = tmp_path / "out" / "models"
     folder.mkdir(parents=True)
-    if kind == "link":
-        (folder / "old.jaxexport").symlink_to(archive / "models" / "new.jaxexport")
+    if kind != "record":
+        (folder / "old.jaxexport").symlink_to(archive / "models" / ("new.jaxexport" if kind == "link" else "nothing"))
     else:
         (folder / "old.jaxexport.converted.json").write_text("notes")
     assert convert("archive", *WORDS, "-o", "out").code == 2

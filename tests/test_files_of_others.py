@@ -196,6 +196,16 @@ def test_a_path_that_no_file_can_have_is_one_error(tmp_path, monkeypatch, place,
         enters(path)
 
 
+@pytest.mark.parametrize("follow", [True, False])
+def test_what_takes_the_place_of_a_file_meanwhile_is_not_waited_for(tmp_path, monkeypatch, follow):
+    fifo(tmp_path / "a")
+    regular = os.stat(__file__)
+    for name in ("stat", "lstat"):
+        monkeypatch.setattr(os, name, lambda path: regular)
+    with pytest.raises(OSError, match="expected a regular file, found a FIFO"):
+        untrusted.read_regular(str(tmp_path / "a"), follow=follow)
+
+
 @pytest.mark.skipif(not Path("/proc/kmsg").exists(), reason="no such file here")
 def test_a_regular_file_that_never_ends_is_not_waited_for():
     assert Path("/proc/kmsg").is_file(), "the kernel's messages: reading waits for the next one"

@@ -130,6 +130,14 @@ def test_the_name_of_a_file_replaces_no_golden_of_a_test(archive, of_a_test, jax
     assert content_of(Path("golden/old.mlp/0.9.2-cpu")) == of_a_test
 
 
+def test_a_golden_of_a_test_stays_though_its_files_are_the_same(archive, jaxexport: Run):
+    content = {name: (MLP / name).read_bytes() for name in ("artifact.jaxexport", "inputs.npz", "outputs.npz")}
+    golden = write_golden(GoldenStore(Path("golden")), manifest("old.mlp", "0.9.2"), content)
+    before = content_of(golden.folder)
+    ended = jaxexport("goldens", "add", "--from", archive, "--no-replay")
+    assert (ended.code, content_of(golden.folder)) == (2, before)
+
+
 def test_a_golden_is_replaced_where_its_case_is_named(archive, of_a_test, jaxexport: Run):
     ended = jaxexport("goldens", "add", "--from", archive, "--no-replay", "--replace", "old.mlp")
     assert (ended.code, ended.out.splitlines()[-1]) == (0, "1 artifact: 1 replaced; left out: 3 other files")

@@ -199,11 +199,12 @@ def test_a_path_that_no_file_can_have_is_one_error(tmp_path, monkeypatch, place,
 @pytest.mark.parametrize("follow", [True, False])
 def test_what_takes_the_place_of_a_file_meanwhile_is_not_waited_for(tmp_path, monkeypatch, follow):
     fifo(tmp_path / "a")
-    regular = os.stat(__file__)
-    for name in ("stat", "lstat"):
-        monkeypatch.setattr(os, name, lambda path: regular)
-    with pytest.raises(OSError, match="expected a regular file, found a FIFO"):
-        untrusted.read_regular(str(tmp_path / "a"), follow=follow)
+    regular = Path(__file__).stat()
+    with monkeypatch.context() as seen:
+        for name in ("stat", "lstat"):
+            seen.setattr(os, name, lambda path: regular)
+        with pytest.raises(OSError, match="expected a regular file, found a FIFO"):
+            untrusted.read_regular(str(tmp_path / "a"), follow=follow)
 
 
 @pytest.mark.skipif(not Path("/proc/kmsg").exists(), reason="no such file here")

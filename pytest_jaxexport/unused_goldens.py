@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from export_core.untrusted import read_named
 from pytest_jaxexport.location import full_name, relative_file
 
 if TYPE_CHECKING:
@@ -151,6 +150,8 @@ def is_gone(golden: Golden, collected: CollectedTests, root: Path) -> bool:
 
 def is_named_in(path: Path, test: str) -> bool:
     """Whether a test file exists and names a test, or the class that it is in."""
+    from export_core.untrusted import read_named
+
     try:
         text = read_named(path).decode(errors="replace")
     except OSError:

@@ -303,6 +303,7 @@ OWN = {
     "export_core/why/editing/source.py": "arrays in a scratch folder",
     "export_core/why/reduction/editor.py": "what a program of ours wrote into a scratch folder",
     "export_core/why/reproduce.py": "bytes in the program itself",
+    "pytest_jaxexport/settings.py": "pyproject.toml, which pytest itself has read",
     "export_core/worker/program.py": "files whose hashes were compared; the system's",
 }
 """The modules that open a file otherwise, each with what it is."""

@@ -21,6 +21,7 @@ from export_core.escaping import shown
 from export_core.matrix.selection import DEPLOYED, GROUPS, Readers, Selection, choose_readers, known_releases
 from export_core.releases import Calendar, Release, ReleaseError, Windows
 from export_core.scratch import scratch_folder
+from export_core.untrusted import read_named
 
 _CHECK = "import jax, jaxlib.version, pytest_jaxexport; print(jax.__version__, jaxlib.version.__version__)"
 INCOMPLETE = 3
@@ -145,7 +146,7 @@ def _build_writer(
 def _project_file() -> str:
     """The project's pyproject.toml, which decides what is installed: other dependencies mean another environment."""
     path = Path("pyproject.toml")
-    return path.read_text() if path.exists() else ""
+    return read_named(path).decode(errors="replace") if path.exists() else ""
 
 
 def _project_here() -> tuple[str, ...]:

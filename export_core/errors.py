@@ -8,6 +8,25 @@ from export_core.urls import without_credentials
 PREFIX = "jaxexport: error: "
 """How every error message begins, whichever command, nox session or test run prints it."""
 
+UNFORESEEN = 70
+"""The exit code of a command that ends with an error that nobody foresaw: EX_SOFTWARE, which is no command's answer."""
+
+
+NOBODY_READS = 141
+"""The exit code of a command whose output nobody reads to its end, as of a program that SIGPIPE ends."""
+
+
+def report_unforeseen(error: Exception) -> int:
+    """Print an error that nobody foresaw, with its traceback, and return the exit code for it."""
+    import sys
+    import traceback
+
+    text = shown(without_credentials("".join(traceback.format_exception(error))))
+    more = f"{type(error).__name__}, which nobody foresaw: nothing was answered. Please report the lines above."
+    # In ASCII: what cannot be encoded must not be a second error.
+    sys.stderr.write(f"{text}{PREFIX}{more}\n".encode("ascii", "backslashreplace").decode())
+    return UNFORESEEN
+
 
 class ExportCompatError(Exception):
     """Bad input or a broken part, told to a person.

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import html
 import re
+from typing import Any, Literal
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 # Marks that change the direction of the text around them, and what some programs take for the end of a line.
 _MISLEADING = "\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069"
 # Control characters, surrogates, and what XML 1.0 forbids.
 _UNPRINTABLE = re.compile(rf"[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[{_MISLEADING}]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _IN_JSON = re.compile(rf"[\x7f-\x9f{_MISLEADING}]")
 
 # For GitHub's runner, a line that begins with ::, after spaces too, is a command, and so is ##[ anywhere in a line.
@@ -64,13 +66,38 @@ def safe_json(value: object, *, indent: int = -1) -> bytes:
     """A value as JSON, on one line unless indented. See `for_json`."""
     import msgspec  # here: an error needs none of it
 
-    data = msgspec.json.encode(value)
+    data = json_bytes(value)
     if indent >= 0:
         data = msgspec.json.format(data, indent=indent)
     # Nearly all results of a run are plain: reading them letter by letter would take ten times as long as writing them.
     if data.isascii() and b"\x7f" not in data and b"##[" not in data:
         return data
     return for_json(data.decode()).encode()
+
+
+def json_bytes(value: object, *, order: Literal["deterministic"] | None = None) -> bytes:
+    """A value as JSON in UTF-8, also where it quotes the name of a file that is not: see `in_utf8`."""
+    import msgspec
+
+    try:
+        return msgspec.json.encode(value, order=order)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(in_utf8(msgspec.to_builtins(value)), order=order)
+
+
+def in_utf8(value: Any) -> Any:
+    """A value of plain types, with the number of each byte of a name that is not UTF-8, as Python's escape."""
+    if isinstance(value, str):
+        return _SURROGATE.sub(lambda match: _as_byte(match[0]), value)
+    if isinstance(value, dict):
+        return {in_utf8(key): in_utf8(item) for key, item in value.items()}
+    return [in_utf8(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _as_byte(surrogate: str) -> str:
+    """Python has a byte of a file's name that is not UTF-8 as one of 128 surrogates."""
+    number = ord(surrogate)
+    return f"\\x{number - 0xDC00:02x}" if 0xDC80 <= number <= 0xDCFF else f"\\u{number:04x}"
 
 
 def for_json(text: str) -> str:

@@ -1,6 +1,7 @@
-"""Files that somebody else may have written: only regular ones are read, and only what nests like our own is decoded.
+"""The one way in for files that somebody else may have written: regular ones, of bounded size, that nest like our own.
 
-The errors are those that callers expect of the plain functions: `OSError`, and `msgspec.MsgspecError`.
+The errors are those that callers expect of the plain functions: `OSError`, and `msgspec.MsgspecError`. Nothing in the
+package opens such a file otherwise: tests/test_untrusted.py knows each place.
 """
 
 from __future__ import annotations
@@ -11,10 +12,15 @@ import os
 import stat
 from collections.abc import Iterator
 from io import BufferedReader
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import msgspec
+if TYPE_CHECKING:
+    import msgspec
 
+LARGEST = 1 << 32
+"""Bytes of the largest file that is read: the offsets of an artifact have 32 bits."""
+LARGEST_TEXT = 1 << 26
+"""Bytes of the largest file that a person writes: a policy, a list, a module to register."""
 DEEPEST = 100
 """Lists and tables inside each other in a YAML file. Ours have six; libyaml's C loader dies by signal 11 at 40,000."""
 FEW_MARKS = 2000
@@ -30,40 +36,73 @@ _KINDS = (
 )
 
 
-def read_regular(path: str | os.PathLike[str]) -> bytes:
+class UnexpectedFileError(OSError):
+    """What is no regular file, too large, or has no name that a file can have; `found` says what it is."""
+
+    def __init__(self, expected: str, found: str, name: str) -> None:
+        super().__init__(errno.EINVAL, f"expected {expected}, found {found}", name)
+        self.found = found
+
+
+def read_regular(path: str | os.PathLike[str], *, follow: bool = False, most: int = LARGEST) -> bytes:
     """The bytes of a regular file, as `open_regular` opens it."""
-    with open_regular(path) as file:
-        return file.read()
+    with open_regular(path, follow=follow, most=most) as file:
+        # As many as it has now: it may grow meanwhile, and some files of /proc and /sys are regular and never end.
+        return file.read(os.fstat(file.fileno()).st_size)
+
+
+def read_named(path: str | os.PathLike[str], most: int = LARGEST_TEXT) -> bytes:
+    """The bytes of a file that a person named, or of one that links to it."""
+    return read_regular(path, follow=True, most=most)
 
 
 @contextlib.contextmanager
-def open_regular(path: str | os.PathLike[str]) -> Iterator[BufferedReader]:
-    """Open a regular file; raises `OSError` for anything else, and never waits for it.
+def open_regular(
+    path: str | os.PathLike[str], *, follow: bool = False, most: int = LARGEST
+) -> Iterator[BufferedReader]:
+    """Open a regular file of at most so many bytes; raises `OSError` for anything else, and never waits for it.
 
-    A link may lead out of the folder that is checked, a FIFO or a device may never end.
+    A link may lead out of the folder that is checked: it is refused unless `follow`, for a path that a person named. A
+    FIFO or a device may never end.
     """
     name = os.fspath(path)
-    before = os.lstat(name).st_mode
+    try:
+        before = (os.stat if follow else os.lstat)(name).st_mode
+    except ValueError:  # NUL, or a surrogate that stands for no byte
+        raise UnexpectedFileError("a path that a file can have", repr(name), ascii(name)) from None
     if not stat.S_ISREG(before):
         raise _not_regular(name, before)
     # What is at the path may have been replaced since: O_NOFOLLOW refuses a link, O_NONBLOCK does not wait for a FIFO.
-    flags = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY", "O_CLOEXEC"))
+    names = ("O_NONBLOCK", "O_BINARY", "O_CLOEXEC", *(() if follow else ("O_NOFOLLOW",)))
+    flags = sum(getattr(os, flag, 0) for flag in names)
     with open(os.open(name, os.O_RDONLY | flags), "rb") as file:  # noqa: PTH123 - a descriptor
-        if not stat.S_ISREG(mode := os.fstat(file.fileno()).st_mode):
-            raise _not_regular(name, mode)
+        now = os.fstat(file.fileno())
+        if not stat.S_ISREG(now.st_mode):
+            raise _not_regular(name, now.st_mode)
+        if now.st_size > most:
+            raise UnexpectedFileError(f"at most {most:,} bytes", f"{now.st_size:,}", name)
         yield file
 
 
-def _not_regular(name: str, mode: int) -> OSError:
+def _not_regular(name: str, mode: int) -> UnexpectedFileError:
     kind = next((kind for is_kind, kind in _KINDS if is_kind(mode)), "something else")
-    return OSError(errno.EINVAL, f"expected a regular file, found {kind}", name)
+    return UnexpectedFileError("a regular file", kind, name)
 
 
-def decode_yaml(data: bytes, kind: Any = Any) -> Any:
-    """A YAML document as msgspec reads it. Raises `msgspec.DecodeError` for one that no file of ours looks like."""
+def decode_yaml(data: bytes, kind: Any = Any, *, unique_keys: bool = False) -> Any:
+    """A YAML document as msgspec reads it. Raises `msgspec.DecodeError` for one that no file of ours looks like.
+
+    `unique_keys`: of a key that a table has twice, the parser takes the last; it is refused then.
+    """
+    import msgspec  # here: reading an artifact has no time for it
+
     # Counting takes microseconds, and parsing twice would double the time of a matrix whose results are all cached.
-    if sum(map(data.count, (b"[", b"{", b"-", b"?", b":"))) > FEW_MARKS or (b"&" in data and b"*" in data):
-        _check_shape(data)
+    if (
+        unique_keys
+        or sum(map(data.count, (b"[", b"{", b"-", b"?", b":"))) > FEW_MARKS
+        or (b"&" in data and b"*" in data)
+    ):
+        _check_shape(data, unique_keys=unique_keys)
     try:
         return msgspec.yaml.decode(data, type=kind)
     except msgspec.MsgspecError:
@@ -74,17 +113,22 @@ def decode_yaml(data: bytes, kind: Any = Any) -> Any:
 
 def decode_json(data: bytes, kind: Any = Any) -> Any:
     """The same for JSON."""
+    import msgspec
+
     try:
         return msgspec.json.decode(data, type=kind)
     except (RecursionError, UnicodeDecodeError) as error:
         raise _decode_error(error) from None
 
 
-def _check_shape(data: bytes) -> None:
-    """Refuse deep nesting, and aliases, by which ten lines make billions of values."""
+def _check_shape(data: bytes, *, unique_keys: bool) -> None:
+    """Refuse deep nesting, and aliases, by which ten lines make billions of values; and keys that are there twice."""
+    import msgspec
     import yaml  # here: releases are read by commands that need no YAML
 
     depth = 0
+    # Of each list and table that is open: the keys so far, None for a list; and whether a key comes next.
+    tables: list[tuple[set[str] | None, bool]] = []
     try:
         # Events come from a parser with a stack of its own: it is the loader behind it that recurses.
         for event in yaml.parse(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
@@ -95,6 +139,18 @@ def _check_shape(data: bytes) -> None:
                 raise msgspec.DecodeError(
                     f"expected at most {DEEPEST} lists and tables inside each other, found more in line {_line(event)}"
                 )
+            if isinstance(event, yaml.CollectionEndEvent):
+                tables.pop()
+            elif isinstance(event, yaml.NodeEvent):
+                if tables and (keys := tables[-1][0]) is not None:
+                    is_key = tables[-1][1]
+                    tables[-1] = keys, not is_key
+                    key = event.value if is_key and isinstance(event, yaml.ScalarEvent) else None
+                    if unique_keys and key in keys:
+                        raise msgspec.DecodeError(f"expected each key once, found {key!r} again in line {_line(event)}")
+                    keys.update(() if key is None else (key,))
+                if isinstance(event, yaml.CollectionStartEvent):
+                    tables.append((set() if isinstance(event, yaml.MappingStartEvent) else None, True))
     except yaml.YAMLError as error:
         raise msgspec.DecodeError(" ".join(str(error).split())) from None
 
@@ -104,6 +160,8 @@ def _line(event: Any) -> int:
 
 
 def _decode_error(error: Exception) -> msgspec.DecodeError:
+    import msgspec
+
     if isinstance(error, RecursionError):
         return msgspec.DecodeError("it is nested deeper than any such file needs to be")
     return msgspec.DecodeError(f"it cannot be decoded: {error}")

@@ -115,6 +115,12 @@ def test_a_report_that_cannot_be_written_leaves_what_was_there(command):
     assert Path("out").read_text() == "before"
 
 
+@pytest.mark.parametrize("words", [("--html", "x", "--svg", "x"), ("--junit", "x", "--markdown", "./x")])
+def test_one_file_is_not_written_twice(command, words):
+    assert command("report", "new", *words).exit_code == 2
+    assert not Path("x").exists()
+
+
 def test_a_pipe_is_written_to_and_not_replaced(command, tmp_path):
     os.mkfifo("pipe")
     read: list[bytes] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -95,6 +95,8 @@ class Adoption:
     policy: Policy
     notify: Notify
     replay: bool = True
+    replace: Collection[str] = ()
+    """The cases whose goldens may be replaced."""
     limits: Limits = field(default_factory=Limits)
     symbols: set[str] = field(default_factory=set)
     """The symbolic dimensions for which sizes were needed so far."""
@@ -122,9 +124,35 @@ class Adoption:
                     f"which {other.file} is already. Give it another name."
                 )
             same = self._stored_already(draft)
+            if not same:
+                self.check_replaces_nothing(candidate, draft.artifact, manifest)
         except ExportCompatError as error:
             return Adopted(candidate, Status.FAILED, problem=str(error))
         return Adopted(candidate, Status.UNCHANGED, same) if same else draft
+
+    def check_replaces_nothing(
+        self, candidate: Candidate, artifact: Artifact | None = None, manifest: Manifest | None = None
+    ) -> None:
+        """Raise `GoldenError` where a candidate would replace a golden of another artifact, of a test, or other arrays.
+
+        Without its artifact and its manifest only the first two are seen. An adopted golden is written again where its
+        noise was not measured, or where it is damaged. Raises `ExportCompatError` for an artifact that cannot be read.
+        """
+        artifact = artifact or candidate.read()
+        writer = manifest.writer if manifest else writer_of(artifact, self.policy.calendar(), candidate.writer)
+        for golden in self.store.generations(candidate.case):
+            stored = golden.manifest
+            if stored.writer.id != writer.id or stored.case in self.replace:
+                continue
+            files = {ARTIFACT: artifact.sha256, **(manifest.files if manifest else {})}
+            if manifest and manifest.inputs_made and stored.inputs_made:
+                files.pop(INPUTS)  # by another rule
+            if not stored.is_adopted or not files.items() <= stored.files.items():
+                by = f"which {stored.test} wrote" if stored.test else "which has other files"
+                raise GoldenError(
+                    f"{candidate.file}: would replace the golden {golden.id}, {by}. Give this one another name, or say "
+                    f"that it may: --replace {stored.case}"
+                )
 
     def _draft(self, candidate: Candidate, rule: InputsRule = "") -> _Draft:
         """The golden as far as its files say it, with inputs made by this rule. Raises `ExportCompatError`."""

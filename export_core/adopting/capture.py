@@ -24,7 +24,7 @@ from export_core.environments.hardware import instruction_set
 from export_core.goldens import GoldenError, GoldenStore, Leaf, Origin, Writer
 from export_core.goldens.adopt import Given, adopt_artifact, envelope_of
 from export_core.goldens.rules import is_plain_name
-from export_core.goldens.store import INPUTS, sha256
+from export_core.goldens.store import INPUTS, MANIFEST, sha256
 from export_core.releases import load_calendar
 
 LOG = logging.getLogger("export_core.capture")
@@ -73,7 +73,9 @@ class _CaseStore:
         manifest = msgspec.structs.replace(manifest, case=f"{self.case}.{digest}")
         self.root.mkdir(parents=True, exist_ok=True)
         with filelock.FileLock(self.root / LOCK, timeout=LOCK_SECONDS):
-            cases = [path for path in self.root.iterdir() if re.fullmatch(self._pattern, path.name)]
+            # A process that was killed before its golden was complete may have left the folder of a case.
+            folders = [path for path in self.root.iterdir() if re.fullmatch(self._pattern, path.name)]
+            cases = [path for path in folders if any(path.glob(f"[!.]*/{MANIFEST}"))]
             if any(path.name == manifest.case for path in cases):
                 return _Added.KNOWN
             size = sum(file.stat().st_size for path in cases for file in path.rglob("*"))

@@ -19,7 +19,7 @@ from export_core.artifact.main_check import fits
 from export_core.comparing.factors import FACTORIZATIONS
 from export_core.conversion.formats import WIDE_NR_DEVICES, fields_of
 from export_core.errors import ExportCompatError
-from export_core.goldens import Comparison, GoldenError, GoldenStore, Manifest, Origin, Writer
+from export_core.goldens import Comparison, GoldenError, GoldenStore, Manifest, Origin, Writer, jax_goldens
 from export_core.goldens.adopt import Given, adopt_artifact
 from export_core.goldens.arrays import Array
 from export_core.goldens.manifest import UNKNOWN
@@ -90,6 +90,12 @@ def _stored(
         },
     )
     writer = _writer_on(day, platform, calendar)
+    # No release wrote it, so its bytes contradict any writer: readers believe this one only of a golden that is listed.
+    if not jax_goldens.is_known(artifact, writer):
+        raise DataError(
+            "expected a golden of JAX that this version of pytest-jaxexport knows by its SHA-256, found another one. "
+            "A newer version may know it."
+        )
     manifest, files = adopt_artifact(
         artifact, inputs, outputs, f"{CASES}.{record.name}", writer, Given(origin=origin, nothing_to_compare="JAX's")
     )

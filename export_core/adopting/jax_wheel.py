@@ -17,7 +17,7 @@ from export_core.environments.installed import metadata_of
 from export_core.environments.placement import Placement
 from export_core.goldens import GoldenError
 from export_core.policy import Policy
-from export_core.untrusted import read_regular
+from export_core.untrusted import open_regular, read_regular
 
 FOLDER = "jax/_src/internal_test_util/export_back_compat_test_data"
 """In the package jax. Its tests, which compare the outputs, are in no wheel."""
@@ -86,7 +86,7 @@ def _in_wheel(path: Path) -> JaxData:
         package, number, _, _ = parse_wheel_filename(path.name)
         if package != "jax":
             raise ValueError(f"it is one of {package}")
-        with zipfile.ZipFile(path) as archive:
+        with open_regular(path, follow=True) as file, zipfile.ZipFile(file) as archive:
             names = sorted(name for name in archive.namelist() if name.startswith(f"{FOLDER}/"))
             names = [name for name in names if name.endswith(".py") and not name.endswith("/__init__.py")]
             if sum(archive.getinfo(name).file_size for name in names) > _LARGEST_OF_ALL:

@@ -10,6 +10,7 @@ from export_core.artifact.bytecode.module import Module
 from export_core.artifact.bytecode.sections import MAGIC
 from export_core.artifact.envelope.decode import begins_like_one, decode
 from export_core.artifact.errors import ArtifactError
+from export_core.untrusted import UnexpectedFileError, read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,15 +120,19 @@ def read(path: str | os.PathLike[str]) -> Artifact:
     """
     name = os.fspath(path)
     try:
-        with open(name, "rb") as file:  # noqa: PTH123 - pathlib costs 5 ms at import
-            data = file.read()
-    except IsADirectoryError:
-        advice = "Give a file in it, such as the artifact.jaxexport of a golden."
-        raise ArtifactError("a file to read", "a folder", name=name, advice=advice) from None
+        data = read_regular(name, follow=True)
     except OSError as error:
-        found = error.strerror or str(error)
-        raise ArtifactError("a file to read", found, name=name, advice="Check the path.") from None
+        raise unreadable(error, name) from None
     return read_bytes(data, name)
+
+
+def unreadable(error: OSError, name: str) -> ArtifactError:
+    """The error for a file that cannot be read."""
+    found = error.found if isinstance(error, UnexpectedFileError) else error.strerror or str(error)
+    advice = (
+        "Give a file in it, such as the artifact.jaxexport of a golden." if found == "a folder" else "Check the path."
+    )
+    return ArtifactError("a file to read", found, name=name, advice=advice)
 
 
 def read_bytes(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> Artifact:

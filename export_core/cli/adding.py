@@ -12,7 +12,7 @@ import click
 from export_core.cli.help import HelpfulCommand
 from export_core.cli.options import PATH, Project, project_options
 from export_core.cli.output import echo
-from export_core.errors import PREFIX
+from export_core.errors import PREFIX, ExportCompatError
 from export_core.phrases import plural
 
 if TYPE_CHECKING:
@@ -88,6 +88,13 @@ DONE, NOT_ALL_ADDED = 0, 2
 @click.option(
     "--no-replay", is_flag=True, help="Store it without replaying it first, in the environment of its writer."
 )
+@click.option(
+    "--replace",
+    metavar="CASE",
+    multiple=True,
+    help="With --from, a case whose golden by the same writer may be replaced; may be given several times. Without it, "
+    "a golden of a test, of another artifact or with other arrays stays.",
+)
 @click.option("--dry-run", is_flag=True, help="With --from, show what would be added, and run and store nothing.")
 @click.option(
     "--nothing-to-compare",
@@ -117,6 +124,7 @@ def add(
     mesh: str | None,
     in_specs: str | None,
     no_replay: bool,
+    replace: Sequence[str],
     dry_run: bool,
     accepted: str,
     without_outputs: str,
@@ -141,10 +149,12 @@ def add(
 
     of_one = {"--case": case, "--register": register, "--mesh": mesh, "--in-specs": in_specs}
     of_one |= {"--nothing-to-compare": accepted, "--without-outputs": without_outputs}
-    _check_usage(file, folder, of_one, {"--list": listed, "--dry-run": dry_run})
+    _check_usage(file, folder, of_one, {"--list": listed, "--dry-run": dry_run, "--replace": replace})
     problem = f"--dims {dims}: expected symbolic dimensions and their sizes, such as b=4,h=8."
     sizes = parse_sizes(dims, problem) if dims else {}
-    adoption = Adoption(project.store, project.policy, partial(echo, err=True), replay=not no_replay)
+    # The case of a single artifact is named by --case.
+    replaced = replace if folder else (case or "",)
+    adoption = Adoption(project.store, project.policy, partial(echo, err=True), replay=not no_replay, replace=replaced)
     if folder:
         defaults = Candidate(Path(), "", writer=writer, dims=sizes)
         names = (inputs or INPUTS, outputs or OUTPUTS)
@@ -214,6 +224,11 @@ def _add_all(adoption: Adoption, archive: Archive, sizes: Mapping[str, int], *, 
 
     if dry_run:
         for candidate in candidates():
+            try:
+                adoption.check_replaces_nothing(candidate)
+            except ExportCompatError as error:
+                fail(str(error))
+                continue
             counts["found"] += 1
             inputs, outputs = candidate.inputs or "made", _outputs(candidate)
             echo(f"{candidate.case}: {candidate.file}, inputs {inputs}, outputs {outputs}")

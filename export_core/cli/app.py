@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from typing import Any
@@ -31,7 +32,7 @@ from export_core.cli.releases import releases
 from export_core.cli.report import report
 from export_core.cli.trend import trend
 from export_core.cli.version import show_version
-from export_core.errors import PREFIX, ExportCompatError
+from export_core.errors import NOBODY_READS, PREFIX, ExportCompatError, report_unforeseen
 
 _COMMANDS = (
     *(inspect, audit, diff, convert, matrix, plan, merge, judge, policy_group, forecast, can_i_deploy),
@@ -59,6 +60,9 @@ class _Commands(HelpfulGroup):
                 f"{frame.filename}:{frame.lineno}: SystemExit({stop.code!r}) ended `jaxexport "
                 f"{ctx.invoked_subcommand}` before it was done. Nothing was judged."
             ) from stop
+        except BrokenPipeError:  # click would end with 1, which is an answer
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(NOBODY_READS)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -99,3 +103,5 @@ def main() -> None:
     except click.Abort:
         echo(f"{PREFIX}interrupted.", err=True)
         sys.exit(130)  # as a shell says it; 1 would be a broken promise
+    except Exception as error:  # with Python's own exit code, 1, it would be an answer
+        sys.exit(report_unforeseen(error))

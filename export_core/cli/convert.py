@@ -71,6 +71,13 @@ _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
 @click.option("--outputs", metavar="NPZ", type=PATH, help="The flat results that they must give.")
 @goldens_option
 @policy_option
+@click.option(
+    "--replace",
+    metavar="NAME",
+    multiple=True,
+    help="A file, or a golden as CASE/WRITER, that may be replaced; may be given several times. Without it what exists "
+    "stays, but for the one file that OUT names.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print each record as JSON (schema/converted.schema.json).")
 @click.pass_context
 def convert(
@@ -86,6 +93,7 @@ def convert(
     outputs: str | None,
     goldens: str | None,
     policy_file: str | None,
+    replace: Sequence[str],
     as_json: bool,
 ) -> None:
     """Make an artifact that another release takes, and verify it there.
@@ -95,9 +103,10 @@ def convert(
     those of the golden that has the artifact, in --goldens. Beside OUT, OUT.converted.json says what it was made of and
     what was verified.
 
-    Exit codes: 0 converted and verified, 1 refused (nothing is written), 2 bad input, 3 converted and not verified.
+    Exit codes: 0 converted and verified, 1 refused (nothing is written), 2 bad input, 3 converted and not verified, or,
+    with --expiring, an artifact of which the last promised day is not known.
     """
-    from export_core.conversion.targets import targets_of
+    from export_core.conversion.targets import check_targets, targets_of
 
     names = list(dict.fromkeys(comma_separated(readers)))
     if not names:
@@ -110,8 +119,11 @@ def convert(
     else:
         targets, code = _expiring_targets(files, names, output, _last_day(expiring, as_of), policy_file)
         ended.add(code)
+    check_targets(targets, output)
     arrays = (inputs, outputs) if inputs and outputs else None
-    conversions = _conversions(goldens, policy_file, arrays, replace_custom_calls, via)
+    # A single file is named by --output itself.
+    named = [*replace, *(str(target.path) for target in targets if target.path == Path(output))]
+    conversions = _conversions(goldens, policy_file, arrays, replace_custom_calls, via, named)
     ended |= {_convert_one(conversions, target, as_json=as_json) for target in targets}
     context.exit(next(code for code in _WORST_FIRST if code in ended))
 
@@ -155,6 +167,7 @@ def _expiring_targets(
         files = [one.file for one in found if one.promised_until]
         targets += targets_below(folder, sorted(files), readers, output)
     if unknown:
+        code = code or NOT_VERIFIED
         echo(f"left out: {plural(unknown, 'artifact')} whose last promised day is not known", err=True)
     if not targets:
         echo(f"no artifact leaves the window by {last_day}: nothing to convert")
@@ -162,7 +175,12 @@ def _expiring_targets(
 
 
 def _conversions(
-    goldens: str | None, policy_file: str | None, arrays: tuple[str, str] | None, replace_custom_calls: bool, via: str
+    goldens: str | None,
+    policy_file: str | None,
+    arrays: tuple[str, str] | None,
+    replace_custom_calls: bool,
+    via: str,
+    replace: Sequence[str],
 ) -> Conversions:
     from export_core.conversion.errors import ConversionError
     from export_core.conversion.modules import ModuleRewriter
@@ -186,6 +204,7 @@ def _conversions(
         replace_custom_calls=replace_custom_calls,
         via=via,
         notify=notify,
+        replace=replace,
     )
 
 

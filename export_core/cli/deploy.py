@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -50,8 +51,9 @@ def can_i_deploy(
     """Say whether artifacts run in a place of the policy, from stored results and what their bytes foresee.
 
     CASE is a case, which means all its goldens, a golden, or a glob of either; FILE is an artifact. Nothing is run.
-    A yes needs a stored result of the same golden. A no comes from a stored result, or from a release that is foreseen
-    to refuse the artifact. All else is unknown, with the command that answers it.
+    A yes needs a stored result of the same golden that is not flaky. A no comes from a stored result, or from a release
+    that is foreseen to refuse the artifact. All else is unknown, with the command that answers it. Results count where
+    the policy now compares cells, and allows custom calls, as it did in that run.
 
     Exit codes: 0 yes for all, 1 at least one no, 2 bad input, 3 no no, and something is unknown.
     """
@@ -59,7 +61,7 @@ def can_i_deploy(
     from export_core.deploying.evidence import ASKED, stored_evidence
     from export_core.deploying.subjects import asked_pairs, places_named, subjects_named
     from export_core.goldens import GoldenStore
-    from export_core.goldens.dates import check_dates
+    from export_core.goldens.dates import check_claims, check_dates
     from export_core.inspection.terms import terms_of
     from export_core.matrix import Selection
     from export_core.matrix.comparisons import under_policy
@@ -84,12 +86,14 @@ def can_i_deploy(
     question = Question(
         calendar.as_of(day),
         terms_of(policy),
-        stored_evidence(folders, stored),
+        stored_evidence(folders, stored, policy, day, partial(echo, err=True)),
         {issue.id: issue for issue in known_issues(policy.known_issues)},
         command_options(Selection(), options),
         folder / ASKED,
     )
-    pairs = asked_pairs(subjects_named(names, stored), places, to)
+    subjects = subjects_named(names, stored)
+    check_claims([subject.golden for subject in subjects if subject.golden], calendar, all_known=False)
+    pairs = asked_pairs(subjects, places, to)
     found = deployability(pairs, question, day)
     if as_json:
         echo_json(found)

@@ -6,7 +6,7 @@ A person waits for `inspect`, and click with what it imports takes longer than r
 import os
 import sys
 
-from export_core.errors import PREFIX, ExportCompatError
+from export_core.errors import NOBODY_READS, PREFIX, ExportCompatError, report_unforeseen
 
 
 def main() -> None:
@@ -20,17 +20,20 @@ def main() -> None:
 
         through_click()
         return
-    from export_core.inspection.inspect_text import inspect_text
 
     try:
+        from export_core.inspection.inspect_text import inspect_text
+
         text = inspect_text(files[0], as_json="--json" in words)
     except ExportCompatError as error:
         print(f"{PREFIX}{error}", file=sys.stderr)
         sys.exit(error.exit_code)
+    except Exception as error:
+        sys.exit(report_unforeseen(error))
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # where a terminal cannot show ×
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:  # `| head` has seen enough; Python would complain once more when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        sys.exit(NOBODY_READS)

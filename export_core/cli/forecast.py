@@ -10,6 +10,7 @@ import click
 from export_core.cli.help import HelpfulCommand
 from export_core.cli.options import (
     as_of_option,
+    check_different,
     comma_separated,
     day_of,
     goldens_option,
@@ -56,6 +57,7 @@ def forecast(as_json: bool, markdown: bool, ics: str | None, html: str | None, *
 
     if as_json and markdown:
         raise click.UsageError("--json cannot be combined with --markdown.")
+    check_different([html, ics])
     ahead = _forecast(**selection)
     if as_json:
         echo_json(ahead)
@@ -74,7 +76,7 @@ def forecast(as_json: bool, markdown: bool, ics: str | None, html: str | None, *
 
 def _forecast(goldens: str | None, policy_file: str | None, as_of: str | None, days: int, deployed: str) -> Forecast:
     from export_core.goldens import GoldenError, GoldenStore
-    from export_core.goldens.dates import check_dates
+    from export_core.goldens.dates import check_claims
     from export_core.judge.forecast import forecast as look_ahead
 
     policy, names = policy_of(policy_file), comma_separated(deployed)
@@ -92,5 +94,5 @@ def _forecast(goldens: str | None, policy_file: str | None, as_of: str | None, d
     if not stored:
         raise GoldenError(f"{store.root}: expected goldens, found none. Name their folder with --goldens.")
     calendar = policy.calendar()
-    check_dates(stored, calendar)
+    check_claims(stored, calendar)
     return look_ahead(stored, policy, calendar, day_of(as_of), days, names)

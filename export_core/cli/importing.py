@@ -36,7 +36,7 @@ def import_goldens(project: Project, named: str | None, quiet: bool) -> None:
     its outputs are compared as JAX's own test compares them. golden.yaml says so under `origin`.
 
     None is run here: the matrix does that next. One that is refused is named with its file and line, and does not stop
-    the others; the exit code is 2 then.
+    the others; the exit code is 2 then, and where there is none.
     """
     from export_core.adopting.jax_goldens import REFUSED, import_goldens
     from export_core.adopting.jax_wheel import find_data
@@ -53,4 +53,5 @@ def import_goldens(project: Project, named: str | None, quiet: bool) -> None:
             echo(imported.text)
     numbers = ", ".join(f"{count} {what}" for what, count in counts.items())
     echo(f"{plural(counts.total(), 'golden')} in jax {data.jax}: {numbers or 'none'}")
-    click.get_current_context().exit(SOME_REFUSED if counts[REFUSED] else DONE)
+    # A wheel without goldens is most likely not the one that was meant.
+    click.get_current_context().exit(DONE if counts and not counts[REFUSED] else SOME_REFUSED)

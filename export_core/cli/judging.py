@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from export_core.judge import Result, Summary
     from export_core.policy import Policy
 
-_REPLAYED = ("tolerances", "numbers", "allow", "quirks")
-"""Keys of a policy that decide how cells run and are compared: judging again does neither."""
-
 
 @dataclass(frozen=True)
 class JudgedRun:
@@ -57,11 +54,9 @@ def _policy(file: Path, earlier: Policy) -> Policy:
     from export_core.policy import load_policy
 
     now = load_policy(file)
-    # Without locations: a quirk that only moved to another line is the same quirk.
-    for name in _REPLAYED:
-        if getattr(now.without_locations(), name) != getattr(earlier.without_locations(), name):
-            raise RunError(
-                f"{file}: {name}: expected the value that this run was made with, found another one. It decides how "
-                "cells run and are compared: run `jaxexport matrix` again, or judge by a policy with the same value."
-            )
+    if name := now.replays_otherwise(earlier):
+        raise RunError(
+            f"{file}: {name}: expected the value that this run was made with, found another one. It decides how "
+            "cells run and are compared: run `jaxexport matrix` again, or judge by a policy with the same value."
+        )
     return now

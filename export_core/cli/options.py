@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import functools
 import math
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -169,6 +170,13 @@ def console(*, stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     made = safe_console(stream)
     return made if made.is_terminal else safe_console(stream, width=_NO_WIDTH)
+
+
+def check_different(files: Sequence[str | None]) -> None:
+    """Raise `click.UsageError` where two formats would be written into one file, of which the second is left."""
+    named = [os.path.realpath(file) for file in files if file and file != STDOUT]
+    if twice := next((file for file in named if named.count(file) > 1), ""):
+        raise click.UsageError(f"expected another file for each format, found {twice} for two.")
 
 
 def write_output(name: str, data: bytes) -> None:

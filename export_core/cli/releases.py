@@ -9,6 +9,7 @@ import click
 from export_core.cli.help import HelpfulGroup
 from export_core.cli.options import as_of_option, day_of, policy_of, policy_option
 from export_core.cli.output import echo, echo_json
+from export_core.untrusted import read_named
 
 
 @click.group(cls=HelpfulGroup)
@@ -92,7 +93,7 @@ def refresh(policy_file: str | None, index: str | None, wheels: str | None, into
         echo(f"nothing new: the newest jaxlib is {known.newest()}, built {known.built(known.newest())}")
         return
     # The text and not its data, so that comments and order of the file stay.
-    text = path.read_text(encoding="utf-8") if into or path.exists() else HEADER
+    text = read_named(path).decode() if into or path.exists() else HEADER
     expected = CalendarFile({**present.jaxlib, **update.jaxlib}, {**present.jax, **update.jax}, present.requirements)
     write_releases(path, with_entries(text, update.jaxlib, update.jax), expected)
     echo(f"wrote {plural(len(update.changes), 'release')} into {path}")

@@ -13,6 +13,7 @@ from export_core.cli.judging import judged_run
 from export_core.cli.options import (
     PATH,
     STDOUT,
+    check_different,
     check_fail_on,
     console,
     fail_on_option,
@@ -125,6 +126,7 @@ def report(
 
     if [*files.values(), STDOUT if annotations else None].count(STDOUT) > 1:
         raise click.UsageError("- is standard output, as --annotations is: only one format can be written to it.")
+    check_different(list(files.values()))
     check_fail_on(fail_on, baseline)
     options = ""
     if policy_file or as_of or fail_on:

@@ -101,6 +101,8 @@ def count_undecided(noise: Array, largest: float) -> int:
     It is the noise that they are judged by, but for floors of rounding, which are never that large. An output that is
     zero in all runs has none: any other number would be seen.
     """
+    if not (noise.max(initial=0.0) > LARGE * largest):  # what is lent is no larger
+        return 0
     return int((np.maximum(noise, _lent(noise)) > LARGE * largest).sum())
 
 

@@ -10,16 +10,24 @@ from msgspec import to_builtins
 
 from export_core.artifact.float_types import narrowest_float
 from export_core.comparing.noise import count_undecided, scale_of
-from export_core.goldens import Comparison, Golden, GoldenError
+from export_core.goldens import Comparison, Golden, GoldenError, Leaf
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.noise import Noise
 from export_core.goldens.noise_record import UndecidedOutput
-from export_core.tolerances import FLOATS
+from export_core.tolerances import FLOATS, amount_for
 
 Undecided = dict[str, UndecidedOutput]
 
 
-def undecided_outputs(golden: Golden, noise: Mapping[str, Noise], jumping: Mapping[str, tuple[int, int]]) -> Undecided:
+Jumping = Mapping[str, tuple[int, int]]
+
+
+def undecided_outputs(
+    golden: Golden,
+    noise: Mapping[str, Noise],
+    jumping: Jumping,
+    outputs: Mapping[str, Sequence[Leaf]] | None = None,
+) -> Undecided:
     """The outputs with elements that cannot tell right from wrong, by call and output: ``vjp1/0``.
 
     Elements that jump are not among them: they are named by themselves, and are what the writer saw in most readers.
@@ -29,17 +37,18 @@ def undecided_outputs(golden: Golden, noise: Mapping[str, Noise], jumping: Mappi
         noise: for each file of outputs, as noise.npz has it. It is rounded there, so that what was measured would
             give other counts.
         jumping: by call and output, how many elements jump, of how many.
+        outputs: the arrays of each of these files, where they have been read.
     """
     undecided: Undecided = {}
     paths = cache(partial(_paths_of_outputs, golden))  # each reads the artifact
     for file, noises in noise.items():
         check = golden.calls[file]
-        if golden.manifest.comparison != Comparison() and not check.vjp:
-            continue
         # Factors that turn with every kernel are compared by what they must satisfy, whatever their noise.
         factors = [] if check.vjp else [output for group in golden.factors for output in group.outputs]
-        for number, (leaf, own) in enumerate(zip(from_npz(golden.folder / file), noises, strict=True)):
-            if own is None or leaf.dtype not in FLOATS or number in factors:
+        leaves = outputs[file] if outputs else from_npz(golden.folder / file)
+        comparison = Comparison() if check.vjp else golden.manifest.comparison
+        for number, (leaf, own) in enumerate(zip(leaves, noises, strict=True)):
+            if own is None or leaf.dtype not in FLOATS or number in factors or not _is_judged_by(comparison, leaf):
                 continue
             name, largest = f"{check.name}/{number}".removeprefix("/"), scale_of([leaf])
             count = count_undecided(own, largest) - jumping.get(name, (0, 0))[0]
@@ -48,6 +57,33 @@ def undecided_outputs(golden: Golden, noise: Mapping[str, Noise], jumping: Mappi
                 place = next(iter(paths(check.vjp)[number:]), "")
                 undecided[name] = UndecidedOutput(count, own.size, worst, scale, place)
     return undecided
+
+
+def _is_judged_by(comparison: Comparison, leaf: Leaf) -> bool:
+    """Whether noise decides about floats of this type, and neither a tolerance nor a comparator of their own."""
+    amounts = (comparison.rtol, comparison.atol, comparison.ulp)
+    return comparison.compare == Comparison().compare and all(amount_for(leaf.dtype, it) is None for it in amounts)
+
+
+def noise_on_disk(golden: Golden) -> tuple[Undecided, Jumping]:
+    """What the golden's files themselves leave undecided, and which elements jump, whatever its manifest says of that.
+
+    Floats that jump cannot be told from others by noise.npz alone: of these the manifest's word counts, and is shown.
+
+    Raises:
+        GoldenError: there are no such files.
+    """
+    record = golden.manifest.noise
+    if record is None:
+        return {}, {}
+    outputs = golden.outputs_of_calls()
+    noise = golden.noise(outputs)
+    jumping = dict(record.jumping)
+    for file, noises in noise.items():
+        for number, (leaf, own) in enumerate(zip(outputs[file], noises, strict=True)):
+            if own is not None and leaf.dtype not in FLOATS and (count := int((own > 0).sum())):
+                jumping[f"{golden.calls[file].name}/{number}".removeprefix("/")] = (count, own.size)
+    return undecided_outputs(golden, noise, record.jumping, outputs), jumping
 
 
 def _paths_of_outputs(golden: Golden, order: int) -> list[str]:

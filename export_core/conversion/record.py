@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from export_core.escaping import json_bytes
 from export_core.goldens.manifest import ConvertedFrom
 
 SUFFIX = ".converted.json"
@@ -52,7 +53,7 @@ def record_file(artifact: Path) -> Path:
 
 def dump_record(record: ConversionRecord) -> bytes:
     """The bytes of its file: the same for the same record."""
-    return msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"
+    return msgspec.json.format(json_bytes(record), indent=2) + b"\n"
 
 
 @functools.cache

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+import os
+import shlex
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +32,7 @@ from export_core.conversion.record import (
 from export_core.goldens import Golden, GoldenStore, Manifest
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT, sha256
+from export_core.untrusted import read_regular
 
 if TYPE_CHECKING:
     from export_core.artifact.readers import Reader
@@ -72,6 +76,8 @@ class Conversions:
     replace_custom_calls: bool
     via: str
     notify: Callable[[str], None]
+    replace: Collection[str] = ()
+    """The files, and the goldens as `case/writer`, that may be replaced."""
 
     def run(self, source: Source, jaxlib: str, target: Path) -> ConversionRecord:
         """Convert one source for a reader and write it: an artifact to a file, a golden into a folder of goldens.
@@ -131,11 +137,29 @@ class Conversions:
             proof = prove(*made, evidence, converted, self.policy, self.calendar, self.notify)
         record = _record(converted, origin, proof, evidence)
         if source.golden is None:
+            self._check_free(str(target), [target, record_file(target)], converted.artifact)
             _write_artifact(target, converted.artifact, record)
         else:
             assert made is not None
+            folder = target / made[0].case / made[0].writer.id
+            name = f"{made[0].case}/{made[0].writer.id}"
+            self._check_free(name, [folder / ARTIFACT, folder], converted.artifact)
             _write_golden(target, *made, record)
         return record
+
+    def _check_free(self, name: str, written: Sequence[Path], artifact: Artifact) -> None:
+        """Raise `ConversionError` where something else is than this artifact, unless it may be replaced by its name.
+
+        `written` are its file and what else is written with it.
+        """
+        there = [path for path in written if os.path.lexists(path)]
+        with contextlib.suppress(OSError):
+            if not there or name in self.replace or sha256(read_regular(written[0])) == artifact.sha256:
+                return
+        raise ConversionError(
+            f"{there[0]}: expected nothing there, found another file or golden, which stays. Write elsewhere, or say "
+            f"that it may be replaced: --replace {shlex.quote(name)}"
+        )
 
     def _evidence(self, source: Source) -> Evidence | None:
         if source.golden is not None:

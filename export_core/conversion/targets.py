@@ -9,6 +9,7 @@ from pathlib import Path
 
 from export_core.artifact import read
 from export_core.conversion.errors import ConversionError
+from export_core.conversion.record import record_file
 from export_core.conversion.run import Source
 from export_core.goldens import GoldenStore
 from export_core.goldens.store import ARTIFACT, MANIFEST
@@ -47,35 +48,38 @@ def source_of(name: str) -> Source:
 
 
 def targets_of(names: Sequence[str], readers: Sequence[str], out: str) -> list[Target]:
-    """One target for each source and reader.
+    """One target for each source and reader. See `check_targets` for what they may be.
 
     OUT is the file of a single artifact for a single reader. In every other case it is a folder, with a folder for each
     reader where there are several.
-
-    Raises:
-        ConversionError: two of them have the same file, or one would replace an original.
     """
     several = len(names) > 1 or len(readers) > 1 or Path(out).is_dir() or out.endswith(os.sep)
     targets = []
-    used: dict[Path, str] = {}
-    originals = {Path(name).resolve() for name in names}
     for reader in readers:
         root = Path(out) / reader if len(readers) > 1 else Path(out)
         for name in names:
             is_golden = Path(name).is_dir()
-            path = root / Path(name).name if several and not is_golden else root
-            # Of a golden the folder in the folder of goldens: its case and its writer.
-            written = path.joinpath(*Path(name).resolve().parts[-2:]) if is_golden else path
-            if written.resolve() in originals:
-                raise ConversionError(f"--output {out}: would replace the original {name}, which is never touched.")
-            if written in used:
-                raise ConversionError(
-                    f"--output {out}: {used[written]} and {name} would both be written to {written}. Convert them into "
-                    "two folders."
-                )
-            used[written] = name
-            targets.append(Target(name, reader, path))
+            targets.append(Target(name, reader, root / Path(name).name if several and not is_golden else root))
     return targets
+
+
+def check_targets(targets: Sequence[Target], out: str) -> None:
+    """Raise `ConversionError` where two targets have the same file, or one would replace an original or its record."""
+    used: dict[Path, str] = {}
+    originals = {Path(target.name).resolve() for target in targets}
+    for target in targets:
+        name = target.name
+        # Of a golden the folder in the folder of goldens: its case and its writer.
+        is_golden = Path(name).is_dir()
+        written = target.path.joinpath(*Path(name).resolve().parts[-2:]) if is_golden else target.path
+        for file in (written.resolve(), record_file(written).resolve()):
+            if file in originals:
+                raise ConversionError(f"--output {out}: would replace the original {file}, which is never touched.")
+        if other := used.get(written.resolve()):
+            raise ConversionError(
+                f"--output {out}: {other} and {name} would both be written to {written}. Convert them into two folders."
+            )
+        used[written.resolve()] = name
 
 
 def targets_below(folder: str, files: Sequence[str], readers: Sequence[str], out: str) -> list[Target]:

@@ -166,6 +166,8 @@ def _answer(subject: Subject, place: Place, question: Question) -> tuple[Answer,
     check = check_load(subject.artifact, question.terms, find_reader(place.jaxlib, question.terms))
     if check.loads is False:
         return Answer.NO, f"cannot be loaded: {'; '.join(check.reasons)}", None
+    if result is not None and result.flaky:
+        return Answer.UNKNOWN, f"it ran in jaxlib {place.jaxlib}, and not each time: it {result.flaky}", None
     if result is not None and result.mode is Mode.COMPILE:
         return Answer.UNKNOWN, f"it was compiled for {place.platform}, and did not run", None
     doubts = [*check.reasons, *(f"{target} is not promised" for target in check.unpromised)]
@@ -208,7 +210,7 @@ def _around(subject: Subject, place: Place, question: Question) -> tuple[str, st
 
     def state(version: str) -> _State:
         result = _stored(subject, version, place.platform, question)
-        if result is not None and result.verdict is Verdict.PASS:
+        if result is not None and result.verdict is Verdict.PASS and ran(result):
             return _State.RUNS
         if (result is not None and _failed(result)) or foreseen[version].ok is False:
             return _State.FAILS

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,9 +23,15 @@ from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import Comparison, Manifest, Options, Origin, Writer, signature_of
 from export_core.goldens.rules import is_plain_name
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
+from export_core.untrusted import UnexpectedFileError, open_regular, read_named
 
 Arrays = Path | Sequence[Any]
 """An .npz, or arrays and leaves in order."""
+
+LARGEST_UNPACKED = 1 << 28
+"""Bytes of arrays that are unpacked from any file."""
+MOST_TIMES = 16
+"""How many times the bytes of a larger file its arrays may have: a few bytes must not become gigabytes."""
 
 _WIDE = ("int64", "uint64", "float64", "complex128")
 
@@ -164,9 +172,13 @@ def _read_module(path: Path) -> bytes:
     if path.suffix != ".py" or not path.stem.isidentifier():
         raise GoldenError(f"--register {path}: expected a Python module, such as my_targets.py.")
     try:
-        return path.read_bytes()
+        source = read_named(path)
+        ast.parse(source)
     except OSError as error:
         raise GoldenError(f"--register {path}: cannot read this module: {error.strerror}.") from None
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise GoldenError(f"--register {path}: expected a Python module, found something else: {error}.") from None
+    return source
 
 
 def _named(option: str, arrays: Arrays) -> str:
@@ -209,15 +221,22 @@ def _leaves_of(option: str, given: Arrays, avals: Sequence[Aval], sizes: dict[st
 
 def _read_arrays(option: str, path: Path) -> list[Any]:
     """The arrays in order: NumPy arrays from numpy's names (arr_0), leaves from those of goldens (0000.bfloat16)."""
-    if not path.is_file():
-        raise GoldenError(f"{option} {path}: expected an .npz of arrays, found no such file.")
     try:
-        with zipfile.ZipFile(path) as archive:
-            names = [name.removesuffix(".npy") for name in archive.namelist()]
-        if names and not all(name.startswith("arr_") and name[4:].isdecimal() for name in names):
-            return list(from_npz(path))
-        with np.load(path, allow_pickle=False) as loaded:
-            return [loaded[name] for name in sorted(names, key=lambda name: int(name[4:]))]
+        with open_regular(path, follow=True) as file:
+            with zipfile.ZipFile(file) as archive:
+                names = [name.removesuffix(".npy") for name in archive.namelist()]
+                sizes, length = [member.file_size for member in archive.infolist()], file.seek(0, os.SEEK_END)
+            if sum(sizes) > max(LARGEST_UNPACKED, MOST_TIMES * length):
+                raise ValueError(f"its arrays have {sum(sizes):,} bytes. Save them without compression: np.savez")
+            file.seek(0)
+            if names and not all(name.startswith("arr_") and name[4:].isdecimal() for name in names):
+                return list(from_npz(file.read(), str(path)))
+            with np.load(file, allow_pickle=False) as loaded:
+                return [loaded[name] for name in sorted(names, key=lambda name: int(name[4:]))]
+    except FileNotFoundError:
+        raise GoldenError(f"{option} {path}: expected an .npz of arrays, found no such file.") from None
+    except UnexpectedFileError as error:
+        raise GoldenError(f"{option} {path}: expected an .npz of arrays, found {error.found}.") from None
     except GoldenError as error:
         raise GoldenError(
             f"{option} {path}: expected arrays named arr_0, arr_1, … as np.savez(file, *leaves) does: {error}"

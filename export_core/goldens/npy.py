@@ -6,6 +6,7 @@ SystemError), and pytest parses source files while our thread compares goldens. 
 
 from __future__ import annotations
 
+import io
 import math
 import re
 import struct
@@ -26,7 +27,11 @@ _HEADER = re.compile(rb"\{'descr': '([<>|=][biufc]\d+)', 'fortran_order': (True|
 def arrays_in(file: IO[bytes]) -> Iterator[tuple[str, np.ndarray[Any, np.dtype[Any]]]]:
     """Name and array of each member of an .npz. Raises `ValueError`, and what zipfile raises on damaged bytes."""
     with zipfile.ZipFile(file) as archive:
+        length = file.seek(0, io.SEEK_END)
         for member in archive.infolist():
+            # Nothing that we write is compressed: a few bytes of a file must not become gigabytes.
+            if member.compress_type != zipfile.ZIP_STORED or member.file_size > length:
+                raise ValueError(f"member {member.filename!r}: expected an array that is not compressed")
             if not member.filename.endswith(_SUFFIX):
                 raise ValueError(f"member {member.filename!r}: expected the name of an array, ending in {_SUFFIX}")
             with archive.open(member) as content:
@@ -41,7 +46,7 @@ def _array(file: IO[bytes], size: int) -> np.ndarray[Any, np.dtype[Any]]:
     header = file.read(length)
     if not (found := _HEADER.fullmatch(header)):
         raise ValueError(f"expected the header of an array of numbers, found {header[:200]!r}")
-    shape = tuple(map(int, re.findall(rb"\d+", found[3])))
+    shape = tuple(int(size) for size in found[3].split(b",") if size.strip())
     dtype, in_fortran_order = np.dtype(found[1].decode()), found[2] == b"True"
     # Before memory is taken for it: a header can claim anything.
     if math.prod(shape) * dtype.itemsize != (rest := size - file.tell()):

@@ -233,7 +233,7 @@ def problem_of_pattern(pattern: str) -> str:
 
 
 def found_in(text: str, pattern: str) -> bool:
-    """Whether a regular expression of a manifest matches somewhere. One that takes too long does not.
+    """Whether a regular expression that somebody else wrote matches somewhere. One that takes too long does not.
 
     Python's engine cannot be interrupted, and some patterns take it longer than the universe has lasted: ``(a+)+b``.
     So only those that cannot are searched for here, and the others in a process that can be ended.

@@ -9,7 +9,7 @@ import contextlib
 import functools
 import hashlib
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from io import BufferedReader
@@ -27,7 +27,7 @@ from export_core.goldens.noise import Noise, noise_from_npz
 from export_core.goldens.rules import is_plain_name
 from export_core.scratch import scratch_folder
 from export_core.tolerances import Sources
-from export_core.untrusted import open_regular
+from export_core.untrusted import LARGEST, open_regular, read_named
 
 MANIFEST = "golden.yaml"
 ARTIFACT = "artifact.jaxexport"
@@ -123,16 +123,22 @@ class Golden:
                 calls.setdefault(check.outputs, check)
         return calls
 
-    def noise(self) -> dict[str, Noise]:
+    def outputs_of_calls(self) -> dict[str, tuple[Leaf, ...]]:
+        """The arrays of each file of outputs, by its name."""
+        return {file: from_npz(self.folder / file) for file in self.calls}
+
+    def noise(self, outputs: Mapping[str, Sequence[Leaf]] | None = None) -> dict[str, Noise]:
         """The noise of each file of outputs, by its name; empty where none was measured.
+
+        `outputs` are those of `outputs_of_calls`, where they have been read.
 
         Raises `GoldenError` for a noise.npz that does not belong to the outputs.
         """
         if self.manifest.noise is None:
             return {}
-        outputs = [from_npz(self.folder / file) for file in self.calls]
-        noise = noise_from_npz(self.content(NOISE), f"{self.folder / NOISE}", outputs)
-        return dict(zip(self.calls, noise, strict=True))
+        outputs = self.outputs_of_calls() if outputs is None else outputs
+        noise = noise_from_npz(self.content(NOISE), f"{self.folder / NOISE}", list(outputs.values()))
+        return dict(zip(outputs, noise, strict=True))
 
     def verify(self) -> None:
         """Compare each file with its SHA-256.
@@ -282,7 +288,7 @@ def staged_golden(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Go
 
 def content_of(folder: Path) -> dict[str, bytes]:
     """The bytes of every file in a golden's folder, whether or not its manifest lists them."""
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    return {path.name: read_named(path, LARGEST) for path in folder.iterdir() if path.is_file()}
 
 
 def has_content(folder: Path, files: Mapping[str, bytes]) -> bool:
@@ -294,7 +300,7 @@ def has_content(folder: Path, files: Mapping[str, bytes]) -> bool:
 def _is_same(path: Path, data: bytes) -> bool:
     if path.stat().st_size != len(data):
         return False
-    with path.open("rb") as file:
+    with open_regular(path, follow=True) as file:
         return sha256_of(file) == sha256(data)
 
 

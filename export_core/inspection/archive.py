@@ -12,9 +12,10 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from export_core.artifact import Artifact, ArtifactError, read_bytes
-from export_core.artifact.artifact import what_else
+from export_core.artifact.artifact import unreadable, what_else
 from export_core.errors import ExportCompatError
 from export_core.phrases import plural
+from export_core.untrusted import open_regular
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -105,15 +106,14 @@ def artifact_in(found: Found) -> Artifact | str:
     if found.error:
         raise ArtifactError("a folder or file to read", found.error, name=found.path, advice="Check its permissions.")
     try:
-        with open(found.path, "rb") as file:  # noqa: PTH123 - pathlib takes as long as reading a small file
+        with open_regular(found.path, follow=True) as file:
             other = what_else(file.read(HEAD))
             if other is not None and not found.named and not found.path.endswith(SUFFIX):
                 return other
             file.seek(0)
             return read_bytes(file.read(), found.path)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise ArtifactError("a file to read", reason, name=found.path, advice="Check the path.") from None
+        raise unreadable(error, found.path) from None
 
 
 def no_artifacts(paths: Sequence[str], left_out: Counter[str]) -> ArtifactError:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime
 import functools
 import os
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from export_core.inspection.archive import files_of, in_parallel
+from export_core.inspection.archive import files_of, in_parallel, no_artifacts
 from export_core.inspection.inventory_row import read_row
 
 if TYPE_CHECKING:
@@ -32,10 +33,19 @@ def expiring(paths: Sequence[str], terms: Terms, last_day: datetime.date) -> Ite
     """Yield the artifacts whose last promised day is this day or earlier, and those for which it is not known.
 
     What is no artifact is left out.
+
+    Raises:
+        ArtifactError: there is no artifact: more likely than an empty archive, another folder was meant.
     """
+    left_out: Counter[str] = Counter()
+    is_empty = True
     for row in in_parallel(functools.partial(read_row, terms), files_of(paths), os.cpu_count() or 1):
         if isinstance(row, str):
+            left_out[row] += 1
             continue
+        is_empty = False
         until = datetime.date.fromisoformat(row["promised_until"]) if row["promised_until"] else None
         if until is None or until <= last_day:
             yield Expiring(row["file"], until, row["error"] or "")
+    if is_empty:
+        raise no_artifacts(paths, left_out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from export_core.artifact import read
-from export_core.escaping import for_json, printable, without_commands
+from export_core.escaping import for_json, in_utf8, printable, without_commands
 from export_core.inspection.describe import describe
 from export_core.inspection.screen import WIDTH, screen
 from export_core.inspection.terms import terms_here
@@ -43,4 +43,6 @@ def reader_text(file: str, reader: str, *, as_json: bool, policy_file: str | Non
 def _json(facts: Inspection) -> str:
     import json
 
-    return for_json(json.dumps(facts)) + "\n"
+    text = json.dumps(facts)
+    # Half of a pair of surrogates, which JSON has no text for, is a byte of a file's name.
+    return for_json(json.dumps(in_utf8(facts)) if "\\udc" in text else text) + "\n"

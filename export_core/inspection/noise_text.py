@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from export_core.goldens import Golden
+from export_core.comparing.stored_noise import Jumping, Undecided, noise_on_disk
+from export_core.goldens import Golden, GoldenError
 from export_core.goldens.noise_record import NoiseRecord
 from export_core.phrases import plural
 
@@ -24,7 +25,7 @@ _MOST = 4
 
 def proves_nothing_text(record: NoiseRecord) -> str:
     """Why a golden is refused of which no output can tell right from wrong, and what to do."""
-    return f"the numbers of this golden would prove nothing: {'; '.join(_undecided(record))}. {WHAT_TO_DO}"
+    return f"the numbers of this golden would prove nothing: {'; '.join(_recorded(record))}. {WHAT_TO_DO}"
 
 
 def noise_text(record: NoiseRecord) -> str:
@@ -48,8 +49,8 @@ def knows_inputs_only(record: NoiseRecord) -> bool:
 def outputs_to_name(record: NoiseRecord) -> list[str]:
     """What a writer must know of the outputs: some show nothing, or may not be equal in another release."""
     return [
-        *_undecided(record),
-        *_jumping(record),
+        *_recorded(record),
+        *_jumping(record.jumping),
         *(
             f"output {name}: {plural(count, 'element')} must be equal, and are not in all runs"
             for name, count in record.unstable.items()
@@ -58,28 +59,38 @@ def outputs_to_name(record: NoiseRecord) -> list[str]:
 
 
 def undecided_in(goldens: Iterable[Golden]) -> list[str]:
-    """The outputs of these goldens that cannot tell right from wrong, wholly or where they jump, each in a line."""
-    return [
-        f"{golden.id}: {text}"
-        for golden in goldens
-        if (record := golden.manifest.noise)
-        for text in (*_undecided(record), *_jumping(record))
-    ]
+    """The outputs of these goldens that cannot tell right from wrong, wholly or where they jump, each in a line.
+
+    They are counted in the noise and the outputs that the goldens have, whatever golden.yaml says of them.
+    """
+    return [f"{golden.id}: {text}" for golden in goldens if golden.manifest.noise for text in _on_disk(golden)]
 
 
-def _jumping(record: NoiseRecord) -> list[str]:
+def _on_disk(golden: Golden) -> list[str]:
+    try:
+        undecided, jumping = noise_on_disk(golden)
+    except GoldenError as error:
+        return [f"its noise cannot be read: {error}"]
+    return [*_undecided(undecided), *_jumping(jumping)]
+
+
+def _jumping(jumping: Jumping) -> list[str]:
     return [
         f"output {name}: {count} of {plural(total, 'element')} jump: one last bit chooses others"
-        for name, (count, total) in record.jumping.items()
+        for name, (count, total) in jumping.items()
     ]
 
 
-def _undecided(record: NoiseRecord) -> list[str]:
-    texts = [_counted(name, *counts) for name, counts in record.undecided.items()]  # by an older version
-    texts += [
+def _recorded(record: NoiseRecord) -> list[str]:
+    by_older_version = [_counted(name, *counts) for name, counts in record.undecided.items()]
+    return [*by_older_version, *_undecided(record.undecided_outputs or {})]
+
+
+def _undecided(outputs: Undecided) -> list[str]:
+    texts = [
         f"{_counted(f'{name} ({output.leaf})', output.elements, output.of)}: its largest number is "
         f"{output.largest:.3g}, its noise up to {output.noise:.3g}"
-        for name, output in (record.undecided_outputs or {}).items()
+        for name, output in outputs.items()
     ]
     more = len(texts) - _MOST
     return [*texts[:_MOST], f"and {plural(more, 'more output')}, in golden.yaml"] if more > 0 else texts

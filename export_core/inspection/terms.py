@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from export_core.releases.entries import CalendarEntry, calendar_entries, shipped_entries
+from export_core.untrusted import read_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,8 +75,7 @@ def _may_have_policy() -> bool:
     if any(map(os.path.lexists, POLICY_FILES)):  # lexists: a broken link is for the loader to report
         return True
     try:
-        with open(PROJECT_FILE, "rb") as file:  # noqa: PTH123 - pathlib takes 5 ms
-            # Whether it is our table only a TOML parser can say. The policy's loader has one; loading it takes longer.
-            return b"jaxexport" in file.read()
+        # Whether it is our table only a TOML parser can say. The policy's loader has one; loading it takes longer.
+        return b"jaxexport" in read_named(PROJECT_FILE)
     except OSError:
         return False

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import datetime
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
+import numpy as np
 
-from export_core.goldens import Manifest
+from export_core.comparing.compare import compare_leaves
+from export_core.goldens import Comparison, Golden, GoldenError, Leaf
 from export_core.matrix.comparisons import comparison_in_words, rule_of
 from export_core.matrix.quirks import quirks_of, relaxation
+from export_core.phrases import few
 from export_core.policy import Policy, Quirk
 from export_core.releases import load_calendar
+from export_core.tolerances import FLOATS, amount_for
 
 
 class Accepted(msgspec.Struct, frozen=True):
@@ -26,23 +30,62 @@ class Accepted(msgspec.Struct, frozen=True):
     """The cases, or the goldens, that have it."""
 
 
-def accepted_in(manifests: Iterable[Manifest], policy: Policy) -> list[Accepted]:
+def accepted_in(goldens: Iterable[Golden], policy: Policy) -> list[Accepted]:
     """Everything that was accepted for these goldens, by themselves or by the policy, sorted."""
-    return merge_accepted(_accepted_for(manifest, policy) for manifest in manifests)
+    return merge_accepted(_accepted_for(golden, policy) for golden in goldens)
 
 
-def _accepted_for(manifest: Manifest, policy: Policy) -> list[Accepted]:
+def _accepted_for(stored: Golden, policy: Policy) -> list[Accepted]:
+    manifest = stored.manifest
     options = manifest.options
     reasons = [(f"custom call {target}", reason) for target, reason in options.allow.items()]
     reasons += [(_disabled_check(check), reason) for check, reason in options.disabled_checks.items()]
     if options.without_outputs:
         reasons.append(("no outputs: compiled, and never compared", options.without_outputs))
     accepted = [Accepted(what, reason, (manifest.case,)) for what, reason in reasons]
-    golden = f"{manifest.case}/{manifest.writer.id}"
+    golden = stored.id
+    accepted += [Accepted(what, reason, (golden,)) for what, reason in _not_at_face_value(stored)]
     if rule := rule_of(manifest, policy.numbers):
         accepted.append(Accepted(f"numbers: {comparison_in_words(rule)}", rule.reason, (golden,)))
     quirks = quirks_of(manifest, policy.quirks)
     return accepted + [Accepted(f"quirk: {relaxation(quirk)}", _quirk_reason(quirk), (golden,)) for quirk in quirks]
+
+
+def _not_at_face_value(golden: Golden) -> Iterator[tuple[str, str]]:
+    """What a golden claims of itself that makes a verdict say less, each with a reason."""
+    manifest = golden.manifest
+    if origin := manifest.converted_from:
+        yield "a converted artifact: JAX promises nothing for it", f"{origin.way} for jaxlib {origin.reader}"
+    if manifest.origin and (how := manifest.origin.derived.get("writer")):
+        yield "a writer that the artifact does not show", how
+    if manifest.comparison.compare == "shape":
+        yield "comparison: shape", "its numbers are not compared"
+    elif outputs := _outputs_that_may_be_zero(golden):
+        yield f"comparison: {comparison_in_words(manifest.comparison)}", f"zeros would pass as {few(outputs)}"
+
+
+def _outputs_that_may_be_zero(golden: Golden) -> list[str]:
+    """The outputs for which the golden's own tolerances accept nothing but zeros, as ``output 0``."""
+    comparison = msgspec.structs.replace(golden.manifest.comparison, compare=Comparison().compare)
+    if comparison == Comparison():
+        return []
+    try:
+        outputs = golden.outputs_of_calls()
+    except GoldenError:  # its cells say so
+        return []
+    names = []
+    for file, leaves in outputs.items():
+        for number, leaf in enumerate(leaves):
+            amounts = (comparison.rtol, comparison.atol, comparison.ulp)
+            if (
+                leaf.dtype in FLOATS
+                and leaf.data.any()
+                and any(amount_for(leaf.dtype, it) is not None for it in amounts)
+            ):
+                zeros = Leaf(leaf.dtype, np.zeros_like(leaf.data))
+                if compare_leaves([leaf], [zeros], comparison).ok:
+                    names.append(f"output {golden.calls[file].name}/{number}".replace(" /", " "))
+    return names
 
 
 def _quirk_reason(quirk: Quirk) -> str:

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 import msgspec
 
-from export_core.judge.result import Result
+from export_core.judge.result import Judgement, Result
 from export_core.matrix import Verdict
 from export_core.policy import CustomCallChange
 from export_core.releases import Windows
@@ -136,6 +136,14 @@ def _judge(change: CustomCallChange, windows: Windows, day: datetime.date, resul
         for result in results
         if change.new in result.custom_calls and result.writer.built < status.new_from
     }
+    # A reader of a golden outside its window may fail for many reasons, and only one is the target's.
+    lacking = {
+        f"{result.golden} in {result.reader.jaxlib}": _lacking_sentence(result, change, status)
+        for result in calling_old
+        if result.judgement is Judgement.OUTSIDE
+        and change.old in result.message
+        and (status.delete_from is None or result.reader.built < status.delete_from)
+    }
     # Readers from before the change run the old target anyway: only those that could have dropped it measure anything.
     measuring = [
         result
@@ -149,7 +157,7 @@ def _judge(change: CustomCallChange, windows: Windows, day: datetime.date, resul
         why=f"{change.reason}; owner {change.owner}, {change.issue}",
         phase=status.phase,
         must=status.must,
-        broken=tuple(text for _, text in sorted(early.items())),
+        broken=tuple(text for _, text in sorted({**early, **lacking}.items())),
         goldens=_in_order(calling_old),
         measured=_in_order(passed),
         cells=len(measuring),
@@ -188,6 +196,15 @@ def _readers_sentence(
     if delete_from > change.release + datetime.timedelta(days=windows.backward_days + 1):
         end += ", and longer because exports continued to use it"
     return f"{run} {change.old} until the end of {delete_from - datetime.timedelta(days=1)}: {end}"
+
+
+def _lacking_sentence(result: Result, change: CustomCallChange, status: ChangeStatus) -> str:
+    reader, last = result.reader, status.delete_from
+    until = f"until the end of {last - datetime.timedelta(days=1)}" if last else "as long as no release is declared"
+    return (
+        f"{result.golden} calls {change.old}, which jaxlib {reader.jaxlib} (built {reader.built}) does not run: "
+        f"readers run it {until}, whatever the window of a golden. Bring the target back, or correct `release`."
+    )
 
 
 def _too_early_sentence(result: Result, change: CustomCallChange, status: ChangeStatus, windows: Windows) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from export_core.artifact import Artifact, ArtifactError, read
+from export_core.goldens.rules import found_in
 from export_core.judge.result import Result
 from export_core.policy.known_issues import KnownIssue
 from export_core.policy.patterns import matches
@@ -28,10 +28,10 @@ def _shows(result: Result, artifact: Path, issue: KnownIssue) -> bool:
         and (not issue.stages or result.stage in issue.stages)
         and (not issue.platforms or result.platform in issue.platforms)
         and _has_it(result, issue)
-        and re.search(issue.message, result.message) is not None
+        and found_in(result.message, issue.message)
         and (not issue.calls or any(matches(call, glob) for call in result.custom_calls for glob in issue.calls))
         # Last: it reads the artifact.
-        and (not issue.types or any(re.search(issue.types, kind) for kind in _types(artifact)))
+        and (not issue.types or found_in("\n".join(_types(artifact)), issue.types))
     )
 
 

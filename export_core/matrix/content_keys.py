@@ -16,6 +16,7 @@ import msgspec
 
 from export_core import tolerances, variables
 from export_core.environments.environment import Environment
+from export_core.escaping import in_utf8
 from export_core.goldens import Golden, GoldenError, Manifest
 from export_core.goldens.store import FOR_THE_EYE
 from export_core.matrix.cell import Cell
@@ -151,4 +152,8 @@ def _with_content(value: Any, folder: str, files: Mapping[str, str]) -> Any:
 
 def _digest(value: Any) -> str:
     # Not as JSON, which writes infinity and NaN as null: they would share a key with a value that is not set.
-    return hashlib.sha256(msgspec.msgpack.encode(value, order="deterministic")).hexdigest()
+    try:
+        data = msgspec.msgpack.encode(value, order="deterministic")
+    except UnicodeEncodeError:  # the name of a file that is not UTF-8
+        data = msgspec.msgpack.encode(in_utf8(msgspec.to_builtins(value)), order="deterministic")
+    return hashlib.sha256(data).hexdigest()

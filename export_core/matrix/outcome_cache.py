@@ -106,8 +106,7 @@ class OutcomeCache:
         # Flaky also against a timeout, which `get` leaves out.
         if last := (self._guarded(lambda: self._get([key])) or {}).get(key):
             outcome = replace(outcome, flaky=_other_verdict(outcome, *last))
-        data = msgspec.msgpack.encode(CachedOutcome.from_outcome(outcome))
-        self._guarded(lambda: self._put(key, data))
+        self._guarded(lambda: self._put(key, msgspec.msgpack.encode(CachedOutcome.from_outcome(outcome))))
         return outcome
 
     @contextmanager
@@ -140,7 +139,7 @@ class OutcomeCache:
         """Do something with the database. One that is broken is renamed, and a new one begun."""
         try:
             return do()
-        except (sqlite3.Error, OSError, BrokenRowError) as error:
+        except (sqlite3.Error, OSError, BrokenRowError, UnicodeEncodeError) as error:
             self.close()
             broken = isinstance(error, BrokenRowError) or getattr(error, "sqlite_errorname", "").startswith(_BROKEN)
             if not (broken and self._set_aside(error)):
@@ -202,7 +201,10 @@ class OutcomeCache:
 def _decode(key: str, data: bytes) -> CachedOutcome:
     if data[:_CHECK_BYTES] != _checksum(key, data[_CHECK_BYTES:]):
         raise BrokenRowError(f"the outcome {key[:12]} is not as it was written")
-    return msgspec.msgpack.decode(data[_CHECK_BYTES:], type=CachedOutcome)
+    try:
+        return msgspec.msgpack.decode(data[_CHECK_BYTES:], type=CachedOutcome)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BrokenRowError(f"the outcome {key[:12]} cannot be decoded: {error}") from None
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:

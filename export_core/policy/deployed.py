@@ -31,7 +31,7 @@ class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(
             description="What reports call the place: a letter, then letters, digits, `.`, `_` and `-`.",
-            pattern=r"^[A-Za-z][A-Za-z0-9._-]*$",
+            pattern=r"^[A-Za-z][A-Za-z0-9._-]*$(?!\n)",
             max_length=60,
             examples=["serving"],
         ),

@@ -14,7 +14,7 @@ from export_core.releases import JaxlibRelease, JaxRelease
 if TYPE_CHECKING:
     Days = int
 else:
-    Days = int | Annotated[str, Meta(pattern=r"^\d+ (days?|weeks?)$", examples=["180 days"])]
+    Days = int | Annotated[str, Meta(pattern=r"^\d+ (days?|weeks?)$(?!\n)", examples=["180 days"])]
 
 # What several tables have in common.
 _REASON = Meta(description="Why this is accepted, in a sentence that a report can repeat.")

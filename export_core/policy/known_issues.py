@@ -13,7 +13,7 @@ from msgspec import Meta
 from export_core.phrases import schema_problem
 from export_core.policy.errors import PolicyError
 from export_core.releases import load_calendar
-from export_core.untrusted import decode_yaml, read_regular
+from export_core.untrusted import decode_yaml, read_named
 
 SHIPPED = Path(__file__).parent / "data" / "known_issues.yaml"
 
@@ -27,7 +27,7 @@ class KnownIssue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Readers are those built from `since` on, and before `mended_in`; both are jaxlib versions of the calendar.
     """
 
-    id: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$", description="A short name, for links and filters.")]
+    id: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$(?!\n)", description="A short name, for links and filters.")]
     title: Annotated[str, Meta(description="What goes wrong, in a few words.")]
     todo: Annotated[str, Meta(description="What somebody who has it can do, in a sentence or two.")]
     verdicts: Annotated[tuple[_Verdict, ...], Meta(min_length=1, description="Verdicts of its cells.")]
@@ -66,7 +66,7 @@ def known_issues(file: str | None = None) -> tuple[KnownIssue, ...]:
 def _read(path: Path) -> tuple[KnownIssue, ...]:
     advice = "`jaxexport policy known --json` prints the shipped table in the same form."
     try:
-        issues = msgspec.convert(decode_yaml(read_regular(path.resolve())), tuple[KnownIssue, ...])
+        issues = msgspec.convert(decode_yaml(read_named(path)), tuple[KnownIssue, ...])
     except OSError as error:
         raise PolicyError(f"{path}: expected a table of known issues, found none: {error.strerror}.") from None
     except msgspec.MsgspecError as error:

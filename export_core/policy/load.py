@@ -14,6 +14,7 @@ from export_core.policy.source import PolicySource, has_table, read_source
 from export_core.policy.validation import Problems, problems
 from export_core.releases import load_calendar
 from export_core.releases.calendar import CalendarFile
+from export_core.releases.contradictions import unreleased_minimums
 from export_core.releases.project_releases import FILE as RELEASES
 from export_core.releases.project_releases import additions, read_releases
 
@@ -87,6 +88,10 @@ def load_policy(file: Path) -> Policy:
     policy, source = read_policy(file)
     policy = _with_releases(policy, source, file.with_name(RELEASES))
     # Only now: a place may have a release that the file beside the policy adds.
+    if added := policy.releases.jax:
+        known = load_calendar().jaxlib.keys() | policy.releases.jaxlib.keys()
+        if unreleased := [(("releases", "jax", jax), why) for jax, why in unreleased_minimums(known, added)]:
+            raise source.error(unreleased)
     if policy.deployed and (wrong := list(problems_of_releases(policy.deployed, policy.calendar()))):
         raise source.error(wrong)
     return policy

@@ -30,6 +30,9 @@ PlatformMode = Literal["auto", "run", "compile"]
 LOCATED = ("known_failures", "quirks", "numbers", "budgets", "deployed")
 """Tables whose entries know where in the file they are: a stale entry is reported with its line."""
 
+REPLAYED = ("tolerances", "numbers", "allow", "quirks")
+"""Keys that decide how cells run and are compared: judging again does neither."""
+
 # A file may have these values in several forms. `__post_init__` turns them into one, and the types for mypy name only
 # that one.
 if TYPE_CHECKING:
@@ -150,7 +153,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = ()
     environment: Annotated[
-        tuple[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], ...],
+        tuple[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")], ...],
         Meta(
             description="Names of environment variables that cells get in addition to what Python, jax and its "
             "devices need. The code in a golden can read them; their values are a part of the key of cached outcomes."
@@ -196,6 +199,15 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def window_lengths(self) -> Windows:
         """The windows as the judge takes them."""
         return Windows(self.windows.backward, self.windows.forward)
+
+    def replays_otherwise(self, earlier: Policy) -> str:
+        """The first key by which cells run or are compared otherwise than under an earlier policy; empty for none.
+
+        Results under another value of it are no evidence under this policy.
+        """
+        # Without locations: a quirk that only moved to another line is the same quirk.
+        now, then = self.without_locations(), earlier.without_locations()
+        return next((name for name in REPLAYED if getattr(now, name) != getattr(then, name)), "")
 
     def without_locations(self) -> Policy:
         """The same without the lines of its entries: moving a line does not make another policy."""

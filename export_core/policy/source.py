@@ -14,6 +14,7 @@ import yaml
 from export_core.phrases import plural
 from export_core.policy.errors import PolicyError
 from export_core.policy.toml_lines import Key, toml_lines
+from export_core.untrusted import read_named
 
 TABLE = ("tool", "jaxexport")
 MOST_NODES = 100_000
@@ -61,7 +62,7 @@ def read_source(file: Path) -> PolicySource:
     """Read a policy file: a .toml has the table [tool.jaxexport], all else is YAML. Raises `PolicyError`."""
     try:
         # Editors on Windows put a byte order mark before the first key, which is no TOML.
-        text = file.read_bytes().decode("utf-8-sig")
+        text = read_named(file).decode("utf-8-sig")
     except FileNotFoundError:
         raise PolicyError(f"{file}: expected a policy file, found no such file.") from None
     except OSError as error:
@@ -82,7 +83,7 @@ def read_source(file: Path) -> PolicySource:
 def has_table(file: Path) -> bool:
     """Whether a pyproject.toml has a table for us. Raises `PolicyError` for one that names us and is no TOML."""
     try:
-        text = file.read_bytes()
+        text = read_named(file)
     except OSError:
         return False
     # Most projects have a pyproject.toml without a table for us: it is not parsed, and its mistakes are not ours.

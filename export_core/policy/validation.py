@@ -47,6 +47,9 @@ def problems(policy: Policy) -> Problems:
     """Everything that is wrong, each with its key, in the order of the keys."""
     if not policy.goldens.strip():
         yield ("goldens",), "expected a folder, found none."
+    for name in ("goldens", "known_issues"):
+        if "\0" in (getattr(policy, name) or ""):
+            yield (name,), f"expected a path that a file can have, found {getattr(policy, name)!r}."
     for name in ("backward", "forward"):
         if not 0 <= (days := getattr(policy.windows, name)) <= LONGEST_WINDOW:
             yield ("windows", name), f"expected 0 to {LONGEST_WINDOW} days, found {days}."

@@ -7,7 +7,7 @@ adds releases, and changes none.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from export_core.releases.calendar import (
     Calendar,
@@ -58,6 +58,19 @@ def _wrong_minimum(jax: str, minimum: str) -> str:
     if numbers_of(minimum) > numbers_of(jax):
         return f"expected minimum_jaxlib: {jax} or lower, since no jax works with a newer jaxlib than itself, {found}"
     return ""
+
+
+def unreleased_minimums(jaxlibs: Iterable[str], jax: Mapping[str, JaxRelease]) -> Iterator[tuple[str, str]]:
+    """Each jax of a project whose minimum is none of these jaxlibs, which are all that are known; with a sentence."""
+    known = {version_key(name) for name in jaxlibs}
+    for name, entry in jax.items():
+        # What is older than all that are known was released before.
+        if (minimum := version_key(entry.minimum_jaxlib)) not in known and minimum > min(known, default=minimum):
+            yield (
+                name,
+                "expected minimum_jaxlib: a jaxlib of the calendar, since it is released before the jax that needs it, "
+                f"found {entry.minimum_jaxlib}. Correct it, or add that jaxlib.",
+            )
 
 
 def withdrawn_by_project(shipped: Calendar, calendar: Calendar) -> list[str]:

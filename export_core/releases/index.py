@@ -22,6 +22,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from export_core.releases.errors import ReleaseError
+from export_core.untrusted import read_named
 from export_core.urls import without_credentials
 
 PUBLIC = "https://pypi.org/simple"
@@ -229,7 +230,7 @@ def _with_credentials_of(index: str, url: str) -> str:
 def _index_in(path: Path, table: tuple[str, ...]) -> str:
     """The index that a configuration file of uv names; empty where it names none."""
     try:
-        settings: Any = tomllib.loads(path.read_text(encoding="utf-8"))
+        settings: Any = tomllib.loads(read_named(path).decode())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
         return ""  # uv itself reports what is wrong with it
     for name in table:

@@ -12,9 +12,9 @@ import msgspec
 from export_core.atomic import write_whole
 from export_core.phrases import schema_problem
 from export_core.releases.calendar import Calendar, CalendarFile, JaxlibRelease, JaxRelease, version_key
-from export_core.releases.contradictions import contradiction
+from export_core.releases.contradictions import contradiction, unreleased_minimums
 from export_core.releases.errors import ReleaseError
-from export_core.untrusted import decode_yaml
+from export_core.untrusted import decode_yaml, read_named
 
 FILE = "export_releases.yaml"
 HEADER = """\
@@ -27,7 +27,7 @@ def read_releases(path: Path) -> CalendarFile:
     """Read a file of releases. Raises `ReleaseError` naming the file and what is wrong in it."""
     data: object = None
     try:
-        data = decode_yaml(path.read_bytes())
+        data = decode_yaml(read_named(path))
         releases = msgspec.convert(data, CalendarFile, builtin_types=(datetime.date,))
     except OSError as error:
         raise ReleaseError(f"{path}: cannot read this file of releases: {error.strerror}.") from None
@@ -141,6 +141,8 @@ def _contradictions(
     """Package, version and problem of each release whose date cannot be right: see `contradiction`."""
     yield from (("jaxlib", name, why) for name in jaxlib if (why := contradiction(shipped.jaxlib, name, jaxlib[name])))
     yield from (("jax", name, why) for name in jax if (why := contradiction(shipped.jax, name, jax[name])))
+    minimums = unreleased_minimums(shipped.jaxlib.keys() | jaxlib.keys(), jax)
+    yield from (("jax", name, problem) for name, problem in minimums)
 
 
 def _wrong_entry(path: Path, data: object) -> str:
@@ -160,7 +162,7 @@ def _wrong_entry(path: Path, data: object) -> str:
 def _line_of(path: Path, package: str, version: str) -> str:
     """``:12``, the line of a release in a file with one release a line; empty in any other form."""
     section = ""
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+    for number, line in enumerate(read_named(path).decode(errors="replace").splitlines(), 1):
         name = line.partition(":")[0]
         section = name if line[:1].strip() else section
         if section == package and name.strip(" \"'") == version:

@@ -12,13 +12,17 @@ from pathlib import Path
 from typing import BinaryIO
 
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.utils import parse_wheel_filename
 
 from export_core.releases.calendar import Calendar, JaxlibRelease, JaxRelease, date_in_version, version_key
 from export_core.releases.errors import ReleaseError
+from export_core.untrusted import open_regular
 
 OLDEST = datetime.date(2018, 12, 1)
 """jaxlib was first published then. Builders without time stamps write one from before: 1980 (zip), 2010 (bazel)."""
+
+LARGEST_METADATA = 1 << 22
+"""Bytes of a wheel's metadata that are read. That of jax has 13 kB."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ def read_wheel(path: Path) -> Wheel:
     Raises `ReleaseError` for what is no wheel, or one whose build date cannot be known: a date is never guessed.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path, follow=True) as file:
             return read_open_wheel(file, path.name, path=path.resolve(), source=str(path))
     except FileNotFoundError:
         raise ReleaseError(f"{path}: expected a wheel file, found no such file.") from None
@@ -57,8 +61,13 @@ def read_open_wheel(file: BinaryIO, name: str, *, path: Path, source: str) -> Wh
         with zipfile.ZipFile(file) as archive:
             stamps = [datetime.date(*entry.date_time[:3]) for entry in archive.infolist()]
             metadata = next((member for member in archive.namelist() if member.endswith(".dist-info/METADATA")), None)
-            text = archive.read(metadata) if metadata else b""
-    except (InvalidWheelFilename, zipfile.BadZipFile, ValueError) as error:
+            text = b""
+            if metadata:
+                with archive.open(metadata) as member:
+                    text = member.read(LARGEST_METADATA)
+    except OSError:  # the index, or the disk
+        raise
+    except Exception as error:  # zipfile and zlib raise about ten types on damaged bytes
         raise ReleaseError(f"{source}: not a wheel: {error}.") from None
     stamped = max((stamp for stamp in stamps if stamp >= OLDEST), default=None)
     # Nightlies name their day; of any other wheel without time stamps the date is not known.

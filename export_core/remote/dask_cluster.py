@@ -63,7 +63,7 @@ class DaskCluster:
         try:
             # Not the default client: other code of this process that uses Dask must not send its work there.
             self._client = Client(address, set_as_default=False)
-        except (OSError, ValueError, TypeError, RuntimeError) as error:
+        except Exception as error:  # what listens there may say anything, and Dask raises what that leads to
             raise RemoteError(
                 f"--executor dask:{address}: expected a Dask scheduler at this address, none answers: {error}. Start "
                 "one with `dask scheduler`, and give its address, such as dask:tcp://127.0.0.1:8786."

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from export_core.escaping import json_bytes
 from export_core.judge.budgets import with_budgets
 from export_core.judge.cost import FIGURES, CostChange, change_in
 from export_core.judge.fail_on import lost_bonuses
@@ -261,4 +262,4 @@ def _changed_keys(before: Summary, policy: Policy) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    return str(value) if isinstance(value, str | int | float) else msgspec.json.encode(value).decode()
+    return str(value) if isinstance(value, str | int | float) else json_bytes(value).decode()

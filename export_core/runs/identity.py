@@ -14,6 +14,7 @@ from pathlib import Path
 from export_core.judge.gate import RunIdentity, recorded_policy
 from export_core.policy import Policy
 from export_core.runs.plan_record import policy_hash
+from export_core.untrusted import read_named
 from export_core.urls import without_credentials
 
 _GIT_SECONDS = 5.0
@@ -58,7 +59,7 @@ def _ci_urls(environment: Mapping[str, str]) -> tuple[str, str]:
 
 def _project(folder: Path) -> str:
     try:
-        name = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]["name"]
+        name = tomllib.loads(read_named(folder / "pyproject.toml").decode())["project"]["name"]
     except (OSError, ValueError, KeyError, TypeError):
         return ""
     return name if isinstance(name, str) else ""

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from export_core.escaping import json_bytes
 from export_core.judge.gate import calendar_facts, recorded_policy
 from export_core.matrix.cell import CellKey
 from export_core.matrix.content_keys import tool
@@ -19,7 +20,7 @@ from export_core.phrases import few, schema_problem
 from export_core.policy import Policy
 from export_core.policy.model import LOCATED
 from export_core.runs.errors import AGAIN, IncompleteResults, RunError, not_readable
-from export_core.untrusted import decode_json, read_regular
+from export_core.untrusted import LARGEST, decode_json, read_named
 
 PLAN = "plan.json"
 
@@ -121,7 +122,7 @@ def record_of(plan: Plan, policy: Policy, limits: Limits, shard: str = "", part:
         tool=tool(),
         as_of=str(plan.as_of),
         # As it is read back: tuples are lists then.
-        selection=msgspec.json.decode(msgspec.json.encode(plan.selection.described())),
+        selection=msgspec.json.decode(json_bytes(plan.selection.described())),
         goldens=goldens,
         cells=hash_of(own_cells),
         planned=len(plan.cells),
@@ -151,7 +152,7 @@ def recorded_plan(folder: Path) -> PlanRecord | None:
     """
     path = folder / PLAN
     try:
-        record: PlanRecord = decode_json(read_regular(path.resolve()), PlanRecord)
+        record: PlanRecord = decode_json(read_named(path, LARGEST), PlanRecord)
         return record
     except OSError:
         return None
@@ -168,7 +169,7 @@ def plan_of(folder: Path) -> PlanRecord:
 
 def hash_of(value: Any) -> str:
     """A hash of data, the same for the same data."""
-    return hashlib.sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()
+    return hashlib.sha256(json_bytes(value, order="deterministic")).hexdigest()
 
 
 def policy_hash(policy: Mapping[str, Any]) -> str:
@@ -176,7 +177,7 @@ def policy_hash(policy: Mapping[str, Any]) -> str:
 
     Of the keys that are there, so that a later version, which knows more keys, finds the same.
     """
-    plain = msgspec.json.decode(msgspec.json.encode(policy))
+    plain = msgspec.json.decode(json_bytes(policy))
     for table in LOCATED:
         for entry in plain.get(table, ()):
             entry.pop("place", None)

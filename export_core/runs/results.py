@@ -25,7 +25,7 @@ from export_core.releases import Calendar, ReleaseError
 from export_core.runs.errors import AGAIN, IncompleteResults, ResultsNotWritten, RunError, not_readable
 from export_core.runs.journal import RESULTS, SUMMARY, Journal
 from export_core.runs.plan_record import PLAN, PlanRecord, hash_of, plan_of, policy_hash
-from export_core.untrusted import decode_json, read_regular
+from export_core.untrusted import LARGEST, decode_json, read_named
 
 
 class RecordedRun(NamedTuple):
@@ -108,7 +108,7 @@ def read_summary(folder: Path) -> Summary:
     """
     path = folder / SUMMARY
     try:
-        summary: Summary = decode_json(read_regular(path.resolve()), Summary)
+        summary: Summary = decode_json(read_named(path, LARGEST), Summary)
     except OSError:
         found = (
             "a run that has not finished: `jaxexport matrix --resume` continues it"
@@ -130,7 +130,7 @@ def read_summary(folder: Path) -> Summary:
 
 def _bytes_of(path: Path) -> bytes:
     try:
-        return read_regular(path.resolve())
+        return read_named(path, LARGEST)
     except OSError:
         raise RunError(f"{path}: expected the results of a matrix run, found none.") from None
 

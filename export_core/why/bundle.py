@@ -26,6 +26,7 @@ from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.judge import Result
 from export_core.judge.result import reader_of, release_name
 from export_core.matrix import Verdict
+from export_core.matrix.cell_audit import audit_problem
 from export_core.releases import Release, ReleaseError
 from export_core.report.wording import VERDICT_PHRASES
 from export_core.tolerances import FLOATS
@@ -120,9 +121,13 @@ def write_bundle(
     """Write the folder, all or nothing, and return its files.
 
     Raises:
-        WhyError: it exists, or cannot be written.
+        WhyError: it exists, cannot be written, or the audit stops its artifact.
     """
     check_new(folder)
+    # Whoever gets the bundle runs it: also what a folder of somebody else has in place of a reduced program.
+    artifact = read_bytes(program.artifact, "--bundle: its artifact")
+    if problem := audit_problem(choice.cell.golden, choice.options.policy, artifact):
+        raise WhyError(f"--bundle {folder}: not written, since its artifact must not be run: {problem}")
     contents = {
         SCRIPT: script(choice, result, program),
         ARTIFACT: program.artifact,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from export_core.environments.hardware import resolve_mode
 from export_core.goldens import Golden, GoldenStore
-from export_core.goldens.dates import check_dates
+from export_core.goldens.dates import check_claims, check_dates
 from export_core.judge import Result
 from export_core.matrix import Cell, Plan, Selection, Verdict
 from export_core.matrix.cell import WORKS
@@ -113,6 +113,7 @@ def choose(asked: Asked, policy: Policy, as_of: datetime.date, limits: Limits, *
     goldens = under_policy(_goldens_named(asked, stored, store), policy)
     candidate = _only_one(_candidates(asked, goldens, run), asked, run)
     candidate.golden.verify()
+    check_claims([candidate.golden], calendar, all_known=False)
     selection = Selection(
         candidate.reader, (candidate.platform,), wheels=asked.wheels, indexes=asked.indexes, targets=asked.targets
     )

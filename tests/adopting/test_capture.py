@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import subprocess
 import sys
 import threading
@@ -116,6 +117,18 @@ def test_the_bounds_hold_for_all_processes_that_share_a_folder(bound, capture, g
     size = sum(path.stat().st_size for golden in stored for path in golden.folder.iterdir())
     assert (len(stored) == 2) if "at_most" in bound else (stored and size <= 15_000)
     assert serve.problem == ""
+
+
+def test_a_folder_without_its_golden_does_not_count(capture, goldens, tmp_path):
+    with capture(at_most=1) as serve:
+        serve({"x": X}, scale=2.0)
+    (golden,) = goldens()
+    shutil.rmtree(golden.folder)  # as where the process was killed between the two
+    (golden.folder.parent / f".new-{golden.folder.name}").mkdir()
+    (golden.folder.parent / f".new-{golden.folder.name}" / "golden.yaml").touch()
+    with capture(at_most=1) as serve:
+        serve({"x": X}, scale=3.0)
+    assert (serve.problem, serve.captured) == ("", 1)
 
 
 def test_a_golden_that_is_too_large_is_not_even_copied(capture, goldens, caplog):

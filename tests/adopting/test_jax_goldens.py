@@ -1,5 +1,6 @@
 """`jaxexport goldens import --from-jax`: JAX's own goldens, read as literals, become goldens of this project."""
 
+import datetime
 import runpy
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,8 +18,9 @@ from export_core.adopting.jax_data import DataError, DataRecord, read_data
 from export_core.adopting.jax_goldens import comparison_of, import_goldens
 from export_core.adopting.jax_wheel import FOLDER, JaxData, find_data
 from export_core.artifact import read
-from export_core.goldens import GoldenStore
+from export_core.goldens import GoldenStore, jax_goldens
 from export_core.goldens.arrays import from_npz
+from export_core.goldens.store import sha256
 from export_core.matrix import Cell, Limits
 from export_core.policy import Policy
 
@@ -54,13 +56,20 @@ def golden(**changes: str) -> str:
     return f"dict({', '.join(f'{name}={value}' for name, value in fields.items() if value)})\n"
 
 
+@pytest.fixture
+def known(monkeypatch):
+    """The module of these goldens is one of JAX's own."""
+    days = jax_goldens.days() | {sha256(MODULE): [datetime.date(2025, 4, 2)]}
+    monkeypatch.setattr(jax_goldens, "days", lambda: days)
+
+
 def wheel(folder: Path, **files: str) -> str:
     """A wheel of jax with these data files, by their names without the ending."""
     modules = {f"{FOLDER}/{name.replace('__', '/')}.py": text for name, text in files.items()}
     return str(make_wheel(folder, "jax", "0.12.0.1", modules={f"{FOLDER}/__init__.py": "", **modules}))
 
 
-def test_each_golden_of_a_wheel_is_stored_with_what_its_data_file_says(jaxexport, tmp_path):
+def test_each_golden_of_a_wheel_is_stored_with_what_its_data_file_says(jaxexport, tmp_path, known):
     qr = golden(platform="'tpu'", custom_call_targets="['Qr', 'of_nobody']", nr_devices="")
     path = wheel(
         tmp_path,
@@ -121,7 +130,7 @@ REFUSED = {
 }
 
 
-def test_what_cannot_be_read_is_named_with_its_file_and_line(jaxexport, tmp_path, monkeypatch):
+def test_what_cannot_be_read_is_named_with_its_file_and_line(jaxexport, tmp_path, monkeypatch, known):
     monkeypatch.chdir(tmp_path)  # where an executed `open` would make a file
     files = {f"data_{number}": f"{HEAD}{text}\n" for number, (text, _) in enumerate(REFUSED.values())}
     path = wheel(tmp_path, cpu_good=f"{HEAD}data = {golden()}", **files, no_python="data = dict(\n)]", deep="(" * 999)
@@ -137,6 +146,20 @@ def test_what_cannot_be_read_is_named_with_its_file_and_line(jaxexport, tmp_path
     assert "not a file of Python literals" in lines["deep.py"]
     assert not Path("made").exists()
     assert [one.manifest.case for one in GoldenStore(Path("golden")).goldens()] == ["jax.cpu_good.data"]
+
+
+def test_what_is_no_golden_of_jax_is_refused(jaxexport, tmp_path):
+    path = wheel(tmp_path, cpu_forged=f"{HEAD}data = {golden()}")
+    ended = jaxexport("goldens", "import", "--from-jax", path, "--goldens", str(tmp_path / "golden"))
+    assert ended.code == 2
+    assert "expected a golden of JAX that this version of pytest-jaxexport knows by its SHA-256" in ended.err
+    assert not (tmp_path / "golden").exists()
+
+
+def test_an_import_that_finds_no_golden_is_an_error(jaxexport, tmp_path):
+    path = wheel(tmp_path, cpu_nothing=HEAD)
+    ended = jaxexport("goldens", "import", "--from-jax", path, "--goldens", str(tmp_path / "golden"))
+    assert (ended.code, ended.out) == (2, "0 goldens in jax 0.12.0.1: none\n")
 
 
 @pytest.mark.parametrize(

@@ -5,21 +5,25 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
+from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 from kept import DATA
+from making import files, write_golden
 
 from export_core.artifact import read
 from export_core.conversion import run
 from export_core.conversion.errors import ConversionRefused
 from export_core.conversion.record import ConversionRecord
 from export_core.goldens import GoldenStore
+from export_core.goldens.dates import check_claims
 from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
 from export_core.judge import Judgement, judge
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.policy import Policy
+from export_core.releases import load_calendar
 from export_core.worker.protocol import Stage
 
 pytestmark = pytest.mark.usefixtures("in_a_folder")
@@ -62,6 +66,7 @@ def test_a_converted_golden_is_a_golden_that_is_never_kept(convert, refused_gold
     assert ended.code == 0, ended.err
     (golden,) = GoldenStore(tmp_path / "converted").goldens()
     golden.verify()
+    check_claims([golden], load_calendar())
     origin = golden.manifest.converted_from
     assert origin.sha256 == refused_golden.manifest.files[ARTIFACT]
     assert (golden.folder / f"{ARTIFACT}.converted.json").is_file()
@@ -71,6 +76,23 @@ def test_a_converted_golden_is_a_golden_that_is_never_kept(convert, refused_gold
     assert fails.judgement is Judgement.OUTSIDE
     wrong = judge(Outcome(Cell(golden, here, "cpu"), Stage.COMPARE, Verdict.NUMERICS), Policy())
     assert wrong.judgement is Judgement.BROKEN
+
+
+def test_a_converted_golden_replaces_no_other_one(convert, refused_golden, tmp_path):
+    other = write_golden(GoldenStore(tmp_path / "converted"), refused_golden.manifest, files())
+    ended = convert(refused_golden.folder, "-o", "converted")
+    assert ended.code == 2
+    assert f"--replace {refused_golden.id}" in ended.err
+    other.verify()
+    assert convert(refused_golden.folder, "-o", "converted", "--replace", refused_golden.id).code == 0
+    assert convert(refused_golden.folder, "-o", "converted").code == 0, "the same once more"
+
+
+def test_the_file_that_is_named_may_be_replaced(convert, refused_golden):
+    assert convert(refused_golden.artifact, "-o", "new.jaxexport").code == 0
+    Path("new.jaxexport").write_bytes(b"an older one")
+    assert convert(refused_golden.artifact, "-o", "./new.jaxexport").code == 0
+    assert read("new.jaxexport")
 
 
 def test_what_the_reader_takes_is_not_rewritten(convert, goldens, tmp_path):

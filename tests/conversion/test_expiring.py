@@ -58,6 +58,64 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_converted(archiv
     assert (tmp_path / "converted/models/old.jaxexport").is_file()
 
 
+def test_a_folder_without_artifacts_is_an_error(convert, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "README.txt").write_text("no artifact")
+    ended = convert("empty", "--expiring", "30d", "-o", "converted")
+    assert (ended.code, "empty: expected artifacts, found none in 1 file" in ended.err) == (2, True), ended
+
+
+WORDS = ("--expiring", "30d", "--as-of", "2026-09-01")
+
+
+def test_what_exists_is_not_replaced(archive, convert, tmp_path):
+    (tmp_path / "out" / "models").mkdir(parents=True)
+    there = tmp_path / "out" / "models" / "old.jaxexport"
+    there.write_bytes(NEW.read_bytes())
+    ended = convert("archive", *WORDS, "-o", "out")
+    assert ended.code == 2
+    assert "expected nothing there, found another file or golden, which stays" in ended.err
+    assert "--replace out/models/old.jaxexport" in ended.err
+    assert there.read_bytes() == NEW.read_bytes()
+    assert convert("archive", *WORDS, "-o", "out", "--replace", "out/models/old.jaxexport").code == 3
+    assert there.read_bytes() != NEW.read_bytes()
+    converted = there.read_bytes()
+    assert convert("archive", *WORDS, "-o", "out").code == 3, "the same once more"
+    assert there.read_bytes() == converted
+
+
+@pytest.mark.parametrize("kind", ["link", "broken link", "record"])
+def test_a_link_or_a_record_that_exists_is_not_replaced(archive, convert, tmp_path, kind):
+    folder = tmp_path / "out" / "models"
+    folder.mkdir(parents=True)
+    if kind != "record":
+        (folder / "old.jaxexport").symlink_to(archive / "models" / ("new.jaxexport" if kind == "link" else "nothing"))
+    else:
+        (folder / "old.jaxexport.converted.json").write_text("notes")
+    assert convert("archive", *WORDS, "-o", "out").code == 2
+    assert len(list(folder.iterdir())) == 1
+    assert (archive / "models" / "new.jaxexport").read_bytes() == NEW.read_bytes()
+
+
+def test_of_two_files_with_one_name_none_is_lost(archive, convert, tmp_path):
+    shutil.copytree(archive, tmp_path / "other")
+    ended = convert("archive", "other", *WORDS, "-o", "out")
+    assert (ended.code, "would both be written to out/models/old.jaxexport" in ended.err) == (2, True), ended
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_original_is_replaced_through_a_link(archive, convert, tmp_path):
+    (tmp_path / "link").symlink_to(archive)
+    ended = convert("archive/models", *WORDS, "-o", "link/models")
+    assert (ended.code, "whose artifacts are never touched" in ended.err) == (2, True), ended
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "old.jaxexport").symlink_to(archive / "models" / "old.jaxexport")
+    ended = convert("archive/models", *WORDS, "-o", "out")
+    assert (ended.code, "would replace the original" in ended.err) == (2, True), ended
+    assert (archive / "models" / "old.jaxexport").read_bytes() == OLD.read_bytes()
+
+
 def test_a_golden_is_converted_as_a_golden(convert, refused_golden, tmp_path, monkeypatch, here):
     monkeypatch.chdir(tmp_path)
     ended = convert("golden", "--expiring", "2031-01-31", "-o", "converted")
@@ -66,7 +124,7 @@ def test_a_golden_is_converted_as_a_golden(convert, refused_golden, tmp_path, mo
     assert golden.id == refused_golden.id
     assert golden.manifest.converted_from.reader == here.jaxlib
     again = convert("converted", "--expiring", "2031-01-31", "-o", "twice")
-    assert (again.code, again.out) == (0, "no artifact leaves the window by 2031-01-31: nothing to convert\n")
+    assert (again.code, again.out) == (3, "no artifact leaves the window by 2031-01-31: nothing to convert\n")
     assert "left out: 1 artifact whose last promised day is not known" in again.err
 
 

@@ -24,7 +24,9 @@ from export_core.goldens.store import ARTIFACT
 from export_core.inspection.terms import Terms
 from export_core.judge import Result, judge_again
 from export_core.matrix import Verdict
+from export_core.matrix.comparisons import under_policy
 from export_core.policy import Place, Policy
+from export_core.policy.load import load_policy
 from export_core.releases import load_calendar
 from export_core.releases.entries import shipped_entries
 from export_core.runs.plan_record import hash_of
@@ -82,6 +84,51 @@ def test_a_stored_pass_is_a_yes(project, jaxexport):
         f"  yes     {CASE}/0.9.2-cpu: it ran in jaxlib 0.9.2 and agrees with its writer's outputs (results)",
     ]
     assert "YES: 2 yes." in ended.out
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "tolerances: {cpu: {float32: {rtol: 1.0e-9}}}\n",
+        "numbers: [{cases: ['x'], writers: ['*'], rtol: 0.1, reason: r}]\n",
+        "allow: {my_target: ours}\n",
+        "quirks: [{case: x, writer: '*', rtol: 0.1, reason: r, owner: o, issue: i, added: 2026-11-01, "
+        "expires: 2027-01-01}]\n",
+    ],
+    ids=lambda text: text.partition(":")[0],
+)
+def test_a_pass_under_another_policy_is_no_yes(project, jaxexport, changed):
+    stored(ran(Verdict.PASS, "0.9.2"))
+    Path("export_compat.yaml").write_text(POLICY + changed)
+    ended = jaxexport("can-i-deploy", CASE, "--to", "serving", "--json")
+    assert (ended.code, answers(ended)) == (3, [("serving", f"{CASE}/0.9.2-cpu", "unknown")])
+    name = changed.partition(":")[0]
+    assert f"the results in .jaxexport do not count: since that run, `{name}` of the policy has another" in ended.err
+
+
+@pytest.mark.parametrize(("as_of", "code"), [("2026-11-20", 0), ("2026-11-21", 3)])
+def test_a_pass_by_a_quirk_that_has_expired_is_no_yes(project, jaxexport, as_of, code):
+    quirk = f"{{case: {CASE}, writer: 0.9.2, rtol: 0.1, reason: r, owner: o, issue: i, added: 2026-11-01, "
+    Path("export_compat.yaml").write_text(f"{POLICY}quirks: [{quirk}expires: 2026-11-20}}]\n")
+    policy = load_policy(Path("export_compat.yaml"))
+    (relaxed,) = under_policy(GoldenStore(Path("golden")).goldens(), policy)
+    passed = ran(Verdict.PASS, "0.9.2")
+    finished(Path(".jaxexport"), passed, policy=policy, plan={"goldens": {relaxed.id: hash_of(relaxed.manifest)}})
+    ended = jaxexport("can-i-deploy", CASE, "--to", "serving", "--as-of", as_of)
+    assert (ended.code, "a quirk of it has expired" in ended.err) == (code, code == 3), ended
+
+
+def test_a_policy_that_only_judges_otherwise_leaves_a_yes(project, jaxexport):
+    stored(ran(Verdict.PASS, "0.9.2"))
+    Path("export_compat.yaml").write_text(f"windows: {{backward: 30}}\n{POLICY}")
+    assert jaxexport("can-i-deploy", CASE, "--to", "serving").code == 0
+
+
+def test_a_pass_that_is_flaky_is_no_yes(project, jaxexport):
+    stored(ran(Verdict.PASS, "0.9.2", flaky="was crash on 2026-11-20"))
+    ended = jaxexport("can-i-deploy", CASE, "--to", "serving")
+    assert ended.code == 3
+    assert "it ran in jaxlib 0.9.2, and not each time: it was crash on 2026-11-20" in ended.out
 
 
 def test_what_nobody_ran_is_unknown_with_the_command_that_answers_it(project, jaxexport):

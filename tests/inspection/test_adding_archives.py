@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 import numpy as np
 import pytest
 from artifacts import DATA, Run, unlisted
+from making import manifest, write_golden
 
 from export_core.adopting import adoption, first_run
 from export_core.adopting.archive import case_of
@@ -15,6 +16,7 @@ from export_core.environments.environment import Environment, this_interpreter
 from export_core.environments.placement import Placement
 from export_core.goldens import Golden, GoldenStore, Origin
 from export_core.goldens.arrays import from_npz
+from export_core.goldens.store import content_of
 from export_core.report import FirstReplay
 
 OF_092 = DATA / "0.9.2"
@@ -110,6 +112,46 @@ def test_a_dry_run_stores_nothing(archive, jaxexport: Run):
         ],
     )
     assert not Path("golden").exists()
+
+
+@pytest.fixture
+def of_a_test(archive) -> dict[str, bytes]:
+    """The files of a golden that a test wrote, of the case and the writer of the archive's artifact."""
+    golden = write_golden(GoldenStore(Path("golden")), manifest("old.mlp", "0.9.2"))
+    assert golden.manifest.test
+    return content_of(golden.folder)
+
+
+@pytest.mark.parametrize("words", [("--no-replay",), ("--dry-run",)])
+def test_the_name_of_a_file_replaces_no_golden_of_a_test(archive, of_a_test, jaxexport: Run, words):
+    ended = jaxexport("goldens", "add", "--from", archive, *words)
+    assert (ended.code, ended.out.splitlines()[-1]) == (2, "1 artifact: 1 not added; left out: 3 other files")
+    assert "old/mlp.bin: would replace the golden old.mlp/0.9.2-cpu, which tests/test_a.py::old.mlp wrote" in ended.err
+    assert content_of(Path("golden/old.mlp/0.9.2-cpu")) == of_a_test
+
+
+def test_a_golden_of_a_test_stays_though_its_files_are_the_same(archive, jaxexport: Run):
+    content = {name: (MLP / name).read_bytes() for name in ("artifact.jaxexport", "inputs.npz", "outputs.npz")}
+    golden = write_golden(GoldenStore(Path("golden")), manifest("old.mlp", "0.9.2"), content)
+    before = content_of(golden.folder)
+    ended = jaxexport("goldens", "add", "--from", archive, "--no-replay")
+    assert (ended.code, content_of(golden.folder)) == (2, before)
+
+
+def test_a_golden_is_replaced_where_its_case_is_named(archive, of_a_test, jaxexport: Run):
+    ended = jaxexport("goldens", "add", "--from", archive, "--no-replay", "--replace", "old.mlp")
+    assert (ended.code, ended.out.splitlines()[-1]) == (0, "1 artifact: 1 replaced; left out: 3 other files")
+
+
+def test_an_adopted_golden_with_other_arrays_stays(archive, jaxexport: Run):
+    words = ("goldens", "add", "--from", archive, "--no-replay")
+    assert jaxexport(*words).code == 0
+    before = content_of(Path("golden/old.mlp/0.9.2-cpu"))
+    with np.load(MLP / "inputs.npz") as arrays:
+        np.savez(archive / "old" / "mlp.inputs.npz", *(arrays[name] * 2 for name in sorted(arrays)))
+    ended = jaxexport(*words)
+    assert (ended.code, "would replace the golden old.mlp/0.9.2-cpu, which has other files" in ended.err) == (2, True)
+    assert content_of(Path("golden/old.mlp/0.9.2-cpu")) == before
 
 
 def test_files_may_have_other_names(archive, jaxexport: Run):

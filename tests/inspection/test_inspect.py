@@ -289,7 +289,7 @@ def test_a_pipe_that_was_closed_is_no_traceback():
     words = [sys.executable, "-m", "export_core", "inspect", str(FILES[0])]
     done = subprocess.run(words, stdout=ours, stderr=subprocess.PIPE, text=True, check=False)
     os.close(ours)
-    assert (done.returncode, done.stderr) == (1, "")
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_a_terminal_that_knows_ascii_only_is_no_error():

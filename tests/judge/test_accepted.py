@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from making import day, manifest, result, summarize
+import numpy as np
+import pytest
+from making import day, files, golden, manifest, result, summarize, write_golden
 
-from export_core.goldens import Options
+from export_core.goldens import Comparison, GoldenStore, Options, Origin
+from export_core.goldens.arrays import leaf_of, to_npz
+from export_core.goldens.manifest import ConvertedFrom
+from export_core.goldens.store import OUTPUTS
 from export_core.judge import Accepted, accepted_in
 from export_core.policy import Policy
 from export_core.report import findings
 
 
 def allowing(case, **options):
-    return manifest(case, options=Options(("cpu",), **options))
+    return golden(case, options=Options(("cpu",), **options))
 
 
 def test_each_target_and_check_has_its_reason_and_cases():
@@ -19,7 +24,7 @@ def test_each_target_and_check_has_its_reason_and_cases():
         [
             allowing("a", allow={"my_target": "pinned in our build"}),
             allowing("b", allow={"my_target": "pinned in our build"}, disabled_checks={"ALL": "an experiment"}),
-            manifest("d", options=Options(("tpu",), without_outputs="no TPU here")),
+            golden("d", options=Options(("tpu",), without_outputs="no TPU here")),
             allowing("c", disabled_checks={"platform": "cosine is the same there", "my_target": "audited"}),
         ],
         Policy(),
@@ -50,3 +55,38 @@ def test_the_report_ends_with_what_was_accepted():
     )
     told = findings([result()], made)
     assert (told[-1].title, told[-1].text) == ("accepted", "custom call t: a, b.\n  reason     pinned")
+
+
+DERIVED = Origin("given", "given", derived={"writer": "the first release from a day on"})
+CONVERTED = ConvertedFrom("0" * 64, "0.9.2", "rewritten", (), "pytest-jaxexport")
+
+
+@pytest.mark.parametrize(
+    ("claims", "what", "reason"),
+    [
+        ({"converted_from": CONVERTED}, "a converted artifact: JAX promises nothing", "rewritten for jaxlib 0.9.2"),
+        ({"origin": DERIVED}, "a writer that the artifact does not show", "the first release from a day on"),
+        ({"comparison": Comparison("shape")}, "comparison: shape", "its numbers are not compared"),
+        ({"comparison": Comparison(rtol=1.0)}, "comparison: rtol 1", "zeros would pass as output 0"),
+        ({"comparison": Comparison(atol={"float32": 9.0})}, "comparison: atol float32 9", "zeros would pass as"),
+    ],
+)
+def test_what_a_golden_claims_and_nothing_shows_is_told_in_each_run(tmp_path, claims, what, reason):
+    stored = write_golden(GoldenStore(tmp_path), manifest(**claims))
+    (told,) = accepted_in([stored], Policy())
+    assert (what in told.what, reason in told.reason, told.cases) == (True, True, (stored.id,)), told
+
+
+@pytest.mark.parametrize(
+    "comparison", [Comparison(), Comparison(rtol=0.1), Comparison(atol={"float64": 9.0}), Comparison(ulp=8)]
+)
+def test_a_tolerance_that_refuses_zeros_is_not_told(tmp_path, comparison):
+    assert accepted_in([write_golden(GoldenStore(tmp_path), manifest(comparison=comparison))], Policy()) == []
+
+
+def test_a_tolerance_is_told_of_the_output_that_is_small_beside_it(tmp_path):
+    outputs = to_npz([leaf_of(np.full(2, value, np.float32)) for value in (5.0, 0.001, 0.0)])
+    stored = write_golden(
+        GoldenStore(tmp_path), manifest(comparison=Comparison(atol=0.01)), {**files(), OUTPUTS: outputs}
+    )
+    assert [told.reason for told in accepted_in([stored], Policy())] == ["zeros would pass as output 1"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import msgspec
@@ -9,7 +10,7 @@ import pytest
 from example_runs import broken_run
 from making import result
 
-from export_core.goldens import GoldenStore
+from export_core.goldens import GoldenStore, rules
 from export_core.judge import Judgement, Result
 from export_core.judge.causes import Cause, causes_in, with_causes
 from export_core.judge.upstream import upstream_of
@@ -117,6 +118,15 @@ def test_a_file_adds_issues_and_replaces_the_shipped_one_of_its_id(tmp_path):
     assert [issue.title for issue in issues if issue.id == "cpu-rank-8"] == ["Another title"]
     assert len(issues) == len(known_issues()) + 1
     assert upstream_of(failed(Verdict.ERROR, custom_calls=("ours_f",)), file, issues) == "ours"
+
+
+def test_a_pattern_of_a_known_issue_that_would_never_end_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(rules, "SEARCH_SECONDS", 0.5)
+    file = tmp_path / "newer.yaml"
+    file.write_text("- {id: slow, title: t, todo: d, verdicts: [error], message: (a+)+b, types: (t+)+!}\n")
+    started = time.monotonic()
+    assert upstream_of(failed(Verdict.ERROR, message="a" * 100), file, known_issues(str(file))[:1]) == ""
+    assert time.monotonic() - started < 10
 
 
 ISSUE = "- {id: a, title: t, todo: d, verdicts: [error], message: m}\n"

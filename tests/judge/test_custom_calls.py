@@ -275,6 +275,36 @@ def test_a_too_early_golden_exits_with_1_without_any_such_reader():
     assert summary(kept, not_run, declared=late).exit_code == 3, "what could not be completed outranks what is broken"
 
 
+LACKS = {
+    "stage": Stage.COMPILE,
+    "judgement": Judgement.OUTSIDE,
+    "message": "No registered implementation for untyped custom call to scale_v1 for Host",
+}
+
+
+@pytest.mark.parametrize(
+    ("release", "changes", "code"),
+    [
+        ("2026-02-28", {}, 1),
+        (None, {}, 1),
+        ("2025-08-01", {}, 0),  # its last day was before the reader
+        ("2026-02-28", {"message": "older than the 6-month backward-compatibility window"}, 0),
+        ("2026-02-28", {"judgement": Judgement.KNOWN}, 0),
+    ],
+)
+def test_a_reader_that_lacks_the_old_target_too_early_breaks_a_promise(release, changes, code):
+    declared = change(introduced=day("2025-07-01"), new=None, release=day(release) if release else None)
+    kept = ran("0.9.1", "0.9.1")
+    lacks = ran("0.6.2", "0.9.2", "scale_v1", verdict=Verdict.ERROR, **{**LACKS, **changes})
+    assert not lacks.promised, "outside its own window"
+    made = summary(kept, lacks, declared=declared)
+    assert made.exit_code == code
+    assert bool(made.custom_call_changes[0].broken) == bool(code)
+    if code:
+        (text,) = made.custom_call_changes[0].broken
+        assert "calls scale_v1, which jaxlib 0.9.2 (built 2026-03-18) does not run: readers run it " in text
+
+
 def test_a_broken_rule_is_told_first_and_the_change_last():
     results = [ran("0.9.1", "0.9.1", "scale_v2"), ran("0.9.0.1", "0.9.1", "scale_v1")]
     found = findings(results, summary(*results, declared=change(introduced=day("2026-02-14"))))

@@ -7,7 +7,7 @@ import dataclasses
 import msgspec
 import numpy as np
 import pytest
-from making import day, golden, manifest
+from making import day, golden
 
 from export_core.environments.environment import this_interpreter
 from export_core.goldens import Comparison, Golden, GoldenStore
@@ -88,7 +88,7 @@ def test_a_quirk_with_a_tolerance_on_an_exact_rule_is_an_error():
 
 
 def test_a_rule_is_shown_as_accepted_with_its_goldens():
-    found = accepted_in([manifest("t.f", "0.9.2"), manifest("t.g", "0.9.2")], Policy(numbers=(RULE,)))
+    found = accepted_in([golden("t.f", "0.9.2"), golden("t.g", "0.9.2")], Policy(numbers=(RULE,)))
     assert found == [Accepted("numbers: rtol 0.001", "measured", ("t.f/0.9.2-cpu",))]
 
 

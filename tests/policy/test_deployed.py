@@ -21,6 +21,22 @@ def load(tmp_path):
     return load
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'deployed: [{name: "serving\\n", jaxlib: 0.9.2}]',
+        'environment: ["PATH\\n"]',
+        'goldens: "a\\0b"',
+        'known_issues: "a\\0b"',
+        'windows: {backward: "3 weeks\\n"}',
+    ],
+    ids=lambda text: text.partition(":")[0],
+)
+def test_no_text_has_a_line_break_at_its_end_or_a_nul_in_a_path(load, text):
+    with pytest.raises(PolicyError, match="expected"):
+        load(f"{text}\n")
+
+
 def test_a_place_needs_a_name_and_a_release(load):
     (place,) = load(SERVING).deployed
     assert (place.name, place.jaxlib, place.platform, place.cases) == ("serving", "0.9.2", "cpu", ("*",))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from making import day, golden, manifest, result, summarize
+from making import day, golden, result, summarize
 
 from export_core.goldens import Comparison, Options
 from export_core.judge import Accepted, accepted_in
@@ -61,7 +61,7 @@ def test_tolerance_for_a_comparator_without_one_is_an_error(compare):
 
 
 def test_what_a_quirk_relaxes_is_told_as_accepted_with_its_end():
-    found = accepted_in([manifest(CASE, "0.9.2", options=Options(("cpu",)))], Policy(quirks=(QUIRK,)))
+    found = accepted_in([golden(CASE, "0.9.2", options=Options(("cpu",)))], Policy(quirks=(QUIRK,)))
     assert found == [
         Accepted(
             "quirk: rtol 0.001, custom call t", "rounded otherwise; owner me, #7, until 2026-12-01", ("t.f/0.9.2-cpu",)

@@ -59,6 +59,25 @@ def test_policy_check_refuses_a_minimum_jaxlib_newer_than_its_jax(tmp_path):
         find_policy(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("jaxlib", "minimum", "ok"),
+    [
+        ("", "0.12.3", False),
+        ("0.12.3: {built: 2026-11-15}", "0.12.3", True),
+        ("", "0.12.0.0", True),
+        ("", "0.4.1", True),
+    ],
+)
+def test_a_minimum_jaxlib_is_one_that_somebody_has_released(tmp_path, jaxlib, minimum, ok):
+    text = f"releases:\n  jax:\n    0.13.0: {{built: 2026-11-20, minimum_jaxlib: {minimum}}}\n  jaxlib: {{{jaxlib}}}\n"
+    (tmp_path / "export_compat.yaml").write_text(text)
+    if ok:
+        assert find_policy(tmp_path)
+    else:
+        with pytest.raises(PolicyError, match=r"expected minimum_jaxlib: a jaxlib of the calendar.*found 0\.12\.3"):
+            find_policy(tmp_path)
+
+
 def test_no_release_of_the_calendar_contradicts_those_before_it():
     for kind in (CALENDAR.jaxlib, CALENDAR.jax):
         by_date = sorted(kind, key=lambda version: kind[version].built)

@@ -9,6 +9,7 @@ import sys
 import threading
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
+from types import SimpleNamespace
 
 import pytest
 from anywhere import Anywhere
@@ -358,6 +359,19 @@ def test_an_executor_is_local_or_a_dask_address():
     for text in ("ray:tcp://127.0.0.1:1", "dask", "dask:127.0.0.1", ""):
         with pytest.raises(RemoteError, match="--executor: expected local or dask:ADDRESS, such as dask:tcp://"):
             cluster_at(text)
+
+
+@pytest.mark.parametrize("error", [MemoryError("3 EiB"), AssertionError(), OSError("refused"), UnicodeError("text")])
+def test_whatever_answers_in_place_of_a_scheduler_is_one_error(monkeypatch, error):
+    def client(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setitem(sys.modules, "dask", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "dask.config", SimpleNamespace(set=dict))
+    sys.modules["dask"].config = sys.modules["dask.config"]
+    monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(Client=client))
+    with pytest.raises(RemoteError, match="expected a Dask scheduler at this address"):
+        cluster_at("dask:tcp://127.0.0.1:1")
 
 
 def test_where_dask_is_missing_the_message_says_what_to_install(monkeypatch):

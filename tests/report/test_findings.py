@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
-from making import day, golden, result, summarize
+from making import day, files, golden, manifest, result, summarize, write_golden
 
+from export_core.goldens import Comparison, GoldenStore
+from export_core.goldens.arrays import leaf_of, to_npz
+from export_core.goldens.noise import noise_to_npz
 from export_core.goldens.noise_record import NoiseRecord, UndecidedOutput
-from export_core.inspection.noise_text import knows_inputs_only, undecided_in
+from export_core.goldens.store import NOISE, OUTPUTS
+from export_core.inspection.noise_text import knows_inputs_only, outputs_to_name, undecided_in
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy
@@ -369,33 +375,89 @@ def test_goldens_whose_noise_knows_inputs_only_are_counted():
     assert found.text.startswith("1 golden with noise of inputs only: t.a/0.9.2-cpu.")
 
 
-def test_outputs_that_cannot_tell_right_from_wrong_are_counted():
-    output = UndecidedOutput(37, 256, noise=0.25, largest=0.975, leaf="result['x']")
-    record = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), unstable={"1": 3}, undecided_outputs={"0": output})
-    texts = undecided_in([golden("t.chaos", noise=record), golden("t.smooth")])
+@pytest.fixture
+def chaotic(tmp_path):
+    """A golden whose stored noise is as large as its outputs; what its golden.yaml says of that is given."""
+
+    def write(values=(1.0, 1.0, 1.0, 1.0), noise=(0.0, 0.25, 0.25, 0.25), **said):
+        leaf = leaf_of(np.asarray(values))
+        data = noise_to_npz([([leaf], (np.asarray(noise),))])
+        record = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), **said)
+        content = {**files(), OUTPUTS: to_npz([leaf]), NOISE: data}
+        return write_golden(GoldenStore(tmp_path / "golden"), manifest("t.chaos", noise=record), content)
+
+    return write
+
+
+SHOWN = (
+    "t.chaos/0.12.0.1-cpu: output 0 (result): 4 of 4 elements cannot tell right from wrong: its largest "
+    "number is 1, its noise up to 0.25"
+)
+
+
+def test_outputs_that_cannot_tell_right_from_wrong_are_counted(chaotic):
+    texts = undecided_in([chaotic(np.float32((1, 1, 1, 1))), golden("t.smooth")])
     made = msgspec.structs.replace(summary([]), undecided=texts)
     (found,) = [finding for finding in findings([], made) if finding.title == "NOT DECIDED"]
-    assert found.text.splitlines()[:2] == [
-        "Some stored numbers would not show an error.",
-        "  outputs    t.chaos/0.12.0.1-cpu: output 0 (result['x']): 37 of 256 elements cannot tell right from wrong: "
-        "its largest number is 0.975, its noise up to 0.25",
-    ]
+    assert found.text.splitlines()[:2] == ["Some stored numbers would not show an error.", f"  outputs    {SHOWN}"]
     assert "  to do      These numbers move by more than a tenth of the output's largest" in found.text
     assert not [finding for finding in findings([], summary([])) if finding.title == "NOT DECIDED"]
 
 
-def test_what_an_older_version_recorded_is_still_told():
-    record = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), undecided={"vjp1/0": (37, 256)})
-    assert undecided_in([golden("t.chaos", noise=record)]) == [
-        "t.chaos/0.12.0.1-cpu: output vjp1/0: 37 of 256 elements cannot tell right from wrong"
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"undecided_outputs": {}},
+        {"undecided_outputs": None},
+        {"undecided": {"0": (1, 999)}},
+        {"undecided_outputs": {"7": UndecidedOutput(1, 2, 1.0, 1.0)}},
+    ],
+)
+def test_what_cannot_be_decided_is_counted_in_the_files(chaotic, said):
+    assert undecided_in([chaotic(np.float32((1, 1, 1, 1)), **said)]) == [SHOWN]
+
+
+def test_floats_that_are_said_to_jump_are_told(chaotic):
+    stored = chaotic(np.float32((1, 1, 1, 1)), jumping={"0": (4, 4)}, undecided_outputs={})
+    assert undecided_in([stored]) == [
+        "t.chaos/0.12.0.1-cpu: output 0: 4 of 4 elements jump: one last bit chooses others"
     ]
+
+
+def test_integers_that_may_differ_are_told_though_golden_yaml_says_none(chaotic):
+    stored = chaotic(np.int32((1, 2, 3, 4)), noise=(0.0, 0.0, 1e9, 0.0), undecided_outputs={})
+    assert undecided_in([stored]) == [
+        "t.chaos/0.12.0.1-cpu: output 0: 1 of 4 elements jump: one last bit chooses others"
+    ]
+
+
+def test_a_tolerance_of_another_type_does_not_hide_noise(chaotic):
+    stored = chaotic(np.float32((1, 1, 1, 1)), undecided_outputs={})
+    other, own = (
+        replace(stored, manifest=msgspec.structs.replace(stored.manifest, comparison=Comparison(rtol={dtype: 0.1})))
+        for dtype in ("float16", "float32")
+    )
+    assert (undecided_in([other]), undecided_in([own])) == ([SHOWN], [])
+
+
+def test_noise_that_cannot_be_read_is_told(chaotic):
+    stored = chaotic(np.float32((1, 1, 1, 1)))
+    (stored.folder / NOISE).chmod(0o644)
+    (stored.folder / NOISE).write_bytes(b"no arrays")
+    (text,) = undecided_in([stored])
+    assert text.startswith("t.chaos/0.12.0.1-cpu: its noise cannot be read: ")
 
 
 def test_of_many_such_outputs_a_few_are_named():
     output = UndecidedOutput(1, 1, noise=1.0, largest=1.0, leaf="result")
     record = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), undecided_outputs={str(n): output for n in range(9)})
-    *named, more = undecided_in([golden("t.chaos", noise=record)])
-    assert (len(named), more) == (4, "t.chaos/0.12.0.1-cpu: and 5 more outputs, in golden.yaml")
+    *named, more = outputs_to_name(record)
+    assert (len(named), more) == (4, "and 5 more outputs, in golden.yaml")
+
+
+def test_what_an_older_version_recorded_is_still_told():
+    record = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), undecided={"vjp1/0": (37, 256)})
+    assert outputs_to_name(record) == ["output vjp1/0: 37 of 256 elements cannot tell right from wrong"]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 import pytest
 from bisecting import CRASH, PASS, FakeReplay
+from making import ARTIFACTS
 from test_explanation import CHOLESKY, ROOT, choice_of, judged, without_results
 
 from export_core.comparing.algebra import to_double
@@ -207,6 +208,19 @@ def test_a_bundle_has_the_reduced_program(choice, tmp_path):
     steps = [2.0**-7 * float(np.abs(to_double(leaf.numpy())).max()) for leaf in choice.cell.golden.outputs()]
     assert program.measured == KEPT_SHARE * 64 * min(steps), "2^-7 is the unit of bfloat16"
     assert run(folder).returncode == 0
+
+
+def test_a_bundle_carries_no_artifact_that_the_audit_stops(choice, tmp_path):
+    result = judged(choice, Verdict.CRASH)
+    left = reduced(tmp_path / "reduced", choice)
+    other = ARTIFACTS / "0.9.2" / "cholesky.jaxexport"
+    hidden = other.read_bytes().replace(b"lapack_spotrf_ffi", b"lapack_spotrf_XXX")
+    (left / ARTIFACT).write_bytes(hidden)
+    (left / INPUTS).write_bytes(to_npz([leaf_of(np.eye(4, dtype=np.float32))]))
+    program = reduced_program(choice, result, ReductionFolder(left))
+    with pytest.raises(WhyError, match=r"not written, since its artifact must not be run: .*lapack_spotrf_XXX"):
+        write_bundle(tmp_path / "b", choice, result, explain(choice, result), program)
+    assert not (tmp_path / "b").exists()
 
 
 @pytest.mark.parametrize("source", ['x = "```"', "x = np.load('inputs.npz')", ""])

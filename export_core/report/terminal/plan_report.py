@@ -15,6 +15,7 @@ from rich.console import Console
 
 from export_core.environments.cost import EnvironmentsCost
 from export_core.environments.placement import Mode
+from export_core.escaping import json_bytes
 from export_core.judge.result import ReaderOf, WriterOf, reader_of, writer_of
 from export_core.matrix import Cell, Plan
 from export_core.matrix.shards import split
@@ -202,7 +203,7 @@ def _environments_key(plan: Plan, cells: Sequence[Cell]) -> str:
     readers = dict.fromkeys((cell.reader, cell.platform) for cell in cells)
     content = [[reader.pair, platform, plan.sources.content(reader)] for reader, platform in readers]
     # With our version, since another one may build the environment of a reader in another way.
-    digest = hashlib.sha256(msgspec.json.encode([version("pytest-jaxexport"), content])).hexdigest()[:12]
+    digest = hashlib.sha256(json_bytes([version("pytest-jaxexport"), content])).hexdigest()[:12]
     return f"{cells[0].reader.pair}-{digest}" if len(readers) == 1 else f"{len(readers)}-readers-{digest}"
 
 

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import structs
 
 from export_core.artifact.errors import ArtifactError
+from export_core.escaping import json_bytes
 from export_core.goldens import Golden, GoldenError, Leaf
 from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.manifest_file import dump_manifest
@@ -111,7 +112,7 @@ class ReductionFolder:
         others = [name for name in golden.manifest.files if name not in (ARTIFACT, INPUTS)]
         files = {ARTIFACT: program.artifact, INPUTS: program.arrays, MODULE_TEXT: program.text}
         files |= {name: golden.content(name) for name in others}
-        files[STEPS] = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+        files[STEPS] = b"".join(json_bytes(line) + b"\n" for line in lines)
         if source:
             files[SOURCE] = source
         if outputs:

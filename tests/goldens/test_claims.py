@@ -1,0 +1,124 @@
+"""What a golden claims of its writer and of a conversion: its own bytes and its listed record decide."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from making import NEWEST, files, manifest, release, write_golden, writer
+
+from export_core.artifact import read_bytes
+from export_core.artifact.envelope.encode import encode
+from export_core.conversion.record import ConversionRecord, dump_record
+from export_core.goldens import Golden, GoldenError, GoldenStore, Origin, dates, jax_goldens
+from export_core.goldens.manifest import ConvertedFrom
+from export_core.goldens.store import ARTIFACT, sha256
+from export_core.matrix import Selection
+from export_core.policy import Policy
+from export_core.releases import load_calendar
+from export_core.run_options import RunOptions
+from export_core.session import Interpreter, plan_matrix
+
+RECORD = f"{ARTIFACT}.converted.json"
+CONVERTED = ConvertedFrom(sha256(b"the original"), "0.9.2", "rewritten", (), "pytest-jaxexport")
+DERIVED = Origin("given", "given", derived={"writer": "the first release from a day on"})
+ORIGINAL = files(jaxlib="0.9.2")[ARTIFACT]
+REWRITTEN = encode(read_bytes(ORIGINAL).envelope)
+"""The same artifact as `jaxexport convert` encodes it."""
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch) -> GoldenStore:
+    monkeypatch.chdir(tmp_path)
+    return GoldenStore(tmp_path / "golden")
+
+
+def converted(store: GoldenStore, artifact: bytes = REWRITTEN, **changes: object) -> Golden:
+    """A golden of a converted artifact with its record, of which some fields are changed."""
+    record = ConversionRecord("converted", "", sha256(artifact), CONVERTED, "why")
+    record = msgspec.structs.replace(record, **changes)
+    content = {**files(jaxlib="0.9.2"), ARTIFACT: artifact, RECORD: dump_record(record)}
+    return write_golden(store, manifest("t.a", "0.9.2", converted_from=CONVERTED), content)
+
+
+def refused(golden: Golden) -> str:
+    with pytest.raises(GoldenError) as raised:
+        dates.check_claims([golden], load_calendar())
+    return str(raised.value)
+
+
+def test_a_conversion_with_its_record_counts(store):
+    dates.check_claims([converted(store)], load_calendar())
+
+
+def test_a_conversion_without_its_record_does_not_count(store):
+    golden = write_golden(store, manifest("t.a", "0.9.2", converted_from=CONVERTED))
+    assert f"converted_from: expected the record {RECORD} of the conversion under `files`, found none" in refused(
+        golden
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"sha256": sha256(ORIGINAL)}, {"converted_from": msgspec.structs.replace(CONVERTED, reader="0.10.0")}],
+    ids=["another artifact", "another reader"],
+)
+def test_the_record_of_another_conversion_does_not_count(store, changes):
+    assert "found the record of another artifact" in refused(converted(store, **changes))
+
+
+def test_an_artifact_as_its_writer_wrote_it_is_not_converted_whatever_its_record_says(store):
+    golden = converted(store, ORIGINAL)
+    assert "expected a converted artifact, found one as jaxlib 0.9.2 writes it" in refused(golden)
+
+
+def test_an_artifact_is_not_converted_from_itself(store):
+    origin = msgspec.structs.replace(CONVERTED, sha256=sha256(REWRITTEN))
+    golden = converted(store, converted_from=origin)
+    made = msgspec.structs.replace(golden.manifest, converted_from=origin)
+    assert "expected a converted artifact" in refused(write_golden(store, made, golden.files()))
+
+
+def test_a_record_that_cannot_be_read_is_an_error(store):
+    golden = converted(store)
+    content = {**golden.files(), RECORD: b"{"}
+    assert "not the record of a conversion" in refused(write_golden(store, golden.manifest, content))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("goldens", "verify"), ("plan",), ("matrix", "--no-cache"), ("forecast",), ("can-i-deploy", "t.a", "--to", "x")],
+)
+@pytest.mark.parametrize(
+    ("claims", "jaxlib", "message"),
+    [
+        ({"converted_from": CONVERTED}, "0.9.2", "converted_from: expected the record"),
+        ({"origin": DERIVED}, "0.6.2", "writer: expected an artifact in a format that jax 0.6.2 writes, found another"),
+    ],
+    ids=["converted", "derived"],
+)
+def test_no_command_believes_what_the_bytes_contradict(store, jaxexport, tmp_path, words, claims, jaxlib, message):
+    write_golden(store, manifest("t.a", jaxlib, **claims), files(jaxlib="0.9.2"))
+    (tmp_path / "export_compat.yaml").write_text("deployed: [{name: x, jaxlib: 0.10.2}]\n")
+    ended = jaxexport(*words)
+    assert (ended.code, message in ended.err) == (2, True), ended
+
+
+@pytest.mark.parametrize("claims", [{"converted_from": CONVERTED}, {"origin": DERIVED}], ids=["converted", "derived"])
+def test_pytests_own_replay_does_not_believe_it_either(store, claims):
+    golden = write_golden(store, manifest("t.a", "0.6.2", **claims), files(jaxlib="0.9.2"))
+    with pytest.raises(GoldenError, match=r"converted_from: expected the record|writer: expected an artifact"):
+        plan_matrix(Policy(), Selection(), RunOptions(), [golden], Interpreter(release(NEWEST)))
+
+
+@pytest.mark.parametrize(("jaxlib", "is_known"), [("0.9.0", True), ("0.8.1", False), ("0.9.1", False)])
+def test_jaxs_own_golden_has_the_writer_that_stands_for_the_build_of_its_day(monkeypatch, jaxlib, is_known):
+    artifact = read_bytes(ORIGINAL)
+    day = load_calendar().built("0.9.0")
+    monkeypatch.setattr(jax_goldens, "days", lambda: {sha256(artifact.module.serialized()): [day]})
+    assert jax_goldens.is_known(artifact, writer(jaxlib)) == is_known
+
+
+def test_the_goldens_of_jax_are_listed_by_their_hashes():
+    table = jax_goldens.days()
+    assert len(table) > 140
+    assert all(len(module) == 64 and days for module, days in table.items())

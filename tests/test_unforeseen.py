@@ -1,0 +1,156 @@
+"""What nobody foresaw is never taken for an answer: errors, a closed pipe, names that are not UTF-8."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from making import ARTIFACTS, manifest, result, write_golden
+
+from export_core.cli import app, entry
+from export_core.environments.placement import Mode
+from export_core.escaping import safe_json
+from export_core.goldens import GoldenStore
+from export_core.inspection import inspect_text
+from export_core.matrix import Cell, Outcome, Verdict
+from export_core.matrix.content_keys import expected_content
+from export_core.matrix.outcome_cache import OutcomeCache
+from export_core.releases import load_calendar
+from export_core.runs.results import result_line
+from export_core.worker.protocol import Stage
+
+MLP = ARTIFACTS / "0.9.2" / "mlp.jaxexport"
+UNFORESEEN = 70
+NAME = os.fsdecode(b"m\xffd.jaxexport")
+"""The name of a file that is not UTF-8."""
+
+
+def words_of(command: click.Command, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The words of each command below this one."""
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            yield from words_of(inner, (*before, name))
+    else:
+        yield before
+
+
+COMMANDS = list(words_of(app.jaxexport))
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_an_unforeseen_error_has_an_exit_code_of_its_own(jaxexport, monkeypatch, words):
+    def fails(self: click.Command, *_: object) -> None:
+        raise ZeroDivisionError("what nobody \x1b[2J foresaw")
+
+    whole = click.Group.parse_args
+    monkeypatch.setattr(click.Command, "parse_args", fails)
+    monkeypatch.setattr(click.Group, "parse_args", whole)
+    ended = jaxexport(*words)
+    assert (ended.code, ended.out) == (UNFORESEEN, "")
+    assert "ZeroDivisionError, which nobody foresaw: nothing was answered" in ended.err
+    assert "Traceback" in ended.err
+    assert "\x1b" not in ended.err
+
+
+def test_so_has_the_quick_way_of_inspect(monkeypatch, capsys):
+    def fails(*_: object, **__: object) -> str:
+        raise RecursionError("deep")
+
+    monkeypatch.setattr(inspect_text, "inspect_text", fails)
+    monkeypatch.setattr(sys, "argv", ["jaxexport", "inspect", str(MLP)])
+    with pytest.raises(SystemExit) as ended:
+        entry.main()
+    assert (ended.value.code, "RecursionError, which nobody foresaw" in capsys.readouterr().err) == (UNFORESEEN, True)
+
+
+@pytest.mark.parametrize("words", [("inspect",), ("inspect", "--json"), ("audit", "--policy", "export_compat.yaml")])
+def test_a_pipe_that_nobody_reads_is_no_answer(tmp_path, words):
+    (tmp_path / "export_compat.yaml").write_text("goldens: golden\n")
+    ours, theirs = os.pipe()
+    os.close(ours)
+    command = [sys.executable, "-m", "export_core", *words, str(MLP)]
+    done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, cwd=tmp_path, check=False)
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.fixture
+def unnamed(tmp_path, monkeypatch) -> Path:
+    """A folder with an artifact, and goldens, whose names are not UTF-8."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(MLP, NAME)
+    Path("export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.10.2}]\n")
+    write_golden(GoldenStore(Path(os.fsdecode(b"g\xff"))), manifest("t.a", "0.9.2"))
+    return tmp_path
+
+
+GOLDENS = ("--goldens", os.fsdecode(b"g\xff"))
+SAYS = {
+    ("inspect", NAME, "--json"): 0,
+    ("inspect", NAME, NAME, "--json"): 0,
+    ("inspect", ".", "--json"): 0,
+    ("inspect", NAME): 0,
+    ("audit", NAME): 0,
+    ("diff", NAME, NAME): 0,
+    ("can-i-deploy", NAME, "--to", "serving", "--json"): 3,
+    ("can-i-deploy", NAME, "--to", "serving"): 3,
+    ("can-i-deploy", "t.a", "--to", "serving", "--json", *GOLDENS): 3,
+    ("goldens", "list", *GOLDENS): 0,
+    ("goldens", "show", "t.a", *GOLDENS): 0,
+    ("goldens", "verify", *GOLDENS): 0,
+    ("plan", *GOLDENS, "--readers", "0.10.2"): 0,
+    ("plan", *GOLDENS, "--readers", "0.10.2", "--json"): 0,
+    ("forecast", *GOLDENS, "--json"): 0,
+    ("goldens", "add", "--from", ".", "--dry-run"): 0,
+}
+
+
+@pytest.mark.parametrize("words", SAYS, ids=lambda words: ascii(" ".join(words)))
+def test_a_name_that_is_not_utf8_is_like_any_other(jaxexport, unnamed, words):
+    ended = jaxexport(*words)
+    assert (ended.code, ended.err.replace("left out", "")) == (SAYS[words], ended.err.replace("left out", ""))
+    assert "Traceback" not in ended.err
+    if "--json" in words:
+        lines = ended.out.splitlines() if words[1:2] == (".",) or words[1:3] == (NAME, NAME) else [ended.out]
+        assert [json.loads(line) for line in lines]
+        ended.out.encode()
+        assert NAME not in json.loads(lines[0]).values()
+
+
+def test_the_quick_way_of_inspect_prints_such_a_name_as_text(unnamed):
+    command = [sys.executable, "-m", "export_core", "inspect", os.fsencode(NAME), "--json"]
+    facts = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    json.dumps(facts, ensure_ascii=False).encode()
+    assert facts["file"] == "m\\xffd.jaxexport"
+
+
+def test_json_has_such_a_name_as_text_and_all_other_text_as_it_is():
+    value = {"a": [os.fsdecode(b"\xff"), "\N{GRINNING FACE} \xe9"], os.fsdecode(b"\x80"): "\ud800", "n": 1}
+    expected = {"a": ["\\xff", "\N{GRINNING FACE} \xe9"], "\\x80": "\\ud800", "n": 1}
+    assert json.loads(safe_json(value)) == expected
+
+
+def test_results_and_keys_take_such_names():
+    line = result_line(result(Verdict.ERROR, message=NAME))
+    assert json.loads(line)["message"] == "m\\xffd.jaxexport"
+    assert expected_content(manifest(test=NAME, out_shardings=(NAME,)))
+
+
+def test_an_outcome_that_cannot_be_decoded_or_stored_costs_only_the_cache(tmp_path, monkeypatch):
+    golden = write_golden(GoldenStore(tmp_path / "golden"), manifest())
+    cell = Cell(golden, load_calendar().release("0.12.0.1"), "cpu", Mode.RUN)
+    said: list[str] = []
+    with OutcomeCache(tmp_path, said.append) as cache:
+        cache.put("name", Outcome(cell, Stage.READ, Verdict.ERROR, NAME))
+    assert "outcomes are not cached" in said[0]
+    with OutcomeCache(tmp_path, said.append) as cache:
+        cache._put("broken", b"\xc1 no row of ours")
+        assert cache.get(["broken"]) == {}
+    assert "the cache of outcomes was broken (the outcome broken cannot be decoded" in said[-1]

@@ -1,0 +1,30 @@
+"""The table of JAX's own goldens, by the SHA-256 of their modules: `python -m tools.jax_goldens FOLDER…` adds lines.
+
+Each FOLDER is the data of one jax, as in an environment: `jax/_src/internal_test_util/export_back_compat_test_data`.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from export_core.adopting.jax_data import DataError, read_data
+from export_core.goldens import jax_goldens
+from export_core.goldens.store import sha256
+
+
+def main(folders: list[str]) -> None:
+    """Add what these folders have to the table."""
+    table = {module: set(days) for module, days in jax_goldens.days().items()}
+    for folder in map(Path, folders):
+        for path in sorted(folder.rglob("*.py")):
+            for record in read_data(path.name, path.read_bytes()):
+                if not isinstance(record, DataError) and "mlir_module_serialized" in record.fields:
+                    module = sha256(record.fields["mlir_module_serialized"])
+                    table.setdefault(module, set()).add(record.fields["serialized_date"])
+    rows = sorted(f"{day} {module}\n" for module, days in table.items() for day in days)
+    jax_goldens.TABLE.write_text("".join(rows))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -149,7 +149,7 @@ class Recorder:
             to_write = self._is_to_write(case.id)
             if to_write:
                 self._replayer.begin_worker()
-                if self._settings.second_export and not self._own(case.id):
+                if self._exports_new_twice and not self._own(case.id):
                     self._second_exports[0].start(self._item.nodeid)
             produced = produce(
                 case,
@@ -161,7 +161,12 @@ class Recorder:
             # In what is to be written, also modules that import more than readers have.
             also = import_problems(produced.files, packages) if to_write else ()
             require_audited(produced.artifact, manifest.options.allow, manifest.writer, also)
-            if to_write and self._can_be_repeated(produced) and not self._is_stored(produced):
+            if (
+                to_write
+                and self._exports_new_twice
+                and self._can_be_repeated(produced)
+                and not self._is_stored(produced)
+            ):
                 self._second_exports[0].begin(self._item.nodeid)
         except ExportCompatError as error:
             self._fail(str(error))
@@ -222,6 +227,14 @@ class Recorder:
         """The stored golden of a case by this very writer."""
         return next(filter(self._replayer.is_own, self._store.generations(case)), None)
 
+    @property
+    def _exports_new_twice(self) -> bool:
+        """Whether what is written is exported by a second process too.
+
+        Not where all that can be is left for later: the first run that checks the golden has another hash seed.
+        """
+        return self._settings.second_export and not self._settings.noise_later
+
     def _is_stored(self, produced: ProducedGolden) -> bool:
         own = self._own(produced.case.id)
         return own is not None and own.manifest.files.get(ARTIFACT) == produced.manifest.files[ARTIFACT]
@@ -250,7 +263,7 @@ class Recorder:
         if self._is_stored(produced) and (own := self._own(produced.case.id)) is not None:
             differs: bool | None = not own.manifest.reproducible
         else:
-            differs = self._exports_again_otherwise(produced, 1)
+            differs = self._exports_again_otherwise(produced, 1) if self._exports_new_twice else None
             self._not_repeated |= {produced.case.id} if differs is None else set()
         return replace(produced, manifest=msgspec.structs.replace(produced.manifest, reproducible=not differs))
 
@@ -277,7 +290,7 @@ class Recorder:
             named = ["stored without outputs: readers compile it, and compare no numbers"]
         if not produced.manifest.reproducible:
             named = [*named, "not reproducible: two exports differed, so tests compare its outputs alone"]
-        alone = case in self._not_repeated and self._settings.second_export
+        alone = case in self._not_repeated and self._exports_new_twice
         event = {"case": case, "writer": writer, "written": written, "crash": crash, "renamed": renamed, "named": named}
         self.events.append(
             {**event, "to_do": to_do, "not_repeated": alone, **self._unmeasured(int(case in self._deferred))}

@@ -96,7 +96,7 @@ def add_options(parser: pytest.Parser) -> None:
         dest="export_noise",
         default="now",
         help="With --update-goldens: now (the default) measures the noise of each golden that is new or has changed, "
-        "later leaves it to `jaxexport goldens noise`.",
+        "later leaves it to `jaxexport goldens noise`, and a second export of each golden to the run that checks it.",
     )
     group.addoption(
         "--record-packages",

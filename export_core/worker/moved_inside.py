@@ -236,7 +236,8 @@ class Rewriting:
             return math.prod(left if name == "reduce" else right) // max(1, math.prod(result))
         if name == "reduce_window":  # `array<i64: 9, 1>`; in old releases `dense<9> : tensor<2xi64>`
             sizes = re.findall(r"\b\d+\b", str(op.attributes["window_dimensions"]).partition(" : ")[0])
-            return math.prod(map(int, sizes)) ** (1 if len(sizes) == len(result) else len(result))
+            product: int = math.prod(map(int, sizes))
+            return product if len(sizes) == len(result) else product ** len(result)
         if name == "convolution":
             kernel = re.search(r"x\[([^]]*)\]->", str(op.attributes["dimension_numbers"]))
             features = [part.strip() for part in kernel[1].split(",")].index("o") if kernel else 0

@@ -247,3 +247,11 @@ def test_where_it_was_not_found_the_check_finds_it(by_seed: tuple[Project, Run],
     done = project.pytest(environment=variables, cold=True, twice=True)
     assert done.code == 0, done.text
     assert "compared by outputs alone, since two exports differ: test_a.test_sets" in done.text
+
+
+def test_what_is_measured_later_is_exported_again_by_the_run_that_checks_it(projects: Projects) -> None:
+    project = projects(test_a=SETS)
+    done = project.pytest("--update-goldens", "--noise=later", twice=True)
+    assert done.code == 0, done.text
+    assert "reproducible" not in project.manifest("test_a.test_sets")
+    assert "exported once only" not in done.text

@@ -62,6 +62,8 @@ def side_file(golden: Golden, name: str) -> str:
 def _manifest(golden: Golden) -> Iterator[tuple[str, str]]:
     fields = msgspec.to_builtins(golden.manifest, builtin_types=(datetime.date,))
     for name, value in fields.items():
+        if name == "reproducible" and value:  # as goldens are
+            continue
         if name not in ("case", "files") and value not in (None, False, "", {}, [], ()):
             yield from _field(name, value)
 

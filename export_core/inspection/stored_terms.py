@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import stat
 import time
 from collections.abc import Iterator, Sequence
 
 from export_core.cache_folder import cache_path
 from export_core.inspection.terms import Terms
 from export_core.releases.entries import from_rows, shipped_entries
+from export_core.untrusted import read_named
 
 STORED_DAYS = 180
 _CODE = ("policy", "releases", os.path.join("releases", "data"), ".")  # noqa: PTH118 - pathlib takes 5 ms to import
@@ -36,8 +36,7 @@ def terms_path(files: Sequence[str]) -> str | None:
 def load_terms(path: str) -> Terms | None:
     """What is stored there; None where there is nothing, or not what was written."""
     try:
-        with open(path, "rb") as file:  # noqa: PTH123
-            check, _, data = file.read().partition(b"\n")
+        check, _, data = read_named(path).partition(b"\n")
         if check != _checksum(data):
             return None
         own, backward, forward, allow = json.loads(data)
@@ -79,14 +78,10 @@ def _code() -> Iterator[bytes]:
 
 
 def _content(file: str) -> bytes:
-    """The name of a file and its bytes. Raises `OSError` for what is no regular file, which the loader reports."""
+    """The name of a file and its bytes. Raises `OSError` for what cannot be read, which the loader reports."""
     try:
-        status = os.stat(file)  # noqa: PTH116
+        return os.fsencode(file) + b"\0" + read_named(file)
     except FileNotFoundError:
         if os.path.lexists(file):  # a broken link
             raise
         return b""
-    if not stat.S_ISREG(status.st_mode):
-        raise OSError(f"{file} is no regular file")
-    with open(file, "rb") as opened:  # noqa: PTH123
-        return os.fsencode(file) + b"\0" + opened.read()

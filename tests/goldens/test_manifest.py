@@ -159,7 +159,7 @@ def test_no_manifest_depends_on_the_time():
         "case", "test", "name", "writer", "flags", "options", "comparison", "signature", "custom_calls", "files",
         "checks", "out_shardings", "jaxpr", "packages", "factors", "flattened", "inputs_made", "inputs_rule",
         "origin",
-        "instruction_set", "noise", "converted_from", "format",
+        "instruction_set", "noise", "converted_from", "reproducible", "format",
     }  # fmt: skip
     assert set(msgspec.to_builtins(manifest())["writer"]) == {"jax", "jaxlib", "built", "python", "platform"}
 

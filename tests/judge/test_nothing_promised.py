@@ -111,6 +111,8 @@ def test_the_last_lines_of_pytest_say_that_nothing_was_promised():
         "elsewhere": 0,
         "unmeasured": 0,
         "inputs_only": 0,
+        "compared_by_outputs": False,
+        "changed": "",
         "corrected": None,
     }
     (line,) = summary_lines([{**event, "judgements": {"bonus": 2, "outside": 1}}])

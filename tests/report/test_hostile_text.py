@@ -316,6 +316,9 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
                     "named": [one.message],
                     "to_do": one.message,
                     "unmeasured": 1,
+                    "not_repeated": True,
+                    "changed": one.message,
+                    "compared_by_outputs": True,
                     "measure": one.message,
                 }
                 | {"judgements": {one.judgement: 1}, "shown": [(one.golden, one.message)]}

@@ -28,5 +28,5 @@ def kernel(x):
 
 @pytest.mark.parametrize("function", [own_call, without_a_lowering, kernel])
 def test_a_refusal_names_the_line_of_the_user(exported, function):
-    with pytest.raises(ExportError, match=r" at \S*test_refusals\.py:\d+ in \S+: .*# refused"):
+    with pytest.raises(ExportError, match=r" at \S*test_refused_lines\.py:\d+ in \S+: .*# refused"):
         exported(function, X)

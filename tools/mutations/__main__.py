@@ -33,6 +33,8 @@ from tools.mutations.operators import OPERATORS
 
 ROOT = Path(__file__).parents[2]
 COPIED = ("export_core", "pytest_jaxexport", "tests", "golden", "schema", "docs", "changes", "tools", "pyproject.toml")
+_UNSEEN = re.compile(r"@dataclass\(|@functools\.|if TYPE_CHECKING:|class .*\bfrozen=True")
+"""Lines that no test has to be about: what is frozen, how large a cache is, what is imported for types."""
 SECONDS = 300
 """After this long a mutated program hangs: it was noticed."""
 
@@ -85,9 +87,9 @@ def mutations_of(module: Module) -> Iterator[Mutation]:
     for name, operator in OPERATORS.items():
         places = ((node, place) for node in nodes for place in operator.mutation_positions(node))
         for occurrence, (node, ((line, _), _)) in enumerate(places):
-            # No test has to show that a class is frozen, or what is imported for types; a `*` of a signature is no product.
-            unseen = lines[line - 1].startswith(("@dataclass(", "if TYPE_CHECKING:"))
-            if not unseen and not (node.parent and node.parent.type == "parameters"):
+            unseen = _UNSEEN.match(lines[line - 1])
+            is_of_signature = node.parent is not None and node.parent.type == "parameters"  # `*` is no product there
+            if not unseen and not is_of_signature:
                 yield Mutation(module, name, occurrence, line, lines[line - 1])
 
 

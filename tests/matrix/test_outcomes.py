@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -166,6 +167,14 @@ def test_a_cell_whose_modules_cannot_be_imported_was_not_run(reply, message):
     assert outcome.verdict is Verdict.NOT_RUN
     assert outcome.message.startswith(message)
     assert ("reader_packages installs what readers need" in outcome.message) == message.endswith("pol")
+
+
+def test_the_days_of_a_refusal_are_those_of_jax():
+    reply = Reply(Stage.DESERIALIZE, "error", type="NotImplementedError", message="deserialize unsupported version 3")
+    old = release("0.8.1")
+    cells = [Cell(golden(), replace(old, jax=jax), "cpu") for jax in ("0.8.1", "0.8.2", "unknown")]
+    found = [outcome_of(cell, reply, Path("nowhere"), OPTIONS).verdict for cell in cells]
+    assert found == [Verdict.REFUSED, Verdict.ERROR, Verdict.REFUSED], "of an unknown jax the day of its jaxlib counts"
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from export_core.comparing.errors import CompareError
 from export_core.environments.errors import PlacementError
 from export_core.environments.placement import Mode
 from export_core.goldens import Comparison, GoldenError, Options
+from export_core.goldens.manifest import ConvertedFrom
 from export_core.matrix import MatrixError, Plan, Selection, make_plan
 from export_core.matrix.selection import window_readers
 from export_core.releases import ReleaseError, Windows, load_calendar, promise
@@ -59,9 +60,10 @@ def test_only_backward_leaves_promised_cells_and_those_of_younger_readers():
         planned(old, readers="0.8.1", only="backward")
 
 
-def test_only_backward_has_readers_as_old_as_the_writer():
-    old, none = [golden(jaxlib="0.9.2")], Windows(0, 0)
-    assert readers(planned(old, windows=none, readers="0.9.1,0.9.2,0.12.0.1", only="backward")) == ["0.9.2", "0.12.0.1"]
+def test_only_backward_has_the_own_release_of_a_converted_golden_which_is_promised_to_nobody():
+    converted = ConvertedFrom("0" * 64, NEWEST, "rewritten", (), "jaxexport")
+    old = [golden(jaxlib="0.9.2", converted_from=converted)]
+    assert readers(planned(old, readers="0.9.1,0.9.2,0.12.0.1", only="backward")) == ["0.9.2", "0.12.0.1"]
 
 
 def test_touching_leaves_the_cells_of_a_release_as_writer_or_reader():

@@ -42,7 +42,7 @@ def undecided_outputs(golden: Golden, noise: Mapping[str, Noise], jumping: Mappi
             if own is None or leaf.dtype not in FLOATS or number in factors:
                 continue
             name, largest = f"{check.name}/{number}".removeprefix("/"), scale_of([leaf])
-            count = count_undecided(own, largest) - jumping.get(name, (0, 0))[0]
+            count = count_undecided(own, largest) - jumping.get(name, (0,))[0]
             if count > 0:
                 worst, scale = (float(f"{value:.3g}") for value in (own.max(), largest))
                 place = next(iter(paths(check.vjp)[number:]), "")

@@ -22,7 +22,6 @@ from export_core.matrix import Cell, checks
 from export_core.matrix.checks import WRONG_PLATFORM, CallResults, check_calls, checks_of, comparison_of, request_of
 from export_core.matrix.limits import Limits, ReplayOptions
 from export_core.releases import load_calendar
-from export_core.tolerances import Tolerances
 from export_core.worker.protocol import Reply, Stage
 
 ONES = np.ones(2, np.float32)
@@ -214,7 +213,8 @@ def test_the_errors_of_a_cell_are_the_largest_of_all_its_calls(arrays, check):
 
 
 def test_a_worker_is_told_the_files_of_a_golden_and_where_to_put_text(tmp_path):
-    own = write_golden(GoldenStore(tmp_path), manifest(options=Options(("cpu",), register=("my_types",))), files())
+    content = files() | {"my_types.register.py": b""}
+    own = write_golden(GoldenStore(tmp_path), manifest(options=Options(("cpu",), register=("my_types",))), content)
     cell = Cell(own, release("0.12.0.1"), "cpu")
     request = request_of(cell, tmp_path, Limits(), tmp_path / "dump")
     folder = own.folder.resolve()
@@ -227,5 +227,5 @@ def test_derivatives_are_no_factors(monkeypatch):
     factors = (FactorGroup("svd", (0, 1, 2)),)
     monkeypatch.setattr(checks, "compare_leaves", lambda *_, factors, **__: factors)
     monkeypatch.setattr(checks, "call_noise", lambda _: {})
-    outputs = checks.GoldenOutputs(golden(factors=factors), "cpu", Tolerances())
+    outputs = checks.GoldenOutputs(golden(factors=factors), "cpu", {})
     assert [outputs.compare(Check("c", vjp=vjp), [], []) for vjp in (0, 1)] == [factors, ()]

@@ -138,10 +138,11 @@ def test_a_merge_lasted_from_the_first_start_to_the_last_end(shards):
     days = [datetime.datetime(2026, 5, day, tzinfo=datetime.UTC) for day in (3, 2, 4)]
     for folder, day in zip(shards, days, strict=True):
         summary = read_summary(folder)
-        identity = msgspec.structs.replace(summary.identity, started=day, ended=day)
+        identity = msgspec.structs.replace(summary.identity, machine=f"machine {day:%d}", started=day, ended=day)
         write_summary(folder, msgspec.structs.replace(summary, identity=identity))
     merged = merge_shards(shards).summary.identity
     assert (merged.started, merged.ended) == (days[1], days[2])
+    assert merged.machine == "machine 03", "that of the first shard"
 
 
 def test_a_merge_without_a_finished_shard_is_incomplete(tmp_path, capsys):

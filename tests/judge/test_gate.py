@@ -12,6 +12,7 @@ from export_core.judge import Judgement, RunFacts, gate, in_order
 from export_core.judge.gate import ended, exit_code_of
 from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy, PolicyError
+from export_core.policy.known_issues import known_issues
 from export_core.runs.errors import RunError
 from export_core.runs.journal import RESULTS, SUMMARY
 from export_core.runs.results import read_results, read_summary, result_line, write_summary
@@ -191,3 +192,9 @@ def test_cells_with_another_verdict_than_the_last_time_are_counted(tmp_path):
     assert [summary(one, ANOTHER).flaky for one in (PASS, msgspec.structs.replace(PASS, flaky="crash"))] == [0, 1]
     without = {name: value for name, value in msgspec.to_builtins(summary(PASS)).items() if name != "flaky"}
     assert msgspec.convert(without, gate.Summary).flaky == 0, "an older version did not count them"
+
+
+def test_a_summary_has_the_known_issues_that_its_cells_show():
+    issue = known_issues()[1]
+    shows = msgspec.structs.replace(BROKEN, upstream=issue.id)
+    assert [summary(*cells).known_issues for cells in ((PASS, BROKEN), (PASS, shows))] == [[], [issue]]

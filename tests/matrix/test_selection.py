@@ -242,7 +242,7 @@ def test_a_folder_in_which_no_wheel_has_the_date_of_its_release_is_refused(days,
         ("0.8.3", 2, "0.8.2,0.9.0,0.8.3"),
         ("0.8.3", 0, "0.8.3"),
         ("0.11.2-jax0.11.2", 1, "0.11.1,0.11.2-jax0.11.2"),
-        ("0.4.19", 5, "0.4.18,0.4.19"),
+        ("0.4.20", 5, "0.4.18,0.4.19,0.4.20"),
     ],
 )
 def test_the_releases_before_one_are_those_that_were_built_before_it(release, count, readers):

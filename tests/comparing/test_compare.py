@@ -297,3 +297,8 @@ def test_no_complex_numbers_crash_a_comparison(array, other):
     assert compared(array, array).ok
     found = compared(other, other[::-1].copy())
     assert found.ok or str(found)
+
+
+def test_a_call_without_outputs_agrees_without_an_error():
+    found = compare_leaves([], [], Comparison())
+    assert (found.ok, found.max_abs_error, found.max_rel_error) == (True, 0, 0)

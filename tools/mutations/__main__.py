@@ -199,11 +199,16 @@ def tried(mutations: Sequence[Mutation], folders: Sequence[Path]) -> list[bool]:
 
 def report(mutations: Sequence[Mutation], results: Sequence[bool]) -> None:
     """Print what was noticed. Ends with 1 where less than 97 % of those with an effect were."""
-    effective = [found for mutation, found in zip(mutations, results, strict=True) if not mutation.reason]
-    share = sum(effective) / len(effective) if effective else 1.0
-    unseen = len(mutations) - len(effective)
-    print(f"{len(mutations)} mutations, {unseen} of them without an effect")
-    print(f"noticed: {sum(effective)} of {len(effective)}, {share:.1%}")
+    effective: dict[str, list[bool]] = {}
+    for mutation, was_noticed in zip(mutations, results, strict=True):
+        if not mutation.reason:
+            effective.setdefault(mutation.module.path, []).append(was_noticed)
+    for path, of_module in effective.items():
+        print(f"{path}: noticed {sum(of_module)} of {len(of_module)}")
+    every = [was_noticed for of_module in effective.values() for was_noticed in of_module]
+    share = sum(every) / len(every) if every else 1.0
+    print(f"{len(mutations)} mutations, {len(mutations) - len(every)} of them without an effect")
+    print(f"noticed: {sum(every)} of {len(every)}, {share:.1%}")
     sys.exit(share < 0.97)
 
 

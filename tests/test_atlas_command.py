@@ -11,9 +11,7 @@ from commands import assert_bad_input, finished
 from making import result
 
 from export_core.judge import Judgement
-from export_core.matrix import Selection, Verdict
-from export_core.matrix.selection import with_predecessors
-from export_core.releases import load_calendar, parse_day
+from export_core.matrix import Verdict
 from export_core.worker.protocol import Stage
 
 GOLDENS = Path(__file__).parents[1] / "golden"
@@ -62,17 +60,6 @@ def test_json_has_the_shares(jaxexport):
 def test_options_of_a_replay_need_a_release(option, jaxexport):
     ended = jaxexport("atlas", option, "2026-10-25")
     assert_bad_input(ended, f"{option} is for --release; the run in .jaxexport has its own.")
-
-
-def test_the_releases_before_one_are_those_that_were_built_before_it():
-    calendar, day = load_calendar(), parse_day("2026-11-23")
-
-    def readers(release: str, count: int) -> str:
-        return with_predecessors(Selection(readers=release), calendar, day, count).readers
-
-    assert readers("0.8.3", 2) == "0.8.2,0.9.0,0.8.3"
-    assert readers("0.8.3", 0) == "0.8.3"
-    assert readers("0.4.19", 5) == "0.4.18,0.4.19"
 
 
 @pytest.mark.parametrize("release", ["window", "0.11.0,0.12.0", "x.whl"])

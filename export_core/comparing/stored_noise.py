@@ -51,7 +51,7 @@ def undecided_outputs(
             if own is None or leaf.dtype not in FLOATS or number in factors or not _is_judged_by(comparison, leaf):
                 continue
             name, largest = f"{check.name}/{number}".removeprefix("/"), scale_of([leaf])
-            count = count_undecided(own, largest) - jumping.get(name, (0, 0))[0]
+            count = count_undecided(own, largest) - jumping.get(name, (0,))[0]
             if count > 0:
                 worst, scale = (float(f"{value:.3g}") for value in (own.max(), largest))
                 place = next(iter(paths(check.vjp)[number:]), "")

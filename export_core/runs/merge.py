@@ -60,7 +60,7 @@ def merge_shards(folders: Sequence[Path]) -> MergedRun:
         )
     parts = [_shard_in(folder) for folder in finished]
     first = parts[0].record
-    for part in parts[1:]:
+    for part in parts:
         _check_same_plan(parts[0], part)
     missing = _missing_shards(parts)
     # After their plans: that a shard is of another plan says more than which of its hashes differs.

@@ -297,3 +297,14 @@ def test_no_complex_numbers_crash_a_comparison(array, other):
     assert compared(array, array).ok
     found = compared(other, other[::-1].copy())
     assert found.ok or str(found)
+
+
+def test_a_call_without_outputs_agrees_without_an_error():
+    found = compare_leaves([], [], Comparison())
+    assert (found.ok, found.max_abs_error, found.max_rel_error, found.mismatched) == (True, 0, 0, 0)
+
+
+def test_the_worst_element_is_one_that_differs_though_its_error_is_zero():
+    want, got = (leaf_of(np.asarray((1, 0.0 * sign), np.float32)) for sign in (1, -1))
+    found = compare_leaves([want], [got], Comparison("exact"))
+    assert (found.mismatched, found.worst.index) == (1, (1,))

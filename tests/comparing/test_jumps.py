@@ -48,3 +48,13 @@ def test_an_integer_jumps_when_it_ever_moved():
     assert jumping == 2
     typical = np.sqrt((2.0**2 + 4.0**2) / 2)
     assert noise == pytest.approx([0, PART * typical, PART * 4])
+
+
+@pytest.mark.parametrize("missing", ["near", "far", "both"])
+def test_an_output_that_must_be_equal_has_no_noise_and_no_jumps(missing):
+    near, far = (None if missing in (name, "both") else np.ones(4) for name in ("near", "far"))
+    assert noise_and_jumps(leaf_of(ONES), near, far, "") == (None, 0)
+
+
+def test_jumps_are_told_from_noise_by_the_documented_factors():
+    assert (ULPS, SMOOTH, JUMPS, PART) == (64, 16, 128, 0.5)

@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from export_core.comparing.compare import compare_leaves
-from export_core.comparing.noise import FACTOR, count_undecided, moved_by, noise_with_floors, scale_of, spread
+from export_core.comparing.noise import (
+    FACTOR,
+    FACTOR_OF_INPUTS,
+    UNITS,
+    count_undecided,
+    moved_by,
+    noise_with_floors,
+    scale_of,
+    spread,
+)
 from export_core.comparing.rules import CallNoise
 from export_core.comparing.ulp import ulp_distance
 from export_core.goldens import Comparison, Leaf
@@ -221,3 +230,44 @@ def test_more_elements_lend_more_since_the_largest_of_many_draws_is_larger():
     assert judged_by(4) == judged_by(16) == 1.0
     assert judged_by(256) == pytest.approx(2**0.5)
     assert judged_by(2**16) == pytest.approx(2.0)
+
+
+def test_elements_may_be_off_by_the_documented_factors_of_their_noise():
+    assert (FACTOR, FACTOR_OF_INPUTS) == (4, 8)
+    assert UNITS == ((2.0**-10, 1), (2.0**-7, 0.5), (1, 0.25))
+
+
+def test_the_scale_of_outputs_is_the_largest_finite_number_in_any_of_them():
+    arrays = (float32(1, -5, np.inf), float32(2, np.nan), np.asarray([9], np.int32))
+    assert [scale_of([leaf_of(array) for array in some]) for some in (arrays, arrays[::-1], arrays[2:])] == [5, 5, 0]
+
+
+@pytest.mark.parametrize(("narrowest", "units"), [("bfloat16", 0.5), ("float8_e4m3fn", 0.25)])
+def test_a_narrower_type_of_the_module_leaves_at_most_half_of_its_unit(narrowest, units):
+    eps = float(ml_dtypes.finfo(narrowest).eps)
+    (found,) = noise_with_floors(float32(1), np.ones(1) * 1e-9, "float32", narrowest)
+    assert found == pytest.approx(units * eps)
+
+
+def test_the_error_in_units_of_noise_is_that_of_the_worst_output():
+    want, noise = [leaf_of(float32(1, 1))] * 2, np.full(2, 2.0**-10)
+    for first, second in ((1, 2), (2, 1), (0, 2), (0, 0)):
+        got = [leaf_of(float32(1, 1 + times * 2.0**-10)) for times in (first, second)]
+        found = compare_leaves(want, got, Comparison(), noise=CallNoise((noise, noise), ""))
+        assert found.ok
+        assert found.max_noise_error == max(first, second)
+
+
+def test_equal_infinities_are_no_error_in_units_of_noise():
+    found = judged(float32(np.inf, 1), float32(np.inf, 1), np.zeros(2))
+    assert (found.ok, found.max_noise_error) == (True, 0)
+
+
+def test_integers_that_jump_may_be_off_by_their_noise_and_others_by_nothing():
+    def integers(*values, noise=(0, 2, 0)):
+        return judged(np.asarray((5, 5, 5)), np.asarray(values), noise)
+
+    assert [integers(5, 5, 5).max_noise_error, integers(5, 7, 5).max_noise_error] == [0, 1]
+    assert [integers(5, value, 5).ok for value in (13, 14)] == [True, False]
+    assert not integers(6, 5, 5).ok
+    assert integers(6, 5, 5).max_noise_error == np.inf

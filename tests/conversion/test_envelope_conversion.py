@@ -18,13 +18,14 @@ from export_core.conversion.convert import (
     Converted,
     ModuleJob,
     RewrittenModules,
+    check_converted,
     convert,
     find_reader,
 )
 from export_core.conversion.envelope import rewrite_envelope
 from export_core.conversion.errors import ConversionRefused
 from export_core.conversion.formats import fields_of, format_of, wire_version
-from export_core.releases import load_calendar
+from export_core.releases import ReleaseError, load_calendar
 
 CALENDAR = load_calendar()
 RELEASES = ("0.4.30", "0.6.2", "0.8.1", "0.8.3", "0.9.2", "0.12.0.1")
@@ -210,3 +211,95 @@ def test_a_refusal_of_an_expired_artifact_names_the_bypass_of_jax():
     expired = changed(read(DATA / "0.6.2" / "mlp.jaxexport"), calling_convention_version=8)
     with pytest.raises(ConversionRefused, match=r"calling convention is 8.*DESERIALIZE_EXPIRED_VERSIONS=1.*not cover"):
         for_reader(expired, "0.12.0.1")
+
+
+def jobs_of(name, jaxlib, **options):
+    """What would be done with the modules of an artifact."""
+    jobs = []
+
+    def write_down(job):
+        jobs.append(job)
+        raise ConversionRefused("written down")
+
+    with pytest.raises(ConversionRefused, match="written down"):
+        convert(read(DATA / f"{name}.jaxexport"), find_reader(jaxlib, CALENDAR), write_down, **options)
+    return jobs
+
+
+def test_a_reader_is_found_by_its_number():
+    assert find_reader("0.9.2", CALENDAR).jaxlib == "0.9.2"
+    with pytest.raises(ReleaseError, match=r"--for: jaxlib 0\.9\.22 is not in the release calendar"):
+        find_reader("0.9.22", CALENDAR)
+
+
+@pytest.mark.parametrize(
+    ("name", "jaxlib", "replaced", "platform"),
+    [
+        ("0.9.2/cholesky", "0.9.2", ("lapack_spotrf_ffi", "lapack_strsm_ffi"), "tpu"),  # its modules are not in the way
+        ("0.12.0.1/cholesky", "0.10.0", (), "cpu"),  # only its modules are
+        ("0.4.30/cholesky", "0.12.0.1", ("blas_strsm", "lapack_spotrf"), "cpu"),
+    ],
+)
+def test_calls_are_replaced_as_their_reader_needs(name, jaxlib, replaced, platform):
+    (job,) = jobs_of(name, jaxlib, replace_custom_calls=True)
+    assert (job.replace, job.platform) == (replaced, platform)
+
+
+def test_calls_that_the_project_allows_stay():
+    allowed = dict.fromkeys(("lapack_spotrf", "blas_strsm"), "our readers register it")
+    artifact = read(DATA / "0.4.30" / "cholesky.jaxexport")
+    assert convert(artifact, READERS["0.12.0.1"], no_module, allow=allowed).replaced == ()
+
+
+def test_an_artifact_that_its_reader_takes_is_left_as_it_is():
+    artifact = read(DATA / "0.12.0.1" / "mlp.jaxexport")
+    converted = for_reader(artifact, "0.9.2")
+    assert (converted.way, converted.why) == (UNCHANGED, "jaxlib 0.9.2 takes the original")
+    assert converted.artifact is artifact
+
+
+def test_a_conversion_says_why_it_was_needed():
+    why = for_reader(read(DATA / "0.12.0.1" / "mlp.jaxexport"), "0.8.1").why
+    assert why.startswith("jax before 0.8.2 refuses serialization version 12; ")
+
+
+def test_an_artifact_whose_shardings_its_reader_would_miss_is_rewritten():
+    both = rewritten(read(DATA / "0.12.0.1" / "sharded.jaxexport"), "0.9.2")
+    assert for_reader(both, "0.8.3").way == UNCHANGED, "XLA's shardings are beside the named ones"
+    named = tuple(sharding._replace(hlo_sharding_proto=None) for sharding in both.envelope.in_shardings)
+    converted = for_reader(changed(both, in_shardings=named), "0.8.3")
+    assert (converted.way, converted.why) == (REWRITTEN, "jaxlib 0.8.3 would miss its shardings")
+    for jaxlib in ("0.9.0", "0.9.2"):
+        found = convert(changed(both, in_shardings=named), find_reader(jaxlib, CALENDAR), no_module)
+        assert found.way == UNCHANGED, "it reads the named ones"
+
+
+def test_what_was_made_must_be_taken_by_its_reader():
+    artifact = read(DATA / "0.9.2" / "cholesky.jaxexport")
+    assert loads(artifact, [READERS["0.9.2"]])[0].ok
+    with pytest.raises(ConversionRefused, match=r"lapack_spotrf_ffi ends a process of jaxlib 0\.9\.2 by signal 11"):
+        check_converted(artifact, artifact, READERS["0.9.2"], {})
+    with pytest.raises(ConversionRefused, match="refuses serialization version"):
+        check_converted(artifact, artifact, READERS["0.4.30"], {"lapack_spotrf_ffi": "", "lapack_strsm_ffi": ""})
+    check_converted(artifact, artifact, READERS["0.12.0.1"], {})
+
+
+def test_what_was_made_must_have_the_arguments_that_its_envelope_says():
+    artifact = read(DATA / "0.12.0.1" / "mlp.jaxexport")
+    first, *rest = artifact.envelope.in_avals
+    other = changed(artifact, in_avals=(first._replace(shape=(5, *first.shape[1:])), *rest))
+    with pytest.raises(ConversionRefused, match="the module no longer has the arguments that the envelope says"):
+        check_converted(artifact, other, READERS["0.12.0.1"], {})
+    check_converted(other, other, READERS["0.12.0.1"], {})  # so it was before
+
+
+def test_one_expired_part_is_enough_to_name_the_bypass_of_jax():
+    checks = (DisabledCheck("shape_assertions"),)
+    old = changed(read(DATA / "0.6.2" / "mlp.jaxexport"), calling_convention_version=8, disabled_checks=checks)
+    reasons = loads(old, [READERS["0.12.0.1"]])[0].reasons
+    assert {"expired" in reason for reason in reasons} == {True, False}
+    with pytest.raises(ConversionRefused, match="JAX's own bypass"):
+        for_reader(old, "0.12.0.1")
+    with pytest.raises(ConversionRefused) as refused:
+        for_reader(changed(read(DATA / "0.12.0.1" / "mlp.jaxexport"), nr_devices=1 << 15), "0.8.1")
+    assert "bypass" not in str(refused.value)

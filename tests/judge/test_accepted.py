@@ -11,7 +11,7 @@ from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import OUTPUTS
 from export_core.judge import Accepted, accepted_in
-from export_core.policy import Policy
+from export_core.policy import Policy, Quirk
 from export_core.report import findings
 
 
@@ -90,3 +90,23 @@ def test_a_tolerance_is_told_of_the_output_that_is_small_beside_it(tmp_path):
         GoldenStore(tmp_path), manifest(comparison=Comparison(atol=0.01)), {**files(), OUTPUTS: outputs}
     )
     assert [told.reason for told in accepted_in([stored], Policy())] == ["zeros would pass as output 1"]
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ({"expires": day("2026-12-01")}, "until 2026-12-01"),
+        ({"permanent": True, "approver": "the owner"}, "permanent, approved by the owner"),
+    ],
+)
+def test_a_quirk_says_how_long_it_is_accepted_and_by_whom(ends, said):
+    quirk = Quirk("c", "0.9.2", "rounded otherwise", "me", "#7", added=day("2026-10-01"), rtol=1e-3, **ends)
+    (found,) = accepted_in([golden("c", "0.9.2")], Policy(quirks=(quirk,)))
+    assert found == Accepted("quirk: rtol 0.001", f"rounded otherwise; owner me, #7, {said}", ("c/0.9.2-cpu",))
+
+
+def test_the_goldens_of_one_case_are_told_in_the_order_in_which_their_writers_were_built():
+    versions = ("0.10.0", "0.9.2", "0.9.0", "0.8.3")
+    quirk = Quirk("c", "*", "rounded", "me", "#7", added=day("2026-10-01"), rtol=1e-3, expires=day("2026-12-01"))
+    (found,) = accepted_in([golden("c", version) for version in versions], Policy(quirks=(quirk,)))
+    assert found.cases == ("c/0.9.0-cpu", "c/0.8.3-cpu", "c/0.9.2-cpu", "c/0.10.0-cpu"), "0.8.3 came after 0.9.0"

@@ -407,3 +407,20 @@ def test_a_change_without_its_day_is_an_error_that_names_the_key(tmp_path, text)
 def test_a_mistyped_key_finds_its_neighbour(tmp_path):
     with pytest.raises(PolicyError, match=r"Did you mean `introduced`\?"):
         policy(tmp_path, ENTRY.replace("introduced", "introducd"))
+
+
+@pytest.mark.parametrize(("days", "is_later"), [(-1, False), (0, False), (1, True)])
+def test_readers_run_the_old_target_longer_where_exports_continued_to_use_it(days, is_later):
+    status = status_of(CHANGE, Windows(), TODAY - datetime.timedelta(200), CHANGE.release + datetime.timedelta(days))
+    assert status.must[1].endswith(", and longer because exports continued to use it") is is_later
+
+
+def test_the_last_writer_of_the_old_target_decides_when_it_may_be_deleted():
+    found = judged(ran("0.10.2", "0.11.0", "scale_v1"), ran("0.9.2", "0.9.2", "scale_v1"))
+    assert found.delete_from == day_of("0.10.2") + datetime.timedelta(days=181)
+
+
+def test_a_reader_of_the_day_on_which_the_new_target_came_measures_it():
+    introduced = change(introduced=day_of("0.9.2"), release=day_of("0.10.0"))
+    found = judged(ran("0.9.1", "0.9.2", "scale_v1"), ran("0.9.1", "0.9.1", "scale_v1"), declared=introduced)
+    assert (found.cells, found.passed) == (1, 1)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import msgspec
 import pytest
 from making import day, result, summarize
 
-from export_core.judge import Judgement, in_order
+from export_core.judge import Judgement, RunFacts, gate, in_order
+from export_core.judge.gate import ended, exit_code_of
 from export_core.matrix import Verdict
-from export_core.policy import KnownFailure, Policy
+from export_core.policy import KnownFailure, Policy, PolicyError
+from export_core.policy.known_issues import known_issues
 from export_core.runs.errors import RunError
 from export_core.runs.journal import RESULTS, SUMMARY
 from export_core.runs.results import read_results, read_summary, result_line, write_summary
@@ -143,3 +147,54 @@ def test_finished_results_are_ordered_by_reader_case_and_writer():
         result(case="t.a", writer="0.9.2", reader="0.12.0.1"),
     ]
     assert in_order(reversed(wanted)) == wanted
+
+
+def test_the_exit_codes_are_those_of_the_documentation():
+    codes = (gate.KEPT, gate.BROKEN, gate.BAD_INPUT, gate.INCOMPLETE, gate.STALE)
+    assert codes == (0, 1, 2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    "broken", [{"failed_on": ["outside: 1 cell"]}, {"custom_call_changes": [SimpleNamespace(broken=("too early",))]}]
+)
+def test_a_run_without_a_broken_cell_may_be_broken(broken):
+    assert exit_code_of(msgspec.structs.replace(summary(PASS), **broken)) == 1
+
+
+@pytest.mark.parametrize(
+    ("cell", "is_counted"), [({"promised": True}, True), ({"promised": False}, False),
+                             ({"promised": False, "deployed": ("serving",)}, True)]
+)  # fmt: skip
+def test_a_known_failure_may_cover_as_many_cells_as_it_says(cell, is_counted):
+    entry = msgspec.structs.replace(LEFTOVER, cases=("a*",), at_most=1)
+    cells = [result(judgement=Judgement.KEPT, case=case, **cell) for case in ("a1", "a2")]
+    if is_counted:
+        with pytest.raises(PolicyError, match="expected at most 1 promised cells in its globs, found 2"):
+            summary(*cells, policy=Policy(known_failures=(entry,)))
+    else:
+        assert summary(PASS, *cells, policy=Policy(known_failures=(entry,))).results == 3
+
+
+def test_results_that_are_given_twice_are_counted():
+    assert summary(PASS, PASS, PASS, ANOTHER).uncovered == [
+        "2 duplicate results: expected one for each of 4 planned cells."
+    ]
+
+
+def test_a_run_ends_at_a_whole_second_after_what_it_took():
+    facts = RunFacts(1, day("2026-11-21"), {"whole": True})
+    after = ended(facts, 2.5)
+    assert (facts.seconds, after.seconds) == (0, 2.5)
+    assert after.identity.ended.microsecond == 0
+
+
+def test_cells_with_another_verdict_than_the_last_time_are_counted(tmp_path):
+    assert [summary(one, ANOTHER).flaky for one in (PASS, msgspec.structs.replace(PASS, flaky="crash"))] == [0, 1]
+    without = {name: value for name, value in msgspec.to_builtins(summary(PASS)).items() if name != "flaky"}
+    assert msgspec.convert(without, gate.Summary).flaky == 0, "an older version did not count them"
+
+
+def test_a_summary_has_the_known_issues_that_its_cells_show():
+    issue = known_issues()[1]
+    shows = msgspec.structs.replace(BROKEN, upstream=issue.id)
+    assert [summary(*cells).known_issues for cells in ((PASS, BROKEN), (PASS, shows))] == [[], [issue]]

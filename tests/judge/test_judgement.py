@@ -9,12 +9,15 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from making import golden, release, result, rules
+from making import ARTIFACTS, NEWEST, golden, manifest, release, result, rules, write_golden
 
 from export_core.comparing.compare import Difference
+from export_core.goldens import GoldenStore
+from export_core.goldens.manifest import ConvertedFrom
+from export_core.goldens.store import ARTIFACT
 from export_core.judge import Judgement, Result, judge, judge_again, judge_verdict
 from export_core.matrix import Cell, Outcome, Verdict
-from export_core.policy import Required
+from export_core.policy import Policy, Required
 from export_core.releases import Windows, load_calendar, promise
 from export_core.worker.protocol import Cost, Stage, Timings
 
@@ -166,3 +169,30 @@ def test_a_result_says_who_wrote_and_who_read():
 
 def test_a_hand_made_result_of_these_tests_is_judged_as_it_says():
     assert judge_again(result(), rules()) == result()
+
+
+@pytest.mark.parametrize(
+    ("verdict", "shown"), [(Verdict.PASS, Verdict.CONVERTED), (Verdict.COMPILED, Verdict.CONVERTED),
+                           (Verdict.CRASH, Verdict.CRASH)]
+)  # fmt: skip
+def test_a_converted_golden_that_works_is_told_as_such(verdict, shown):
+    one = golden(converted_from=ConvertedFrom("0" * 64, NEWEST, "rewritten", (), "jaxexport"))
+    found = judge(Outcome(Cell(one, release(NEWEST), "cpu"), Stage.RUN, verdict), rules())
+    assert (found.verdict, found.promised, found.converted) == (shown, False, True)
+
+
+def test_what_fails_shows_its_known_issue(tmp_path):
+    (tmp_path / "issues.yaml").write_text("- {id: mine, title: It dies, todo: Wait, message: died, verdicts: [crash]}")
+    policy = Policy(known_issues=str(tmp_path / "issues.yaml"))
+    outcome = Outcome(Cell(golden(), release(NEWEST), "cpu"), Stage.RUN, Verdict.CRASH, "died")
+    assert judge(outcome, policy).upstream == "mine"
+
+
+def test_what_is_foreseen_is_told_of_platforms_other_than_the_cpu(tmp_path):
+    content = {ARTIFACT: (ARTIFACTS / NEWEST / "cholesky.jaxexport").read_bytes()}
+    one = write_golden(GoldenStore(tmp_path), manifest(), content)
+    said = {
+        platform: judge(Outcome(Cell(one, release(NEWEST), platform), Stage.COMPILE, Verdict.ERROR), rules()).foreseen
+        for platform in ("cpu", "cuda")
+    }
+    assert said == {"cpu": "", "cuda": "refused: it was exported for cpu"}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
+
 import msgspec
 import pytest
-from making import day, result, rules, summarize
+from making import day, golden, release, result, rules, summarize
 
 from export_core.environments.placement import Mode
 from export_core.judge import Judgement, judge_again
-from export_core.judge.known import check_width, covers, scope_of, stale_entries
-from export_core.matrix import Verdict
-from export_core.policy import KnownFailure, Policy, PolicyError
+from export_core.judge.known import Scope, check_width, covers, promised_scopes, scope_of, stale_entries
+from export_core.matrix import Cell, Verdict
+from export_core.policy import KnownFailure, Policy, PolicyError, Quirk
 from export_core.releases import Windows
 from export_core.worker.protocol import Stage
 
@@ -184,3 +186,64 @@ def test_every_entry_is_looked_at_on_its_own():
         seconds=0,
     )
     assert (found.stale, found.exit_code) == (said, 4)
+
+
+def test_the_scopes_of_a_plan_are_those_of_promised_cells_and_of_places():
+    one = golden("t.f", "0.9.2")
+    cells = [
+        Cell(one, release("0.10.2"), "cpu", promised=True),
+        Cell(one, release("0.4.30"), "cuda", deployed=("serving",)),
+        Cell(one, release("0.6.2"), "cpu"),
+    ]
+    assert list(promised_scopes(cells)) == [
+        Scope("t.f", "0.9.2", "0.10.2", "cpu"),
+        Scope("t.f", "0.9.2", "0.4.30", "cuda"),
+    ]
+
+
+def test_cells_that_fail_in_another_way_are_told_by_the_start_of_the_first_message():
+    first, second = crash(message="a" * 300), crash(reader="0.10.0", message="b" * 300)
+    (problem,) = stale(first, second)
+    assert (
+        f"2 of its cells fail in another way: expected crash in stage run with 'signal 11', found crash in stage run "
+        f"with {'a' * 200!r} in" in problem
+    )
+
+
+def test_an_entry_may_excuse_as_many_cells_as_it_says():
+    cells = [crash("t.test_chol_a"), crash("t.test_chol_b")]
+    assert stale(*cells, entry=msgspec.structs.replace(ENTRY, at_most=2)) == []
+    (problem,) = stale(*cells, entry=msgspec.structs.replace(ENTRY, at_most=1))
+    assert "expected at most 1 cells that it can excuse, found 2" in problem
+
+
+@pytest.mark.parametrize(("added", "is_told"), [("2026-11-20", True), ("2026-11-21", True), ("2026-11-22", False)])
+def test_an_entry_can_match_from_the_day_on_which_it_was_added(added, is_told):
+    problems = stale(crash("t.other"), entry=msgspec.structs.replace(ENTRY, added=day(added)))
+    assert any("matches no promised cell of this run" in problem for problem in problems) is is_told
+
+
+@pytest.mark.parametrize(("days", "is_told"), [(1, False), (2, True)])
+def test_an_entry_may_be_added_where_it_is_tomorrow_already(days, is_told):
+    today = datetime.datetime.now(tz=datetime.UTC).date()
+    entry = msgspec.structs.replace(ENTRY, added=today + datetime.timedelta(days), expires=None)
+    problems = stale(crash(), entry=entry, as_of=today, whole=False)
+    assert any("added in the future" in problem for problem in problems) is is_told
+
+
+@pytest.mark.parametrize(
+    ("writer", "added", "whole", "is_told"),
+    [
+        ("0.9.2-cpu", "2026-11-01", True, False),
+        ("0.9.*", "2026-11-01", True, False),
+        ("0.9.1", "2026-11-01", True, True),
+        ("0.9.1", "2026-11-21", True, True),
+        ("0.9.1", "2026-11-22", True, False),
+        ("0.9.1", "2026-11-01", False, False),
+    ],
+)
+def test_a_quirk_of_no_golden_of_a_whole_run_is_told(writer, added, whole, is_told):
+    quirk = Quirk("t.f", writer, "rounded", "me", "#7", added=day(added), rtol=1e-3, expires=day("2026-12-01"))
+    cells = [result(case="t.f", writer="0.9.2"), result(case="t.f", writer="0.10.2")]
+    problems = stale_entries(cells, Policy(quirks=(quirk,)), TODAY, whole=whole)
+    assert problems == (["quirks[0] (rounded; owner me, #7): matches no golden of this run. Delete it."] * is_told)

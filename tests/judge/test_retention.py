@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from making import day, golden, writer
 
-from export_core.judge.retention import live_readers, retention_status, retirement_day
+from export_core.judge.retention import (
+    deletion_day,
+    live_readers,
+    readers_in_use,
+    retention_status,
+    retirement_day,
+    unmatched_pins,
+)
 from export_core.policy import CustomCallChange, Pin, Policy, PolicyError, Retention, WindowDays, load_policy
 from export_core.releases import ReleaseError, Windows, load_calendar, promise
 
@@ -120,3 +127,49 @@ def test_a_pin_without_a_reason_is_an_error(tmp_path):
     (tmp_path / "p.yaml").write_text("retention: {pinned: [{goldens: ['a/*'], reason: ' '}]}")
     with pytest.raises(PolicyError, match=r"retention\.pinned\[0\]\.reason: expected"):
         load_policy(tmp_path / "p.yaml")
+
+
+@pytest.mark.parametrize("readers", ["window,0.7.0", "0.7.0-jax0.7.1", " 0.7.0 ,newest,,mine.whl"])
+def test_readers_in_use_are_those_that_the_policy_names(readers):
+    assert readers_in_use(Policy(readers=readers), TODAY) == ("0.7.0",)
+
+
+def test_on_its_last_day_a_window_still_needs_goldens_and_readers():
+    built = CALENDAR.built("0.9.2")
+    last = built + datetime.timedelta(days=180)
+    until, after = (
+        (kept([golden(jaxlib="0.9.2")], when=when), live_readers([built], CALENDAR, Windows(), when, ()))
+        for when in (last, last + datetime.timedelta(days=1))
+    )
+    assert [f"a jaxlib built on {last} must run it" in found["tests.test_a.test_f/0.9.2-cpu"] for found, _ in (until,)]
+    must_run = [any("must run it" in reason for reason in sum(found.values(), ())) for found, _ in (until, after)]
+    assert must_run == [True, False]
+    # 0.9.2 itself may retire on the day on which no new release has to run what it wrote.
+    assert ["0.9.2" in live for _, live in (until, after)] == [True, False]
+
+
+def test_a_golden_of_the_day_is_not_of_the_future():
+    built = CALENDAR.built("0.9.2")
+    assert (
+        f"a jaxlib built on {built} must run it"
+        in kept([golden(jaxlib="0.9.2")], when=built)["tests.test_a.test_f/0.9.2-cpu"]
+    )
+    before = built - datetime.timedelta(days=1)
+    assert (
+        f"written by a jaxlib built on {built}, after {before}"
+        in kept([golden(jaxlib="0.9.2")], when=before)["tests.test_a.test_f/0.9.2-cpu"]
+    )
+
+
+def test_a_pin_that_matches_no_golden_is_told():
+    pins = (Pin(("a/*", "gone/*"), "in production"),)
+    policy = Policy(retention=Retention(pinned=pins))
+    assert unmatched_pins([golden("a", "0.9.2"), golden("b", "0.9.2")], policy) == [
+        "retention.pinned[0] (in production): 'gone/*' matches no golden."
+    ]
+
+
+def test_the_last_golden_that_calls_a_target_decides_when_it_may_be_deleted():
+    change = CustomCallChange("old", "new", day("2026-02-04"), day("2026-02-28"), "r", "o", "i")
+    goldens = [golden("a", version, custom_calls=("old",)) for version in ("0.9.2", "0.10.2", "0.9.1")]
+    assert deletion_day(change, goldens, Windows()) == CALENDAR.built("0.10.2") + datetime.timedelta(days=181)

@@ -5,22 +5,22 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
-from making import files, manifest, release, write_golden
+from making import files, golden, manifest, release, write_golden
 
 from export_core.comparing import compare
 from export_core.comparing.compare import Difference
 from export_core.comparing.diagnosis import Diagnosis
 from export_core.comparing.noise import FACTOR, FACTOR_OF_INPUTS
 from export_core.comparing.rules import call_noise
-from export_core.environments.placement import Mode
-from export_core.goldens import Check, GoldenStore
+from export_core.environments.placement import Mode, Target
+from export_core.goldens import Check, Comparison, FactorGroup, GoldenStore, Options
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.noise import noise_to_npz
 from export_core.goldens.noise_record import NoiseRecord
-from export_core.goldens.store import INPUTS, NOISE, OUTPUTS
-from export_core.matrix import Cell
-from export_core.matrix.checks import CallResults, check_calls
-from export_core.matrix.limits import ReplayOptions
+from export_core.goldens.store import ARTIFACT, INPUTS, NOISE, OUTPUTS
+from export_core.matrix import Cell, checks
+from export_core.matrix.checks import WRONG_PLATFORM, CallResults, check_calls, checks_of, comparison_of, request_of
+from export_core.matrix.limits import Limits, ReplayOptions
 from export_core.releases import load_calendar
 from export_core.worker.protocol import Reply, Stage
 
@@ -60,10 +60,10 @@ def test_a_call_that_was_not_moved_inside_is_judged_by_its_inputs_alone(tmp_path
     record = NoiseRecord("0.12.0.1", "AVX2", 6, (), {"vjp1/inside": "timed out", "vjp2/inside 3": "no"}, inside=6)
     outputs = [leaf_of(ONES)]
     names = ("vjp1", "vjp2")
-    checks = tuple(Check(name, vjp=1, inputs=INPUTS, outputs=f"{name}.npz") for name in names)
+    calls = tuple(Check(name, vjp=1, inputs=INPUTS, outputs=f"{name}.npz") for name in names)
     content = {name: to_npz(outputs) for name in (OUTPUTS, "vjp1.npz", "vjp2.npz")}
     content[NOISE] = noise_to_npz([(outputs, (np.zeros(2),))] * 3)
-    golden = write_golden(GoldenStore(tmp_path), manifest(checks=checks, noise=record), files() | content)
+    golden = write_golden(GoldenStore(tmp_path), manifest(checks=calls, noise=record), files() | content)
     factors = {file: noise.factor for file, noise in call_noise(golden).items()}
     assert factors == {OUTPUTS: FACTOR, "vjp1.npz": FACTOR_OF_INPUTS, "vjp2.npz": FACTOR}
 
@@ -114,3 +114,118 @@ def test_a_golden_without_outputs_is_not_as_written(tmp_path):
     reply = Reply(Stage.RUN, "ok", refusals={"": "was exported for platforms tpu"})
     results = check_calls(Cell(golden, release("0.12.0.1"), "cpu"), reply, tmp_path, ReplayOptions(load_calendar()))
     assert (results.problem, results.outputs, results.as_written) == ("", "", False)
+
+
+def cell_of(platform="cpu", mode=Mode.RUN, target=None, *, options=None, **changes):
+    """A cell of a golden with these properties."""
+    return Cell(golden(options=options or Options(("cpu",)), **changes), release("0.12.0.1"), platform, mode, target)
+
+
+def test_a_golden_is_only_refused_on_a_platform_that_it_was_not_exported_for():
+    options = Options(("tpu",), refused_on=("cpu",))
+    more = Check("vjp1", vjp=1, inputs="vjp1.npz", outputs="vjp1-out.npz")
+    assert checks_of(cell_of(options=options, checks=(more,))) == (Check("", inputs=INPUTS, refused=WRONG_PLATFORM),)
+    assert checks_of(cell_of("tpu", options=options, checks=(more,))) == (
+        Check("", inputs=INPUTS, outputs=OUTPUTS),
+        more,
+    )
+
+
+def test_a_golden_without_outputs_has_a_call_without_them():
+    options = Options(("cpu",), without_outputs="no TPU here")
+    assert checks_of(cell_of(options=options)) == (Check("", inputs=INPUTS),)
+
+
+@pytest.mark.parametrize(
+    ("vjp", "how", "compared"),
+    [(0, "svd", "svd"), (1, "svd", "allclose"), (1, "shape", "shape"), (0, "shape", "shape"), (1, "exact", "allclose")],
+)
+def test_derivatives_are_compared_as_numbers_unless_only_their_shapes_are(vjp, how, compared):
+    found = comparison_of(Check("c", vjp=vjp), Comparison(compare=how, rtol=0.5))
+    assert (found.compare, found.rtol) == (compared, 0.5)
+
+
+def test_a_worker_is_told_where_each_call_takes_and_puts_its_arrays(tmp_path):
+    mesh, other = {"x": 2}, {"x": 2, "y": 4}
+    calls = (
+        Check("same", inputs="same.npz", outputs="s.npz", mesh=mesh),
+        Check("other", inputs="other.npz", outputs="o.npz", mesh=other),
+        Check("spread", inputs="spread.npz", outputs="p.npz", mesh=other, spread=True),
+        Check("vjp1", vjp=1, outputs="v.npz"),
+        Check("no", inputs="no.npz", refused="no"),
+    )
+    cell = cell_of(options=Options(("cpu",), mesh=mesh), checks=calls, flags={"jax_enable_x64": True})
+    request = request_of(cell, tmp_path, Limits(timeout=7, memory=5, repeat=3))
+    folder = cell.golden.folder.resolve()
+    same, both = tuple(mesh.items()), tuple(other.items())
+    assert [(each.name, each.vjp, each.inputs, each.outputs, each.mesh, each.place) for each in request.checks] == [
+        ("", 0, str(folder / INPUTS), str(tmp_path / "0.npz"), same, "own"),
+        ("same", 0, str(folder / "same.npz"), str(tmp_path / "1.npz"), same, "own"),
+        ("other", 0, str(folder / "other.npz"), str(tmp_path / "2.npz"), both, "whole"),
+        ("spread", 0, str(folder / "spread.npz"), str(tmp_path / "3.npz"), both, "spread"),
+        ("vjp1", 1, str(folder / INPUTS), str(tmp_path / "4.npz"), same, "own"),
+        ("no", 0, str(folder / "no.npz"), None, same, "own"),
+    ]
+    assert (request.devices, request.x64, request.timeout, request.memory, request.repeat) == (8, True, 7, 5, 3)
+    assert request_of(cell_of(), tmp_path, Limits(timeout=0)).timeout == 1e9, "JSON has no infinity"
+    assert {each.dump for each in request.checks} == {None}
+
+
+@pytest.mark.parametrize(("mode", "is_described"), [(Mode.COMPILE, True), (Mode.RUN, False)])
+def test_a_worker_compiles_for_a_described_device_and_runs_where_it_is(mode, is_described, tmp_path):
+    target = Target("cuda", "cuda12", "h100")
+    described = request_of(cell_of("cuda", mode, target, options=Options(("cuda",))), tmp_path, Limits()).described
+    assert (described is not None) == is_described
+    assert request_of(cell_of("cuda", mode, options=Options(("cuda",))), tmp_path, Limits()).described is None
+
+
+@pytest.mark.parametrize(
+    ("mode", "refused_on", "shardings", "problem"),
+    [
+        (Mode.RUN, (), ("x", "y"), ""),
+        (Mode.RUN, (), ("x", "z"), "output 1 is sharded differently: expected y, got z"),
+        (Mode.RUN, (), ("x",), "output 1 is sharded differently: expected y, got none"),
+        (Mode.COMPILE, (), (), ""),
+        (Mode.RUN, ("cpu",), (), ""),
+    ],
+)
+def test_outputs_are_sharded_as_their_writer_saw(mode, refused_on, shardings, problem, tmp_path):
+    options = Options(("tpu",), refused_on=refused_on, without_outputs="they are not compared")
+    cell = cell_of("cpu", mode, options=options, out_shardings=("x", "y"))
+    reply = Reply(Stage.RUN, "ok", shardings=shardings, refusals={"": "was exported for platforms tpu"})
+    assert check_calls(cell, reply, tmp_path, ReplayOptions(load_calendar())).problem == problem
+
+
+def test_a_golden_whose_shardings_are_not_known_has_any(tmp_path):
+    cell = cell_of(options=Options(("cpu",), without_outputs="they are not compared"))
+    reply = Reply(Stage.RUN, "ok", shardings=("x",))
+    assert check_calls(cell, reply, tmp_path, ReplayOptions(load_calendar())).problem == ""
+
+
+@pytest.mark.parametrize("arrays", [(ONES, ONES * 3), (ONES * 3, ONES), (ONES * 3, ONES * 3)])
+def test_the_errors_of_a_cell_are_the_largest_of_all_its_calls(arrays, check):
+    found = check(*arrays).difference
+    assert not found.ok
+    assert (found.max_abs_error, found.max_rel_error) == (2.0, 2.0)
+    assert found.max_ulp == 12582912, "1.5 binades"
+    same = check(ONES, ONES).difference
+    assert (same.max_abs_error, same.max_rel_error, same.max_ulp) == (0.0, 0.0, 0)
+
+
+def test_a_worker_is_told_the_files_of_a_golden_and_where_to_put_text(tmp_path):
+    content = files() | {"my_types.register.py": b""}
+    own = write_golden(GoldenStore(tmp_path), manifest(options=Options(("cpu",), register=("my_types",))), content)
+    cell = Cell(own, release("0.12.0.1"), "cpu")
+    request = request_of(cell, tmp_path, Limits(), tmp_path / "dump")
+    folder = own.folder.resolve()
+    assert request.artifact == str(folder / ARTIFACT)
+    assert request.register == (("my_types", str(folder / "my_types.register.py")),)
+    assert (request.checks[0].dump or "").startswith(str(tmp_path / "dump"))
+
+
+def test_derivatives_are_no_factors(monkeypatch):
+    factors = (FactorGroup("svd", (0, 1, 2)),)
+    monkeypatch.setattr(checks, "compare_leaves", lambda *_, factors, **__: factors)
+    monkeypatch.setattr(checks, "call_noise", lambda _: {})
+    outputs = checks.GoldenOutputs(golden(factors=factors), "cpu", {})
+    assert [outputs.compare(Check("c", vjp=vjp), [], []) for vjp in (0, 1)] == [factors, ()]

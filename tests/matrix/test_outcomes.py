@@ -2,19 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from making import golden, release
 
+from export_core.comparing.compare import Difference
+from export_core.comparing.errors import CompareError
 from export_core.environments.placement import Mode
-from export_core.matrix import Cell, Verdict
-from export_core.matrix.limits import Limits, ReplayOptions
-from export_core.matrix.outcomes import outcome_of
+from export_core.errors import InfrastructureFault
+from export_core.goldens import GoldenError, Options
+from export_core.matrix import Cell, Verdict, outcomes
+from export_core.matrix.checks import CallResults
+from export_core.matrix.limits import GIB, Limits, ReplayOptions
+from export_core.matrix.outcomes import machine_fault, outcome_of
 from export_core.releases import load_calendar
 from export_core.worker.protocol import Reply, Stage
 
 NO_DRIVER = "operation cuInit(0) failed"
+OPTIONS = ReplayOptions(load_calendar(), limits=Limits(jobs=1, timeout=7, memory=3 * GIB // 2))
+
+
+def ended(stage, end, *, reader="0.12.0.1", mode=Mode.RUN, calls=(), without_outputs="", **reply):
+    """The outcome of a cell whose process ended so."""
+    options = Options(("cpu",), without_outputs=without_outputs)
+    cell = Cell(golden(custom_calls=calls, options=options), release(reader), "cpu", mode)
+    return outcome_of(cell, Reply(stage, end, **reply), Path("nowhere"), OPTIONS)
+
+
+def ran(monkeypatch, results, **changes):
+    """The outcome of a cell whose calls all ended, and were compared with this result."""
+
+    def check_calls(*_):
+        if isinstance(results, Exception):
+            raise results
+        return results
+
+    monkeypatch.setattr(outcomes, "check_calls", check_calls)
+    return ended(Stage.RUN, "ok", **changes)
 
 
 @pytest.mark.parametrize(
@@ -32,3 +58,146 @@ def test_what_a_compiler_cannot_do_without_a_driver_says_nothing_of_the_artifact
     outcome = outcome_of(cell, reply, Path("nowhere"), ReplayOptions(load_calendar(), limits=Limits(jobs=1)))
     assert (outcome.verdict, outcome.stage) == (verdict, Stage.COMPILE)
     assert message in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ({"type": "RuntimeError", "message": "no device"}, "RuntimeError: no device"),
+        ({"message": "no device"}, "no device"),
+        ({"signal": 11}, "signal 11 (SIGSEGV)"),
+        ({}, "crash"),
+    ],
+)
+def test_a_cell_without_its_device_was_not_run(reply, reason):
+    outcome = ended(Stage.ENVIRONMENT, "crash", **reply)
+    assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
+    assert outcome.message == f"jaxlib 0.12.0.1 has no cpu here: {reason}"
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdict", "message"),
+    [
+        ({"end": "timeout"}, Verdict.TIMEOUT, "still in stage run after 7 s, killed"),
+        ({"end": "timeout", "check": "vjp"}, Verdict.TIMEOUT, "vjp: still in stage run after 7 s, killed"),
+        ({"end": "memory"}, Verdict.CRASH, "killed: it used more than the limit of 1.5 GiB"),
+        ({"end": "crash", "signal": 11}, Verdict.CRASH, "died by signal 11 (SIGSEGV)"),
+        ({"end": "crash", "message": "aborted", "check": "vjp"}, Verdict.CRASH, "vjp: aborted"),
+        ({"end": "error", "type": "ValueError", "message": "no"}, Verdict.ERROR, "ValueError: no"),
+    ],
+)
+def test_what_ends_a_cell_is_its_verdict(reply, verdict, message):
+    outcome = ended(Stage.RUN, **reply)
+    assert (outcome.verdict, outcome.stage, outcome.message) == (verdict, Stage.RUN, message)
+
+
+@pytest.mark.parametrize(("number", "is_fault"), [(0, 0), (1, 1), (2, 1), (3, 0), (8, 0), (9, 1), (10, 0), (11, 0),
+                                                  (14, 0), (15, 1), (16, 0), (None, 0)])  # fmt: skip
+def test_only_signals_that_come_from_outside_are_faults_of_the_machine(number, is_fault):
+    said = machine_fault(Reply(Stage.RUN, "crash", signal=number))
+    assert said.startswith(f"killed from outside, by signal {number} (") == bool(is_fault)
+    assert bool(said) == bool(is_fault)
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"), [({"type": "OSError", "message": "full"}, "OSError: full"), ({"message": "full"}, "full")]
+)
+def test_a_fault_of_the_machine_is_said_as_the_worker_says_it(reply, said):
+    assert machine_fault(Reply(Stage.RUN, "fault", **reply)) == said
+
+
+@pytest.mark.parametrize(
+    ("results", "verdict"),
+    [
+        (CallResults(Difference(ok=True)), Verdict.PASS),
+        (CallResults(Difference(ok=True), "it is not refused"), Verdict.ERROR),
+        (CallResults(Difference(ok=False), "too far"), Verdict.NUMERICS),
+    ],
+)
+def test_what_was_compared_decides_the_verdict(results, verdict, monkeypatch):
+    outcome = ran(monkeypatch, results)
+    assert (outcome.verdict, outcome.stage, outcome.message) == (verdict, Stage.COMPARE, results.problem)
+    assert outcome.difference is results.difference
+
+
+@pytest.mark.parametrize("as_written", [True, False])
+def test_an_outcome_has_the_bits_of_its_outputs(as_written, monkeypatch):
+    outcome = ran(monkeypatch, CallResults(Difference(ok=True), "", "a digest", as_written))
+    assert (outcome.outputs, outcome.as_written) == ("a digest", as_written)
+
+
+@pytest.mark.parametrize(
+    ("problem", "reason", "verdict", "message"),
+    [
+        ("", "", Verdict.COMPILED, ""),
+        ("", "no TPU here", Verdict.COMPILED, "the golden has no outputs: no TPU here"),
+        ("it is not refused", "no TPU here", Verdict.ERROR, "it is not refused"),
+    ],
+)
+def test_what_was_only_compiled_says_so(problem, reason, verdict, message, monkeypatch):
+    results = CallResults(Difference(ok=True), problem)
+    outcome = ran(monkeypatch, results, mode=Mode.COMPILE, without_outputs=reason)
+    assert (outcome.verdict, outcome.stage, outcome.message) == (verdict, Stage.COMPILE, message)
+    assert (outcome.difference, outcome.outputs, outcome.as_written) == (None, "", False)
+
+
+def test_a_comparator_that_fails_says_nothing_of_the_reader(monkeypatch):
+    outcome = ran(monkeypatch, CompareError("no such comparator"))
+    assert (outcome.verdict, outcome.stage, outcome.message) == (
+        *(Verdict.NOT_RUN, Stage.COMPARE),
+        "no such comparator",
+    )
+
+
+def test_outputs_that_cannot_be_read_are_a_fault_of_the_machine(monkeypatch):
+    with pytest.raises(InfrastructureFault, match="outputs are gone"):
+        ran(monkeypatch, GoldenError("outputs are gone"))
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        ({"type": "ModuleNotFoundError", "message": "ModuleNotFoundError: flax"}, "ModuleNotFoundError: flax. The pol"),
+        ({"type": "ValueError", "message": "bad"}, "bad"),
+        ({"type": "ValueError"}, "ValueError"),
+    ],
+)
+def test_a_cell_whose_modules_cannot_be_imported_was_not_run(reply, message):
+    outcome = ended(Stage.READ, "error", **reply)
+    assert outcome.verdict is Verdict.NOT_RUN
+    assert outcome.message.startswith(message)
+    assert ("reader_packages installs what readers need" in outcome.message) == message.endswith("pol")
+
+
+def test_the_days_of_a_refusal_are_those_of_jax():
+    reply = Reply(Stage.DESERIALIZE, "error", type="NotImplementedError", message="deserialize unsupported version 3")
+    old = release("0.8.1")
+    cells = [Cell(golden(), replace(old, jax=jax), "cpu") for jax in ("0.8.1", "0.8.2", "unknown")]
+    found = [outcome_of(cell, reply, Path("nowhere"), OPTIONS).verdict for cell in cells]
+    assert found == [Verdict.REFUSED, Verdict.ERROR, Verdict.REFUSED], "of an unknown jax the day of its jaxlib counts"
+
+
+@pytest.mark.parametrize(
+    ("reader", "verdict"),
+    [("0.8.1", Verdict.REFUSED), ("0.8.2", Verdict.ERROR), ("0.12.0.1", Verdict.ERROR)],
+)
+def test_a_release_that_is_known_to_refuse_this_refuses_it(reader, verdict):
+    reply = {"type": "NotImplementedError", "message": "deserialize unsupported version 3"}
+    outcome = ended(Stage.DESERIALIZE, "error", reader=reader, **reply)
+    assert (outcome.verdict, outcome.message) == (verdict, f"{reply['type']}: {reply['message']}")
+
+
+@pytest.mark.parametrize("end", ["error", "crash"])
+@pytest.mark.parametrize(
+    ("stage", "calls", "message", "are_named"),
+    [
+        (Stage.COMPILE, ("kernel_a", "kernel_b"), "unknown attribute", True),
+        (Stage.COMPILE, ("kernel_a", "kernel_b"), "kernel_b: unknown attribute", False),
+        (Stage.COMPILE, (), "unknown attribute", False),
+        (Stage.RUN, ("kernel_a", "kernel_b"), "unknown attribute", False),
+    ],
+)
+def test_what_does_not_compile_names_its_custom_calls(end, stage, calls, message, are_named):
+    outcome = ended(stage, end, calls=calls, type="ValueError", message=message)
+    assert outcome.message.endswith("\nIts custom calls: kernel_a, kernel_b.") == are_named
+    assert ("custom calls" in outcome.message) == are_named

@@ -13,6 +13,7 @@ from export_core.comparing.errors import CompareError
 from export_core.environments.errors import PlacementError
 from export_core.environments.placement import Mode
 from export_core.goldens import Comparison, GoldenError, Options
+from export_core.goldens.manifest import ConvertedFrom
 from export_core.matrix import MatrixError, Plan, Selection, make_plan
 from export_core.matrix.selection import window_readers
 from export_core.releases import ReleaseError, Windows, load_calendar, promise
@@ -57,6 +58,23 @@ def test_only_backward_leaves_promised_cells_and_those_of_younger_readers():
     assert readers(planned(old, **named, only="backward")) == ["0.9.1", "0.9.2", "0.12.0.1"], "0.9.1 is promised"
     with pytest.raises(MatrixError, match=r"none of the 1 selected cells is inside its window, or has a younger reade"):
         planned(old, readers="0.8.1", only="backward")
+
+
+def test_only_backward_has_the_own_release_of_a_converted_golden_which_is_promised_to_nobody():
+    converted = ConvertedFrom("0" * 64, NEWEST, "rewritten", (), "jaxexport")
+    old = [golden(jaxlib="0.9.2", converted_from=converted)]
+    assert readers(planned(old, readers="0.9.1,0.9.2,0.12.0.1", only="backward")) == ["0.9.2", "0.12.0.1"]
+
+
+def test_touching_leaves_the_cells_of_a_release_as_writer_or_reader():
+    goldens = [golden("a", jaxlib="0.9.2"), golden("b", jaxlib="0.10.2"), golden("c", jaxlib="0.11.0")]
+    plan = planned(goldens, readers="0.9.2,0.10.2,0.11.0", touching="0.10.2")
+    assert {(cell.golden.manifest.case, cell.reader.jaxlib) for cell in plan.cells} == {
+        *(("a", "0.10.2"), ("b", "0.10.2"), ("c", "0.10.2")),
+        *(("b", "0.9.2"), ("b", "0.11.0")),
+    }
+    with pytest.raises(MatrixError, match=r"no selected golden was written by jaxlib 0\.12\.0\.1"):
+        planned(goldens, readers="0.10.2", touching="0.12.0.1")
 
 
 def test_an_old_writer_still_meets_the_newest():
@@ -139,6 +157,15 @@ def test_a_plan_with_no_writer_left_says_so():
         planned([golden()], day("2026-01-01"))
 
 
+def test_a_golden_that_was_not_selected_may_be_by_an_unknown_writer():
+    from making import manifest
+
+    from export_core.goldens import Golden, Writer
+
+    unknown = Golden(manifest("b", writer=Writer("9.9", "9.9", day("2026-01-01"), "3.12", "cpu")), golden().folder)
+    assert [found.manifest.case for found in planned([golden("a"), unknown], cases=("a",)).goldens] == ["a"]
+
+
 def test_a_golden_whose_writer_is_in_no_calendar_is_an_error():
     from making import manifest
 
@@ -163,6 +190,18 @@ def test_a_golden_has_cells_on_its_exported_platforms_only():
         ("a", "cpu"), ("b", "cpu"), ("b", "tpu"), ("c", "tpu"),
     ]  # fmt: skip
     assert len({cell.key for cell in plan.cells}) == 4
+
+
+def test_a_plan_says_how_many_goldens_have_no_cell_on_each_platform_and_at_all():
+    cpu, both, tpu = exported_for("cpu", case="a"), exported_for("cpu", "tpu", case="b"), exported_for("tpu", case="c")
+    every = planned([cpu, both, tpu], readers=NEWEST, platforms=("cpu", "tpu"))
+    assert (dict(every.unexported), every.without_cells) == ({"cpu": 1, "tpu": 1}, "")
+    one, two = (planned(goldens, readers=NEWEST) for goldens in ([cpu, both, tpu], [both, tpu, exported_for("rocm")]))
+    assert dict(one.unexported) == {"cpu": 1}
+    assert one.without_cells.startswith("1 golden has no cell on the platforms asked for (exported for tpu): ")
+    assert one.without_cells.endswith("this run says nothing about it.")
+    assert two.without_cells.startswith("2 goldens have no cell on the platforms asked for (exported for rocm, tpu): ")
+    assert two.without_cells.endswith("this run says nothing about them.")
 
 
 @pytest.mark.parametrize("platform", ["tpu", "tpu:run"])

@@ -9,6 +9,7 @@ from making import NEWEST, day, golden, make_wheel
 
 from export_core.environments.environment import requirements
 from export_core.matrix import MatrixError, Plan, Selection, make_plan
+from export_core.matrix.selection import with_predecessors
 from export_core.releases import Release, ReleaseError, Windows, load_calendar
 from export_core.urls import without_credentials
 
@@ -199,3 +200,62 @@ def test_an_index_without_a_scheme_is_refused_without_its_password():
 
 def test_an_index_is_written_down_without_its_password():
     assert without_credentials("https://a:b@c/d") == "https://c/d"
+
+
+def test_a_selection_is_written_down_without_what_nobody_asked_for():
+    usual = {"readers", "platforms", "cases", "writers", "whole"}
+    assert Selection().described().keys() == usual
+    assert Selection(cases=("a",)).described().keys() == usual
+    assert Selection(touching="0.9.2", wheels=("w",)).described().keys() == usual | {"touching", "wheels"}
+
+
+def test_a_candidate_beside_a_group_and_a_name_is_a_reader():
+    assert pairs(planned(touching="0.6.2", readers="0.11.2,window")) == [("0.6.2", "0.6.2")]
+
+
+def dated(folder: Path, *days: str) -> None:
+    """Wheels of jaxlib 0.11.2, which was built on 2026-09-17, for one CPython after another."""
+    folder.mkdir()
+    for number, stamp in enumerate(days, 10):
+        make_wheel(folder, "jaxlib", "0.11.2", stamps=(stamp,), python=f"cp3{number}")
+
+
+@pytest.mark.parametrize(
+    "days", [["2026-09-17"], ["2026-09-18"], ["2026-09-16"], ["2026-11-01", "2026-09-17"], ["2026-09-17", "2026-11-01"]]
+)
+def test_a_folder_may_have_wheels_of_a_release_that_were_built_later(days, tmp_path):
+    dated(tmp_path / "w", *days)
+    assert pairs(planned(readers="0.11.2", wheels=(str(tmp_path / "w"),))) == [("0.11.2", NEWEST)]
+
+
+@pytest.mark.parametrize("days", [["2026-09-19"], ["2026-11-01", "2026-11-02"]])
+def test_a_folder_in_which_no_wheel_has_the_date_of_its_release_is_refused(days, tmp_path):
+    dated(tmp_path / "w", *days)
+    make_wheel(tmp_path / "w", "jax", "0.12.0.1", needs="jaxlib>=0.11.2")
+    with pytest.raises(MatrixError, match=f"cp310.*: this wheel was built on {days[0]}, and jaxlib 0.11.2 of the rel"):
+        planned(readers="0.11.2", wheels=(str(tmp_path / "w"),))
+
+
+@pytest.mark.parametrize(
+    ("release", "count", "readers"),
+    [
+        ("0.8.3", 2, "0.8.2,0.9.0,0.8.3"),
+        ("0.8.3", 0, "0.8.3"),
+        ("0.11.2-jax0.11.2", 1, "0.11.1,0.11.2-jax0.11.2"),
+        ("0.4.20", 5, "0.4.18,0.4.19,0.4.20"),
+    ],
+)
+def test_the_releases_before_one_are_those_that_were_built_before_it(release, count, readers):
+    assert with_predecessors(Selection(readers=release), load_calendar(), TODAY, count).readers == readers
+
+
+def test_the_releases_before_a_wheel_are_those_of_its_day(tmp_path):
+    candidate = make_wheel(tmp_path, "jaxlib", "0.12.0.0", stamps=("2026-10-12",))
+    found = with_predecessors(Selection(readers=f"{candidate}"), load_calendar(), TODAY, 1).readers
+    assert found == f"0.11.2,{candidate}"
+
+
+@pytest.mark.parametrize("named", ["window", "newest", "0.11.0,0.12.0", "x.whl", ""])
+def test_predecessors_are_of_one_release(named):
+    with pytest.raises(MatrixError, match="--release: expected one jaxlib version"):
+        with_predecessors(Selection(readers=named), load_calendar(), TODAY, 1)

@@ -8,6 +8,7 @@ import pytest
 from making import day
 
 from export_core.policy import Place, Policy, PolicyError, load_policy
+from export_core.releases import load_calendar
 
 SERVING = "deployed:\n  - name: serving\n    jaxlib: '0.9.2'\n"
 
@@ -116,3 +117,25 @@ def test_a_place_whose_cases_match_nothing_is_a_warning(jaxexport, tmp_path, mon
     assert ended.code == 0
     assert "warning: export_compat.yaml:2: deployed serving: cases: 'nobody' matches no golden." in ended.out
     assert ", 1 place; 0 expired" in ended.out
+
+
+@pytest.mark.parametrize("key", ["since", "until"])
+def test_a_place_may_begin_or_end_on_the_day_on_which_its_release_was_built(load, key):
+    built = load_calendar().built("0.9.2")
+    (place,) = load(f"{SERVING}    {key}: {built}\n").deployed
+    assert getattr(place, key) == built
+
+
+def test_a_place_has_to_run_each_case_that_one_of_its_globs_names():
+    place = Place("serving", "0.9.2", cases=("a", "b*"))
+    assert [place.has_case(case) for case in ("a", "b.c", "c")] == [True, True, False]
+
+
+@pytest.mark.parametrize("length", [60, 61])
+def test_the_name_of_a_place_has_up_to_sixty_characters(load, length):
+    text = SERVING.replace("serving", "s" * length)
+    if length == 60:
+        assert load(text).deployed[0].name == "s" * 60
+    else:
+        with pytest.raises(PolicyError, match="name"):
+            load(text)

@@ -27,6 +27,12 @@ def test_one_golden_is_relaxed_and_the_other_generations_are_not():
     assert found[0].manifest.options.allow == {"t": "quirk: rounded otherwise; owner me, #7"}
 
 
+@pytest.mark.parametrize(("location", "source"), [("ci/export_compat.yaml:3", "export_compat.yaml:3"), ("", "policy")])
+def test_a_relaxed_tolerance_names_the_line_that_relaxes_it(location, source):
+    (found,) = apply_quirks([golden(CASE, "0.9.2")], [msgspec.structs.replace(QUIRK, location=location)])
+    assert found.sources == {"rtol": source}
+
+
 def test_a_writer_may_be_named_by_its_folder():
     quirk = msgspec.structs.replace(QUIRK, writer="0.10.1-jax0.10.2-cpu")
     assert [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 import shutil
@@ -100,12 +101,48 @@ def test_a_missing_or_killed_shard_is_named_and_incomplete(shards, tmp_path, cap
     assert jaxexport("judge", out) == 3
 
 
-def test_with_a_shard_missing_the_others_cannot_have_all_cells(shards):
-    shutil.rmtree(shards[1])
-    more = [line for shard in (shards[0], shards[2]) for line in (shard / RESULTS).read_bytes().splitlines(True)]
-    (shards[0] / RESULTS).write_bytes(b"".join([*more, *more]))
-    with pytest.raises(RunError):
+@pytest.mark.parametrize("given", [1, 2, 3])
+def test_one_shard_alone_names_every_other_one_as_missing(shards, given):
+    merged = merge_shards([shards[given - 1]])
+    assert merged.missing == tuple(f"{index}/{COUNT}" for index in (1, 2, 3) if index != given)
+    assert merged.summary.plan == read_summary(shards[given - 1]).plan
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_merge_is_of_whole_windows_only_with_every_shard(shards, lost):
+    for folder in shards:
+        selection = {**recorded_plan(folder).selection, "whole": True}
+        other(folder, selection=selection)
+        write_summary(folder, msgspec.structs.replace(read_summary(folder), selection=selection))
+    assert merge_shards(shards[lost:]).summary.selection["whole"] is (lost == 0)
+
+
+def test_with_a_shard_missing_the_others_cannot_have_all_cells(ran, shards):
+    whole, shard = read_summary(ran / "whole"), read_summary(shards[0])
+    (shards[0] / RESULTS).write_bytes((ran / "whole" / RESULTS).read_bytes())
+    plan = msgspec.structs.replace(recorded_plan(shards[0]), own_cells=recorded_plan(ran / "whole").own_cells)
+    (shards[0] / PLAN).write_bytes(msgspec.json.encode(plan))
+    claimed = msgspec.structs.replace(whole, plan=plan.digest, shard=shard.shard)
+    write_summary(shards[0], claimed)
+    with pytest.raises(RunError, match="expected the 5 cells of their plan, found 5 results, and not of these cells"):
+        merge_shards(shards[:1])
+
+
+def test_a_second_shard_of_another_plan_is_refused(shards):
+    other(shards[1], policy="0" * 64)
+    with pytest.raises(RunError, match=f"{shards[1]}: mixed plans: expected the plan of {shards[0]}, found another po"):
         merge_shards(shards)
+
+
+def test_a_merge_lasted_from_the_first_start_to_the_last_end(shards):
+    days = [datetime.datetime(2026, 5, day, tzinfo=datetime.UTC) for day in (3, 2, 4)]
+    for folder, day in zip(shards, days, strict=True):
+        summary = read_summary(folder)
+        identity = msgspec.structs.replace(summary.identity, machine=f"machine {day:%d}", started=day, ended=day)
+        write_summary(folder, msgspec.structs.replace(summary, identity=identity))
+    merged = merge_shards(shards).summary.identity
+    assert (merged.started, merged.ended) == (days[1], days[2])
+    assert merged.machine == "machine 03", "that of the first shard"
 
 
 def test_a_merge_without_a_finished_shard_is_incomplete(tmp_path, capsys):

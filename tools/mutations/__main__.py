@@ -2,12 +2,14 @@
 
 Cosmic Ray makes the mutations; modules.yaml says which modules there are, which tests belong to each, and which
 mutations change nothing that anybody can see, with the reason. A sample of each module is tried, the same each time;
-`--all` tries every mutation. Nothing in the checkout is changed: each worker has a copy.
+`--all` tries every mutation. A mutation is shown to the tests that run its line, the fastest first. Nothing in the
+checkout is changed: each worker has a copy.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import random
 import re
@@ -17,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -24,19 +27,14 @@ from queue import SimpleQueue
 import msgspec
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
-from cosmic_ray.plugins import get_operator
+
+from tools.mutations.lines import MODULE, RECORD
+from tools.mutations.operators import OPERATORS
 
 ROOT = Path(__file__).parents[2]
-OPERATORS = (
-    *("AddNot", "ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "ReplaceAndWithOr", "ReplaceOrWithAnd"),
-    *("ReplaceBreakWithContinue", "ReplaceContinueWithBreak", "NumberReplacer", "ZeroIterationForLoop"),
-    *("ReplaceUnaryOperator_Delete_Not", "ReplaceUnaryOperator_Delete_USub"),
-    *(f"ReplaceComparisonOperator_{pair}" for pair in ("Eq_NotEq", "NotEq_Eq", "Is_IsNot", "IsNot_Is")),
-    *(f"ReplaceComparisonOperator_{pair}" for pair in ("Lt_LtE", "LtE_Lt", "Gt_GtE", "GtE_Gt")),
-    *(f"ReplaceBinaryOperator_{pair}" for pair in ("Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul", "BitAnd_BitOr")),
-)
-"""What Cosmic Ray does to a place. ``|`` stays: nearly all are in annotations."""
 COPIED = ("export_core", "pytest_jaxexport", "tests", "golden", "schema", "docs", "changes", "tools", "pyproject.toml")
+_UNSEEN = re.compile(r"@dataclass\(|@functools\.|if TYPE_CHECKING:|class .*\bfrozen=True")
+"""Lines that no test has to be about: what is frozen, how large a cache is, what is imported for types."""
 SECONDS = 300
 """After this long a mutated program hangs: it was noticed."""
 
@@ -55,6 +53,10 @@ class Module(msgspec.Struct, forbid_unknown_fields=True):
     path: str
     tests: tuple[str, ...]
     unseen: tuple[Unseen, ...] = ()
+
+
+Ran = dict[str, tuple[float, frozenset[int]]]
+"""Of each test how many seconds it takes, and the lines of a module that it runs."""
 
 
 @dataclass(frozen=True)
@@ -81,39 +83,60 @@ def mutations_of(module: Module) -> Iterator[Mutation]:
     """All mutations of a module."""
     source = (ROOT / module.path).read_text(encoding="utf-8")
     lines = source.splitlines()
-    for name in OPERATORS:
-        operator = get_operator(f"core/{name}")()
-        places = (place for node in ast_nodes(get_ast(source)) for place in operator.mutation_positions(node))
-        for occurrence, ((line, _), _) in enumerate(places):
-            if not lines[line - 1].startswith("@dataclass("):  # that a class is frozen, no test has to show
+    nodes = list(ast_nodes(get_ast(source)))
+    for name, operator in OPERATORS.items():
+        places = ((node, place) for node in nodes for place in operator.mutation_positions(node))
+        for occurrence, (node, ((line, _), _)) in enumerate(places):
+            unseen = _UNSEEN.match(lines[line - 1])
+            is_of_signature = node.parent is not None and node.parent.type == "parameters"  # `*` is no product there
+            if not unseen and not is_of_signature:
                 yield Mutation(module, name, occurrence, line, lines[line - 1])
 
 
-def noticed(mutation: Mutation, folder: Path) -> bool:
+def noticed(mutation: Mutation, ran: Ran, folder: Path) -> bool:
     """Whether a test of the module fails where the copy in this folder is mutated."""
     target = folder / mutation.module.path
     original = target.read_text(encoding="utf-8")
-    changed = mutate_code(original, get_operator(f"core/{mutation.operator}")(), mutation.occurrence)
+    changed = mutate_code(original, OPERATORS[mutation.operator], mutation.occurrence)
     if changed is None or changed == original:
         raise SystemExit(f"{mutation}: Cosmic Ray has changed nothing")
-    target.write_text(changed, encoding="utf-8")
+    running = sorted((seconds, test) for test, (seconds, lines) in ran.items() if mutation.line in lines)
+    # A line that no test runs is run by their imports, as the value of a constant is.
+    tests = [test for _, test in running] or mutation.module.tests
+    _write(target, changed)
     try:
-        return not passes(mutation.module, folder)
+        return not passes(tests, folder)
     finally:
-        target.write_text(original, encoding="utf-8")
+        _write(target, original)
 
 
-def passes(module: Module, folder: Path) -> bool:
-    """Whether the tests of a module pass in a copy."""
-    words = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *module.tests]
-    given = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+def _write(target: Path, text: str) -> None:
+    target.write_text(text, encoding="utf-8")
+    Path(importlib.util.cache_from_source(str(target))).unlink(missing_ok=True)
+
+
+def passes(tests: Sequence[str], folder: Path, *words: str, **variables: str) -> bool:
+    """Whether these tests pass in a copy."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *words, *tests]
+    given = {**os.environ, "PYTHONPATH": str(folder), **variables}
+    given.pop("PYTHONDONTWRITEBYTECODE", None)
     try:
-        done = subprocess.run(words, cwd=folder, env=given, capture_output=True, timeout=SECONDS, check=False)
+        done = subprocess.run(command, cwd=folder, env=given, capture_output=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return False
-    if done.returncode not in (0, 1, 2):  # 2: it cannot be imported any longer
-        raise SystemExit(f"{' '.join(words)} ended with {done.returncode}:\n{done.stdout.decode()[-2000:]}")
+    # 2 and 4: the module cannot be imported any longer.
+    if done.returncode not in (0, 1, 2, 4):
+        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout.decode()[-2000:]}")
     return done.returncode == 0
+
+
+def ran_by(module: Module, folder: Path) -> Ran:
+    """The lines of a module that each of its tests runs, without any mutation, and the seconds that the test takes."""
+    record = folder / "lines.json"
+    variables = {MODULE: str(folder / module.path), RECORD: str(record)}
+    if not passes(module.tests, folder, "-p", "tools.mutations.lines", **variables):
+        raise SystemExit(f"{module.path}: its tests fail without any mutation")
+    return msgspec.json.decode(record.read_bytes(), type=Ran)
 
 
 def main() -> None:
@@ -149,30 +172,43 @@ def tried(mutations: Sequence[Mutation], folders: Sequence[Path]) -> list[bool]:
                 shutil.copy2(source, target)
         free.put(folder)
 
-    def one(mutation: Mutation) -> bool:
+    @contextmanager
+    def free_copy() -> Iterator[Path]:
         folder = free.get()
         try:
-            was_noticed = bool(mutation.reason) or noticed(mutation, folder)
+            yield folder
         finally:
             free.put(folder)
+
+    def record(module: Module) -> tuple[str, Ran]:
+        with free_copy() as folder:
+            return module.path, ran_by(module, folder)
+
+    def one(mutation: Mutation) -> bool:
+        with free_copy() as folder:
+            was_noticed = bool(mutation.reason) or noticed(mutation, ran[mutation.module.path], folder)
         if not was_noticed:
             print(f"not noticed: {mutation}", flush=True)
         return was_noticed
 
+    modules = {mutation.module.path: mutation.module for mutation in mutations}
     with ThreadPoolExecutor(len(folders)) as pool:
-        sound = {id(one.module): one.module for one in mutations}.values()
-        if failing := [module.path for module in sound if not passes(module, folders[0])]:
-            raise SystemExit(f"these modules' tests fail without any mutation: {', '.join(failing)}")
+        ran = dict(pool.map(record, modules.values()))
         return list(pool.map(one, mutations))
 
 
 def report(mutations: Sequence[Mutation], results: Sequence[bool]) -> None:
     """Print what was noticed. Ends with 1 where less than 97 % of those with an effect were."""
-    effective = [found for mutation, found in zip(mutations, results, strict=True) if not mutation.reason]
-    share = sum(effective) / len(effective) if effective else 1.0
-    unseen = len(mutations) - len(effective)
-    print(f"{len(mutations)} mutations, {unseen} of them without an effect")
-    print(f"noticed: {sum(effective)} of {len(effective)}, {share:.1%}")
+    effective: dict[str, list[bool]] = {}
+    for mutation, was_noticed in zip(mutations, results, strict=True):
+        if not mutation.reason:
+            effective.setdefault(mutation.module.path, []).append(was_noticed)
+    for path, of_module in effective.items():
+        print(f"{path}: noticed {sum(of_module)} of {len(of_module)}")
+    every = [was_noticed for of_module in effective.values() for was_noticed in of_module]
+    share = sum(every) / len(every) if every else 1.0
+    print(f"{len(mutations)} mutations, {len(mutations) - len(every)} of them without an effect")
+    print(f"noticed: {sum(every)} of {len(every)}, {share:.1%}")
     sys.exit(share < 0.97)
 
 

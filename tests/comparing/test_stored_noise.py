@@ -1,0 +1,100 @@
+"""Which outputs of a golden cannot tell right from wrong by their noise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from making import files, manifest, write_golden
+
+from export_core.comparing.stored_noise import proves_nothing, undecided_outputs
+from export_core.goldens import Check, Comparison, FactorGroup, GoldenStore, Signature
+from export_core.goldens.arrays import leaf_of, to_npz
+from export_core.goldens.noise_record import UndecidedOutput
+from export_core.goldens.store import INPUTS, OUTPUTS
+
+ONES = np.ones(2, np.float32)
+COUNTS = np.ones(2, np.int32)
+LARGE, SMALL = np.ones(2), np.full(2, 1e-9)
+DERIVATIVE = Check("vjp1", vjp=1, inputs=INPUTS, outputs="vjp1.npz")
+SECOND = Check("vjp2", vjp=2, inputs=INPUTS, outputs="vjp2.npz")
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Writes a golden with these outputs of each call."""
+
+    def made(*arrays, checks=(DERIVATIVE,), **changes):
+        outputs = to_npz([leaf_of(array) for array in arrays])
+        content = dict.fromkeys((OUTPUTS, *(check.outputs for check in checks)), outputs)
+        return write_golden(GoldenStore(tmp_path), manifest(checks=checks, **changes), files() | content)
+
+    return made
+
+
+def names(golden, jumping=None, **noise):
+    """The outputs that are undecided, and how many elements of each; by default the calls have all the same noise."""
+    noises = {OUTPUTS: noise["plain"], "vjp1.npz": noise.get("vjp1", noise["plain"])}
+    found = undecided_outputs(golden, noises, jumping or {})
+    return {name: output.elements for name, output in found.items()}
+
+
+def test_an_output_whose_noise_is_as_large_as_its_numbers_is_undecided(made):
+    golden = made(ONES * 4, checks=(DERIVATIVE, SECOND))
+    found = undecided_outputs(golden, {OUTPUTS: (LARGE * 3,), "vjp1.npz": (LARGE,), "vjp2.npz": (SMALL,)}, {})
+    assert found == {
+        "0": UndecidedOutput(2, 2, 3.0, 4.0, "result"),
+        "vjp1/0": UndecidedOutput(2, 2, 1.0, 4.0, "derivative by args[0]"),
+    }
+
+
+def test_a_second_derivative_is_by_the_cotangents_too(made):
+    arrays = (ONES,) * 4
+    golden = made(*arrays, checks=(DERIVATIVE, SECOND))
+    found = undecided_outputs(golden, {"vjp2.npz": (SMALL, SMALL, LARGE, SMALL)}, {})
+    assert found["vjp2/2"].leaf == "derivative by the cotangent of result"
+
+
+def test_every_output_with_noise_counts_whatever_is_before_it(made):
+    golden = made(COUNTS, ONES, COUNTS, ONES)
+    assert names(golden, plain=(None, SMALL, LARGE, LARGE)) == {"3": 2, "vjp1/3": 2}
+
+
+def test_of_another_comparison_only_derivatives_are_looked_at(made):
+    golden = made(ONES, comparison=Comparison(compare="exact"))
+    assert names(golden, plain=(LARGE,)) == {"vjp1/0": 2}
+
+
+def test_factors_are_compared_by_what_they_must_satisfy(made):
+    three = Signature(("float32[2]",), ("float32[2]",) * 3, "((*,), {})", "(*, *, *)")
+    golden = made(ONES, ONES, ONES, factors=(FactorGroup("qr", (0, 1)),), signature=three)
+    assert names(golden, plain=(LARGE, LARGE, LARGE)) == {"2": 2, "vjp1/0": 2, "vjp1/1": 2, "vjp1/2": 2}
+
+
+def test_elements_that_jump_are_told_by_themselves(made):
+    golden = made(ONES, ONES)
+    jumping = {"0": (1, 5), "1": (2, 5), "vjp1/1": (2, 5)}
+    assert names(golden, jumping, plain=(LARGE, LARGE)) == {"0": 1, "vjp1/0": 2}
+
+
+@pytest.mark.parametrize(
+    ("elements", "proves"),
+    [
+        ([(2, 2), (1, 2)], False),  # half of each
+        ([(2, 5), (5, 5)], True),
+        ([(1, 1), (3, 3)], False),
+        ([(1, 2)], True),  # nothing is wrong with the other output
+        ([], True),
+    ],
+)
+def test_a_golden_proves_nothing_where_half_of_every_output_is_undecided(made, elements, proves):
+    undecided = {str(number): UndecidedOutput(count, of, 1.0, 1.0) for number, (count, of) in enumerate(elements)}
+    assert proves_nothing(made(ONES, ONES, checks=()), undecided) is not proves
+
+
+def test_an_output_without_elements_is_not_counted_and_one_with_one_is(made):
+    undecided = {"0": UndecidedOutput(1, 1, 1.0, 1.0)}
+    assert proves_nothing(made(ONES[:1], ONES[:0], checks=()), undecided)
+
+
+def test_a_golden_whose_outputs_are_all_empty_is_not_said_to_prove_nothing(made):
+    assert not proves_nothing(made(ONES[:0], checks=()), {})

@@ -223,11 +223,12 @@ def test_an_entry_can_match_from_the_day_on_which_it_was_added(added, is_told):
     assert any("matches no promised cell of this run" in problem for problem in problems) is is_told
 
 
+@pytest.mark.parametrize("as_of", [-100, 0])
 @pytest.mark.parametrize(("days", "is_told"), [(1, False), (2, True)])
-def test_an_entry_may_be_added_where_it_is_tomorrow_already(days, is_told):
+def test_an_entry_may_be_added_where_it_is_tomorrow_already(days, is_told, as_of):
     today = datetime.datetime.now(tz=datetime.UTC).date()
     entry = msgspec.structs.replace(ENTRY, added=today + datetime.timedelta(days), expires=None)
-    problems = stale(crash(), entry=entry, as_of=today, whole=False)
+    problems = stale(crash(), entry=entry, as_of=today + datetime.timedelta(as_of), whole=False)
     assert any("added in the future" in problem for problem in problems) is is_told
 
 

@@ -147,8 +147,8 @@ def _what_ran(found: Data) -> str:
     cells = sum(row["cells"] for row in (*found["sets"], *found["processors"]))
     programs = sum(row["programs"] for row in found["sets"])
     return _paragraph(
-        f"{programs} programs by jaxlib {', '.join(found['writers'])}, read by {', '.join(found['readers'])}: "
-        f"{cells:,} cells ran{f' (others: {rest})' if rest else ''}. "
+        f"{programs} programs by jaxlib {', '.join(found['writers'])}. Read by {len(found['readers'])} releases from "
+        f"{found['readers'][0]} to {found['readers'][-1]}: {cells:,} cells ran{f' (others: {rest})' if rest else ''}. "
         f"{found['planted_in_all']['errors'] + found['planted_in_all']['jumping']['errors']:,} errors were "
         f"planted.{missing}{inputs}"
     )

@@ -67,7 +67,10 @@ def operations_that_differ(then: Artifact, now: Artifact, *, exact: bool = True)
 
 
 def export_digest(artifact: Artifact) -> str:
-    """The same for two exports that do the same. Raises `ArtifactError` for one that cannot be read."""
+    """A SHA-256 of the envelope's fields and the modules' operations, without locations and names.
+
+    Raises `ArtifactError` for an artifact that cannot be read.
+    """
     digest, level = sha256(), artifact.envelope
     for module in artifact.modules:
         fields = [getattr(level, name) for name in FIELDS] if level else []

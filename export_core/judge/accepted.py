@@ -61,7 +61,7 @@ def _not_at_face_value(golden: Golden) -> Iterator[tuple[str, str]]:
     if manifest.comparison.compare == "shape":
         yield "comparison: shape", "its numbers are not compared"
     elif outputs := _outputs_that_may_be_zero(golden):
-        yield f"comparison: {comparison_in_words(manifest.comparison)}", f"zeros would pass as {few(outputs)}"
+        yield f"comparison: {comparison_in_words(manifest.comparison)}", f"accepts zeros in place of {few(outputs)}"
 
 
 def _outputs_that_may_be_zero(golden: Golden) -> list[str]:

@@ -37,7 +37,7 @@ class ExecutionKeys:
         self._keys: dict[tuple[str, str, str], str] = {}
 
     def of(self, cell: Cell) -> str:
-        """The same for two cells of one reader that do the same there, whatever outputs are expected of them."""
+        """A digest of all that a cell runs in its reader, but not of the outputs that are expected."""
         name = (cell.golden.id, cell.platform, cell.mode)
         if name not in self._keys:
             # A timeout does not change what the artifact does, and is never stored as a verdict.

@@ -100,9 +100,7 @@ def main() -> None:
     tried = sum(map(len, mutations.values()))
     alone = sum(bool(row.jax_alone) for row in chosen.values())
     neither = [number for number, row in chosen.items() if not row.jax_alone and row.mutation is None]
-    print(
-        f"{len(chosen)} rows: {alone} about jax alone; {len(mutations)} mutations of {tried} rows, {unnoticed} unnoticed"
-    )
+    print(f"{len(chosen)} rows, {alone} about jax alone; {len(mutations)} mutations of {tried}, {unnoticed} unnoticed")
     if neither:
         print(f"neither a mutation nor about jax alone: {', '.join(map(str, neither))}")
     sys.exit(bool(unnoticed or neither))

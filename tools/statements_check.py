@@ -90,13 +90,15 @@ def main() -> None:
         checks = Checks(every, [Path(scratch) / str(number) for number in range(options.workers)])
         if failing := checks.fail_unchanged(mutation.test for mutation in mutations):
             raise SystemExit(f"tests fail without any mutation: {', '.join(failing)}")
+        unnoticed = 0
         with ThreadPoolExecutor(options.workers) as pool:
-            problems = dict(zip(mutations, pool.map(checks.problem, mutations), strict=True))
-    for mutation, problem in problems.items():
-        if problem:
-            for number in mutations[mutation]:
-                print(f"row {number}, {chosen[number].says} {problem}")
-    unnoticed = sum(len(mutations[mutation]) for mutation, problem in problems.items() if problem)
+            for (mutation, numbers), problem in zip(
+                mutations.items(), pool.map(checks.problem, mutations), strict=True
+            ):
+                if problem:
+                    unnoticed += len(numbers)
+                    for number in numbers:
+                        print(f"row {number}, {chosen[number].says} {problem}", flush=True)
     tried = sum(map(len, mutations.values()))
     alone = sum(bool(row.jax_alone) for row in chosen.values())
     neither = [number for number, row in chosen.items() if not row.jax_alone and row.mutation is None]

@@ -168,6 +168,7 @@ def test_before_version_9_main_has_no_tokens():
     assert inner.inputs[3:5] == ("tensor<0xi1>", "tensor<0xi1>")  # what stood for the two tokens
     assert old.envelope.ordered_effects == ()
     assert check_main(old) == []
+    assert forged(HERE / "conventions" / "8.jaxexport", ordered_effects=("an effect", "another")) == []
 
 
 def test_disabled_checks_and_platforms_are_in_version_6():

@@ -288,7 +288,8 @@ class Recorder:
         named = outputs_to_name(noise) if noise else []
         to_do = WHAT_TO_DO if noise and noise.undecided_outputs else ""
         if produced.outputs is None:
-            named = ["stored without outputs: readers compile it, and compare no numbers"]
+            reason = produced.manifest.options.without_outputs
+            named = [f"stored without outputs: readers compile it, and compare no numbers ({reason})"]
         if not produced.manifest.reproducible:
             named = [*named, "not reproducible: two exports differed, so tests compare its outputs alone"]
         alone = case in self._not_repeated and self._exports_new_twice

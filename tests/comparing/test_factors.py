@@ -227,7 +227,7 @@ def test_any_matrix_is_not_its_own_schur_form():
         ([[1, 0.9], [-1, 3]], [True]),
         ([[3, 0.5], [-1, 1]], [True]),
         ([[1, 1.0], [-1, 3]], [True]),  # one eigenvalue, twice
-        ([[1, 1.1], [-1, 3]], [False]),
+        ([[1, 0.6], [-2, 3]], [False]),
         ([[9, 0, 0], [0, 1, 2], [0, -0.5, 1]], [False, False]),
     ],
     ids=str,

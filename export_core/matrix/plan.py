@@ -121,10 +121,12 @@ def _cells(
         Cell(
             *(golden, reader, platform, _mode(golden, platform, mode), targets.get(platform)),
             promised=is_promised(golden, reader, windows),
-            deployed=places_of(golden, reader, platform, places),
+            # A place names a jaxlib, with its newest jax.
+            deployed=() if reader in readers.for_writers else places_of(golden, reader, platform, places),
         )
         for reader in readers.chosen
         for golden in goldens
+        if golden.manifest.writer.built in readers.for_writers.get(reader, (golden.manifest.writer.built,))
         for platform, mode in modes.items()
         if platform in golden.manifest.replayed_on
     ]

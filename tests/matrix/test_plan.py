@@ -16,6 +16,7 @@ from export_core.goldens import Comparison, GoldenError, Options
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.matrix import MatrixError, Plan, Selection, make_plan
 from export_core.matrix.selection import window_readers
+from export_core.policy import Place
 from export_core.releases import ReleaseError, Windows, load_calendar, promise
 
 CALENDAR = load_calendar()
@@ -43,6 +44,31 @@ def test_the_reader_just_before_a_writer_is_included():
     plan = planned([golden(jaxlib="0.10.0")])  # 0.9.2 is 29 days older
     assert readers(plan)[:2] == ["0.9.2", "0.10.0"]
     assert not promise(CALENDAR.built("0.10.0"), CALENDAR.built("0.9.2"), Windows()).promised
+
+
+def with_own_jax(**selection) -> set[tuple[str, str]]:
+    """The cells of jaxlib 0.12.0, which goes with jax 0.12.0.1 since that is there: cases by the jax of the reader."""
+    plan = planned([golden("a"), golden("b", jaxlib="0.11.0")], **selection)
+    return {(cell.golden.manifest.case, cell.reader.jax) for cell in plan.cells if cell.reader.jaxlib == "0.12.0"}
+
+
+def test_a_writers_goldens_also_meet_the_release_before_it_with_its_own_jax():
+    assert with_own_jax() == {("a", "0.12.0.1"), ("b", "0.12.0.1"), ("a", "0.12.0")}
+
+
+def test_a_named_pair_runs_the_goldens_of_all_writers():
+    named = {"readers": "window,0.12.0-jax0.12.0"}
+    assert with_own_jax(**named) == {("a", "0.12.0.1"), ("b", "0.12.0.1"), ("a", "0.12.0"), ("b", "0.12.0")}
+
+
+def test_named_readers_bring_no_pair_of_their_own():
+    assert with_own_jax(readers="0.12.0") == {("a", "0.12.0.1"), ("b", "0.12.0.1")}
+
+
+def test_a_place_needs_no_run_in_a_release_with_its_own_jax():
+    place = Place(name="server", cases=("a",), jaxlib="0.12.0")
+    plan = make_plan([golden("a")], CALENDAR, Windows(), Selection(), TODAY, places=[place])
+    assert {cell.reader.pair for cell in plan.cells if cell.deployed} == {"0.12.0-jax0.12.0.1"}
 
 
 def test_only_promised_leaves_the_cells_inside_their_window():

@@ -121,8 +121,7 @@ def _cells(
         Cell(
             *(golden, reader, platform, _mode(golden, platform, mode), targets.get(platform)),
             promised=is_promised(golden, reader, windows),
-            # A place names a jaxlib, with its newest jax.
-            deployed=() if reader in readers.for_writers else places_of(golden, reader, platform, places),
+            deployed=places_of(golden, reader, platform, places),
         )
         for reader in readers.chosen
         for golden in goldens

@@ -16,7 +16,6 @@ from export_core.goldens import Comparison, GoldenError, Options
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.matrix import MatrixError, Plan, Selection, make_plan
 from export_core.matrix.selection import window_readers
-from export_core.policy import Place
 from export_core.releases import ReleaseError, Windows, load_calendar, promise
 
 CALENDAR = load_calendar()
@@ -63,12 +62,6 @@ def test_a_named_pair_runs_the_goldens_of_all_writers():
 
 def test_named_readers_bring_no_pair_of_their_own():
     assert with_own_jax(readers="0.12.0") == {("a", "0.12.0.1"), ("b", "0.12.0.1")}
-
-
-def test_a_place_needs_no_run_in_a_release_with_its_own_jax():
-    place = Place(name="server", cases=("a",), jaxlib="0.12.0")
-    plan = make_plan([golden("a")], CALENDAR, Windows(), Selection(), TODAY, places=[place])
-    assert {cell.reader.pair for cell in plan.cells if cell.deployed} == {"0.12.0-jax0.12.0.1"}
 
 
 def test_only_promised_leaves_the_cells_inside_their_window():

@@ -51,7 +51,7 @@ def with_own_jax(**selection) -> set[tuple[str, str]]:
     return {(cell.golden.manifest.case, cell.reader.jax) for cell in plan.cells if cell.reader.jaxlib == "0.12.0"}
 
 
-def test_a_writers_goldens_also_meet_the_release_before_it_with_its_own_jax():
+def test_goldens_meet_the_release_before_with_its_own_jax():
     assert with_own_jax() == {("a", "0.12.0.1"), ("b", "0.12.0.1"), ("a", "0.12.0")}
 
 

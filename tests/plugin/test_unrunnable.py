@@ -86,7 +86,7 @@ def test_its_golden_has_inputs_and_no_outputs(written: tuple[Project, Run]) -> N
     assert "stored without outputs: readers compile it, and compare no numbers" in run.text
 
 
-def test_of_a_primitive_without_a_lowering_here_jax_gives_the_reason(written: tuple[Project, Run]) -> None:
+def test_without_a_lowering_here_jax_gives_the_reason(written: tuple[Project, Run]) -> None:
     project, run = written
     assert run["test_no_lowering"].outcome == "passed", run.text
     reason = project.manifest("test_a.test_no_lowering")["options"]["without_outputs"]

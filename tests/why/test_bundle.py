@@ -281,7 +281,7 @@ def test_a_reduced_folder_is_not_believed(name, content, text, choice, tmp_path)
         program_in(folder, choice, judged(choice, Verdict.NUMERICS))
 
 
-def test_texts_that_somebody_wrote_into_a_reduced_folder_enter_no_bundle(here, tmp_path):
+def test_texts_put_into_a_reduced_folder_enter_no_bundle(here, tmp_path):
     choice = choice_of("tests.compat.test_trees.test_keyword_arguments", "0.9.2", "0.12.0.1")
     left = reduced(tmp_path / "reduced", choice)
     for name in (SOURCE, MODULE_TEXT):

@@ -185,6 +185,11 @@ def test_the_error_allowed_by_ulps_is_that_of_as_many_units():
     assert rule.compare(expected, actual).limit.tolist() == [0, 4 * step, 4 * step]
 
 
+def test_an_infinity_is_off_by_nothing_or_by_infinity():
+    rule = Rule("float32", noise=np.full(3, 1e-3))
+    assert rule.compare(f32(INF, INF, 1), f32(INF, 1, 1)).in_noise.tolist() == [0, INF, 0]
+
+
 def test_an_element_passes_by_ulps_or_by_rtol_and_atol():
     one = f32(1000.0, 0.0)
     assert compared(one, f32(np.nextafter(one[0], 2e3), 1e-8), ulp=1, atol=1e-7).ok

@@ -14,9 +14,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from export_core.artifact import ArtifactError, read_bytes
 from export_core.environments.placement import Mode
 from export_core.goldens import Comparison, Golden, GoldenStore, Manifest, Options, Signature, Writer
 from export_core.goldens.arrays import leaf_of, to_npz
+from export_core.goldens.manifest import signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 from export_core.judge import Judgement, Result, RunFacts, Summary, calendar_facts, gate
 from export_core.judge.result import ReaderOf, WriterOf
@@ -27,6 +29,8 @@ from export_core.worker.protocol import Stage
 
 ARTIFACTS = Path(__file__).parent / "artifact" / "data"
 NEWEST = "0.12.0.1"
+SIGNATURE = Signature(("float32[2]",), ("float32[2]",), "((*,), {})", "*")
+"""That of a manifest whose test does not care."""
 
 
 def summarize(
@@ -73,7 +77,7 @@ def manifest(case: str = "tests.test_a.test_f", jaxlib: str = NEWEST, **changes:
         flags={"jax_enable_x64": False},
         options=Options(platforms=("cpu",)),
         comparison=Comparison(),
-        signature=Signature(("float32[2]",), ("float32[2]",), "((*,), {})", "*"),
+        signature=SIGNATURE,
         custom_calls=(),
         files={},
     )
@@ -92,15 +96,27 @@ def files(fill: float = 1.0, size: int = 2, jaxlib: str = NEWEST) -> dict[str, b
 
 
 def artifact_by(jaxlib: str) -> bytes:
-    """An artifact that this jaxlib wrote, where there is one."""
+    """An artifact without derivatives that this jaxlib wrote, where there is one."""
     own = Path(__file__).parents[1] / "golden" / "tests.compat.test_models.test_convolution" / f"{jaxlib}-cpu"
-    places = (ARTIFACTS / jaxlib / "mlp.jaxexport", own / ARTIFACT, ARTIFACTS / NEWEST / "mlp.jaxexport")
+    places = (ARTIFACTS / jaxlib / "point.jaxexport", own / ARTIFACT, ARTIFACTS / NEWEST / "point.jaxexport")
     return next(path for path in places if path.exists()).read_bytes()
+
+
+def of_artifact(made: Manifest, artifact: bytes) -> Manifest:
+    """The manifest with the signature and the custom calls of an artifact, unless it has some of its own."""
+    try:
+        read = read_bytes(artifact)
+    except ArtifactError:  # a test of what cannot be read
+        return made
+    if read.envelope is not None and made.signature == SIGNATURE:
+        made = msgspec.structs.replace(made, signature=signature_of(read.envelope))
+    return made if made.custom_calls else msgspec.structs.replace(made, custom_calls=tuple(sorted({call.target for call in read.custom_calls})))
 
 
 def write_golden(store: GoldenStore, made: Manifest, content: dict[str, bytes] | None = None) -> Golden:
     """Write a complete golden with a real artifact."""
     content = files(jaxlib=made.writer.jaxlib) if content is None else content
+    made = of_artifact(made, content.get(ARTIFACT, b""))
     hashed = msgspec.structs.replace(made, files={name: sha256(data) for name, data in content.items()})
     store.write(hashed, content)
     return next(golden for golden in store.generations(made.case) if golden.manifest.writer == made.writer)

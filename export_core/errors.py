@@ -34,7 +34,7 @@ def report_unforeseen(error: Exception) -> int:
     else:  # of `Path.resolve`, before CPython 3.13
         problem = str(error) if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop") else ""
     if problem:
-        sys.stderr.write(f"{PREFIX}expected a path that a file can have, found {ascii(problem)}\n")
+        sys.stderr.write(f"{PREFIX}expected a path that a file can have, found {problem!a}\n")
         return ExportCompatError.exit_code
     text = shown(without_credentials("".join(traceback.format_exception(error))))
     more = f"{type(error).__name__}, which nobody foresaw: nothing was answered. Please report the lines above."

@@ -170,9 +170,7 @@ def _check_summary(path: Path, summary: Summary, plan: PlanRecord) -> None:
 
 
 def _check_judgements(path: Path, results: Sequence[Result]) -> None:
-    """Raise `RunError` for a result that fails and is judged as one that works, for the opposite, and for a cause of
-    what works.
-    """
+    """Raise `RunError` for a result whose judgement or cause is not one that its verdict can have."""
     for result in results:
         works = result.verdict in WORKS
         judged_so = result.judgement in (Judgement.KEPT, Judgement.BONUS, Judgement.COSTLY)

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from making import NEWEST, files, manifest, release, write_golden, writer
+from making import ARTIFACTS, NEWEST, files, manifest, release, write_golden, writer
 
 from export_core.artifact import read_bytes
 from export_core.artifact.envelope.encode import encode
@@ -25,7 +25,7 @@ from export_core.session import Interpreter, plan_matrix
 RECORD = f"{ARTIFACT}.converted.json"
 CONVERTED = ConvertedFrom(sha256(b"the original"), "0.9.2", "rewritten", (), "pytest-jaxexport")
 DERIVED = Origin("given", "given", derived={"writer": "the first release from a day on"})
-ORIGINAL = files(jaxlib="0.9.2")[ARTIFACT]
+ORIGINAL = (ARTIFACTS / "0.9.2" / "point.jaxexport").read_bytes()
 REWRITTEN = encode(read_bytes(ORIGINAL).envelope)
 """The same artifact as `jaxexport convert` encodes it."""
 
@@ -157,7 +157,11 @@ def without_derivatives(made: Manifest) -> Manifest:
 @pytest.mark.parametrize(
     ("case", "change", "message"),
     [
-        (FIRST_ORDER, options(platforms=("tpu",)), "options.platforms: expected cpu, as in artifact.jaxexport, found tpu."),
+        (
+            FIRST_ORDER,
+            options(platforms=("tpu",)),
+            "options.platforms: expected cpu, as in artifact.jaxexport, found tpu.",
+        ),
         (FIRST_ORDER, options(platforms=("cpu", "tpu")), "options.platforms: expected cpu, as in"),
         (FIRST_ORDER, options(mesh={"x": 2}), "options.mesh: expected 1 devices, as in artifact.jaxexport, found 2"),
         (FIRST_ORDER, changed(custom_calls=("a",)), "custom_calls: expected none, as in artifact.jaxexport, found a."),
@@ -181,5 +185,5 @@ def test_what_a_golden_says_of_its_artifact_is_read_from_the_bytes(store, case, 
 def test_pytests_own_replay_believes_no_golden_that_leaves_it(store):
     stored = own(FIRST_ORDER)
     store.write(options(platforms=("tpu",))(stored.manifest), stored.files())
-    with pytest.raises(GoldenError, match="options.platforms: expected cpu"):
+    with pytest.raises(GoldenError, match="platforms: expected cpu"):
         plan_matrix(Policy(), Selection(), RunOptions(), store.goldens(), Interpreter(release(NEWEST)))

@@ -121,7 +121,7 @@ def test_a_manifest_that_breaks_a_rule_is_not_loaded(tmp_path, name):
     assert str(raised.value).startswith(f"{path}: ")
 
 
-HALF = UndecidedOutput(1, 2, noise=0.25, largest=1.0, leaf="result[0]")
+HALF = UndecidedOutput(1, 2, noise=0.25, largest=1.0, leaf="result")
 
 
 def noisy(store: GoldenStore, values: Sequence[float] = (0.0, 0.25), **fields: object) -> Golden:

@@ -182,6 +182,7 @@ class Recorder:
         __tracebackhide__ = True
         try:
             # All calls are completed first, so that an error in one of them leaves no golden of the others.
+            self._require_exports()
             self._require_use_of_targets()
             to_check: list[ProducedGolden] = []
             whole: list[ProducedGolden] = []
@@ -211,6 +212,20 @@ class Recorder:
         if self._settings.update == "missing":
             return not any(map(self._replayer.is_own, self._replayer.goldens(case)))
         return bool(self._settings.update)
+
+    def _require_exports(self) -> None:
+        """Fail a test that passed although a call of `export_golden` raised: the golden of that call is not checked.
+
+        A test may want a call to raise (`pytest.raises`), if it exports something else and that call has no golden.
+        """
+        __tracebackhide__ = True
+        exported = {exported.produced.case.id for exported in self._exported}
+        for case in self.cases:
+            if case not in exported and (not exported or self._store.generations(case)):
+                self._fail(
+                    f"{full_name(self._item)}: export_golden raised an error for {case}, and the test passed: nothing "
+                    "was exported that could be checked. Let the error fail the test."
+                )
 
     def _require_use_of_targets(self) -> None:
         """Fail a test whose own marker allows custom calls that nobody makes: neither this jax nor another writer."""

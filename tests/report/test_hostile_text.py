@@ -29,7 +29,7 @@ from rich.console import Console
 from export_core.cli.app import jaxexport
 from export_core.cli.output import echo, fail_safe, safe_console
 from export_core.escaping import for_markdown, safe_json, shown
-from export_core.goldens import Check, Golden, GoldenError, GoldenStore, JaxprSummary, Manifest, Options
+from export_core.goldens import Check, Golden, GoldenError, GoldenStore, JaxprSummary, Manifest, Options, dates
 from export_core.goldens.manifest_file import check_manifest
 from export_core.goldens.store import INPUTS, OUTPUTS, sha256
 from export_core.judge import Accepted, JudgedChange, Judgement, Result, Summary
@@ -398,6 +398,14 @@ def check_run(results: list[Result], summary: Summary) -> None:
 
 
 # --- manifests --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _believed() -> Iterator[None]:
+    """Manifests are shown that their artifacts contradict: most of their fields are hostile."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(dates, "_contradictions", lambda *_: ())
+        yield
 
 
 def stored(root: Path, made: Manifest) -> Golden:

@@ -244,7 +244,7 @@ def atlas(session: nox.Session) -> None:
 def every_release(session: nox.Session) -> None:
     """Every release since 0.4.24 as writer and as reader: a table. -- --writers V,V --readers V,V for some of them."""
     session.install("-e", ".")
-    session.run("python", "tests/every_release/cross.py", *session.posargs)
+    session.run("python", "-m", "studies.every_release.cross", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)

@@ -32,7 +32,18 @@ from tools.mutations.lines import MODULE, RECORD
 from tools.mutations.operators import OPERATORS
 
 ROOT = Path(__file__).parents[2]
-COPIED = ("export_core", "pytest_jaxexport", "tests", "golden", "schema", "docs", "changes", "tools", "pyproject.toml")
+COPIED = (
+    "export_core",
+    "pytest_jaxexport",
+    "tests",
+    "studies",
+    "golden",
+    "schema",
+    "docs",
+    "changes",
+    "tools",
+    "pyproject.toml",
+)
 _UNSEEN = re.compile(r"@dataclass\(|@functools\.|if TYPE_CHECKING:|class .*\bfrozen=True")
 """Lines that no test has to be about: what is frozen, how large a cache is, what is imported for types."""
 SECONDS = 300

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import cross
 import pytest
 
 from export_core.environments.environment import ReaderEnvironments
@@ -17,6 +16,7 @@ from export_core.export.api import MIGRATION
 from export_core.goldens import GoldenStore
 from export_core.policy import load_policy
 from export_core.runs.results import read_results
+from studies.every_release import cross
 
 ROOT = Path(__file__).parents[2]
 OLD, FIRST_NEW = "0.4.24", "0.4.30"
@@ -124,7 +124,7 @@ def test_a_release_has_the_names_of_its_time(release, module, column):
 def test_three_releases_of_three_times_write_and_read(tmp_path):
     asked = f"{OLD},{FIRST_NEW},{NEWEST}"
     folders = ["--goldens", tmp_path / "golden", "--results", tmp_path / "results"]
-    command = [sys.executable, cross.__file__, "--writers", asked, "--readers", asked, *folders]
+    command = [sys.executable, "-m", cross.__name__, "--writers", asked, "--readers", asked, *folders]
     done = subprocess.run(command, env=variables(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 of 3 releases wrote what some release reads, 3 of 3 read what some release wrote." in done.stdout

@@ -39,8 +39,8 @@ platforms. `R`: all refused, `E`: all fail."""
 PAGE = """# Every release writes, every release reads
 
 Each jaxlib release since 0.4.24, with the jax of its own number, has exported the four programs of
-[`tests/every_release/project/programs.py`](../tests/every_release/project/programs.py), and each has read what all of
-them wrote, in cold processes. Printed by `nox -s every_release -- --docs docs/reference/every-release.md`.
+[`programs.py`](../../studies/every_release/project/programs.py), and each has read what all of them wrote, in cold
+processes. Printed by `nox -s every_release -- --docs docs/reference/every-release.md`.
 
 Why releases cannot read each other, always outside the windows:
 

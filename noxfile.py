@@ -251,14 +251,14 @@ def every_release(session: nox.Session) -> None:
 def libraries(session: nox.Session) -> None:
     """What 16 libraries export, read where they are not installed. -- --docs docs/reference/libraries.md: the page."""
     session.install("-e", ".")
-    session.run("python", "tests/libraries/libraries_table.py", *session.posargs)
+    session.run("python", "-m", "studies.libraries.libraries_table", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def from_jax(session: nox.Session) -> None:
     """JAX's own goldens, by JAX's own tests and by ours. -- --docs docs/explanation/agreement-with-jax.md: the page."""
     session.install("-e", ".")
-    session.run("python", "tests/from_jax/agreement.py", *session.posargs)
+    session.run("python", "-m", "studies.from_jax.agreement", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)

@@ -3,11 +3,11 @@
 import re
 from pathlib import Path
 
-import libraries_table as program
 import pytest
 from making import result
 
 from export_core.matrix import Verdict
+from studies.libraries import libraries_table as program
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "libraries.md").read_text()
 
@@ -52,8 +52,8 @@ def test_each_library_has_a_test_of_each_column(module):
 
 
 def test_every_module_of_the_folder_is_in_the_table():
-    files = {f"libraries/{path.stem}" for path in Path(__file__).parent.glob("with_*.py")}
-    assert files == {module for module in program.LIBRARIES if module.startswith("libraries/")}
+    files = {f"studies/libraries/{path.stem}" for path in Path(program.__file__).parent.glob("with_*.py")}
+    assert files == {module for module in program.LIBRARIES if module.startswith("studies/")}
 
 
 @pytest.mark.parametrize(

@@ -33,22 +33,22 @@ READERS = "0.11.1,0.11.2,0.12.0.1"
 
 # The tests of each library, and the distributions that they need.
 LIBRARIES = {
-    "compat/test_equinox": ("equinox",),
-    "libraries/with_flax_nnx": ("flax",),
-    "libraries/with_flax_linen": ("flax", "optax"),
-    "compat/test_optax": ("optax",),
-    "libraries/with_diffrax": ("diffrax",),
-    "libraries/with_lineax": ("lineax",),
-    "libraries/with_optimistix": ("optimistix",),
-    "libraries/with_numpyro": ("numpyro",),
-    "libraries/with_blackjax": ("blackjax",),
-    "libraries/with_distrax": ("distrax",),
-    "libraries/with_dm_haiku": ("dm-haiku",),
-    "libraries/with_e3nn_jax": ("e3nn-jax",),
-    "libraries/with_jraph": ("jraph",),
-    "libraries/with_penzai": ("penzai",),
-    "libraries/with_mujoco_mjx": ("mujoco-mjx",),
-    "libraries/with_keras": ("keras",),
+    "tests/compat/test_equinox": ("equinox",),
+    "studies/libraries/with_flax_nnx": ("flax",),
+    "studies/libraries/with_flax_linen": ("flax", "optax"),
+    "tests/compat/test_optax": ("optax",),
+    "studies/libraries/with_diffrax": ("diffrax",),
+    "studies/libraries/with_lineax": ("lineax",),
+    "studies/libraries/with_optimistix": ("optimistix",),
+    "studies/libraries/with_numpyro": ("numpyro",),
+    "studies/libraries/with_blackjax": ("blackjax",),
+    "studies/libraries/with_distrax": ("distrax",),
+    "studies/libraries/with_dm_haiku": ("dm-haiku",),
+    "studies/libraries/with_e3nn_jax": ("e3nn-jax",),
+    "studies/libraries/with_jraph": ("jraph",),
+    "studies/libraries/with_penzai": ("penzai",),
+    "studies/libraries/with_mujoco_mjx": ("mujoco-mjx",),
+    "studies/libraries/with_keras": ("keras",),
 }
 COLUMNS = {
     "test_forward": "forward",
@@ -89,7 +89,7 @@ and Optimistix. `EQX_ON_ERROR=raise nox -s libraries -- --only diffrax,lineax,op
 
 The tests are [`tests/compat/test_equinox.py`](../../tests/compat/test_equinox.py) and
 [`test_optax.py`](../../tests/compat/test_optax.py), which CI runs too, and `with_*.py` in
-[`tests/libraries`](../../tests/libraries), which only this session runs.
+[`studies/libraries`](../../studies/libraries), which only this session runs.
 """
 
 
@@ -111,13 +111,13 @@ class Row:
 
 
 def name_of(module: str) -> str:
-    """The name of a library in rows and options: ``compat/test_equinox`` is equinox's."""
+    """The name of a library in rows and options: ``tests/compat/test_equinox`` is equinox's."""
     return module.partition("_")[2]
 
 
 def tests_of(module: str) -> list[str]:
     """The names of the tests of a library, in order."""
-    tree = ast.parse((ROOT / "tests" / f"{module}.py").read_text(encoding="utf-8"))
+    tree = ast.parse((ROOT / f"{module}.py").read_text(encoding="utf-8"))
     return [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
 
 
@@ -126,7 +126,7 @@ def write(modules: Sequence[str], writer: str, goldens: Path, junit: Path) -> di
     install = dict.fromkeys(["pytest-xdist", *(name for module in modules for name in LIBRARIES[module])])
     # The warnings of the libraries are no errors here.
     words = ["-W", "ignore", "-n", "2", "--dist", "loadfile", f"--junitxml={junit}", f"--goldens={goldens}"]
-    files = [f"tests/{module}.py" for module in modules]
+    files = [f"{module}.py" for module in modules]
     jaxexport("backfill", "--writers", writer, *(f"--install={name}" for name in install), "--", *words, *files)
     return {
         f"{test.get('classname')}.{test.get('name')}": problem.get("message", "")
@@ -157,7 +157,7 @@ def rows_of(module: str, store: GoldenStore, failed: Mapping[str, str], results:
     for result in results:
         cells[result.case].append(result)
     for test in tests_of(module):
-        case = f"tests.{module.replace('/', '.')}.{test}"
+        case = f"{module.replace('/', '.')}.{test}"
         outcome, message = outcome_of(name_of(module), test, cells[case], failed.get(case, ""))
         packages = next((golden.manifest.packages for golden in store.generations(case)), {})
         yield Row(name_of(module), packages.get(LIBRARIES[module][0], ""), test, outcome, message)

@@ -4,11 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import agreement
 import pytest
 from making import NEWEST, result
 
 from export_core.matrix import Verdict
+from studies.from_jax import agreement
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "agreement-with-jax.md"
 
@@ -52,6 +52,8 @@ def test_the_page_has_no_difference():
 @pytest.mark.matrix
 def test_goldens_of_the_newest_release_agree_with_its_own_test(tmp_path):
     words = ["--only", "top_k", "--readers", NEWEST, "--compiling", "none", "--release", NEWEST, "--work", tmp_path]
-    done = subprocess.run([sys.executable, agreement.__file__, *words], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", agreement.__name__, *words], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert "3 CPU goldens of jax 0.12.0.1: JAX's own test and this project agree on each" in done.stdout

@@ -36,7 +36,7 @@ SYMBOLIC = {
 """The symbolic shapes that these tests name; the data files have those of one call."""
 
 
-class Runner(util.CompatTestBase):
+class Runner(util.CompatTestBase):  # type: ignore[misc]  # mypy does not follow jax
     """The golden of one test. Its replay is called from outside."""
 
     golden: util.CompatTestData

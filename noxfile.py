@@ -237,7 +237,7 @@ def why(session: nox.Session) -> None:
 def atlas(session: nox.Session) -> None:
     """The corpus by many writers in every reader since 0.4.30. -- --docs docs/atlas: data, page, tables."""
     session.install("-e", ".[dask]")
-    session.run("python", "tests/corpus/atlas.py", *session.posargs)
+    session.run("python", "-m", "studies.atlas.session", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
@@ -265,22 +265,22 @@ def from_jax(session: nox.Session) -> None:
 def regressions(session: nox.Session) -> None:
     """Programs of closed issues by five writers, in 23 readers; renews the page. -- --goldens DIR keeps them."""
     session.install("-e", ".")
-    session.run("python", "tests/corpus/regressions_table.py", *session.posargs)
+    session.run("python", "-m", "studies.corpus.regressions_table", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def negative(session: nox.Session) -> None:
     """Artifacts with one thing wrong: what jaxexport and five releases of jax say of them; renews data and page."""
     session.install("-e", ".")
-    program = "tests/corpus/negative_table.py"
-    session.run("python", program, *session.posargs, env={"PYTHONPATH": "tests/artifact"})
+    program = ("-m", "studies.corpus.negative_table")
+    session.run("python", *program, *session.posargs, env={"PYTHONPATH": "tests/artifact"})
 
 
 @nox.session(python=newest_python(), default=False)
 def harnesses(session: nox.Session) -> None:
     """JAX's own harnesses, written and replayed by some releases. -- --sample N --writers V,V --readers V,V."""
     session.install("-e", ".")
-    session.run("python", "tests/corpus/harnesses/harness_session.py", *session.posargs)
+    session.run("python", "-m", "studies.corpus.harness_session", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)

@@ -64,8 +64,8 @@ def test_the_real_programs_that_the_atlas_doubts_are_written_by_their_writers():
     [
         ("benchmarks.numbers.test_corpus.test_program[matmul]", sets.CORPUS),
         ("benchmarks.numbers.test_corpus.test_program[beam_step]", sets.HELD),
-        ("tests.corpus.programs.attention_programs.test_attention", sets.REALS),
-        ("tests.corpus.programs.flax_programs.test_mlp", sets.LIBRARIES),
+        ("studies.corpus.programs.attention_programs.test_attention", sets.REALS),
+        ("studies.corpus.programs.flax_programs.test_mlp", sets.LIBRARIES),
     ],
 )
 def test_a_case_is_of_a_set(case, of_set):

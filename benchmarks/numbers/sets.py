@@ -19,7 +19,7 @@ SETS = (CORPUS, HELD, REALS, LIBRARIES, PROCESSORS)
 USUAL = (CORPUS, HELD, REALS, PROCESSORS)
 """Without the libraries' programs: only young releases write them, and each takes as long as ten others."""
 _TEST = "benchmarks/numbers/test_corpus.py"
-_REAL = "tests/corpus/programs"
+_REAL = "studies/corpus/programs"
 
 
 @dataclass(frozen=True)

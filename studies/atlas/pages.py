@@ -14,14 +14,14 @@ from pathlib import Path
 
 from export_core.escaping import for_markdown, safe_json
 from export_core.judge import Result
-from export_core.judge.atlas import atlas_of
 from export_core.judge.causes import causes_in
 from export_core.matrix.cell import WORKS
 from export_core.policy.known_issues import known_issues
-from export_core.report.terminal.atlas_text import atlas_markdown
 from export_core.report.wording import first_line
 from export_core.runs.results import read_run
 from studies.atlas.parts import CORPUS, HARNESSES, JAX, OWN, REGRESSIONS, part_of
+from studies.atlas.scores import atlas_of
+from studies.atlas.tables import atlas_markdown
 
 COLUMNS = (
     *("golden", "reader", "platform", "mode", "promised", "days", "verdict", "stage", "cause", "noise_error"),

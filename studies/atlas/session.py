@@ -26,8 +26,11 @@ from pathlib import Path
 from export_core.goldens import GoldenStore
 from export_core.policy import load_policy
 from export_core.releases import load_calendar
+from export_core.runs.results import read_run
 from studies.atlas.pages import write_pages
 from studies.atlas.parts import FIRST, HARNESSES, JAX, OWN, REGRESSIONS, Part, programs
+from studies.atlas.scores import atlas_of
+from studies.atlas.tables import atlas_markdown
 
 ROOT = Path(__file__).parents[2]
 WORK = ROOT / ".nox" / "atlas"
@@ -62,7 +65,8 @@ def main() -> None:
     if options.only in (None, "replay"):
         replay(options.readers or ",".join(readers()), matrix)
     if options.only in (None, "pages"):
-        jaxexport("atlas", str(RESULTS), good=(0,))
+        run = read_run(RESULTS)
+        print("\n".join(atlas_markdown(atlas_of(run.results, run.summary.as_of))))
         if options.docs:
             write_pages(RESULTS, options.docs)
 

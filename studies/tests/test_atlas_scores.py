@@ -7,10 +7,10 @@ import datetime
 from making import result
 
 from export_core.judge import Judgement, Result
-from export_core.judge.atlas import Atlas, atlas_of
 from export_core.matrix import Verdict
-from export_core.report.terminal.atlas_text import percent, score_row
 from export_core.worker.protocol import Cost, Stage
+from studies.atlas.scores import Atlas, atlas_of
+from studies.atlas.tables import atlas_markdown, percent, score_row
 
 DAY = datetime.date(2026, 11, 23)
 REFUSED = "ValueError: version 3 is too old"
@@ -126,3 +126,14 @@ def test_nothing_less_than_all_is_100_percent():
     assert percent(9999, 10_000) == "99.9"
     assert percent(10_000, 10_000) == "100.0"
     assert percent(0, 7) == "0.0"
+
+
+def test_each_release_has_a_line_in_which_nothing_is_markup():
+    late = fails("0.12.0", case="b", message="ValueError: too | old", promised=False)
+    crash = fails("0.11.0", Verdict.CRASH, case="a")
+    lines = list(atlas_markdown(atlas(works("0.10.2", case="a"), works("0.10.2", case="b"), crash, late)))
+    assert lines[0] == "4 cells of 2 goldens of 2 cases, in 3 readers, as of 2026-11-23"
+    assert "| 0.10.2 | 2026-06-17 | 2 | 100.0 % | 100.0 % | 0 | 0 | 0 | 0 | 0 |" in lines
+    assert "| 0.12.0 | 2026-10-16 | 0 | - | - | 1 | 0 | 0 | 0 | 0 |" in lines
+    assert "| 0.9.2 | 2026-03-18 | 2 | 0 | 91 | 91 | 0.11.0 (1 crash), 0.12.0 (1 refused) |" in lines
+    assert r"| 0.12.0 | 1 | refused | ValueError: too \| old |" in lines

@@ -84,7 +84,7 @@ class Lifetimes(msgspec.Struct, frozen=True):
 
 
 class Atlas(msgspec.Struct, frozen=True):
-    """What `jaxexport atlas --json` prints."""
+    """All tables of the atlas: what atlas.json holds."""
 
     as_of: datetime.date
     """The day of the run."""

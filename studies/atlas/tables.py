@@ -1,15 +1,14 @@
-"""What `jaxexport atlas` says to people: a line for each release, as a reader and as a writer; also as Markdown."""
+"""The tables of the atlas as Markdown: a line for each release, as a reader and as a writer, and what ended goldens."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from export_core.escaping import for_markdown, plain_text
-from export_core.judge.atlas import Atlas, EndOfLife, Lifetimes, ReleaseScore
+from export_core.escaping import for_markdown
 from export_core.phrases import plural
 from export_core.report.wording import first_line
+from studies.atlas.scores import Atlas, EndOfLife, Lifetimes, ReleaseScore
 
 READER_HEAD = (
     *("reader", "built", "promised", "kept", "but for known"),
@@ -18,7 +17,6 @@ READER_HEAD = (
 WRITER_HEAD = ("writer", "built", "goldens", "run by all", "days: least", "median", "the others ended with")
 END_HEAD = ("ended", "goldens", "verdict", "message")
 _MOST_ENDS = 3
-_NUMBER = re.compile(r"[\d.]+( %)?|-")
 _Row = tuple[str, ...]
 
 
@@ -56,16 +54,8 @@ def end_row(end: EndOfLife) -> _Row:
     return end.reader.jaxlib, str(end.goldens), str(end.verdict), first_line(end.message) or "-"
 
 
-def atlas_lines(atlas: Atlas) -> Iterator[str]:
-    """The tables for a terminal."""
-    yield title(atlas)
-    for head, rows in _tables(atlas):
-        yield ""
-        yield from _aligned(head, rows)
-
-
 def atlas_markdown(atlas: Atlas) -> Iterator[str]:
-    """The tables as Markdown."""
+    """The tables, each as a line of heads, a line of dashes, and a line for each release or message."""
     yield title(atlas)
     for head, rows in _tables(atlas):
         yield ""
@@ -88,18 +78,3 @@ def _tables(atlas: Atlas) -> Iterator[tuple[_Row, list[_Row]]]:
         yield WRITER_HEAD, [lifetime_row(row) for row in atlas.writers]
     if atlas.ends:
         yield END_HEAD, [end_row(end) for end in atlas.ends]
-
-
-def _aligned(head: _Row, rows: Sequence[_Row]) -> Iterator[str]:
-    """A table in columns: numbers to the right, all else to the left."""
-    table = [[plain_text(cell) for cell in row] for row in rows]
-    columns = list(zip(head, *table, strict=True))
-    widths = [max(map(len, column)) for column in columns]
-    right = [place > 0 and _is_numbers(column[1:]) for place, column in enumerate(columns)]
-    for row in (head, *table):
-        cells = zip(row, widths, right, strict=True)
-        yield "  ".join(cell.rjust(width) if number else cell.ljust(width) for cell, width, number in cells).rstrip()
-
-
-def _is_numbers(column: Sequence[str]) -> bool:
-    return all(map(_NUMBER.fullmatch, column)) and set(column) != {"-"}

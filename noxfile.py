@@ -21,6 +21,8 @@ nox.options.reuse_existing_virtualenvs = True
 
 register()
 
+SHARED = {"PYTHONPATH": "tests/artifact"}
+"""What studies of artifacts share with the tests: it takes artifacts apart and breaks them."""
 EXAMPLES = [path.parent for path in sorted(Path(__file__).parent.glob("examples/*/pyproject.toml"))]
 
 
@@ -195,42 +197,42 @@ def reader_check(session: nox.Session) -> None:
     """Compare what the artifact reader says with what 20 releases say of their artifacts. -- --releases 3 is quick."""
     session.install("-e", ".")
     session.install("--upgrade", "jax", "jaxlib")  # for the goldens in the wheel of jax
-    session.run("python", "tests/artifact/reader_check.py", *session.posargs)
+    session.run("python", "-m", "studies.artifact.reader_check", *session.posargs, env=SHARED)
 
 
 @nox.session(python=newest_python(), default=False)
 def audit_check(session: nox.Session) -> None:
     """Mutants for an hour: the audit names what four releases find, or refuses. -- --mutants 4000 is quick."""
     session.install("-e", ".")
-    session.run("python", "tests/artifact/audit_check.py", *session.posargs)
+    session.run("python", "-m", "studies.artifact.audit_check", *session.posargs, env=SHARED)
 
 
 @nox.session(python=newest_python(), default=False)
 def forecast_check(session: nox.Session) -> None:
     """Compare the forecast "this reader loads it" with real loading in 22 releases: the confusion table."""
     session.install("-e", ".")
-    session.run("python", "tests/artifact/forecast_check.py", *session.posargs)
+    session.run("python", "-m", "studies.artifact.forecast_check", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def sharding_check(session: nox.Session) -> None:
     """Adopt artifacts for 2, 4 and 8 devices by five releases, and replay each in all five. -- --devices 4 is quick."""
     session.install("-e", ".")
-    session.run("python", "tests/goldens/sharding_check.py", *session.posargs)
+    session.run("python", "-m", "studies.sharding.sharding_check", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def convert_check(session: nox.Session) -> None:
     """Convert what fails of 13 writers in 8 readers. -- --docs docs/explanation/conversion.md: the page."""
     session.install("-e", ".")
-    session.run("python", "tests/conversion/convert_check.py", *session.posargs)
+    session.run("python", "-m", "studies.conversion.convert_check", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def why(session: nox.Session) -> None:
     """Ask why of ten real breaks: bisect, reduce, bundles. -- --docs docs/explanation/ten-breaks.md: the page."""
     session.install("-e", ".")
-    session.run("python", "tests/why/ten_breaks.py", *session.posargs)
+    session.run("python", "-m", "studies.why.ten_breaks", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
@@ -272,8 +274,7 @@ def regressions(session: nox.Session) -> None:
 def negative(session: nox.Session) -> None:
     """Artifacts with one thing wrong: what jaxexport and five releases of jax say of them; renews data and page."""
     session.install("-e", ".")
-    program = ("-m", "studies.corpus.negative_table")
-    session.run("python", *program, *session.posargs, env={"PYTHONPATH": "tests/artifact"})
+    session.run("python", "-m", "studies.corpus.negative_table", *session.posargs, env=SHARED)
 
 
 @nox.session(python=newest_python(), default=False)

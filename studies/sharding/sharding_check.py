@@ -1,7 +1,7 @@
 """Do artifacts for several devices, adopted without their source, give the right numbers in every reader?
 
 `nox -s sharding_check [-- --versions 0.6.2,0.12.0.1 --devices 4 --programs grid,psum]`. Releases export the programs of
-data/sharded_programs.py in their own environments; their artifacts, inputs and outputs are all that `jaxexport goldens
+sharded_programs.py in their own environments; their artifacts, inputs and outputs are all that `jaxexport goldens
 add` gets. Then each golden is replayed in each of the releases. A cell is right where it passes; unavailable where the
 same release refuses or fails too when the artifact is called by hand, on the mesh that its source has; and wrong
 otherwise. Exit 1 for a wrong cell.
@@ -32,7 +32,7 @@ from export_core.releases import load_calendar
 from export_core.run_options import RunOptions
 from export_core.session import run_matrix
 
-PROGRAMS = Path(__file__).parent / "data" / "sharded_programs.py"
+PROGRAMS = Path(__file__).with_name("sharded_programs.py")
 VERSIONS = ("0.6.2", "0.7.2", "0.9.2", "0.10.2", "0.12.0.1")
 
 

@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
-from audit_check import Check, Interpreter, Reader, mutants_of, named, rewritten
 
 from export_core.artifact import unread
 from export_core.artifact.bytecode.collect import ModuleContents, _Op
 from export_core.artifact.bytecode.sections import Tables
 from export_core.artifact.unread import Unread
+from studies.artifact.audit_check import Check, Interpreter, Reader, mutants_of, named, rewritten
 
 pytestmark = pytest.mark.skipif(
     not all(importlib.util.find_spec(name) for name in ("jax", "flatbuffers")), reason="no jax is installed here"

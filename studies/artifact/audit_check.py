@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import Any
 
 from kept import DATA, FILES
-from mutants import Mutants
 
 from export_core.artifact import ArtifactError, read, read_bytes
 from export_core.artifact.audit import DISABLED, audit
 from export_core.environments.environment import ReaderEnvironments
 from export_core.environments.placement import Placement
 from export_core.releases import load_calendar
+from studies.artifact.mutants import Mutants
 
 PROGRAM = Path(__file__).with_name("audit_program.py")
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -241,7 +241,9 @@ def main() -> int:
             printed = time.monotonic()
             print(table(counts, jaxlibs, printed - started), flush=True)
     print(table(counts, jaxlibs, time.monotonic() - started))
-    failed = any(process.join() or process.exitcode for process in lanes)
+    for process in lanes:
+        process.join()
+    failed = any(process.exitcode for process in lanes)
     return 1 if failed or not counts["audited"] or any(counts[f"{version} misses"] for version in jaxlibs) else 0
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from sharding_check import adopt_all, replay_all
+
+from studies.sharding.sharding_check import adopt_all, replay_all
 
 PROGRAMS = ("grid", "exchanged_axes", "unspecified", "explicit_axes", "two_meshes", "psum", "backward_devices")
 READ_BY = {"0.6.2": {"0.6.2", "0.9.2"}, "0.9.2": {"0.9.2", "0.12.0.1"}, "0.12.0.1": {"0.12.0.1"}}

@@ -20,7 +20,8 @@ from pathlib import Path
 
 from export_core.conversion.convert import UNCHANGED, convert, find_reader
 from export_core.conversion.errors import ConversionRefused
-from export_core.conversion.healing import Healing, Level, heal
+from export_core.conversion.healed import Healing, Level
+from export_core.conversion.healing import heal
 from export_core.conversion.modules import ModuleRewriter
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Limits, Verdict

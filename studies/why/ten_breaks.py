@@ -1,6 +1,6 @@
 """Ten real breaks, asked why: `nox -s why` bisects and reduces each, and runs the bundles of three by uv alone.
 
-Each break is a golden in a reader: goldens of this project, and those that tests/why/programs/breaks.py exports with
+Each break is a golden in a reader: goldens of this project, and those that studies/why/breaks.py exports with
 an older release. The program prints a row for each, and ends with 1 unless every edge is the known one, and every
 bundle fails as its cell does. `--docs FILE` writes the table there; `--only NAME,NAME` leaves out the others.
 """
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 WORK = ROOT / ".nox" / "why"
 OWN = WORK / "golden"
 WRITER = "0.9.0.1"
-"""The release that exports tests/why/programs/breaks.py."""
+"""The release that exports studies/why/breaks.py."""
 REDUCED = re.compile(r"^([\d,]+) operations? → (\d+), .* run in ([\d.]+) s$", re.MULTILINE)
 MARKED = re.compile(r"(<!-- nox -s why: begin -->\n).*?(<!-- nox -s why: end -->)", re.DOTALL)
 HEAD = ("break", "golden in reader", "last good", "first bad", "known", "blame", "operations", "bisected", "reduced")
@@ -102,7 +102,7 @@ def export_programs() -> None:
     if all(map(golden_folder, BREAKS)):
         return
     command = [sys.executable, "-m", "export_core", "backfill", "--writers", WRITER, "--install", ".", "--"]
-    programs = ["--goldens", str(OWN), "tests/why/programs/breaks.py", "-q"]
+    programs = ["--goldens", str(OWN), "studies/why/breaks.py", "-q"]
     subprocess.run([*command, *programs], cwd=ROOT, check=True)
 
 

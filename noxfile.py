@@ -137,7 +137,7 @@ def large_matrix(session: nox.Session) -> None:
 def numbers(session: nox.Session) -> None:
     """False alarms, missed errors of the rules. -- --docs docs/explanation/numbers-measured.md: the page."""
     session.install("-e", ".", "--group", "tests")
-    session.run("python", "-m", "benchmarks.numbers", *session.posargs)
+    session.run("python", "-m", "studies.numbers", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)

@@ -147,6 +147,13 @@ def mutations(session: nox.Session) -> None:
     session.run("python", "-m", "tools.mutations", *session.posargs)
 
 
+@nox.session(python=newest_python(), default=False)
+def statements(session: nox.Session) -> None:
+    """Break each statement of JAX's documents in this program: its test must fail. -- --rows 1-20 tries some."""
+    session.install("-e", ".", "--group", "tests")
+    session.run("python", "-m", "tools.statements_check", *session.posargs)
+
+
 @nox.session(default=False)
 def changelog(session: nox.Session) -> None:
     """Collect changes/ into CHANGELOG.md, for the version of pyproject.toml. -- --draft shows it only."""

@@ -89,7 +89,8 @@ def files_by_test(rows: Sequence[Statement]) -> dict[str, Path]:
     named = {name.partition("::")[0] for row in rows for name in row.tests}
     return {
         f"{path.stem}::{node.name}": path
-        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for folder in ("tests", "studies")
+        for path in sorted((ROOT / folder).rglob("*.py"))
         if path.stem in named
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")

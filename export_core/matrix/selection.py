@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -192,24 +192,6 @@ def choose_readers(
 def release_named(text: str, calendar: Calendar) -> Release:
     """The release that a jaxlib, or one with its jax (`0.11.2-jax0.12.0.1`), names. Raises `ReleaseError` for none."""
     return _release(*_split_pair(text), calendar)
-
-
-def with_predecessors(selection: Selection, calendar: Calendar, as_of: datetime.date, count: int) -> Selection:
-    """The selection whose one reader is a release, with the releases that were built before it, at most so many.
-
-    Raises `MatrixError` for what is not one release, and `ReleaseError` for one that does not exist.
-    """
-    named = selection.readers
-    if len(selection.named) != 1 or named in WORDS or not any(letter.isdigit() for letter in named):
-        raise MatrixError(
-            f"--release: expected one jaxlib version such as 0.12.0.1, or a wheel of jaxlib, found {named!r}."
-        )
-    known = known_releases(selection, calendar)
-    existing = known.calendar.as_of(as_of)
-    wheel = known.files.get(named)
-    reader = existing.release(wheel.version) if wheel else release_named(named, existing)
-    before = [version for version in existing.versions() if existing.built(version) < reader.built]
-    return replace(selection, readers=",".join((*before[max(len(before) - count, 0) :], named)))
 
 
 def window_readers(writers: Iterable[datetime.date], calendar: Calendar, windows: Windows) -> list[str]:

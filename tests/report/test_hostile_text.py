@@ -16,7 +16,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import icalendar
 import msgspec
 import pytest
 import yaml
@@ -41,7 +40,6 @@ from export_core.policy import KnownFailure, Policy
 from export_core.releases import Windows, load_calendar
 from export_core.report import print_report
 from export_core.report.ci.annotations import annotation_commands
-from export_core.report.ci.forecast_ical import calendar_file
 from export_core.report.ci.junit import junit_xml
 from export_core.report.ci.markdown import markdown_text
 from export_core.report.ci.sarif import sarif_file
@@ -435,7 +433,6 @@ def golden_formats(root: Path, made: Golden) -> dict[str, str]:
         "forecast": "\n".join(map(printed, forecast_lines(ahead))),
         "forecast in Markdown": forecast_markdown(ahead),
         "forecast as a page": forecast_page(ahead),
-        "iCalendar": calendar_file(ahead).decode().replace("\r\n", "\n"),
     }
 
 
@@ -485,7 +482,6 @@ def check_golden(root: Path, choose: Callable[[], str]) -> None:
     for name, text in texts.items():
         assert_harmless(name, text)
     assert Tags(texts["forecast as a page"]).elements.keys() <= PLAIN_TAGS
-    icalendar.Calendar.from_ical(texts["iCalendar"])
     yaml.safe_load(texts["policy"])
     assert all(len(widths) == 1 for widths in columns(texts["forecast in Markdown"]))
 

@@ -11,7 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-COPIED = ("export_core", "pytest_jaxexport", "tests", "golden", "schema", "docs", "changes", "tools", "pyproject.toml")
+COPIED = (
+    *("export_core", "pytest_jaxexport", "tests", "studies", "golden", "schema", "docs", "changes", "tools"),
+    "pyproject.toml",
+)
 SECONDS = 300
 """After this long a changed program hangs: it was noticed."""
 

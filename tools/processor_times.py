@@ -1,6 +1,6 @@
 """Processor seconds of each test, with those of the processes that it starts: a plugin of pytest, and a table.
 
-    PYTHONPATH=. pytest -p tools.processor_times --processor-times=FOLDER    # also with -n
+    python -m pytest -p tools.processor_times --processor-times=FOLDER       # also with -n
     python -m tools.processor_times FOLDER [BEFORE]                          # by file, beside those of a run before
 
 Other work on the same machine changes how long a test takes much more than how much processor time it needs. The time

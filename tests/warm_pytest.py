@@ -7,6 +7,7 @@ and the noise of a golden is measured as one of the two texts below says.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import json
@@ -15,6 +16,7 @@ import runpy
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -121,7 +123,15 @@ def run_pytest(words: list[str], folder: str, variables: dict[str, str], output:
     sys.argv, sys.path[0] = ["pytest", *words], folder
     if "-n" in words:
         use_forks_in_xdist(int(words[words.index("-n") + 1]))
-    runpy.run_module("pytest", run_name="__main__", alter_sys=True)  # ends the process
+    try:
+        runpy.run_module("pytest", run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        # What else an interpreter does at its end is to take apart all that is imported: half of a short run.
+        threading._shutdown()
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(int(ended.code or 0))
 
 
 class ForkedGateway:

@@ -124,6 +124,10 @@ class Calendar:
 
     def versions(self) -> list[str]:
         """All jaxlib versions that can be installed, oldest build first: neither yanked nor without a matching jax."""
+        return list(self._versions)
+
+    @functools.cached_property
+    def _versions(self) -> Sequence[str]:  # asked for hundreds of times in a run
         usable = [version for version, entry in self.jaxlib.items() if not entry.yanked and self._matching_jax(version)]
         return sorted(usable, key=lambda version: (self.jaxlib[version].built, version_key(version)))
 

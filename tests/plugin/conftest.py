@@ -83,6 +83,11 @@ class Project:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(textwrap.dedent(text), encoding="utf-8")
 
+    def use_warm_workers(self) -> None:
+        """Workers of runs in new interpreters are forks too: each would import jax for 0.7 s of a processor."""
+        with (self.folder / "conftest.py").open("a", encoding="utf-8") as file:
+            file.write(self.warm.workers_too)
+
     def pytest(
         self,
         *words: str,

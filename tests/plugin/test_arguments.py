@@ -106,7 +106,8 @@ def written(projects: Projects, request: pytest.FixtureRequest) -> Written:
     elsewhere.write(conftest=WARM)
     written_elsewhere = elsewhere.pytest("--update-goldens", elsewhere.folder.name, cwd=project.folder.parent)
     # In a new interpreter, which hashes strings in another way.
-    project.write(conftest=request.param + project.warm.workers_too)
+    project.write(conftest=request.param)
+    project.use_warm_workers()
     first = project.pytest("--update-goldens", cold=True)
     return Written(project, first, project.pytest(), elsewhere, written_elsewhere)
 

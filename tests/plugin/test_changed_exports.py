@@ -221,6 +221,7 @@ def test_always_alike(export_golden):
 @pytest.fixture(scope="module")
 def by_seed(projects: Projects) -> tuple[Project, Run]:
     project = projects(test_a=SETS)
+    project.use_warm_workers()
     return project, project.pytest("--update-goldens", twice=True)
 
 

@@ -86,6 +86,7 @@ with interruptible():
 def started(
     project: Project, *words: str, stdout: int = subprocess.PIPE, run: tuple[str, ...] = ("-m", "pytest")
 ) -> subprocess.Popen[str]:
+    project.use_warm_workers()
     command = [sys.executable, *run, "--update-goldens", *words]
     variables = {**own_variables(), "JAXEXPORT_CACHE": str(project.cache), "COLUMNS": "80", "TERM": "xterm"}
     return subprocess.Popen(

@@ -43,6 +43,7 @@ assert written.golden.read_artifact().data == export_core.export_artifact(functi
 
 def test_a_script_writes_the_golden_of_a_marked_test(projects: Projects) -> None:
     project = projects(test_a=TEST, function=FUNCTION, script=SCRIPT)
+    project.use_warm_workers()
     assert project.pytest("--update-goldens", cold=True).code == 0
     variables = {**own_variables(), "JAXEXPORT_CACHE": str(project.cache)}
     subprocess.run([sys.executable, "script.py"], cwd=project.folder, env=variables, check=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ def without_results(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@functools.cache  # each looks through all goldens of this repository
 def choice_of(case: str, writer: str, reader: str, platform: str = "cpu") -> Choice:
     asked = Asked(case=case, writer=writer, reader=reader, platform=platform, goldens=ROOT / "golden")
     policy = load_policy(ROOT / "export_compat.yaml")

@@ -1,0 +1,109 @@
+"""Processor seconds of each test, with those of the processes that it starts: a plugin of pytest, and a table.
+
+    python -m pytest -p tools.processor_times --processor-times=FOLDER       # also with -n
+    python -m tools.processor_times FOLDER [BEFORE]                          # by file, beside those of a run before
+
+Other work on the same machine changes how long a test takes much more than how much processor time it needs. The time
+of a process that several tests share is that of the test during which it passed; so are fixtures of a wider scope.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TICKS = os.sysconf("SC_CLK_TCK")
+TIMES = slice(11, 15)
+"""Of the fields after a process's name: utime, stime, and both of the children that it has waited for."""
+SHOWN = 60
+
+
+def processor_seconds() -> float:
+    """Of this process, and of all that it started, ended or not."""
+    children: dict[int, list[int]] = defaultdict(list)
+    ticks: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):  # it has ended
+            continue
+        pid = int(path.parent.name)
+        children[int(fields[1])].append(pid)
+        ticks[pid] = sum(map(int, fields[TIMES]))
+    total, left = 0, [os.getpid()]
+    while left:
+        pid = left.pop()
+        total += ticks.get(pid, 0)
+        left += children[pid]
+    return total / TICKS
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Where to write the times."""
+    parser.addoption("--processor-times", type=Path, help="a folder for the processor seconds of each test")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A process of xdist that runs no tests writes nothing."""
+    folder = config.getoption("processor_times")
+    if folder and not config.getoption("numprocesses", None):
+        folder.mkdir(parents=True, exist_ok=True)
+        config.pluginmanager.register(Times(folder), "processor times")
+
+
+class Times:
+    """Writes a file for this process: a line of JSON for each test."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = (folder / f"{os.getpid()}.jsonl").open("w", encoding="utf-8")
+        self._before = 0.0
+
+    def _write(self, name: str) -> None:
+        now = processor_seconds()
+        self._file.write(json.dumps([name, round(now - self._before, 3)]) + "\n")
+        self._file.flush()
+        self._before = now
+
+    def pytest_collection_finish(self) -> None:
+        """Imports and collection are an entry of their own."""
+        self._write("(collection)")
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        """One test with its fixtures."""
+        result = yield
+        self._write(item.nodeid)
+        return result
+
+    def pytest_sessionfinish(self) -> None:
+        """What ends with the session is an entry too."""
+        self._write("(end)")
+
+
+def by_file(folder: Path) -> dict[str, float]:
+    """Seconds by test file."""
+    sums: dict[str, float] = defaultdict(float)
+    for path in folder.glob("*.jsonl"):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            name, seconds = json.loads(line)
+            sums[name.partition("::")[0]] += seconds
+    return dict(sums)
+
+
+def main(*folders: Path) -> None:
+    """Print the table, the most expensive files first."""
+    runs = [by_file(folder) for folder in folders]
+    names = sorted({name for run in runs for name in run}, key=lambda name: -max(run.get(name, 0) for run in runs))
+    for name in names[:SHOWN]:
+        print(*(f"{run.get(name, 0):8.1f}" for run in runs), f" {name}")
+    print(*(f"{sum(run.values()):8.1f}" for run in runs), " all")
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))

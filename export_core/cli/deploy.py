@@ -63,11 +63,10 @@ def can_i_deploy(
     from export_core.goldens import GoldenStore
     from export_core.goldens.dates import check_claims, check_dates
     from export_core.inspection.terms import terms_of
-    from export_core.matrix import Selection
     from export_core.matrix.comparisons import under_policy
     from export_core.policy.known_issues import known_issues
     from export_core.report.terminal.deploy_text import deploy_lines
-    from export_core.run_options import RESULTS, RunOptions, command_options
+    from export_core.run_options import RESULTS, RunOptions, option_words
     from export_core.runs.journal import SUMMARY
 
     policy, day = policy_of(policy_file), day_of(as_of)
@@ -88,7 +87,7 @@ def can_i_deploy(
         terms_of(policy),
         stored_evidence(folders, stored, policy, day, partial(echo, err=True)),
         {issue.id: issue for issue in known_issues(policy.known_issues)},
-        command_options(Selection(), options),
+        option_words(options),
         folder / ASKED,
     )
     subjects = subjects_named(names, stored)

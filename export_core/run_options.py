@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from export_core.errors import ExportCompatError
 from export_core.urls import without_credentials
@@ -60,46 +60,44 @@ def comma_separated(text: str | None) -> tuple[str, ...]:
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
 
 
-def _path(text: str | Path) -> Path | None:
-    return Path(text) if text else None
-
-
-def _day(text: str) -> datetime.date | None:
+def _day(text: str) -> datetime.date:
     from export_core.releases import parse_day
 
-    return parse_day(text) if text else None
-
-
-def _shard(text: str) -> Shard | None:
-    return parse_shard(text) if text else None
+    return parse_day(text)
 
 
 @dataclass(frozen=True)
 class Option:
-    """How a field is given on the command line, and repeated in the commands that are printed."""
+    """How a field is given on the command line, and repeated in the commands that are printed.
 
-    flag: str
-    """Its name there; with a slash, that of yes and that of no."""
-    metavar: str
-    """What its value is called in help; empty for one without a value."""
+    `usage` is its name there, with a slash between that of yes and that of no, and after a space what its value is
+    called. `kind` is the type of the value there, or the words to choose from; `least` and `most` are the range of a
+    number. `multiple`: it may be given several times. `of_policy`: the policy has the default.
+
+    `read` makes the field's value of the one on the command line, or of its text; `write` makes the text of a value, or
+    of each where there may be several. `repeated`: every printed command about the same goldens has it.
+    """
+
+    usage: str
     help: str
-    """What --help says."""
     kind: type | tuple[str, ...] = str
-    """The type of its value on the command line, or the words to choose from."""
     least: float | None = None
-    """The smallest number."""
     most: float | None = None
-    """The largest number."""
     read: Callable[[Any], Any] | None = None
-    """Makes the value of the field from that of the command line, or from its text; None leaves it as it is."""
     write: Callable[[Any], str] = str
-    """Makes the text from the value of the field, or from each value of an option that may be given several times."""
     multiple: bool = False
-    """Whether it may be given several times."""
     of_policy: bool = False
-    """Whether the policy has the default."""
-    repeated: Literal["always", "plan", ""] = ""
-    """Which printed commands have it: each that is about the same goldens, one that makes the same plan, or none."""
+    repeated: bool = False
+
+    @property
+    def flag(self) -> str:
+        """Its name on the command line."""
+        return self.usage.partition(" ")[0]
+
+    @property
+    def metavar(self) -> str | None:
+        """What its value is called in help; None for one without a value."""
+        return self.usage.partition(" ")[2] or None
 
 
 def _option(default: Any, *described: Any, **more: Any) -> Any:
@@ -113,30 +111,27 @@ class ProjectOptions:
 
     goldens: Path | None = _option(
         None,
-        "--goldens",
-        "DIR",
+        "--goldens DIR",
         "Folder of goldens. [default: the policy's, else golden]",
         kind=Path,
-        read=_path,
-        repeated="always",
+        read=Path,
+        repeated=True,
     )
     """The folder of goldens; None is that of the policy."""
     policy_file: str | None = _option(
         None,
-        "--policy",
-        "FILE",
+        "--policy FILE",
         "Policy file. [default: export_compat.yaml or [tool.jaxexport] in pyproject.toml, where there is one]",
         kind=Path,
-        repeated="always",
+        repeated=True,
     )
     """The file of the policy; None is that of the project."""
     as_of: datetime.date | None = _option(
         None,
-        "--as-of",
-        "DATE",
+        "--as-of DATE",
         "Judge as of this day, such as 2026-10-25: later releases are ignored. [default: today]",
         read=_day,
-        repeated="always",
+        repeated=True,
     )
     """The day for which cells are judged; None is today."""
 
@@ -147,92 +142,72 @@ class Selection:
 
     readers: str = _option(
         "window",
-        "--readers",
-        "READER,…",
+        "--readers READER,…",
         "window, all, newest, deployed (the policy's places), jaxlib releases (0.9.2), one with its jax "
         "(0.11.2-jax0.12.0.1), or a jaxlib wheel file. [default: the policy's, else window, with deployed]",
         of_policy=True,
-        repeated="plan",
     )
     """With commas: `window`, `all`, `newest`, `deployed`, a jaxlib version, one with its jax (`0.11.2-jax0.12.0.1`), or
     the path of a jaxlib wheel."""
     platforms: tuple[str, ...] = _option(
         ("cpu",),
-        "--platforms",
-        "P,P…",
+        "--platforms P,P…",
         "cpu, cuda, rocm, tpu: run where this machine has the hardware, else compile only; cuda:run or cuda:compile "
         "for one of the two. [default: the policy's, else cpu]",
         read=comma_separated,
         write=",".join,
         of_policy=True,
-        repeated="plan",
     )
     """Platforms, also with a mode: `cuda:run`."""
     cases: tuple[str, ...] = _option(
-        (),
-        "--cases",
-        "CASE",
-        "Only these cases: ids or globs; may be given several times.",
-        multiple=True,
-        repeated="plan",
+        (), "--cases CASE", "Only these cases: ids or globs; may be given several times.", multiple=True
     )
     """Case ids or globs; empty takes all."""
     writers: tuple[str, ...] = _option(
         (),
-        "--writers",
-        "V,V…",
+        "--writers V,V…",
         "Only goldens by these jaxlib releases. [default: all]",
         read=comma_separated,
         write=",".join,
-        repeated="plan",
     )
     """jaxlib versions; empty takes all."""
     touching: str = _option(
-        "",
-        "--touching",
-        "READER",
-        "Only cells whose writer or reader is this release, such as a release candidate.",
-        repeated="plan",
+        "", "--touching READER", "Only cells whose writer or reader is this release, such as a release candidate."
     )
     """A release: only cells in which it writes or reads."""
     wheels: tuple[str, ...] = _option(
         (),
-        "--wheels",
-        "DIR",
+        "--wheels DIR",
         "A folder with unpublished wheels of jax and jaxlib.",
         kind=Path,
         multiple=True,
-        repeated="always",
+        repeated=True,
     )
     """Folders with releases that are not published."""
     indexes: tuple[str, ...] = _option(
         (),
-        "--index",
-        "URL",
+        "--index URL",
         "A package index with nightlies, searched before the default one.",
         write=without_credentials,
         multiple=True,
-        repeated="always",
+        repeated=True,
     )
     """URLs of package indexes with releases that are not published."""
     targets: tuple[str, ...] = _option(
         (),
-        "--target",
-        "P=DEVICE",
+        "--target P=DEVICE",
         "Another device to compile for: tpu=v6e, cuda=a100 or cuda=cuda13/b200; may be given several times. "
         "[default: v5e, cuda12/h100]",
         multiple=True,
-        repeated="always",
+        repeated=True,
     )
     """Other devices to compile for than the usual ones: `cuda=a100`."""
     only: str = _option(
         "",
         "--only",
-        "",
         "promised: only cells inside their window, and those of the policy's places (`deployed`). backward: these, and "
         "all whose reader is younger than the writer. [default: all selected cells]",
         kind=(PROMISED, BACKWARD),
-        repeated="plan",
     )
     """`promised`, for cells inside their window; `backward`, for these and those whose reader is younger; or empty."""
 
@@ -265,36 +240,33 @@ class CellOptions:
 
     timeout: float = _option(
         120.0,
-        "--timeout",
-        "SECONDS",
+        "--timeout SECONDS",
         "Time limit of one cell, in seconds.",
         kind=float,
         least=0.1,
         write="{:g}".format,
-        repeated="always",
+        repeated=True,
     )
     """Seconds for one cell."""
     memory: int = _option(
         8 * GIB,
-        "--memory",
-        "GIB",
+        "--memory GIB",
         "Memory limit of one cell, in GiB; 0 is no limit.",
         kind=float,
         least=0,
         most=2**20,
         read=lambda gib: int(gib * GIB),
         write=lambda size: f"{size / GIB:g}",
-        repeated="always",
+        repeated=True,
     )
     """Bytes for one cell."""
     repeat: int = _option(
         0,
-        "--repeat",
-        "N",
+        "--repeat N",
         "Make the call of each cell N more times, and record the seconds of each.",
         kind=int,
         least=0,
-        repeated="always",
+        repeated=True,
     )
     """How many more times each cell makes its call, for its time alone."""
 
@@ -304,73 +276,53 @@ class RunOptions(CellOptions, ProjectOptions):
     """How a matrix is run: the options of `jaxexport matrix` beside those of a `Selection`."""
 
     shard: Shard | None = _option(
-        None,
-        "--shard",
-        "I/N",
-        "The I-th of N parts of the plan; `jaxexport merge` joins their results.",
-        read=_shard,
+        None, "--shard I/N", "The I-th of N parts of the plan; `jaxexport merge` joins their results.", read=parse_shard
     )
     """A part of the plan; None is all of it."""
     results: Path | None = _option(
-        RESULTS,
-        "--results",
-        "DIR",
-        "Folder for results.jsonl and summary.json.",
-        kind=Path,
-        read=Path,
+        RESULTS, "--results DIR", "Folder for results.jsonl and summary.json.", kind=Path, read=Path
     )
     """The folder for results.jsonl and summary.json; None writes nothing."""
     executor: str = _option(
         "local",
-        "--executor",
-        "local|dask:ADDRESS",
+        "--executor local|dask:ADDRESS",
         "Where cells run: here, or on the Dask cluster of a scheduler such as dask:tcp://127.0.0.1:8786.",
         write=without_credentials,
-        repeated="always",
+        repeated=True,
     )
     """`local`, or `dask:ADDRESS`."""
     jobs: int | None = _option(
         None,
-        "--jobs",
-        "N",
+        "--jobs N",
         "Number of cells at a time; on a cluster, in each task. [default: the number of cores; 1 on a cluster]",
         kind=int,
         least=1,
     )
     """How many cells run at once; None is the number of cores here, and 1 in each task on a cluster."""
-    device_jobs: int = _option(
-        1, "--device-jobs", "N", "Number of cells at a time on an accelerator.", kind=int, least=1
-    )
+    device_jobs: int = _option(1, "--device-jobs N", "Number of cells at a time on an accelerator.", kind=int, least=1)
     """How many cells run at once on an accelerator."""
     resume: bool = _option(
-        False,
-        "--resume",
-        "",
-        "Continue the last run in --results, which was interrupted or killed.",
-        kind=bool,
+        False, "--resume", "Continue the last run in --results, which was interrupted or killed.", kind=bool
     )
     """Whether to continue the run in `results`."""
     cache: bool = _option(
         True,
         "--cache/--no-cache",
-        "",
         "Reuse the outcomes of earlier runs for cells whose whole content is the same.",
         kind=bool,
     )
     """Whether to reuse outcomes of earlier runs."""
     dump_ir: Path | None = _option(
         None,
-        "--dump-ir",
-        "DIR",
+        "--dump-ir DIR",
         "Write every module as text into this folder, as exported and as compiled, by case.",
         kind=Path,
-        read=_path,
+        read=Path,
     )
     """A folder for every module as text; None writes none."""
     convert: bool = _option(
         False,
         "--convert",
-        "",
         "Also say, of each cell that fails on a CPU, whether `jaxexport convert` heals it: its artifact is converted "
         "for the reader, by the least that does it, and replayed there. Nothing is kept.",
         kind=bool,
@@ -385,9 +337,7 @@ def options_of(kind: type) -> dict[str, Option]:
 
 OPTIONS = {**options_of(ProjectOptions), **options_of(Selection), **options_of(RunOptions)}
 """Every option by the name of its field, in the order in which help lists them and commands repeat them."""
-ONE_CELL = tuple(
-    name for name, option in OPTIONS.items() if option.repeated == "always" and name not in ("executor", "repeat")
-)
+ONE_CELL = tuple(name for name, option in OPTIONS.items() if option.repeated and name not in ("executor", "repeat"))
 """What the commands about one cell take too, and read in a printed command: they run it here, and time nothing."""
 DEFAULTS = {each.name: each.default for kind in (RunOptions, Selection) for each in fields(kind)}
 """The default of each field, by its name."""
@@ -399,9 +349,12 @@ def of_cell(options: CellOptions) -> dict[str, Any]:
 
 
 def read_options(kind: type[_Options], values: Mapping[str, Any]) -> _Options:
-    """An object of options from the values of the command line; one that is missing or None has its default."""
+    """Options from the values of the command line; what is missing or None there has its default."""
     given = {name: values[name] for name in options_of(kind) if values.get(name) is not None}
-    return kind(**{name: _read(OPTIONS[name], value) for name, value in given.items()})
+    # As nothing else, an empty text is None: --goldens "" is the folder of the policy.
+    return kind(
+        **{name: _read(OPTIONS[name], value) for name, value in given.items() if value or DEFAULTS[name] is not None}
+    )
 
 
 def _read(option: Option, value: Any) -> Any:
@@ -421,7 +374,7 @@ def option_words(*objects: object, plan: bool = False) -> list[str]:
         word
         for name, option in OPTIONS.items()
         for options in objects
-        if option.repeated == "always" or (plan and option.repeated == "plan")
+        if option.repeated or (plan and name in options_of(Selection))
         if hasattr(options, name)
         for value in _written(name, option, getattr(options, name))
         for word in (option.flag, value)
@@ -437,7 +390,7 @@ def _written(name: str, option: Option, value: Any) -> Iterable[str]:
 
 def values_in(words: Sequence[str]) -> dict[str, Any]:
     """What the words of a printed command say, as `read_options` takes it."""
-    names = {option.flag: name for name, option in OPTIONS.items() if option.repeated}
+    names = {option.flag: name for name, option in OPTIONS.items()}
     values: dict[str, Any] = {}
     for flag, value in itertools.pairwise(words):
         if name := names.get(flag):

@@ -84,7 +84,7 @@ def declared(name: str, *, text: str = "") -> Callable[[Command], Command]:
     return click.option(
         option.flag,
         name,
-        metavar=option.metavar or None,
+        metavar=option.metavar,
         type=_click_type(option),
         is_flag=option.kind is bool,
         multiple=option.multiple,

@@ -12,8 +12,13 @@ from pathlib import Path
 def write_whole(path: Path, parts: Iterable[bytes]) -> None:
     """Write a file all or nothing.
 
-    In parts, since all results of a large run would fill the memory. Raises `OSError`.
+    In parts, since all results of a large run would fill the memory. What is no file, such as ``/dev/null`` or a pipe,
+    takes what is written and is never replaced. Raises `OSError`.
     """
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            file.writelines(parts)
+        return
     # In the same folder: only inside one file system is replacing a file atomic.
     beside = path.with_name(f".{path.name}.new")
     try:

@@ -8,6 +8,7 @@ import os
 import pytest
 from making import golden
 
+from export_core.atomic import write_whole
 from export_core.goldens import Comparison
 from export_core.matrix.content_keys import expected_content
 from export_core.policy import PolicyError
@@ -74,3 +75,15 @@ def test_infinity_and_nan_have_keys_of_their_own():
     amounts = (None, math.inf, math.nan, -math.inf, 0.0, "null", {})
     keys = {expected_content(golden(comparison=Comparison(rtol=amount)).manifest) for amount in amounts}
     assert len(keys) == len(amounts)
+
+
+def test_what_is_no_file_takes_what_is_written_and_stays(tmp_path):
+    """As root, ``report --html /dev/null`` would else make a file of the device."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    descriptor = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_whole(pipe, [b"one ", b"two"])
+    assert os.read(descriptor, 100) == b"one two"
+    os.close(descriptor)
+    assert list(tmp_path.iterdir()) == [pipe]
+    assert pipe.is_fifo()

@@ -78,7 +78,7 @@ def test_every_way_a_cell_can_misbehave_has_its_outcome(run, fork):
     assert found["exits_silently"].message == "the process ended without a word, with status 3"
     assert told(found["prints_on_stdout"]) == (Verdict.PASS, Stage.COMPARE, None)
     assert '{"ready": true}' in found["prints_on_stdout"].stderr
-    assert told(found["reads_stdin"]) == (Verdict.PASS, Stage.COMPARE, None)
+    assert told(found["reads_stdin"]) == (Verdict.PASS, Stage.COMPARE, None), found["reads_stdin"].message
     assert told(found["says_on_stderr"]) == (Verdict.ERROR, Stage.DESERIALIZE, None)
     assert found["says_on_stderr"].message == "ValueError: jax says little"
     assert "error: native code says why" in found["says_on_stderr"].stderr

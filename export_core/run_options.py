@@ -28,6 +28,7 @@ PROMISED = "promised"
 BACKWARD = "backward"
 _SHARD = re.compile(r"([1-9]\d*)/([1-9]\d*)")
 _KEY = "option"
+_KINDS = {"int": int, "float": float, "bool": bool, "Path": Path}
 _Options = TypeVar("_Options")
 
 
@@ -71,8 +72,8 @@ class Option:
     """How a field is given on the command line, and repeated in the commands that are printed.
 
     `usage` is its name there, with a slash between that of yes and that of no, and after a space what its value is
-    called. `kind` is the type of the value there, or the words to choose from; `least` and `most` are the range of a
-    number. `multiple`: it may be given several times. `of_policy`: the policy has the default.
+    called. `kind` is the type of the value there, unless it is the field's, or the words to choose from. `least` and
+    `most` are the range of a number. `multiple`: it may be given several times. `of_policy`: its default is there.
 
     `read` makes the field's value of the one on the command line, or of its text; `write` makes the text of a value, or
     of each where there may be several. `repeated`: every printed command about the same goldens has it.
@@ -80,7 +81,7 @@ class Option:
 
     usage: str
     help: str
-    kind: type | tuple[str, ...] = str
+    kind: type | tuple[str, ...] | None = None
     least: float | None = None
     most: float | None = None
     read: Callable[[Any], Any] | None = None
@@ -110,12 +111,7 @@ class ProjectOptions:
     """Which project and which day a command is about."""
 
     goldens: Path | None = _option(
-        None,
-        "--goldens DIR",
-        "Folder of goldens. [default: the policy's, else golden]",
-        kind=Path,
-        read=Path,
-        repeated=True,
+        None, "--goldens DIR", "Folder of goldens. [default: the policy's, else golden]", repeated=True
     )
     """The folder of goldens; None is that of the policy."""
     policy_file: str | None = _option(
@@ -239,13 +235,7 @@ class CellOptions:
     """What can change what a cell does: the worker is told each, by its name."""
 
     timeout: float = _option(
-        120.0,
-        "--timeout SECONDS",
-        "Time limit of one cell, in seconds.",
-        kind=float,
-        least=0.1,
-        write="{:g}".format,
-        repeated=True,
+        120.0, "--timeout SECONDS", "Time limit of one cell, in seconds.", least=0.1, write="{:g}".format, repeated=True
     )
     """Seconds for one cell."""
     memory: int = _option(
@@ -264,7 +254,6 @@ class CellOptions:
         0,
         "--repeat N",
         "Make the call of each cell N more times, and record the seconds of each.",
-        kind=int,
         least=0,
         repeated=True,
     )
@@ -279,9 +268,7 @@ class RunOptions(CellOptions, ProjectOptions):
         None, "--shard I/N", "The I-th of N parts of the plan; `jaxexport merge` joins their results.", read=parse_shard
     )
     """A part of the plan; None is all of it."""
-    results: Path | None = _option(
-        RESULTS, "--results DIR", "Folder for results.jsonl and summary.json.", kind=Path, read=Path
-    )
+    results: Path | None = _option(RESULTS, "--results DIR", "Folder for results.jsonl and summary.json.")
     """The folder for results.jsonl and summary.json; None writes nothing."""
     executor: str = _option(
         "local",
@@ -295,29 +282,19 @@ class RunOptions(CellOptions, ProjectOptions):
         None,
         "--jobs N",
         "Number of cells at a time; on a cluster, in each task. [default: the number of cores; 1 on a cluster]",
-        kind=int,
         least=1,
     )
     """How many cells run at once; None is the number of cores here, and 1 in each task on a cluster."""
-    device_jobs: int = _option(1, "--device-jobs N", "Number of cells at a time on an accelerator.", kind=int, least=1)
+    device_jobs: int = _option(1, "--device-jobs N", "Number of cells at a time on an accelerator.", least=1)
     """How many cells run at once on an accelerator."""
-    resume: bool = _option(
-        False, "--resume", "Continue the last run in --results, which was interrupted or killed.", kind=bool
-    )
+    resume: bool = _option(False, "--resume", "Continue the last run in --results, which was interrupted or killed.")
     """Whether to continue the run in `results`."""
     cache: bool = _option(
-        True,
-        "--cache/--no-cache",
-        "Reuse the outcomes of earlier runs for cells whose whole content is the same.",
-        kind=bool,
+        True, "--cache/--no-cache", "Reuse the outcomes of earlier runs for cells whose whole content is the same."
     )
     """Whether to reuse outcomes of earlier runs."""
     dump_ir: Path | None = _option(
-        None,
-        "--dump-ir DIR",
-        "Write every module as text into this folder, as exported and as compiled, by case.",
-        kind=Path,
-        read=Path,
+        None, "--dump-ir DIR", "Write every module as text into this folder, as exported and as compiled, by case."
     )
     """A folder for every module as text; None writes none."""
     convert: bool = _option(
@@ -325,14 +302,19 @@ class RunOptions(CellOptions, ProjectOptions):
         "--convert",
         "Also say, of each cell that fails on a CPU, whether `jaxexport convert` heals it: its artifact is converted "
         "for the reader, by the least that does it, and replayed there. Nothing is kept.",
-        kind=bool,
     )
     """Whether each cell that fails is converted for its reader, to see whether that heals it."""
 
 
 def options_of(kind: type) -> dict[str, Option]:
-    """The options that a class declares or inherits, by the name of the field."""
-    return {each.name: each.metadata[_KEY] for each in fields(kind) if _KEY in each.metadata}
+    """The options that a class declares or inherits, by the name of the field, whose type most options have."""
+    declared = {}
+    for each in fields(kind):
+        option: Option = each.metadata[_KEY]
+        of_field = _KINDS.get(str(each.type).removesuffix(" | None"))
+        read = option.read or (Path if of_field is Path else None)
+        declared[each.name] = replace(option, kind=option.kind or of_field or str, read=read)
+    return declared
 
 
 OPTIONS = {**options_of(ProjectOptions), **options_of(Selection), **options_of(RunOptions)}
@@ -343,14 +325,18 @@ DEFAULTS = {each.name: each.default for kind in (RunOptions, Selection) for each
 """The default of each field, by its name."""
 
 
+def _names(kind: type) -> list[str]:
+    return [each.name for each in fields(kind)]
+
+
 def of_cell(options: CellOptions) -> dict[str, Any]:
     """What can change what a cell does, by name: what the worker is told."""
-    return {name: getattr(options, name) for name in options_of(CellOptions)}
+    return {name: getattr(options, name) for name in _names(CellOptions)}
 
 
 def read_options(kind: type[_Options], values: Mapping[str, Any]) -> _Options:
     """Options from the values of the command line; what is missing or None there has its default."""
-    given = {name: values[name] for name in options_of(kind) if values.get(name) is not None}
+    given = {name: values[name] for name in _names(kind) if values.get(name) is not None}
     # As nothing else, an empty text is None: --goldens "" is the folder of the policy.
     return kind(
         **{name: _read(OPTIONS[name], value) for name, value in given.items() if value or DEFAULTS[name] is not None}
@@ -374,7 +360,7 @@ def option_words(*objects: object, plan: bool = False) -> list[str]:
         word
         for name, option in OPTIONS.items()
         for options in objects
-        if option.repeated or (plan and name in options_of(Selection))
+        if option.repeated or (plan and name in _names(Selection))
         if hasattr(options, name)
         for value in _written(name, option, getattr(options, name))
         for word in (option.flag, value)
@@ -400,7 +386,7 @@ def values_in(words: Sequence[str]) -> dict[str, Any]:
 
 def given_over(own: _Options, other: _Options) -> _Options:
     """The options of `own` that are not the default, and else those of `other`."""
-    values = {name: getattr(own, name) for name in options_of(type(own))}
+    values = {name: getattr(own, name) for name in _names(type(own))}
     return replace(other, **{name: value for name, value in values.items() if value != DEFAULTS[name]})  # type: ignore[type-var]
 
 

@@ -73,7 +73,8 @@ class Option:
 
     `usage` is its name there, with a slash between that of yes and that of no, and after a space what its value is
     called. `kind` is the type of the value there, unless it is the field's, or the words to choose from. `least` and
-    `most` are the range of a number. `multiple`: it may be given several times. `of_policy`: its default is there.
+    `most` are the range of a number. `multiple`: it may be given several times. `of_policy`: the policy may have
+    another default.
 
     `read` makes the field's value of the one on the command line, or of its text; `write` makes the text of a value, or
     of each where there may be several. `repeated`: every printed command about the same goldens has it.

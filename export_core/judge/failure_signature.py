@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from export_core.matrix import Verdict
+from export_core.judge.result import Result
+from export_core.matrix import Outcome, Verdict
 from export_core.worker.protocol import Stage
 
 _OWN = re.compile(r"https?://\S+|'[^']*'|0x[0-9a-f]+|\d+|(?<=Function )\S+|(?<=function )\S+|(?<=custom call to )\S+")
 """What is a case's own in a message."""
-
-
-class Failed(Protocol):
-    """An outcome or a result: how a cell ended."""
-
-    @property
-    def verdict(self) -> Verdict:
-        """What happened."""
-
-    @property
-    def stage(self) -> Stage:
-        """How far it got."""
-
-    @property
-    def message(self) -> str:
-        """What it says."""
 
 
 class FailureSignature(NamedTuple):
@@ -42,7 +27,7 @@ class FailureSignature(NamedTuple):
         return f"{self.verdict} in stage {self.stage}{f': {self.message}' if self.message else ''}"
 
 
-def failure_signature(failed: Failed) -> FailureSignature:
+def failure_signature(failed: Outcome | Result) -> FailureSignature:
     """The signature of an outcome or a result that fails."""
     message = "" if failed.verdict is Verdict.NUMERICS else message_class(failed.message)
     return FailureSignature(failed.verdict, failed.stage, message)

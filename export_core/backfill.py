@@ -18,8 +18,9 @@ from export_core.environments.locks import EnvironmentLocks
 from export_core.environments.own_package import own_requirement
 from export_core.errors import PREFIX
 from export_core.escaping import shown
-from export_core.matrix.selection import DEPLOYED, GROUPS, Readers, Selection, choose_readers, known_releases
+from export_core.matrix.selection import DEPLOYED, Readers, choose_readers, known_releases
 from export_core.releases import Calendar, Release, ReleaseError, Windows
+from export_core.run_options import GROUPS, Selection
 from export_core.scratch import scratch_folder
 from export_core.untrusted import read_named
 

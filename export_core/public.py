@@ -53,7 +53,7 @@ INTERNAL: dict[str, tuple[str, ...]] = {
     "Policy": ("replays_otherwise", "without_locations"),
     "RecordedRun": ("plan",),
     "Result": ("golden_order", "key"),
-    "RunOptions": ("limits", "shard"),
+    "RunOptions": ("shard",),
     "Selection": ("described", "named", "whole"),
     "run_matrix": ("interpreter",),
 }

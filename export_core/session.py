@@ -35,19 +35,20 @@ from export_core.judge.unmatched import unmatched_patterns
 from export_core.matrix import Cell, Outcome, Plan, Selection, make_plan
 from export_core.matrix.cached_replay import replay_unknown
 from export_core.matrix.comparisons import under_policy
-from export_core.matrix.limits import ReplayOptions
+from export_core.matrix.limits import Limits, ReplayOptions
 from export_core.matrix.local_replay import replay_here
 from export_core.matrix.noise_runs import lacks_noise
 from export_core.matrix.outcome_cache import OutcomeCache
 from export_core.matrix.plan import is_promised, places_of
 from export_core.matrix.replay import replay
+from export_core.matrix.reproduce_command import reproduce_command
 from export_core.matrix.shards import part_of
 from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues
 from export_core.releases import Release, parse_day
 from export_core.remote.cluster import Cluster
 from export_core.remote.dispatch import cluster_at, replay_on
-from export_core.run_options import RunOptions, reproduce_command, reproduce_options
+from export_core.run_options import RunOptions, reproduce_options
 from export_core.runs.identity import run_identity
 from export_core.runs.journal import Journal
 from export_core.runs.plan_record import record_of, recorded_plan
@@ -133,9 +134,10 @@ def run_matrix(
     Raises `GoldenError` for a golden that is not complete, `MatrixError` for an empty plan, `RunError` where the folder
     of results cannot be used, and `ResultsNotWritten` where it has no room for more.
     """
+    limits = Limits.of(options)
     with ExitStack() as stack:
         user_code = interpreter.user_code if interpreter else None
-        user_code = user_code or stack.enter_context(options.limits.user_code(policy.environment))
+        user_code = user_code or stack.enter_context(limits.user_code(policy.environment))
         whole = plan_matrix(policy, selection, _resumed_day(options), goldens, interpreter, user_code, is_run=True)
         plan = part_of(whole, options.shard) if options.shard else whole
         observer.planned(plan, whole)
@@ -150,16 +152,14 @@ def run_matrix(
         journal, results = None, []
         if options.results:
             # Of the whole plan, whatever the shard: shards of one plan have the same digest, by which they are merged.
-            plan_record = record_of(whole, policy, options.limits, str(options.shard or ""), plan)
+            plan_record = record_of(whole, policy, limits, str(options.shard or ""), plan)
             facts = replace(facts, plan=plan_record.digest)
             journal = stack.enter_context(Journal(options.results, plan_record, resume=options.resume))
             results = results_so_far(journal, plan, policy) if journal.resumed else []
         observer.started(plan, results)
         cells = cells_left(plan, results)
         reproducing = reproduce_options(selection, options)
-        how = ReplayOptions(
-            plan.calendar, policy, options.limits, plan.sources, options.cache, options.dump_ir, user_code
-        )
+        how = ReplayOptions(plan.calendar, policy, limits, plan.sources, options.cache, options.dump_ir, user_code)
         # Closed at once when a signal or a full disk ends the loop: this stops the cells that are running.
         with closing(_outcomes(cells, how, cluster, interpreter, observer)) as outcomes:
             for outcome in outcomes:

@@ -21,7 +21,7 @@ from export_core.goldens import Golden, GoldenStore
 from export_core.judge import Result
 from export_core.matrix.noise_runs import MeasuredNoise
 from export_core.policy import policy_file
-from export_core.run_options import RunOptions
+from export_core.run_options import ProjectOptions, RunOptions, option_words
 from pytest_jaxexport.comparisons import marked_now
 from pytest_jaxexport.location import full_name, locate
 from pytest_jaxexport.marker import MarkerOptions
@@ -65,9 +65,8 @@ class Replayer:
     @property
     def noise_command(self) -> list[str]:
         """The command that measures noise later, in the folder where pytest was called."""
-        named = {"--goldens": self._options.goldens, "--policy": self._options.policy_file}
-        options = [word for option, path in named.items() if path is not None for word in (option, str(path))]
-        return ["jaxexport", "goldens", "noise", *options]
+        project = ProjectOptions(self._options.goldens, self._options.policy_file)
+        return ["jaxexport", "goldens", "noise", *option_words(project)]
 
     @functools.cached_property
     def _cases(self) -> list[str]:

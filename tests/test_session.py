@@ -10,12 +10,21 @@ from pathlib import Path
 import pytest
 from making import day, golden, release
 
+from export_core.cli.matrix import matrix
 from export_core.environments.placement import Mode
 from export_core.matrix import Cell, Plan, Selection
-from export_core.matrix.limits import GIB
-from export_core.matrix.shards import Shard
+from export_core.matrix.reproduce_command import reproduce_command
 from export_core.releases import load_calendar
-from export_core.run_options import RunOptions, command_options, reproduce_command, reproduce_options
+from export_core.run_options import (
+    GIB,
+    OPTIONS,
+    RunOptions,
+    Shard,
+    option_words,
+    read_options,
+    reproduce_options,
+    values_in,
+)
 
 CELL = Cell(golden("t.test_f[a b;$(rm)]", "0.9.2"), release("0.10.2"), "cpu")
 
@@ -83,5 +92,36 @@ def test_every_run_option_is_reproduced_or_harmless(field):
         "executor": "dask:tcp://h:1", "jobs": 7, "device_jobs": 3, "timeout": 7.0, "memory": GIB, "resume": True,
         "cache": False, "dump_ir": Path("d"), "repeat": 7, "convert": True,
     }[field]  # fmt: skip
-    words = command_options(Selection(), dataclasses.replace(RunOptions(), **{field: other}))
-    assert (words == command_options(Selection(), RunOptions())) == (field in harmless)
+    words = option_words(dataclasses.replace(RunOptions(), **{field: other}))
+    assert (words == option_words(RunOptions())) == (field in harmless)
+
+
+def test_a_command_that_makes_the_same_plan_reads_back_as_it_was_asked_for():
+    selection = Selection(
+        *("0.9.2,all", ("cpu", "cuda:run"), ("t.f[a b]", "t.g"), ("0.9.1", "0.9.2"), "0.10.2", ("w 1", "w2")),
+        *(("https://host/simple",), ("tpu=v6e", "cuda=a100"), "backward"),
+    )
+    run = RunOptions(
+        *(Path("my goldens"), "strict.yaml", day("2026-10-25"), 0.5, GIB // 2, 3),
+        executor="dask:tcp://127.0.0.1:8786",
+    )
+    values = values_in(shlex.split(shlex.join(option_words(selection, run, plan=True))))
+    assert (read_options(Selection, values), read_options(RunOptions, values)) == (selection, run)
+
+
+def test_a_command_that_makes_the_same_plan_always_says_what_the_policy_may_say_otherwise():
+    assert option_words(Selection(), RunOptions(), plan=True) == ["--readers", "window", "--platforms", "cpu"]
+
+
+def test_the_matrix_has_every_declared_option():
+    own = {"unpromised", "fail_on", "quiet"}
+    assert {parameter.name for parameter in matrix.params} - own == OPTIONS.keys()
+
+
+def test_a_value_on_the_command_line_becomes_that_of_its_field():
+    words = "--memory 0.5 --shard 2/3 --cases a --cases b --writers 1,2 --no-cache --as-of 2026-10-25 --results r"
+    values = matrix.make_context("matrix", words.split()).params
+    run, selection = read_options(RunOptions, values), read_options(Selection, values)
+    assert (run.memory, run.shard, run.cache, run.as_of) == (GIB // 2, Shard(2, 3), False, day("2026-10-25"))
+    assert (run.results, run.timeout, run.jobs) == (Path("r"), 120.0, None)
+    assert (selection.cases, selection.writers, selection.wheels) == (("a", "b"), ("1", "2"), ())

@@ -11,9 +11,8 @@ from making import day, result, summarize
 
 from export_core.cli.output import echo, safe_console
 from export_core.errors import ExportCompatError
-from export_core.matrix import Selection
 from export_core.policy import Policy
-from export_core.run_options import RunOptions, command_options
+from export_core.run_options import RunOptions, option_words
 from export_core.urls import without_credentials
 
 HASH = "a" * 64
@@ -79,5 +78,5 @@ def test_what_is_printed_shows_no_password(capsys):
 
 
 def test_no_executor_of_a_command_has_a_password():
-    words = command_options(Selection(), RunOptions(executor="dask:tls://me:s3cret@host:8786"))
+    words = option_words(RunOptions(executor="dask:tls://me:s3cret@host:8786"))
     assert words == ["--executor", "dask:tls://host:8786"]

@@ -41,7 +41,7 @@ def backfill(
     policy_file: str | None,
     writers: str,
     wheels: Sequence[str],
-    index: Sequence[str],
+    indexes: Sequence[str],
     install: Sequence[str],
     constraints: Path | None,
     same_packages: bool,
@@ -61,7 +61,7 @@ def backfill(
         raise click.UsageError("--constraints cannot be combined with --same-packages: choose one.")
 
     policy = policy_of(policy_file)
-    chosen = choose_writers(writers, policy.calendar(), wheels=tuple(wheels), indexes=tuple(index))
+    chosen = choose_writers(writers, policy.calendar(), wheels=tuple(wheels), indexes=tuple(indexes))
     versions = constraints_of(constraints) if constraints else installed_constraints() if same_packages else ()
     chosen_packages = tuple(install) or policy.backfill_install
     raise click.exceptions.Exit(write_goldens(chosen, chosen_packages, tuple(pytest_args), versions))

@@ -12,7 +12,6 @@ from export_core.cli.help import HelpfulCommand
 from export_core.cli.options import (
     PATH,
     as_of_option,
-    comma_separated,
     day_of,
     goldens_option,
     policy_of,
@@ -21,6 +20,7 @@ from export_core.cli.options import (
 from export_core.cli.output import echo, echo_json
 from export_core.errors import PREFIX, ExportCompatError
 from export_core.phrases import plural
+from export_core.run_options import comma_separated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -63,11 +63,10 @@ def can_i_deploy(
     from export_core.goldens import GoldenStore
     from export_core.goldens.dates import check_claims, check_dates
     from export_core.inspection.terms import terms_of
-    from export_core.matrix import Selection
     from export_core.matrix.comparisons import under_policy
     from export_core.policy.known_issues import known_issues
     from export_core.report.terminal.deploy_text import deploy_lines
-    from export_core.run_options import RESULTS, RunOptions, command_options
+    from export_core.run_options import RESULTS, ProjectOptions, option_words
     from export_core.runs.journal import SUMMARY
 
     policy, day = policy_of(policy_file), day_of(as_of)
@@ -80,15 +79,13 @@ def can_i_deploy(
     # A folder that was named has to have a run; the usual one may not be there yet.
     folders = [folder] if results else []
     folders += [path for path in (folder, folder / ASKED) if path not in folders and (path / SUMMARY).exists()]
-    options = RunOptions(
-        goldens=Path(goldens) if goldens else None, policy_file=policy_file, as_of=day if as_of else None
-    )
+    project = ProjectOptions(Path(goldens) if goldens else None, policy_file, day if as_of else None)
     question = Question(
         calendar.as_of(day),
         terms_of(policy),
         stored_evidence(folders, stored, policy, day, partial(echo, err=True)),
         {issue.id: issue for issue in known_issues(policy.known_issues)},
-        command_options(Selection(), options),
+        option_words(project),
         folder / ASKED,
     )
     subjects = subjects_named(names, stored)

@@ -10,7 +10,6 @@ import click
 from export_core.cli.help import HelpfulCommand
 from export_core.cli.options import (
     as_of_option,
-    comma_separated,
     day_of,
     goldens_option,
     policy_of,
@@ -19,6 +18,7 @@ from export_core.cli.options import (
 )
 from export_core.cli.output import echo, echo_json
 from export_core.phrases import did_you_mean
+from export_core.run_options import comma_separated
 
 if TYPE_CHECKING:
     from export_core.judge.forecast_types import Forecast

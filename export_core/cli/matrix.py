@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import click
 
 from export_core.cli.help import HelpfulCommand
-from export_core.cli.options import (
-    cache_option,
-    console,
-    memory_option,
-    policy_of,
-    timeout_option,
-    with_fail_on,
-)
-from export_core.cli.plan import run_options, selecting_options, selection_of
+from export_core.cli.options import console, policy_of, with_fail_on, with_options
+from export_core.cli.plan import PLANNING, RUNNING, run_options, selection_of
+from export_core.run_options import RESULTS, RunOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,65 +21,11 @@ if TYPE_CHECKING:
     from export_core.matrix import Plan
     from export_core.releases import Release
     from export_core.report.terminal.progress import RunProgress
-    from export_core.run_options import RunOptions
     from export_core.session import Observer
 
 
 @click.command(cls=HelpfulCommand)
-@selecting_options
-@click.option(
-    "--results",
-    metavar="DIR",
-    default=".jaxexport",
-    show_default=True,
-    type=click.Path(path_type=Path),
-    help="Folder for results.jsonl and summary.json.",
-)
-@click.option(
-    "--executor",
-    metavar="local|dask:ADDRESS",
-    default="local",
-    show_default=True,
-    help="Where cells run: here, or on the Dask cluster of a scheduler such as dask:tcp://127.0.0.1:8786.",
-)
-@click.option(
-    "--jobs",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="Number of cells at a time; on a cluster, in each task. [default: the number of cores; 1 on a cluster]",
-)
-@click.option(
-    "--device-jobs",
-    metavar="N",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Number of cells at a time on an accelerator.",
-)
-@timeout_option
-@memory_option
-@click.option(
-    "--repeat",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Make the call of each cell N more times, and record the seconds of each.",
-)
-@click.option("--resume", is_flag=True, help="Continue the last run in --results, which was interrupted or killed.")
-@cache_option
-@click.option(
-    "--dump-ir",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Write every module as text into this folder, as exported and as compiled, by case.",
-)
-@click.option(
-    "--convert",
-    is_flag=True,
-    help="Also say, of each cell that fails on a CPU, whether `jaxexport convert` heals it: its artifact is converted "
-    "for the reader, by the least that does it, and replayed there. Nothing is kept.",
-)
+@with_options(*PLANNING, *RUNNING)
 @click.option(
     "--unpromised",
     metavar="REASON",
@@ -110,7 +49,6 @@ def matrix(quiet: bool, unpromised: str | None, fail_on: Sequence[str], **values
 
     from export_core.cli.signals import Interrupted, interruptible
     from export_core.report import print_report
-    from export_core.run_options import RESULTS
     from export_core.runs.errors import ResultsNotWritten
     from export_core.session import run_matrix
 
@@ -198,7 +136,6 @@ class Follower:
 
     def state(self) -> str:
         """What is done, what is left, and how to continue."""
-        from export_core.run_options import RESULTS
         from export_core.runs.journal import results_written
 
         if not self._planned:

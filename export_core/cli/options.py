@@ -8,11 +8,12 @@ import math
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
 from export_core.cli.output import echo, safe_console
+from export_core.run_options import DEFAULTS, OPTIONS, Option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,31 +26,9 @@ if TYPE_CHECKING:
 PATH = click.Path(readable=False)
 """A file or a folder, which shells complete. Nothing is checked: the command says what is wrong with it."""
 
-goldens_option = click.option(
-    "--goldens", metavar="DIR", type=PATH, help="Folder of goldens. [default: the policy's, else golden]"
-)
-policy_option = click.option(
-    "--policy",
-    "policy_file",
-    metavar="FILE",
-    type=PATH,
-    help="Policy file. [default: export_compat.yaml or [tool.jaxexport] in pyproject.toml, where there is one]",
-)
-as_of_option = click.option(
-    "--as-of",
-    metavar="DATE",
-    help="Judge as of this day, such as 2026-10-25: later releases are ignored. [default: today]",
-)
 rejudge_day_option = click.option(
     "--as-of", metavar="DATE", help="Judge as of this day, such as 2026-10-25. [default: that of the run]"
 )
-wheels_option = click.option(
-    "--wheels", metavar="DIR", type=PATH, multiple=True, help="A folder with unpublished wheels of jax and jaxlib."
-)
-index_option = click.option(
-    "--index", metavar="URL", multiple=True, help="A package index with nightlies, searched before the default one."
-)
-
 full_option = click.option(
     "--full", is_flag=True, help="In the terminal: every cell, and all evidence of every finding."
 )
@@ -92,35 +71,65 @@ class FiniteRange(click.FloatRange):
         return super().convert(value, param, ctx)
 
 
-timeout_option = click.option(
-    "--timeout",
-    metavar="SECONDS",
-    type=FiniteRange(min=0.1),
-    default=120.0,
-    show_default=True,
-    help="Time limit of one cell, in seconds.",
-)
-memory_option = click.option(
-    "--memory",
-    metavar="GIB",
-    type=FiniteRange(min=0, max=2**20),
-    default=8.0,
-    show_default=True,
-    help="Memory limit of one cell, in GiB; 0 is no limit.",
-)
-cache_option = click.option(
-    "--cache/--no-cache",
-    default=True,
-    show_default=True,
-    help="Reuse the outcomes of earlier runs for cells whose whole content is the same.",
-)
-target_option = click.option(
-    "--target",
-    metavar="P=DEVICE",
-    multiple=True,
-    help="Another device to compile for: tpu=v6e, cuda=a100 or cuda=cuda13/b200; may be given several times. "
-    "[default: v5e, cuda12/h100]",
-)
+Command = TypeVar("Command", bound="Callable[..., Any]")
+
+
+def declared(name: str, *, text: str = "") -> Callable[[Command], Command]:
+    """The option that `run_options` declares as the field `name`, maybe with another text in its help.
+
+    Its value goes to the parameter of that name.
+    """
+    option = OPTIONS[name]
+    default = _default(option, DEFAULTS[name])
+    return click.option(
+        option.flag,
+        name,
+        metavar=option.metavar,
+        type=_click_type(option),
+        is_flag=option.kind is bool,
+        multiple=option.multiple,
+        default=default,
+        show_default=default is not None and default is not False,
+        help=text or option.help,
+    )
+
+
+def _default(option: Option, default: Any) -> Any:
+    """The default of a field as the command line has it; None where nothing is given."""
+    if option.of_policy or default is None or default in ("", ()):
+        return None
+    if option.kind is bool:
+        return default
+    text = option.write(default)
+    return option.kind(text) if option.kind in (int, float) else text
+
+
+def _click_type(option: Option) -> Any:
+    if isinstance(option.kind, tuple):
+        return click.Choice(option.kind)
+    ranges: dict[Any, Any] = {int: click.IntRange, float: FiniteRange}
+    if option.kind in ranges:
+        return ranges[option.kind](option.least, option.most)
+    return PATH if option.kind is Path else None
+
+
+def with_options(*names: str) -> Callable[[Command], Command]:
+    """These declared options for a command, in this order in its help."""
+
+    def add(command: Command) -> Command:
+        # Reversed: the option that is applied last is shown first.
+        for name in reversed(names):
+            command = declared(name)(command)
+        return command
+
+    return add
+
+
+goldens_option = declared("goldens")
+policy_option = declared("policy_file")
+as_of_option = declared("as_of")
+wheels_option = declared("wheels")
+index_option = declared("indexes")
 
 
 def policy_of(named: str | None) -> Policy:
@@ -158,11 +167,6 @@ def day_of(as_of: str | None) -> datetime.date:
     from export_core.releases import parse_day
 
     return parse_day(as_of) if as_of else datetime.datetime.now(tz=datetime.UTC).date()
-
-
-def comma_separated(text: str | None) -> tuple[str, ...]:
-    """The parts of a comma-separated list."""
-    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from export_core.cli.help import HelpfulCommand
+from export_core.cli.options import declared
 from export_core.cli.output import echo, echo_json
 from export_core.runs.errors import RunError
 
@@ -15,9 +16,7 @@ from export_core.runs.errors import RunError
 @click.argument("folder", metavar="[DIR]", default=".jaxexport", type=click.Path(path_type=Path))
 @click.option("--numbers", is_flag=True, help="How outputs move, in units of the writer's noise. [default: everything]")
 @click.option("--cost", is_flag=True, help="Where memory, work and run times change, the largest step first.")
-@click.option(
-    "--cases", metavar="CASE", multiple=True, help="Only these cases: ids or globs; may be given several times."
-)
+@declared("cases")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/trend.schema.json).")
 def trend(folder: Path, numbers: bool, cost: bool, cases: tuple[str, ...], as_json: bool) -> None:
     """Show what moves from release to release, by build date, in a finished matrix run.

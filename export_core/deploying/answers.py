@@ -24,6 +24,7 @@ from export_core.matrix.cell import WORKS
 from export_core.policy import Place
 from export_core.policy.known_issues import KnownIssue
 from export_core.releases import Calendar
+from export_core.run_options import Selection, option_words
 from export_core.worker.protocol import Stage
 
 
@@ -242,11 +243,13 @@ def _upgrades(answers: Iterable[Deployment], places: Sequence[Place], calendar: 
 def _command(subjects: Sequence[Subject], places: Sequence[Place], question: Question) -> str:
     """The command that runs all that is asked: cells whose outcome is in the cache are not run again."""
     goldens = [subject.golden.manifest for subject in subjects if subject.golden]
-    cases = dict.fromkeys(manifest.case for manifest in goldens)
-    writers = dict.fromkeys(manifest.writer.jaxlib for manifest in goldens)
     # To compile is no answer: where the hardware is missing, such a cell is not run.
     platforms = dict.fromkeys(p if p == "cpu" else f"{p}:run" for p in (place.platform for place in places))
-    words = ["jaxexport", "matrix", "--readers", ",".join(dict.fromkeys(place.jaxlib for place in places))]
-    words += ["--platforms", ",".join(platforms), "--writers", ",".join(writers)]
-    words += [word for case in cases for word in ("--cases", case)]
-    return shlex.join([*words, *question.options, "--results", str(question.results)])
+    selection = Selection(
+        ",".join(dict.fromkeys(place.jaxlib for place in places)),
+        tuple(platforms),
+        tuple(dict.fromkeys(manifest.case for manifest in goldens)),
+        tuple(dict.fromkeys(manifest.writer.jaxlib for manifest in goldens)),
+    )
+    words = [*option_words(selection, plan=True), *question.options, "--results", str(question.results)]
+    return shlex.join(["jaxexport", "matrix", *words])

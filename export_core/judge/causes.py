@@ -9,7 +9,6 @@ from __future__ import annotations
 import bisect
 import datetime
 import hashlib
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -17,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from export_core.judge.drift import FailingStretch, failing_stretches
+from export_core.judge.failure_signature import failure_signature
 from export_core.judge.result import WORST_FIRST, Judgement, ReaderOf, Result, by_build_date, release_name
 from export_core.matrix import Verdict
 from export_core.matrix.cell import WORKS, CellKey
@@ -26,8 +26,6 @@ from export_core.worker.protocol import Stage
 
 _BY_RELEASE = (Verdict.NUMERICS, Verdict.CRASH, Verdict.TIMEOUT)
 """Verdicts whose message does not say what went wrong."""
-_OWN = re.compile(r"https?://\S+|'[^']*'|0x[0-9a-f]+|\d+|(?<=Function )\S+|(?<=function )\S+|(?<=custom call to )\S+")
-"""What is a case's own in a message."""
 _WORST_JUDGEMENT = (Judgement.BROKEN, Judgement.OWED, Judgement.INCOMPLETE, Judgement.KNOWN, Judgement.OUTSIDE)
 
 
@@ -92,11 +90,11 @@ def with_causes(results: Iterable[Result]) -> list[Result]:
     results = list(results)
     changes = _changes(results)
     # Whose own writer fails in the same way: no release is to blame, and it is not the cause of other goldens.
-    unfit = {(result.golden, likeness(result)) for result in _own_failures(results)}
+    unfit = {(result.golden, cell_signature(result)) for result in _own_failures(results)}
     return [
         result
         if result.verdict in WORKS
-        else replace(result, cause=_id(result, changes, (result.golden, likeness(result)) in unfit))
+        else replace(result, cause=_id(result, changes, (result.golden, cell_signature(result)) in unfit))
         for result in results
     ]
 
@@ -143,27 +141,17 @@ def _own_failures(results: Iterable[Result]) -> Iterator[Result]:
             yield result
 
 
-def likeness(result: Result) -> tuple[str, ...]:
-    """What failing cells have in common that fail alike, as far as a cell alone shows it."""
+def cell_signature(result: Result) -> tuple[str, ...]:
+    """What failing cells of one cause have in common, as far as a cell alone shows it."""
     if result.upstream:
         return ("upstream", result.upstream)
-    message = "" if result.verdict is Verdict.NUMERICS else message_class(result.message)
-    return result.platform, result.device, result.verdict, result.stage, message
-
-
-def message_class(message: str) -> str:
-    """The first line without links, quoted names, figures, the names of functions and custom calls.
-
-    Cases do not share these.
-    """
-    line = message.strip().splitlines()[0] if message.strip() else ""
-    return _OWN.sub("_", line)
+    return result.platform, result.device, *failure_signature(result)
 
 
 def _id(result: Result, changes: dict[CellKey, FailingStretch], unfit: bool) -> str:
     if result.upstream:
         return result.upstream
-    key: tuple[object, ...] = (*likeness(result), unfit)
+    key: tuple[object, ...] = (*cell_signature(result), unfit)
     if change := changes.get(result.key):
         key = (*key, *_around(change))
         # Each golden that no reader agrees with has a fault of its own.
@@ -184,13 +172,13 @@ def _changes(results: Iterable[Result]) -> dict[CellKey, FailingStretch]:
         place = result.golden, result.platform, result.device
         goldens[place].append(result)
         if result.verdict in _BY_RELEASE:
-            failing[place].add(likeness(result))
+            failing[place].add(cell_signature(result))
     changes: dict[CellKey, FailingStretch] = {}
     for place, kinds in failing.items():
         for kind in kinds:
             # What was only compiled agrees with nobody's numbers.
             works = WORKS if Verdict.NUMERICS not in kind else (Verdict.PASS, Verdict.CONVERTED)
-            alike = [result for result in goldens[place] if result.verdict in works or likeness(result) == kind]
+            alike = [result for result in goldens[place] if result.verdict in works or cell_signature(result) == kind]
             for stretch in failing_stretches(alike, lambda result: result.verdict not in WORKS):
                 changes |= {result.key: stretch for result in stretch.results}
     return changes

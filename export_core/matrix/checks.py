@@ -23,6 +23,7 @@ from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.matrix.cell import Cell
 from export_core.matrix.dump import cell_dump_folder
 from export_core.matrix.limits import Limits, ReplayOptions
+from export_core.run_options import of_cell
 from export_core.tolerances import ROUNDING, Tolerances
 from export_core.worker.protocol import CheckRequest, Reply, Request
 
@@ -70,9 +71,7 @@ def request_of(cell: Cell, scratch: Path, limits: Limits, dump: Path | None = No
         register=register_modules(golden),
         devices=_devices(cell),
         x64=bool(golden.manifest.flags.get("jax_enable_x64")),
-        timeout=limits.timeout or _NO_LIMIT_SECONDS,
-        memory=limits.memory,
-        repeat=limits.repeat,
+        **{**of_cell(limits), "timeout": limits.timeout or _NO_LIMIT_SECONDS},
         platform=cell.platform,
         described=cell.target.described(_devices(cell)) if cell.target and cell.mode is Mode.COMPILE else None,
     )

@@ -8,13 +8,13 @@ import os
 import platform
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from export_core import tolerances, variables
 from export_core.environments.environment import Environment
 from export_core.escaping import in_utf8
 from export_core.goldens import Golden, GoldenError, Manifest
@@ -41,8 +41,7 @@ class ExecutionKeys:
         name = (cell.golden.id, cell.platform, cell.mode)
         if name not in self._keys:
             # A timeout does not change what the artifact does, and is never stored as a verdict.
-            limits = Limits(timeout=0.0, memory=self._limits.memory, repeat=self._limits.repeat)
-            request = msgspec.to_builtins(request_of(cell, _OUTPUTS, limits))
+            request = msgspec.to_builtins(request_of(cell, _OUTPUTS, replace(self._limits, timeout=0.0)))
             content = _with_content(request, str(cell.golden.folder.resolve()), cell.golden.manifest.files)
             self._keys[name] = _digest([cell.platform, cell.mode, content])
         return self._keys[name]
@@ -113,7 +112,7 @@ def code() -> str:
     rooms = (_CORE / name for name in names)
     paths = [path for room in rooms for pattern in ("*.py", "data/*.*") for path in sorted(room.rglob(pattern))]
     digest = hashlib.sha256()
-    for path in (*paths, Path(tolerances.__file__), Path(variables.__file__)):
+    for path in (*paths, *(_CORE / f"{name}.py" for name in ("run_options", "tolerances", "variables"))):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

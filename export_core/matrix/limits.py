@@ -11,25 +11,26 @@ from export_core.comparing.user_code import SECONDS, UserCode
 from export_core.environments.environment import PUBLISHED, Sources
 from export_core.policy import Policy
 from export_core.releases import Calendar
-
-GIB = 1 << 30
+from export_core.run_options import CellOptions, RunOptions, of_cell
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Limits of each cell. `timeout` in seconds, `memory` in bytes of resident size; 0 is no limit.
+class Limits(CellOptions):
+    """The options of each cell, and how many run at once. A limit of 0 is none.
 
     `jobs` is how many cells run at once, `device_jobs` how many of those may be on an accelerator: two processes do
-    not share its memory, each takes what it finds. `fork` says how a cold process is made. `repeat` is how many more
-    times each cell makes its plain call, for its time alone.
+    not share its memory, each takes what it finds. `fork` says how a cold process is made.
     """
 
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
-    timeout: float = 120.0
-    memory: int = 8 * GIB
     fork: bool = hasattr(os, "fork")  # Windows has none, and starts an interpreter for each cell
     device_jobs: int = 1
-    repeat: int = 0
+
+    @classmethod
+    def of(cls, options: RunOptions) -> Limits:
+        """The limits that the options of a run ask for."""
+        cores = 1 if options.executor != "local" else os.cpu_count() or 1
+        return cls(**of_cell(options), jobs=options.jobs or cores, device_jobs=options.device_jobs)
 
     def user_code(self, variables: Iterable[str]) -> UserCode:
         """A process for users' comparators, with the variables that a policy adds; an answer may take as a cell may."""

@@ -11,8 +11,9 @@ from export_core.goldens import GoldenError
 from export_core.matrix.cell import Cell, Outcome, Verdict
 from export_core.matrix.checks import CallResults, check_calls
 from export_core.matrix.known_messages import find_driver_need, find_refusal
-from export_core.matrix.limits import GIB, ReplayOptions
+from export_core.matrix.limits import ReplayOptions
 from export_core.phrases import signal_name
+from export_core.run_options import GIB
 from export_core.urls import without_credentials
 from export_core.worker.protocol import Reply, Stage
 

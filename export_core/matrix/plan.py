@@ -14,10 +14,11 @@ from export_core.goldens import Golden
 from export_core.goldens.dates import check_dates
 from export_core.matrix.cell import Cell
 from export_core.matrix.errors import MatrixError
-from export_core.matrix.selection import BACKWARD, Readers, Selection, choose_readers, known_releases
+from export_core.matrix.selection import Readers, choose_readers, known_releases
 from export_core.policy import Place
 from export_core.policy.deployed import names_of
 from export_core.releases import Calendar, Release, Windows, promise
+from export_core.run_options import BACKWARD, Selection
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from export_core.environments.environment import Sources
 from export_core.matrix.errors import MatrixError
@@ -17,64 +16,14 @@ from export_core.releases import Calendar, JaxlibRelease, JaxRelease, Release, W
 from export_core.releases.calendar import date_in_version, version_key
 from export_core.releases.contradictions import NIGHTLY_DAYS
 from export_core.releases.wheels import Wheel, read_wheel, wheels_in, with_wheels
-from export_core.urls import without_credentials
+from export_core.run_options import GROUPS, Selection
 
-GROUPS = ("window", "all")
 NEWEST = "newest"
 DEPLOYED = "deployed"
 WORDS = (*GROUPS, NEWEST, DEPLOYED)
 """What names readers beside releases."""
-PROMISED = "promised"
-BACKWARD = "backward"
 # The jax part has no slash or dash: a wheel's path may have "-jax0" in the name of a folder.
 _PAIR = re.compile(r"(?P<jaxlib>.+?)(?:-jax(?P<jax>\d[^-/\\]*))?")
-
-
-@dataclass(frozen=True)
-class Selection:
-    """What a run is asked for."""
-
-    readers: str = "window"
-    """With commas: `window`, `all`, `newest`, `deployed`, a jaxlib version, one with its jax (`0.11.2-jax0.12.0.1`), or
-    the path of a jaxlib wheel."""
-    platforms: tuple[str, ...] = ("cpu",)
-    """Platforms, also with a mode: `cuda:run`."""
-    cases: tuple[str, ...] = ()
-    """Case ids or globs; empty takes all."""
-    writers: tuple[str, ...] = ()
-    """jaxlib versions; empty takes all."""
-    touching: str = ""
-    """A release: only cells in which it writes or reads."""
-    wheels: tuple[str, ...] = ()
-    """Folders with releases that are not published."""
-    indexes: tuple[str, ...] = ()
-    """URLs of package indexes with releases that are not published."""
-    targets: tuple[str, ...] = ()
-    """Other devices to compile for than the usual ones: `cuda=a100`."""
-    only: str = ""
-    """`promised`, for cells inside their window; `backward`, for these and those whose reader is younger; or empty."""
-
-    @property
-    def named(self) -> tuple[str, ...]:
-        """The parts of `readers`."""
-        return tuple(part for text in self.readers.split(",") if (part := text.strip()))
-
-    @property
-    def whole(self) -> bool:
-        """Whether every golden is in it, with the readers that its window names."""
-        parts = self.cases or self.writers or self.touching or self.only
-        return any(part in GROUPS for part in self.named) and not parts
-
-    def described(self) -> dict[str, Any]:
-        """As plan.json and summary.json have it: an index without its user and password."""
-        shown = {
-            name: value
-            for name, value in asdict(self).items()
-            if value or name not in ("touching", "wheels", "indexes", "targets", "only")
-        }
-        if self.indexes:
-            shown["indexes"] = tuple(without_credentials(url) for url in self.indexes)
-        return {**shown, "whole": self.whole}
 
 
 @dataclass(frozen=True)

@@ -3,35 +3,13 @@
 from __future__ import annotations
 
 import heapq
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from export_core.matrix.cell import Cell
 from export_core.matrix.errors import MatrixError
 from export_core.matrix.plan import Plan
-
-_SHARD = re.compile(r"([1-9]\d*)/([1-9]\d*)")
-
-
-@dataclass(frozen=True)
-class Shard:
-    """The part `index` of `count`, counted from 1."""
-
-    index: int
-    count: int
-
-    def __str__(self) -> str:
-        """As --shard takes it."""
-        return f"{self.index}/{self.count}"
-
-
-def parse_shard(text: str) -> Shard:
-    """``3/16``. Raises `MatrixError` for anything else."""
-    match = _SHARD.fullmatch(text.strip())
-    if not match or int(match[1]) > int(match[2]):
-        raise MatrixError(f"--shard: expected I/N with I from 1 to N, such as 3/16, found {text!r}.")
-    return Shard(int(match[1]), int(match[2]))
+from export_core.run_options import Shard
 
 
 def part_of(plan: Plan, shard: Shard) -> Plan:

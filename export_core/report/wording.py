@@ -18,7 +18,7 @@ from export_core.phrases import few, plural
 from export_core.releases import Direction
 from export_core.report.cost_wording import limits_line
 from export_core.report.places_wording import needed_facts, owed_facts
-from export_core.run_options import RESULTS
+from export_core.run_options import ONE_CELL, OPTIONS, RESULTS
 from export_core.variables import KERNELS, kernel_settings
 
 VERDICT_PHRASES = {
@@ -98,7 +98,7 @@ LEGEND = (
 
 _FOR_ONE_CELL = {
     **{f"--{name}s": f"--{name}" for name in ("case", "writer", "reader", "platform")},
-    **{option: option for option in ("--goldens", "--policy", "--wheels", "--index", "--target")},
+    **{(flag := OPTIONS[name].flag): flag for name in ONE_CELL},
 }
 """Options of `jaxexport matrix`, and those by which `reduce` and `explain` find the same cell."""
 _LONGEST_LINE = 300

@@ -19,11 +19,13 @@ from export_core.matrix.plan import Plan
 from export_core.phrases import few, schema_problem
 from export_core.policy import Policy
 from export_core.policy.model import LOCATED
+from export_core.run_options import CellOptions, of_cell, options_of
 from export_core.runs.errors import AGAIN, IncompleteResults, RunError, not_readable
 from export_core.untrusted import LARGEST, decode_json, read_named
 
 PLAN = "plan.json"
 
+_OF_CELL = [option.flag for option in options_of(CellOptions).values()]
 _DIFFERENCES = {
     "tool": "another version of pytest-jaxexport",
     "as_of": "another --as-of",
@@ -33,7 +35,7 @@ _DIFFERENCES = {
     "cells": "other cells",
     "wheels": "other wheel files",
     "policy": "another policy",
-    "limits": "another --timeout, --memory or --repeat",
+    "limits": f"another {', '.join(_OF_CELL[:-1])} or {_OF_CELL[-1]}",
 }
 _HASHED = ("calendar", "goldens", "cells", "wheels", "policy")
 """What a person could not read: a message says only that it is another one."""
@@ -128,7 +130,7 @@ def record_of(plan: Plan, policy: Policy, limits: Limits, shard: str = "", part:
         planned=len(plan.cells),
         policy=policy_hash(recorded_policy(policy)),
         # As it is read back.
-        limits={"timeout": limits.timeout, "memory": float(limits.memory), "repeat": float(limits.repeat)},
+        limits={name: float(value) for name, value in of_cell(limits).items()},
         wheels=hash_of([plan.sources.content(reader) for reader in plan.readers]),
         calendar=calendar_facts(plan.calendar, plan.as_of),
         own_cells=cells_by_place((cell.key for cell in part.cells), goldens) if part else own_cells,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from export_core.run_options import ONE_CELL, RunOptions, Selection, given_over, read_options, values_in
 from export_core.runs.results import RecordedRun
 from export_core.why.errors import WhyError
 
@@ -33,51 +33,42 @@ class Asked:
     """A platform, also with a mode: cuda:run."""
     results: Path | None = None
     """The folder of a finished run; None is the usual one, if there is one."""
-    goldens: Path | None = None
-    """The folder of goldens; None is that of the policy."""
-    wheels: tuple[str, ...] = ()
-    """Folders with releases that are not published."""
-    indexes: tuple[str, ...] = ()
-    """Package indexes with releases that are not published."""
-    targets: tuple[str, ...] = ()
-    """Other devices to compile for than the usual ones: cuda=a100."""
-    policy_file: str | None = None
-    """The file of the policy; None is that of the project."""
+    selection: Selection = field(default_factory=Selection)
+    """Where unpublished releases come from, and which devices are compiled for; nothing else of it counts."""
+    run: RunOptions = field(default_factory=RunOptions)
+    """The goldens, the policy, the day, and how the cell is run."""
 
 
-def in_options(asked: Asked, run: RecordedRun | None) -> Asked:
-    """The same with its words as options. `run` has the causes that may be named. Raises `WhyError`."""
-    return _of_words(_of_command(asked), run)
+def of_command(asked: Asked) -> Asked:
+    """What was asked, with what a command says that reproduces a cell, as findings print it: it names everything.
 
-
-def _of_command(asked: Asked) -> Asked:
-    """The same with what a command says that reproduces a cell, as findings print it: it names everything."""
+    An option that was given beside the command counts. Raises `WhyError` for what is no such command.
+    """
     if not _COMMAND.match(asked.cell):
         return asked
     try:
-        words = shlex.split(asked.cell)
+        values = values_in(shlex.split(asked.cell))
+        taken = {name: value for name, value in values.items() if name in ONE_CELL}
+        selection, run = read_options(Selection, taken), read_options(RunOptions, taken)
     except ValueError as error:
         raise WhyError(f"{asked.cell}: expected a command as `reproduce` of a finding has it: {error}.") from None
-    values: dict[str, list[str]] = {}
-    for option, value in itertools.pairwise(words):
-        values.setdefault(option, []).append(value)
-    goldens = values.get("--goldens", [])
     return replace(
         asked,
         cell="",
-        case="".join(values.get("--cases", ())),
-        writer="".join(values.get("--writers", ())),
-        reader="".join(values.get("--readers", ())),
-        platform="".join(values.get("--platforms", ())),
-        goldens=asked.goldens or (Path(goldens[0]) if goldens else None),
-        wheels=asked.wheels or tuple(values.get("--wheels", ())),
-        indexes=asked.indexes or tuple(values.get("--index", ())),
-        targets=asked.targets or tuple(values.get("--target", ())),
+        case="".join(values.get("cases", ())),
+        writer=values.get("writers", ""),
+        reader=values.get("readers", ""),
+        platform=values.get("platforms", ""),
+        selection=given_over(asked.selection, selection),
+        run=given_over(asked.run, run),
     )
 
 
-def _of_words(asked: Asked, run: RecordedRun | None) -> Asked:
-    """The same with the parts of a cell in words: an option that was given too has to say the same."""
+def of_words(asked: Asked, run: RecordedRun | None) -> Asked:
+    """What was asked, with the parts of a cell in words as options. `run` has the causes that may be named.
+
+    Raises `WhyError` where an option that was given too says otherwise.
+    """
     if not asked.cell:
         return asked
     if run and (cause := next((cause for cause in run.summary.causes if cause.id == asked.cell), None)):

@@ -12,21 +12,22 @@ from export_core.environments.hardware import resolve_mode
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.dates import check_claims, check_dates
 from export_core.judge import Result
-from export_core.matrix import Cell, Plan, Selection, Verdict
+from export_core.matrix import Cell, Plan, Verdict
 from export_core.matrix.cell import WORKS
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.limits import Limits, ReplayOptions
 from export_core.matrix.plan import make_plan
+from export_core.matrix.reproduce_command import reproduce_command
 from export_core.matrix.selection import release_named
 from export_core.phrases import did_you_mean, few
-from export_core.policy import Policy
+from export_core.policy import find_policy
 from export_core.policy.patterns import matches
 from export_core.releases import Release
-from export_core.run_options import RESULTS, RunOptions, command_options, reproduce_command, reproduce_options
+from export_core.run_options import RESULTS, RunOptions, option_words, reproduce_options
 from export_core.runs.journal import SUMMARY
 from export_core.runs.plan_record import hash_of
 from export_core.runs.results import RecordedRun, read_run
-from export_core.why.asked import Asked, in_options
+from export_core.why.asked import Asked, of_command, of_words
 from export_core.why.errors import WhyError
 
 _SHOWN = 10
@@ -50,7 +51,7 @@ class Choice:
 
     def command(self, name: str, *words: str) -> str:
         """A command about this cell, for a shell."""
-        options = command_options(self.plan.selection, self.run)
+        options = option_words(self.plan.selection, self.run)
         return shlex.join(["jaxexport", name, str(self.cell.key), *options, *words])
 
     @property
@@ -90,7 +91,7 @@ class _Candidate:
         return f"{self.golden.id} in {self.reader} on {self.platform}{verdict}"
 
 
-def choose(asked: Asked, policy: Policy, as_of: datetime.date, limits: Limits, *, cache: bool = True) -> Choice:
+def choose(asked: Asked) -> Choice:
     """The cell that is meant.
 
     Among several, the one that fails in the results is meant; results need not be of this machine, since the golden is
@@ -98,14 +99,18 @@ def choose(asked: Asked, policy: Policy, as_of: datetime.date, limits: Limits, *
 
     Raises:
         WhyError: no cell is meant, or several are, which the message lists.
+        PolicyError: the policy cannot be read.
         RunError: the results were named and are not those of a finished run.
         GoldenError: the golden is damaged.
         ReleaseError, MatrixError, PlacementError: a reader or a platform that does not exist.
     """
+    asked = of_command(asked)
+    policy = find_policy(Path(), asked.run.policy_file)
+    as_of = asked.run.as_of or datetime.datetime.now(tz=datetime.UTC).date()
     run = _run_in(asked.results)
-    asked = in_options(asked, run)
+    asked = of_words(asked, run)
     calendar = policy.calendar()
-    store = asked.goldens or Path(policy.goldens)
+    store = asked.run.goldens or Path(policy.goldens)
     stored = GoldenStore(store).goldens()
     if not stored:
         raise WhyError(f"{store}: expected goldens, found none. Name their folder with --goldens.")
@@ -114,15 +119,12 @@ def choose(asked: Asked, policy: Policy, as_of: datetime.date, limits: Limits, *
     candidate = _only_one(_candidates(asked, goldens, run), asked, run)
     candidate.golden.verify()
     check_claims([candidate.golden], calendar, all_known=False)
-    selection = Selection(
-        candidate.reader, (candidate.platform,), wheels=asked.wheels, indexes=asked.indexes, targets=asked.targets
-    )
+    selection = replace(asked.selection, readers=candidate.reader, platforms=(candidate.platform,))
     plan = make_plan([candidate.golden], calendar, policy.window_lengths(), selection, as_of)
     (planned,) = plan.cells
     cell = replace(planned, mode=resolve_mode(planned.mode, planned.platform))
-    options = ReplayOptions(plan.calendar, policy, limits, plan.sources, cache)
-    named = RunOptions(goldens=asked.goldens, policy_file=asked.policy_file)
-    return Choice(cell, plan, options, _stored(cell, run), named)
+    options = ReplayOptions(plan.calendar, policy, Limits.of(asked.run), plan.sources, asked.run.cache)
+    return Choice(cell, plan, options, _stored(cell, run), asked.run)
 
 
 def _run_in(folder: Path | None) -> RecordedRun | None:

@@ -14,7 +14,7 @@ from itertools import groupby, pairwise
 
 import msgspec
 
-from export_core.judge.causes import is_own_writer, likeness
+from export_core.judge.causes import cell_signature, is_own_writer
 from export_core.judge.cost_steps import cost_steps
 from export_core.judge.drift import number_drift
 from export_core.judge.result import ReaderOf, Result, WriterOf
@@ -148,7 +148,7 @@ def _score(reader: ReaderOf, cells: Sequence[Result], moved: int, grown: int) ->
 
 def _first_line(result: Result) -> str:
     """The verdict, with what cells of the same kind share of the message."""
-    shared = likeness(result)[-1]
+    shared = cell_signature(result)[-1]
     return f"{result.verdict}: {shared}" if shared else str(result.verdict)
 
 
@@ -199,7 +199,7 @@ def _life(cells: Sequence[Result]) -> tuple[int, Result | None] | None:
 def _ends(failing: Iterable[Result]) -> list[EndOfLife]:
     groups: dict[tuple[ReaderOf, tuple[str, ...]], list[Result]] = {}
     for result in failing:
-        groups.setdefault((result.reader, likeness(result)), []).append(result)
+        groups.setdefault((result.reader, cell_signature(result)), []).append(result)
     ends = [
         EndOfLife(reader, cells[0].verdict, cells[0].message.strip().partition("\n")[0], len(cells))
         for (reader, _), cells in groups.items()

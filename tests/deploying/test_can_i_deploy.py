@@ -139,7 +139,7 @@ def test_what_nobody_ran_is_unknown_with_the_command_that_answers_it(project, ja
     unknown = json.loads(ended.out)["answers"][1]
     assert (ended.code, unknown["shown_by"]) == (3, "forecast")
     assert unknown["run"] == (
-        "jaxexport matrix --readers 0.9.2,0.10.2 --platforms cpu --writers 0.9.2 --cases tests.test_a.test_f --as-of "
+        "jaxexport matrix --readers 0.9.2,0.10.2 --platforms cpu --cases tests.test_a.test_f --writers 0.9.2 --as-of "
         "2026-11-22 --results .jaxexport/deploy"
     )
     planned = jaxexport("plan", *shlex.split(unknown["run"])[2:-2])

@@ -22,6 +22,7 @@ from export_core.matrix import Cell, checks
 from export_core.matrix.checks import WRONG_PLATFORM, CallResults, check_calls, checks_of, comparison_of, request_of
 from export_core.matrix.limits import Limits, ReplayOptions
 from export_core.releases import load_calendar
+from export_core.run_options import of_cell
 from export_core.worker.protocol import Reply, Stage
 
 ONES = np.ones(2, np.float32)
@@ -167,6 +168,7 @@ def test_a_worker_is_told_where_each_call_takes_and_puts_its_arrays(tmp_path):
         ("no", 0, str(folder / "no.npz"), None, same, "own"),
     ]
     assert (request.devices, request.x64, request.timeout, request.memory, request.repeat) == (8, True, 7, 5, 3)
+    assert of_cell(Limits()).keys() <= set(request.__struct_fields__)
     assert request_of(cell_of(), tmp_path, Limits(timeout=0)).timeout == 1e9, "JSON has no infinity"
     assert {each.dump for each in request.checks} == {None}
 

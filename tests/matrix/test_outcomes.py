@@ -15,9 +15,10 @@ from export_core.errors import InfrastructureFault
 from export_core.goldens import GoldenError, Options
 from export_core.matrix import Cell, Verdict, outcomes
 from export_core.matrix.checks import CallResults
-from export_core.matrix.limits import GIB, Limits, ReplayOptions
+from export_core.matrix.limits import Limits, ReplayOptions
 from export_core.matrix.outcomes import machine_fault, outcome_of
 from export_core.releases import load_calendar
+from export_core.run_options import GIB
 from export_core.worker.protocol import Reply, Stage
 
 NO_DRIVER = "operation cuInit(0) failed"

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from making import day, golden, release
 
 from export_core.matrix import Cell, MatrixError, Plan, Selection
-from export_core.matrix.shards import Shard, parse_shard, part_of, split
+from export_core.matrix.shards import part_of, split
 from export_core.releases import load_calendar
+from export_core.run_options import OptionError, Shard, parse_shard
 
 READERS = ("0.6.2", "0.7.1", "0.8.1", "0.9.2", "0.10.2", "0.12.0.1")
 
@@ -79,7 +80,7 @@ def test_the_cut_is_the_same_on_every_machine():
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "3", "a/b", "1/0", "-1/3", "1/3/2", ""])
 def test_what_is_no_shard_is_refused_with_an_example(text):
-    with pytest.raises(MatrixError, match="--shard: expected I/N with I from 1 to N, such as 3/16, found"):
+    with pytest.raises(OptionError, match="--shard: expected I/N with I from 1 to N, such as 3/16, found"):
         parse_shard(text)
 
 

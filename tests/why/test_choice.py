@@ -18,8 +18,9 @@ from export_core.goldens import GoldenStore, Options
 from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result, judge_again
 from export_core.judge.causes import with_causes
-from export_core.matrix import Limits, Verdict
+from export_core.matrix import Verdict
 from export_core.policy import Policy
+from export_core.run_options import GIB, RunOptions
 from export_core.runs.plan_record import hash_of
 from export_core.why.asked import Asked
 from export_core.why.choice import Choice, choose
@@ -38,7 +39,8 @@ def project(tmp_path, monkeypatch) -> Path:
 
 
 def chosen(**asked: Any) -> Choice:
-    return choose(Asked(**asked), Policy(), datetime.date(2026, 11, 21), Limits())
+    run = RunOptions(as_of=datetime.date(2026, 11, 21))
+    return choose(Asked(**{"run": run, **asked}))
 
 
 def stored(*results: Result, folder: str = ".jaxexport") -> list[Result]:
@@ -77,6 +79,23 @@ def test_options_name_a_cell_without_any_results(project):
 )
 def test_words_that_a_report_prints_name_a_cell(words, project):
     assert str(chosen(cell=words).cell.key) == CELL
+
+
+COMMAND = f"jaxexport matrix --cases {CASE} --writers 0.9.2 --readers 0.10.2 --platforms cpu"
+
+
+def test_a_printed_command_names_how_its_cell_is_run(project):
+    (project / "other.yaml").write_text("windows: {backward: 200, forward: 21}")
+    words = f"{COMMAND} --policy other.yaml --as-of 2026-10-25 --timeout 7 --memory 0.5 --repeat 3 --target tpu=v6e"
+    choice = chosen(cell=f"{words} --no-cache --results x", run=RunOptions(timeout=9.0))
+    assert choice.options.policy.windows.backward == 200
+    assert choice.plan.as_of == datetime.date(2026, 10, 25)
+    assert choice.options.limits.memory == GIB // 2
+    assert choice.options.limits.timeout == 9, "an option beside the command counts"
+    assert choice.options.limits.repeat == 0, "no command about one cell has it"
+    assert choice.options.cache
+    assert "--target tpu=v6e" in choice.command("explain")
+    assert "--timeout 9 --memory 0.5" in choice.reproduce
 
 
 def test_a_golden_or_a_case_needs_a_reader_beside_it(project):
@@ -150,7 +169,8 @@ def test_several_cells_are_listed(project):
         ({"cell": f"{CASE}/0.9.2-cpu in 0.10.9"}, "jaxlib 0.10.9 is not in the release calendar"),
         ({"cell": f"{CASE}/0.9.2-cpu", "reader": "0.10.2", "platform": "cuda"}, "none for cuda"),
         ({"cell": "jaxexport matrix --cases 'x"}, "expected a command as `reproduce` of a finding has it"),
-        ({"goldens": Path("other")}, "other: expected goldens, found none."),
+        ({"cell": "jaxexport matrix --timeout x"}, "expected a command as `reproduce` of a finding has it"),
+        ({"run": RunOptions(goldens=Path("other"))}, "other: expected goldens, found none."),
         ({"results": Path("other")}, "expected the summary of a finished matrix run, found none"),
     ],
 )

@@ -12,9 +12,9 @@ import pytest
 
 from export_core.comparing.compare import Difference
 from export_core.judge import Result, judge
-from export_core.matrix import Limits, Verdict
+from export_core.matrix import Verdict
 from export_core.matrix.cell import Outcome
-from export_core.policy import load_policy
+from export_core.run_options import RunOptions
 from export_core.why.asked import Asked
 from export_core.why.choice import Choice, choose
 from export_core.why.errors import WhyError
@@ -35,9 +35,9 @@ def without_results(tmp_path, monkeypatch):
 
 @functools.cache  # each looks through all goldens of this repository
 def choice_of(case: str, writer: str, reader: str, platform: str = "cpu") -> Choice:
-    asked = Asked(case=case, writer=writer, reader=reader, platform=platform, goldens=ROOT / "golden")
-    policy = load_policy(ROOT / "export_compat.yaml")
-    return choose(asked, policy, datetime.date(2026, 11, 21), Limits())
+    policy = str(ROOT / "export_compat.yaml")
+    run = RunOptions(goldens=ROOT / "golden", policy_file=policy, as_of=datetime.date(2026, 11, 21))
+    return choose(Asked(case=case, writer=writer, reader=reader, platform=platform, run=run))
 
 
 def explained(case: str, writer: str, reader: str, verdict: Verdict = Verdict.ERROR, **changes: Any) -> Explanation:

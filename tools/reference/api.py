@@ -48,9 +48,13 @@ def source_of(module: str, name: str) -> griffe.Object:
 def members_of(kind: griffe.Object) -> list[griffe.Object]:
     """The public members of a class, in the order of the source."""
     hidden = INTERNAL.get(kind.name, ())
+    # Of a base class that is not public, what a public class inherits is its own.
+    public = {name for listed in (STABLE, PROVISIONAL) for names in listed.values() for name in names}
+    bases = [base for base in reversed(kind.mro()) if base.name not in public] if isinstance(kind, griffe.Class) else []
+    members = {name: member for each in (*bases, kind) for name, member in each.members.items()}
     return [
         member
-        for name, member in kind.members.items()
+        for name, member in members.items()
         if not name.startswith("_") and name not in hidden and isinstance(member, (griffe.Attribute, griffe.Function))
     ]
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from export_core.judge import Judgement, Result
-from export_core.judge.causes import likeness
+from export_core.judge.causes import cell_signature
 from export_core.matrix import Plan
 from export_core.phrases import plural
 from export_core.releases import Release
@@ -110,7 +110,7 @@ class RunProgress:
     def _show_failure(self, result: Result) -> None:
         """Show the first failure of each kind: the others are counted."""
         kinds = self._kinds.setdefault(result.judgement, set())
-        kind = likeness(result)
+        kind = cell_signature(result)
         if kind in kinds:
             return
         kinds.add(kind)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from export_core.judge import Result
-from export_core.judge.causes import message_class
 from export_core.judge.cost import cost_of
+from export_core.judge.failure_signature import failure_signature
 from export_core.matrix import Verdict
 from export_core.matrix.cell import WORKS
 from export_core.phrases import signal_name
@@ -66,10 +66,8 @@ class Measure:
         if result.verdict in WORKS or self.by is BisectBy.VERDICT:
             return str(result.verdict)
         signal = signal_name(result.signal) if result.signal else ""
-        message = "" if result.verdict is Verdict.NUMERICS else message_class(result.message)
         # Most messages of a crash name the signal, and those of another limit do not.
-        parts = [message, signal if signal not in result.message else ""]
-        return ": ".join(filter(None, (f"{result.verdict} in stage {result.stage}", *parts)))
+        return f"{failure_signature(result)}{'' if signal in result.message else f': {signal}'}"
 
 
 @dataclass(frozen=True)

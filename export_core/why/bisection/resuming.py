@@ -19,6 +19,7 @@ from export_core.matrix.content_keys import code, machine
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.outcome_cache import OutcomeCache
 from export_core.releases import Release
+from export_core.run_options import of_cell
 from export_core.runs.journal import make_folder
 from export_core.runs.plan_record import hash_of, policy_hash
 from export_core.variables import deciding_variables
@@ -99,7 +100,7 @@ def _key(cell: Cell, options: ReplayOptions) -> str:
             str(cell.target),
             options.sources.content(cell.reader),
         ),
-        *(policy_hash(msgspec.to_builtins(options.policy)), options.limits.timeout, options.limits.memory),
+        *(policy_hash(msgspec.to_builtins(options.policy)), *of_cell(options.limits).values()),
         *(deciding_variables(variables), code(), machine()),
     ]
     return hashlib.sha256(msgspec.msgpack.encode(parts, order="deterministic")).hexdigest()

@@ -11,10 +11,9 @@ import numpy as np
 
 from export_core.comparing.algebra import to_double
 from export_core.goldens import Leaf
-from export_core.judge.causes import message_class
-from export_core.matrix import Outcome, Verdict
+from export_core.judge.failure_signature import FailureSignature, failure_signature, message_class
+from export_core.matrix import Outcome
 from export_core.tolerances import FLOATS
-from export_core.worker.protocol import Stage
 
 KEPT_SHARE = 0.5
 """How much of the difference between two readers has to be left: with less, a program could show any rounding."""
@@ -25,15 +24,10 @@ _FATAL = re.compile(r"Check failed|LLVM ERROR|[Aa]ssertion|F\d{4} |terminate cal
 
 @dataclass(frozen=True)
 class Failure:
-    """What happened, without what differs from one program to the next.
+    """The signature of a failure, with how its process died: `fatal` is the line of stderr by which it ended itself."""
 
-    `message` is without quoted names and figures; `fatal` is the line of stderr by which a process ended itself.
-    """
-
-    verdict: Verdict
-    stage: Stage
+    signature: FailureSignature
     signal: int | None = None
-    message: str = ""
     fatal: str = ""
 
     @classmethod
@@ -42,11 +36,10 @@ class Failure:
         fatal = next((line for line in outcome.stderr.splitlines() if _FATAL.search(line)), "")
         # Since XLA's log lines begin with the time, what is before the message differs each time.
         fatal = fatal[match.start() :] if (match := _FATAL.search(fatal)) else ""
-        message = "" if outcome.verdict is Verdict.NUMERICS else message_class(outcome.message)
-        return cls(outcome.verdict, outcome.stage, outcome.signal, message, message_class(fatal))
+        return cls(failure_signature(outcome), outcome.signal, message_class(fatal))
 
     def __str__(self) -> str:
-        return f"{self.verdict} in stage {self.stage}{f': {self.message}' if self.message else ''}"
+        return str(self.signature)
 
 
 @dataclass(frozen=True)

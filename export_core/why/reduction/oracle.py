@@ -68,7 +68,7 @@ class Oracle:
     def _judged(self, programs: Sequence[ReducedProgram]) -> list[bool]:
         if not programs:
             return []
-        if self.failure.verdict is Verdict.NUMERICS:
+        if self.failure.signature.verdict is Verdict.NUMERICS:
             assert self.second
             right = self._run_those(self.second, programs, [True] * len(programs))
             wrong = self._run_those(self.failing, programs, [bool(one and one.works) for one in right])

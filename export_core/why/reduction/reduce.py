@@ -182,7 +182,7 @@ class _Run:
         for reader in readers:
             reader.cell = replace(reader.cell, golden=without)
         failing, *others = (reader.run([self.program])[0] for reader in readers)
-        is_numerics = self.failure.verdict is Verdict.NUMERICS
+        is_numerics = self.failure.signature.verdict is Verdict.NUMERICS
         if not (failing.works if is_numerics else Failure.of(failing.outcome) == self.failure) or not all(
             tried.works for tried in others
         ):

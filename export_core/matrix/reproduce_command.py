@@ -1,0 +1,22 @@
+"""The command that runs one cell of a plan again."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+
+from export_core.matrix.cell import Cell
+from export_core.matrix.plan import Plan
+from export_core.variables import kernel_settings
+
+
+def reproduce_command(plan: Plan, cell: Cell, options: Sequence[str]) -> str:
+    """The shell command that runs one cell of a plan again, just as it was run; `options` of `reproduce_options`."""
+    golden = cell.golden.manifest
+    reader = plan.spelled.get(cell.reader, cell.reader.jaxlib)
+    # Without the mode, another machine would run what this one compiled, or the other way round.
+    platform = cell.platform if cell.platform == "cpu" else f"{cell.platform}:{cell.mode}"
+    words = ["jaxexport", "matrix", "--cases", golden.case, "--writers", golden.writer.jaxlib]
+    command = shlex.join([*words, "--readers", reader, "--platforms", platform, *options])
+    return " ".join([*kernel_settings(os.environ), command])

@@ -15,8 +15,8 @@ from click.shell_completion import get_completion_class
 
 from export_core.cli.app import jaxexport
 from export_core.cli.help import EXAMPLES, GROUPS
-from export_core.judge import gate
-from tools.field_docs import constant_docs
+from export_core.judge.verdicts import ExitCode
+from tools.field_docs import field_docs
 from tools.reference.variables import READ
 
 NAME = "jaxexport"
@@ -92,7 +92,7 @@ def man_page() -> str:
         ".SH COMMANDS",
         *(line for path, command in commands(jaxexport) for line in section(path, command)),
         ".SH EXIT STATUS\nOf matrix, merge and judge:",
-        *listed({str(getattr(gate, name)): plain(text) for name, text in constant_docs(gate).items()}),
+        *listed({str(code.value): plain(field_docs(ExitCode)[code.name]) for code in ExitCode}),
         ".SH ENVIRONMENT",
         *listed({", ".join(names): plain(text) for names, text in READ.items() if not text.startswith("Internal")}),
         ".SH FILES",

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from export_core.environments.placement import Mode
 from export_core.judge.cost import FEWEST_RUNS, cost_of, grows, runs_of
-from export_core.judge.result import Exceeded, Judgement, Result
+from export_core.judge.result import Exceeded, Result
+from export_core.judge.verdicts import Judgement
 from export_core.matrix.cell import CellKey
 from export_core.phrases import plural
 from export_core.policy import Budget, Policy

@@ -17,7 +17,8 @@ import msgspec
 from msgspec.structs import replace
 
 from export_core.judge.drift import FailingStretch, failing_stretches
-from export_core.judge.result import WORST_FIRST, Judgement, ReaderOf, Result, by_build_date, release_name
+from export_core.judge.result import ReaderOf, Result, by_build_date, release_name
+from export_core.judge.verdicts import WORST_FIRST, Judgement
 from export_core.matrix import Verdict
 from export_core.matrix.cell import WORKS, CellKey
 from export_core.releases import Calendar
@@ -28,7 +29,6 @@ _BY_RELEASE = (Verdict.NUMERICS, Verdict.CRASH, Verdict.TIMEOUT)
 """Verdicts whose message does not say what went wrong."""
 _OWN = re.compile(r"https?://\S+|'[^']*'|0x[0-9a-f]+|\d+|(?<=Function )\S+|(?<=function )\S+|(?<=custom call to )\S+")
 """What is a case's own in a message."""
-_WORST_JUDGEMENT = (Judgement.BROKEN, Judgement.OWED, Judgement.INCOMPLETE, Judgement.KNOWN, Judgement.OUTSIDE)
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -124,7 +124,7 @@ def causes_in(results: Sequence[Result], calendar: Calendar | None = None) -> li
     return sorted(
         causes,
         key=lambda cause: (
-            *(_WORST_JUDGEMENT.index(cause.judgement), WORST_FIRST.index(cause.verdict)),
+            *([*Judgement].index(cause.judgement), WORST_FIRST.index(cause.verdict)),
             *(-cause.promised, -cause.cells, cause.example, cause.id),
         ),
     )
@@ -139,7 +139,7 @@ def is_own_writer(result: Result) -> bool:
 def _own_failures(results: Iterable[Result]) -> Iterator[Result]:
     """Cells in which a golden fails in its own writer: no later release is to blame for it."""
     for result in results:
-        if result.verdict not in (*WORKS, Verdict.NOT_RUN) and is_own_writer(result):
+        if result.verdict.fails and is_own_writer(result):
             yield result
 
 

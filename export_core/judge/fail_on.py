@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from export_core.judge.result import Judgement, Result
+from export_core.judge.result import Result
+from export_core.judge.verdicts import Judgement
 from export_core.matrix import Verdict
-from export_core.matrix.cell import WORKS
 from export_core.phrases import plural
 from export_core.policy import Policy
 
 OUTSIDE, BONUS_LOST = "outside", "bonus-lost"
 
-# Not a refusal, which is the expected end of a cell outside its window; not a cell that did not run.
+# A refusal is the expected end of a cell outside its window.
 _FAILS = (Verdict.ERROR, Verdict.CRASH, Verdict.TIMEOUT)
 
 
@@ -30,10 +30,7 @@ def lost_bonuses(cells: Sequence[tuple[Result | None, Result | None]], policy: P
     `cells` are the older and the newer result of each.
     """
     lost = sum(
-        then is not None
-        and now is not None
-        and then.judgement is Judgement.BONUS
-        and now.verdict not in (*WORKS, Verdict.NOT_RUN)
+        then is not None and now is not None and then.judgement is Judgement.BONUS and now.verdict.fails
         for then, now in cells
     )
     if not lost or BONUS_LOST not in policy.fail_on:

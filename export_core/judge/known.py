@@ -7,16 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from export_core.environments.placement import Mode
-from export_core.judge.result import Judgement, Result
+from export_core.judge.result import Result
+from export_core.judge.verdicts import Judgement
 from export_core.matrix import Cell
 from export_core.matrix.cell import WORKS
 from export_core.matrix.quirks import is_about
 from export_core.policy import Budget, KnownFailure, NumbersRule, Policy, PolicyError, Quirk
 from export_core.policy.patterns import matches
 from export_core.worker.protocol import Stage
-
-EXCUSABLE = (Judgement.BROKEN, Judgement.OWED)
-"""What an entry may excuse."""
 
 
 class Scope(NamedTuple):
@@ -100,7 +98,7 @@ def _untruths(entry: KnownFailure, results: Sequence[Result], as_of: datetime.da
     Outside the window only wrong numbers break a promise, and only what a place needs is owed: no other cell there is
     one that an entry can be about.
     """
-    excusable = (*EXCUSABLE, Judgement.KNOWN)
+    excusable = [judgement for judgement in Judgement if judgement.is_breach or judgement is Judgement.KNOWN]
     matching = [
         result
         for result in results

@@ -35,6 +35,11 @@ class Verdict(StrEnum):
     NOT_RUN = "not_run"
     """It was not run, for a reason that says nothing about the artifact, such as a full disk."""
 
+    @property
+    def fails(self) -> bool:
+        """Whether the cell was run and does not work."""
+        return self not in WORKS and self is not Verdict.NOT_RUN
+
 
 WORKS = (Verdict.PASS, Verdict.COMPILED, Verdict.CONVERTED)
 """The verdicts of cells that work."""

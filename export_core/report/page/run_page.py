@@ -21,15 +21,11 @@ from export_core.report.drawing.windows_svg import windows_figure
 from export_core.report.findings import capped, findings
 from export_core.report.grid import Grid, grid
 from export_core.report.links import file_address, filter_link, web_address
-from export_core.report.page.causes import URGENT, by_kind, cause_card, is_urgent
+from export_core.report.page.causes import by_kind, cause_card, is_urgent
 from export_core.report.page.cell_data import page_data
 from export_core.report.page.comparison import comparison_of
 from export_core.report.page.rendering import rendered
-from export_core.report.wording import (
-    JUDGEMENT_MEANINGS,
-    headline,
-    promised_nothing,
-)
+from export_core.report.wording import LEGEND, headline, shown_exit_code
 from export_core.runs.baseline import BaselineDifference, Change
 
 MOST_FINDINGS = 40
@@ -37,7 +33,8 @@ MOST_FINDINGS = 40
 
 SCRIPTS = ("data.js", "filter.js", "table.js", "cell.js", "map.js", "page.js")
 _HALF_A_YEAR = datetime.timedelta(days=183)
-_ORDER = (*URGENT, Judgement.COSTLY, Judgement.KNOWN, Judgement.KEPT, Judgement.BONUS, Judgement.OUTSIDE)
+_NOT_PROMISED = (Judgement.BONUS, Judgement.OUTSIDE)
+_ORDER = (*(judgement for judgement in Judgement if judgement not in _NOT_PROMISED), *_NOT_PROMISED)
 """What is promised, the worst first, then what is not."""
 
 
@@ -59,7 +56,7 @@ def html_page(results: Sequence[Result], summary: Summary, difference: BaselineD
             (
                 str(judgement),
                 f"{judgements[judgement]:,}",
-                JUDGEMENT_MEANINGS[judgement],
+                judgement.facts.meaning,
                 filter_link(judgement=judgement),
             )
             for judgement in by_promise
@@ -69,6 +66,7 @@ def html_page(results: Sequence[Result], summary: Summary, difference: BaselineD
         windows=Markup(windows_figure(drawn.generations, drawn.as_of, drawn.as_of + _HALF_A_YEAR)),
         facets=_facets(results, summary, difference),
         writers=_writers(table, by_promise),
+        marks=" · ".join(LEGEND.splitlines()[2:]),
         data=_embedded(page_data(table, files, difference)),
     )
 
@@ -84,7 +82,7 @@ def _headline(summary: Summary) -> dict[str, Any]:
         "fact": fact if affected else fact.removesuffix("."),
         "affected": affected[:1].upper() + affected[1:],
         "counts": counts,
-        "exit_code": 3 if promised_nothing(summary) else summary.exit_code,
+        "exit_code": int(shown_exit_code(summary)),
     }
 
 
@@ -130,8 +128,7 @@ def _baseline(difference: BaselineDifference | None) -> list[tuple[str, str, str
 def _bar(summary: Summary) -> list[tuple[str, float, float]]:
     """The shares of the promised cells by judgement: name, start and length in percent."""
     total, start, parts = sum(summary.promised.values()), 0.0, []
-    order = (Judgement.KEPT, Judgement.KNOWN, Judgement.COSTLY, Judgement.INCOMPLETE, Judgement.BROKEN)
-    for judgement in order:
+    for judgement in reversed(Judgement):
         if count := summary.promised.get(judgement, 0):
             # A single broken cell of many is still to be seen.
             share = max(100 * count / total, 0.6)
@@ -155,7 +152,7 @@ def _facets(
         "call": sorted({call for calls in {result.custom_calls for result in results} for call in calls}),
     }
     return [
-        ("judgement", [(name, f"{name} ({counts[name]:,})") for name in JUDGEMENT_MEANINGS if counts[name]]),
+        ("judgement", [(name, f"{name} ({counts[name]:,})") for name in Judgement if counts[name]]),
         *((name, [(value, value) for value in values]) for name, values in plain.items()),
         ("cause", list(causes.items())),
         ("change", _changes(difference) if difference else []),

@@ -66,9 +66,9 @@ class Kind:
     """Whether its findings are unfolded though nobody has to look at them."""
 
 
-def failing(title: str, rank: int = 0, *, style: str = "bold red", to_do: str = "") -> Kind:
+def failing(title: str, to_do: str = "") -> Kind:
     """A kind of finding that fails a run."""
-    return Kind(title, rank, style, ExitCode.BROKEN, "error", to_do)
+    return Kind(title, 0, "bold red", ExitCode.BROKEN, "error", to_do)
 
 
 def missing(title: str) -> Kind:
@@ -79,13 +79,13 @@ def missing(title: str) -> Kind:
 BROKEN_PROMISE = failing("BROKEN PROMISE")
 NUMBERS_MOVED = failing(
     "NUMBERS MOVED",
-    to_do="Find the operation that rounds in another way: `{}`. Compare both releases with a reference in double "
+    "Find the operation that rounds in another way: `{}`. Compare both releases with a reference in double "
     "precision: `{}`. If the new numbers are as good, allow them with a rule (`numbers` in the policy) and its reason.",
 )
 """What is broken, and looks like rounding. What to do needs the commands `reduce` and `explain` of the cell."""
 NOT_REPLAYABLE = failing(
     "NOT REPLAYABLE",
-    to_do="Look at the test before any release: its own writer gives another result in a new process. "
+    "Look at the test before any release: its own writer gives another result in a new process. "
     "`jaxexport goldens verify` checks the files; then export it again.",
 )
 FAIL_ON = failing("FAIL ON")
@@ -135,115 +135,43 @@ class Judgement(StrEnum):
         member._value_, member.facts = name, facts
         return member
 
-    BROKEN = (
-        "broken",
-        JudgementFacts(
-            meaning="promised, and it fails; or wrong numbers on any date",
-            short="broken",
-            symbol="❌",
-            style="bold red",
-            badness=4,
-            mark="!",
-            exit_code=ExitCode.BROKEN,
-            junit="failure",
-            kind=BROKEN_PROMISE,
-        ),
-    )
+    BROKEN = "broken", JudgementFacts(
+        "promised, and it fails; or wrong numbers on any date", "broken", "❌", "bold red", 4, mark="!",
+        exit_code=ExitCode.BROKEN, junit="failure", kind=BROKEN_PROMISE,
+    )  # fmt: skip
     """A promised cell fails, or a cell gives wrong numbers, promised or not."""
-    OWED = (
-        "owed",
-        JudgementFacts(
-            meaning="not promised, and it fails in a place where it is deployed",
-            short="fails where it is deployed",
-            symbol="🟥",
-            style="bold red",
-            badness=3,
-            mark="o",
-            exit_code=ExitCode.BROKEN,
-            junit="failure",
-            kind=failing("OWED"),
-            next_step="Do not deploy it there: export it with a release that this one reads (`jaxexport inspect "
-            "FILE`), convert it, or upgrade the place; `jaxexport can-i-deploy` names the first release that runs it.",
-            addition=", and place {} must run it",
-        ),
-    )
+    OWED = "owed", JudgementFacts(
+        "not promised, and it fails in a place where it is deployed", "fails where it is deployed", "🟥", "bold red", 3,
+        mark="o", exit_code=ExitCode.BROKEN, junit="failure", kind=failing("OWED"),
+        addition=", and place {} must run it",
+        next_step="Do not deploy it there: export it with a release that this one reads (`jaxexport inspect FILE`), "
+        "convert it, or upgrade the place; `jaxexport can-i-deploy` names the first release that runs it.",
+    )  # fmt: skip
     """A cell of a place of `deployed` fails outside its window: an obligation of the policy is broken."""
-    INCOMPLETE = (
-        "incomplete",
-        JudgementFacts(
-            meaning="has no result",
-            short="no result",
-            symbol="❔",
-            style="bold magenta",
-            badness=5,
-            exit_code=ExitCode.INCOMPLETE,
-            junit="error",
-            kind=MISSING_RESULT,
-        ),
-    )
+    INCOMPLETE = "incomplete", JudgementFacts(
+        "has no result", "no result", "❔", "bold magenta", 5,
+        exit_code=ExitCode.INCOMPLETE, junit="error", kind=MISSING_RESULT,
+    )  # fmt: skip
     """A cell was not run that had to run."""
-    COSTLY = (
-        "costly",
-        JudgementFacts(
-            meaning="promised, and it works, but costs more than a budget allows",
-            short="over a budget",
-            symbol="💰",
-            style="red",
-            badness=2,
-            works=True,
-            mark="$",
-            exit_code=ExitCode.BROKEN,
-            junit="failure",
-            kind=failing("OVER BUDGET"),
-            addition=", but costs more than a budget allows",
-        ),
-    )
+    COSTLY = "costly", JudgementFacts(
+        "promised, and it works, but costs more than a budget allows", "over a budget", "💰", "red", 2, works=True,
+        mark="$", exit_code=ExitCode.BROKEN, junit="failure", kind=failing("OVER BUDGET"),
+        addition=", but costs more than a budget allows",
+    )  # fmt: skip
     """A promised cell works, and exceeds an entry of `budgets`."""
-    KNOWN = (
-        "known",
-        JudgementFacts(
-            meaning="promised, and it fails exactly as the list of known failures says",
-            short="known failure",
-            symbol="🟡",
-            style="yellow",
-            badness=1,
-            mark="k",
-            junit="skipped",
-            kind=Kind("known failure", 4, "yellow"),
-        ),
-    )
+    KNOWN = "known", JudgementFacts(
+        "promised, and it fails exactly as the list of known failures says", "known failure", "🟡", "yellow", 1,
+        mark="k", junit="skipped", kind=Kind("known failure", 4, "yellow"),
+    )  # fmt: skip
     """A broken or owed cell that fails exactly as an entry of `known_failures` says."""
-    OUTSIDE = (
-        "outside",
-        JudgementFacts(
-            meaning="not promised, and it fails",
-            short="fails, not promised",
-            symbol="⚪",
-            style="bright_black",
-            badness=1,
-            junit="skipped",
-            kind=Kind("outside the window", 5),
-        ),
-    )
+    OUTSIDE = "outside", JudgementFacts(
+        "not promised, and it fails", "fails, not promised", "⚪", "bright_black", 1,
+        junit="skipped", kind=Kind("outside the window", 5),
+    )  # fmt: skip
     """A cell outside the window fails, or was not run."""
-    BONUS = (
-        "bonus",
-        JudgementFacts(
-            meaning="not promised, and it works",
-            short="works, not promised",
-            symbol="🔵",
-            style="cyan",
-            badness=0,
-            works=True,
-        ),
-    )
+    BONUS = "bonus", JudgementFacts("not promised, and it works", "works, not promised", "🔵", "cyan", 0, works=True)
     """A cell outside the window works."""
-    KEPT = (
-        "kept",
-        JudgementFacts(
-            meaning="promised, and it works", short="kept", symbol="✅", style="green", badness=0, works=True
-        ),
-    )
+    KEPT = "kept", JudgementFacts("promised, and it works", "kept", "✅", "green", 0, works=True)
     """A promised cell works."""
 
     @property
@@ -287,80 +215,40 @@ _REPORT = (
     "for the list of known failures."
 )
 
+_BROKEN, _OUTSIDE = Judgement.BROKEN, Judgement.OUTSIDE
+
 VERDICTS: Mapping[Verdict, VerdictFacts] = {
     Verdict.NUMERICS: VerdictFacts(
-        phrase="ran with different numbers",
-        short="different numbers",
-        mark="num",
-        inside=Judgement.BROKEN,
-        outside=Judgement.BROKEN,  # a silently wrong number is never fine
-        next_step="`jaxexport trend{} --numbers` shows in which release the numbers moved. If they are right, allow "
-        "them with a rule (`numbers` in the policy) and its reason.",
-        advice="The outputs must be those of the inputs, and the same in each process: a function that draws random "
-        "numbers takes a key.",
+        # Outside too: a silently wrong number is never fine.
+        "ran with different numbers", "different numbers", "num", _BROKEN, _BROKEN,
+        "`jaxexport trend{} --numbers` shows in which release the numbers moved. If they are right, allow them with a "
+        "rule (`numbers` in the policy) and its reason.",
+        "The outputs must be those of the inputs, and the same in each process: a function that draws random numbers "
+        "takes a key.",
     ),
-    Verdict.CRASH: VerdictFacts(
-        phrase="crashed",
-        short="killed by a signal",
-        mark="sig",
-        inside=Judgement.BROKEN,
-        outside=Judgement.OUTSIDE,
-        next_step=_REPORT,
-    ),
+    Verdict.CRASH: VerdictFacts("crashed", "killed by a signal", "sig", _BROKEN, _OUTSIDE, _REPORT),
     Verdict.TIMEOUT: VerdictFacts(
-        phrase="timed out",
-        short="timed out",
-        mark="time",
-        inside=Judgement.BROKEN,
-        outside=Judgement.OUTSIDE,
-        next_step="Run it alone with a larger --timeout: a busy machine and an endless compilation look alike.",
-        advice="Export a smaller case: no reader would get more time.",
+        "timed out", "timed out", "time", _BROKEN, _OUTSIDE,
+        "Run it alone with a larger --timeout: a busy machine and an endless compilation look alike.",
+        "Export a smaller case: no reader would get more time.",
     ),
-    Verdict.ERROR: VerdictFacts(
-        phrase="failed",
-        short="failed",
-        mark="err",
-        inside=Judgement.BROKEN,
-        outside=Judgement.OUTSIDE,
-        next_step=_REPORT,
-    ),
+    Verdict.ERROR: VerdictFacts("failed", "failed", "err", _BROKEN, _OUTSIDE, _REPORT),
     Verdict.REFUSED: VerdictFacts(
-        phrase="was refused",
-        short="refused",
-        mark="ref",
-        inside=Judgement.BROKEN,
-        outside=Judgement.OUTSIDE,
-        next_step="Check how old the artifact is with `jaxexport inspect`; inside the window, report it to JAX.",
+        "was refused", "refused", "ref", _BROKEN, _OUTSIDE,
+        "Check how old the artifact is with `jaxexport inspect`; inside the window, report it to JAX.",
     ),
-    Verdict.COMPILED: VerdictFacts(
-        phrase="compiled",
-        short="compiled only: nothing ran",
-        mark="comp",
-        inside=Judgement.KEPT,
-        outside=Judgement.BONUS,
-    ),
+    Verdict.COMPILED: VerdictFacts("compiled", "compiled only: nothing ran", "comp", Judgement.KEPT, Judgement.BONUS),
     Verdict.CONVERTED: VerdictFacts(
-        phrase="works as a converted artifact",
-        short="works as a converted artifact",
-        mark="conv",
-        inside=Judgement.BONUS,  # JAX promises nothing for what it has not written
-        outside=Judgement.BONUS,
+        # Inside too: JAX promises nothing for what it has not written.
+        "works as a converted artifact", "works as a converted artifact", "conv", Judgement.BONUS, Judgement.BONUS,
     ),
     Verdict.PASS: VerdictFacts(
-        phrase="ran and agrees with the writer's outputs",
-        short="agrees",
-        mark="ok",
-        inside=Judgement.KEPT,
-        outside=Judgement.BONUS,
+        "ran and agrees with the writer's outputs", "agrees", "ok", Judgement.KEPT, Judgement.BONUS,
     ),
     Verdict.NOT_RUN: VerdictFacts(
-        phrase="was not run",
-        short="not run",
-        mark="-",
-        inside=Judgement.INCOMPLETE,
-        outside=Judgement.OUTSIDE,
-        next_step="Mend what the message names, then `jaxexport matrix --resume` or the same command again.",
+        "was not run", "not run", "-", Judgement.INCOMPLETE, _OUTSIDE,
+        "Mend what the message names, then `jaxexport matrix --resume` or the same command again.",
     ),
-}
+}  # fmt: skip
 """Every verdict, from a silently wrong number down to what is not a failure."""
 WORST_FIRST = (*VERDICTS,)

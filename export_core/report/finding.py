@@ -9,16 +9,6 @@ from export_core.judge.causes import Cause
 from export_core.judge.verdicts import Kind
 from export_core.report.wording import labelled_lines
 
-# Kinds of findings that decide nothing; judge/verdicts.py has those that give a run its exit code.
-FLAKY = Kind("FLAKY", 3, "bold yellow", level="warning")
-CUSTOM_CALL = Kind("custom call", 6)
-PLACES = Kind("places", 7)
-NOT_COVERED = Kind("NOT COVERED", 7, "bold yellow", level="warning")
-NOT_DECIDED = Kind("NOT DECIDED", 8)
-NO_NOISE = Kind("NO NOISE", 8)
-LITTLE_NOISE = Kind("LITTLE NOISE", 8)
-ACCEPTED = Kind("accepted", 9)
-
 
 @dataclass(frozen=True)
 class Finding:

@@ -31,17 +31,7 @@ from export_core.phrases import few, plural
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
 from export_core.report.cost_findings import cost_findings
-from export_core.report.finding import (
-    ACCEPTED,
-    CUSTOM_CALL,
-    FLAKY,
-    LITTLE_NOISE,
-    NO_NOISE,
-    NOT_COVERED,
-    NOT_DECIDED,
-    PLACES,
-    Finding,
-)
+from export_core.report.finding import Finding
 from export_core.report.healing_findings import healing_findings
 from export_core.report.places_wording import places_lines
 from export_core.report.wording import (
@@ -55,6 +45,12 @@ from export_core.report.wording import (
     writer_and_reader,
 )
 
+FLAKY = Kind("FLAKY", 3, "bold yellow", level="warning")
+CUSTOM_CALL = Kind("custom call", 6)
+PLACES = Kind("places", 7)
+NOT_COVERED = Kind("NOT COVERED", 7, "bold yellow", level="warning")
+NOT_DECIDED, NO_NOISE, LITTLE_NOISE = Kind("NOT DECIDED", 8), Kind("NO NOISE", 8), Kind("LITTLE NOISE", 8)
+ACCEPTED = Kind("accepted", 9)
 _MEASURE_FIRST = (
     "Measure its noise first: `jaxexport goldens noise`. Without it, numbers are compared within a fixed tolerance, "
     "which fits no program."

@@ -26,11 +26,6 @@ class AffectedTest:
     results: tuple[Result, ...] = ()
 
     @property
-    def level(self) -> str:
-        """``error`` or ``warning``."""
-        return self.finding.kind.level
-
-    @property
     def title(self) -> str:
         """The kind of the finding, and what its cells have in common."""
         cause = self.finding.cause

@@ -99,7 +99,7 @@ def _result(test: AffectedTest, places: dict[str, int], place: SourceLine) -> di
     return {
         "ruleId": rule,
         "ruleIndex": places[rule],
-        "level": test.level,
+        "level": test.finding.kind.level,
         "message": {"text": _text(test.message)},
         "locations": [_location(place)],
         "partialFingerprints": {"primaryLocationLineHash": f"{digest}:1"},

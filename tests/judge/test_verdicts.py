@@ -16,12 +16,16 @@ from export_core.matrix import Verdict
 from export_core.report import baseline_report, cost_findings, findings, healing_findings
 
 PACKAGE = Path(export_core.__file__).parent
-KINDS = {
-    kind
-    for module in (baseline_report, cost_findings, findings, healing_findings)
-    for kind in vars(module).values()
-    if isinstance(kind, Kind)
-} | {judgement.facts.kind for judgement in Judgement if judgement.facts.kind}
+KINDS = (
+    {
+        kind
+        for module in (baseline_report, cost_findings, findings, healing_findings)
+        for kind in vars(module).values()
+        if isinstance(kind, Kind)
+    }
+    | {*baseline_report.CHANGED.values()}
+    | {judgement.facts.kind for judgement in Judgement if judgement.facts.kind}
+)
 
 
 def test_every_verdict_has_an_entry():

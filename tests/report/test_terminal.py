@@ -383,6 +383,14 @@ def test_the_table_of_costs_has_each_golden_in_its_newest_reader():
 
 
 def test_counts_in_the_table_of_writers_have_the_colours_of_their_judgements():
-    lines = table_lines([result(case="t.a"), result(Verdict.CRASH, Judgement.BROKEN, case="t.b", reader="0.9.2")], 100)
-    spans = {line.plain[span.start : span.end]: span.style for line in lines for span in line.spans}
-    assert (spans["1 broken"], spans["ok"]) == (Judgement.BROKEN.facts.style, Judgement.KEPT.facts.style)
+    cells = [
+        result(case="t.a"),
+        result(Verdict.CRASH, Judgement.BROKEN, case="t.b", reader="0.9.2"),
+        result(Verdict.CRASH, Judgement.OWED, case="t.b", reader="0.12.0.1", promised=False),
+    ]
+    spans = {line.plain[span.start : span.end]: span.style for line in table_lines(cells, 100) for span in line.spans}
+    assert {text: spans[text] for text in ("ok", "1 broken", "1 owed")} == {
+        "ok": Judgement.KEPT.facts.style,
+        "1 broken": Judgement.BROKEN.facts.style,
+        "1 owed": Judgement.OWED.facts.style,
+    }

@@ -21,6 +21,8 @@ nox.options.reuse_existing_virtualenvs = True
 
 register()
 
+SHARED = {"PYTHONPATH": "tests/artifact"}
+"""What studies of artifacts share with the tests: it takes artifacts apart and breaks them."""
 EXAMPLES = [path.parent for path in sorted(Path(__file__).parent.glob("examples/*/pyproject.toml"))]
 
 
@@ -135,7 +137,7 @@ def large_matrix(session: nox.Session) -> None:
 def numbers(session: nox.Session) -> None:
     """False alarms, missed errors of the rules. -- --docs docs/explanation/numbers-measured.md: the page."""
     session.install("-e", ".", "--group", "tests")
-    session.run("python", "-m", "benchmarks.numbers", *session.posargs)
+    session.run("python", "-m", "studies.numbers", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
@@ -143,6 +145,13 @@ def mutations(session: nox.Session) -> None:
     """Mutations of the modules that decide, which fast tests must notice. -- --sample 20 tries more of each module."""
     session.install("-e", ".", "--group", "tests", "--group", "mutations")
     session.run("python", "-m", "tools.mutations", *session.posargs)
+
+
+@nox.session(python=newest_python(), default=False)
+def statements(session: nox.Session) -> None:
+    """Break each statement of JAX's documents in this program: its test must fail. -- --rows 1-20 tries some."""
+    session.install("-e", ".", "--group", "tests")
+    session.run("python", "-m", "tools.statements_check", *session.posargs)
 
 
 @nox.session(default=False)
@@ -195,92 +204,91 @@ def reader_check(session: nox.Session) -> None:
     """Compare what the artifact reader says with what 20 releases say of their artifacts. -- --releases 3 is quick."""
     session.install("-e", ".")
     session.install("--upgrade", "jax", "jaxlib")  # for the goldens in the wheel of jax
-    session.run("python", "tests/artifact/reader_check.py", *session.posargs)
+    session.run("python", "-m", "studies.artifact.reader_check", *session.posargs, env=SHARED)
 
 
 @nox.session(python=newest_python(), default=False)
 def audit_check(session: nox.Session) -> None:
     """Mutants for an hour: the audit names what four releases find, or refuses. -- --mutants 4000 is quick."""
     session.install("-e", ".")
-    session.run("python", "tests/artifact/audit_check.py", *session.posargs)
+    session.run("python", "-m", "studies.artifact.audit_check", *session.posargs, env=SHARED)
 
 
 @nox.session(python=newest_python(), default=False)
 def forecast_check(session: nox.Session) -> None:
     """Compare the forecast "this reader loads it" with real loading in 22 releases: the confusion table."""
     session.install("-e", ".")
-    session.run("python", "tests/artifact/forecast_check.py", *session.posargs)
+    session.run("python", "-m", "studies.artifact.forecast_check", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def sharding_check(session: nox.Session) -> None:
     """Adopt artifacts for 2, 4 and 8 devices by five releases, and replay each in all five. -- --devices 4 is quick."""
     session.install("-e", ".")
-    session.run("python", "tests/goldens/sharding_check.py", *session.posargs)
+    session.run("python", "-m", "studies.sharding.sharding_check", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def convert_check(session: nox.Session) -> None:
     """Convert what fails of 13 writers in 8 readers. -- --docs docs/explanation/conversion.md: the page."""
     session.install("-e", ".")
-    session.run("python", "tests/conversion/convert_check.py", *session.posargs)
+    session.run("python", "-m", "studies.conversion.convert_check", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def why(session: nox.Session) -> None:
     """Ask why of ten real breaks: bisect, reduce, bundles. -- --docs docs/explanation/ten-breaks.md: the page."""
     session.install("-e", ".")
-    session.run("python", "tests/why/ten_breaks.py", *session.posargs)
+    session.run("python", "-m", "studies.why.ten_breaks", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def atlas(session: nox.Session) -> None:
     """The corpus by many writers in every reader since 0.4.30. -- --docs docs/atlas: data, page, tables."""
     session.install("-e", ".[dask]")
-    session.run("python", "tests/corpus/atlas.py", *session.posargs)
+    session.run("python", "-m", "studies.atlas.session", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def every_release(session: nox.Session) -> None:
     """Every release since 0.4.24 as writer and as reader: a table. -- --writers V,V --readers V,V for some of them."""
     session.install("-e", ".")
-    session.run("python", "tests/every_release/cross.py", *session.posargs)
+    session.run("python", "-m", "studies.every_release.cross", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def libraries(session: nox.Session) -> None:
     """What 16 libraries export, read where they are not installed. -- --docs docs/reference/libraries.md: the page."""
     session.install("-e", ".")
-    session.run("python", "tests/libraries/libraries_table.py", *session.posargs)
+    session.run("python", "-m", "studies.libraries.libraries_table", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def from_jax(session: nox.Session) -> None:
     """JAX's own goldens, by JAX's own tests and by ours. -- --docs docs/explanation/agreement-with-jax.md: the page."""
     session.install("-e", ".")
-    session.run("python", "tests/from_jax/agreement.py", *session.posargs)
+    session.run("python", "-m", "studies.from_jax.agreement", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def regressions(session: nox.Session) -> None:
     """Programs of closed issues by five writers, in 23 readers; renews the page. -- --goldens DIR keeps them."""
     session.install("-e", ".")
-    session.run("python", "tests/corpus/regressions_table.py", *session.posargs)
+    session.run("python", "-m", "studies.corpus.regressions_table", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def negative(session: nox.Session) -> None:
     """Artifacts with one thing wrong: what jaxexport and five releases of jax say of them; renews data and page."""
     session.install("-e", ".")
-    program = "tests/corpus/negative_table.py"
-    session.run("python", program, *session.posargs, env={"PYTHONPATH": "tests/artifact"})
+    session.run("python", "-m", "studies.corpus.negative_table", *session.posargs, env=SHARED)
 
 
 @nox.session(python=newest_python(), default=False)
 def harnesses(session: nox.Session) -> None:
     """JAX's own harnesses, written and replayed by some releases. -- --sample N --writers V,V --readers V,V."""
     session.install("-e", ".")
-    session.run("python", "tests/corpus/harnesses/harness_session.py", *session.posargs)
+    session.run("python", "-m", "studies.corpus.harness_session", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)

@@ -8,6 +8,9 @@ from export_core.urls import without_credentials
 PREFIX = "jaxexport: error: "
 """How every error message begins, whichever command, nox session or test run prints it."""
 
+_LONGEST_NAME = 100
+"""Characters of a name that an error shows."""
+
 UNFORESEEN = 70
 """The exit code of a command that ends with an error that nobody foresaw: EX_SOFTWARE, which is no command's answer."""
 
@@ -17,10 +20,22 @@ NOBODY_READS = 141
 
 
 def report_unforeseen(error: Exception) -> int:
-    """Print an error that nobody foresaw, with its traceback, and return the exit code for it."""
+    """Print an error that nobody foresaw, with its traceback, and return the exit code for it.
+
+    A name that no file can have is bad input, wherever it was looked up: `pathlib` raises for it where it only asks.
+    """
+    import errno
     import sys
     import traceback
 
+    if isinstance(error, OSError) and error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+        name = str(error.filename)
+        problem = f"{name if len(name) < _LONGEST_NAME else f'{name[:_LONGEST_NAME]}…'}: {error.strerror}"
+    else:  # of `Path.resolve`, before CPython 3.13
+        problem = str(error) if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop") else ""
+    if problem:
+        sys.stderr.write(f"{PREFIX}expected a path that a file can have, found {problem!a}\n")
+        return ExportCompatError.exit_code
     text = shown(without_credentials("".join(traceback.format_exception(error))))
     more = f"{type(error).__name__}, which nobody foresaw: nothing was answered. Please report the lines above."
     # In ASCII: what cannot be encoded must not be a second error.

@@ -7,7 +7,9 @@ modules open otherwise is no such file: tests/test_files_of_others.py lists them
 from __future__ import annotations
 
 import contextlib
+import datetime
 import errno
+import functools
 import os
 import stat
 from collections.abc import Iterator
@@ -89,26 +91,43 @@ def _not_regular(name: str, mode: int) -> UnexpectedFileError:
     return UnexpectedFileError("a regular file", kind, name)
 
 
-def decode_yaml(data: bytes, kind: Any = Any, *, unique_keys: bool = False) -> Any:
-    """A YAML document as msgspec reads it. Raises `msgspec.DecodeError` for one that no file of ours looks like.
+def decode_yaml(data: bytes, kind: Any = Any) -> Any:
+    """A YAML document, with each key once. Raises `msgspec.DecodeError` for one that no file of ours looks like."""
+    import msgspec  # here: reading an artifact has no time for these
+    import yaml
 
-    `unique_keys`: of a key that a table has twice, the parser takes the last; it is refused then.
-    """
-    import msgspec  # here: reading an artifact has no time for it
-
-    # Counting takes microseconds, and parsing twice would double the time of a matrix whose results are all cached.
-    if (
-        unique_keys
-        or sum(map(data.count, (b"[", b"{", b"-", b"?", b":"))) > FEW_MARKS
-        or (b"&" in data and b"*" in data)
-    ):
-        _check_shape(data, unique_keys=unique_keys)
     try:
-        return msgspec.yaml.decode(data, type=kind)
+        # Counting takes microseconds, and parsing twice would double the time of a matrix whose results are all cached.
+        if sum(map(data.count, (b"[", b"{", b"-", b"?", b":"))) > FEW_MARKS or (b"&" in data and b"*" in data):
+            _check_shape(data)
+        loaded = yaml.load(data, Loader=_loader())
+        return msgspec.convert(loaded, kind, builtin_types=(datetime.datetime, datetime.date))
     except msgspec.MsgspecError:
         raise
+    except yaml.YAMLError as error:
+        raise msgspec.DecodeError(" ".join(str(error).split())) from None
     except (RecursionError, ValueError, TypeError) as error:
         raise _decode_error(error) from None
+
+
+@functools.cache
+def _loader() -> Any:
+    """The loader of PyYAML that refuses a key which a table has twice: PyYAML itself takes the last."""
+    import msgspec
+    import yaml
+
+    class UniqueKeys(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            mapping = super().construct_mapping(node, deep)
+            if len(mapping) < len(node.value):
+                keys: set[Any] = set()
+                for name, _ in node.value:
+                    if (key := self.construct_object(name)) in keys:
+                        raise msgspec.DecodeError(f"expected each key once, found {key!r} again in line {_line(name)}")
+                    keys.add(key)
+            return mapping
+
+    return UniqueKeys
 
 
 def decode_json(data: bytes, kind: Any = Any) -> Any:
@@ -121,41 +140,25 @@ def decode_json(data: bytes, kind: Any = Any) -> Any:
         raise _decode_error(error) from None
 
 
-def _check_shape(data: bytes, *, unique_keys: bool) -> None:
-    """Refuse deep nesting, and aliases, by which ten lines make billions of values; and keys that are there twice."""
+def _check_shape(data: bytes) -> None:
+    """Refuse deep nesting, and aliases, by which ten lines make billions of values."""
     import msgspec
-    import yaml  # here: releases are read by commands that need no YAML
+    import yaml
 
     depth = 0
-    # Of each list and table that is open: the keys so far, None for a list; and whether a key comes next.
-    tables: list[tuple[set[str] | None, bool]] = []
-    try:
-        # Events come from a parser with a stack of its own: it is the loader behind it that recurses.
-        for event in yaml.parse(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-            if isinstance(event, yaml.AliasEvent):
-                raise msgspec.DecodeError(f"expected no alias, found *{event.anchor} in line {_line(event)}")
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > DEEPEST:
-                raise msgspec.DecodeError(
-                    f"expected at most {DEEPEST} lists and tables inside each other, found more in line {_line(event)}"
-                )
-            if isinstance(event, yaml.CollectionEndEvent):
-                tables.pop()
-            elif isinstance(event, yaml.NodeEvent):
-                if tables and (keys := tables[-1][0]) is not None:
-                    is_key = tables[-1][1]
-                    tables[-1] = keys, not is_key
-                    key = event.value if is_key and isinstance(event, yaml.ScalarEvent) else None
-                    if unique_keys and key in keys:
-                        raise msgspec.DecodeError(f"expected each key once, found {key!r} again in line {_line(event)}")
-                    keys.update(() if key is None else (key,))
-                if isinstance(event, yaml.CollectionStartEvent):
-                    tables.append((set() if isinstance(event, yaml.MappingStartEvent) else None, True))
-    except yaml.YAMLError as error:
-        raise msgspec.DecodeError(" ".join(str(error).split())) from None
+    # Events come from a parser with a stack of its own: it is the loader behind it that recurses.
+    for event in yaml.parse(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        if isinstance(event, yaml.AliasEvent):
+            raise msgspec.DecodeError(f"expected no alias, found *{event.anchor} in line {_line(event)}")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise msgspec.DecodeError(
+                f"expected at most {DEEPEST} lists and tables inside each other, found more in line {_line(event)}"
+            )
 
 
 def _line(event: Any) -> int:
+    """The line where an event or a node begins."""
     return int(event.start_mark.line) + 1
 
 

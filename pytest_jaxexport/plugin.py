@@ -174,6 +174,8 @@ class GoldensReporter:
             attached = json.loads(text)
             self.events += attached["events"]
             self.reported.add(report, attached)
+        elif report.when == "call" and report.passed:
+            self.reported.unmarked.add(report.nodeid)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note what failed at collection, in xdist's workers too."""

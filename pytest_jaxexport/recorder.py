@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import msgspec
 import pytest
 
+from export_core.artifact import Artifact
 from export_core.environments.packages import installed_packages
 from export_core.environments.reader_packages import import_problems
 from export_core.errors import ExportCompatError
@@ -54,6 +55,9 @@ from pytest_jaxexport.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_jaxexport.second_export import SecondExport
+
+_AT_ONCE = min(4, os.cpu_count() or 1)
+"""Processes that export one test at the same time: each imports jax, so that one after another would be a long wait."""
 
 
 class Exported:
@@ -175,6 +179,7 @@ class Recorder:
         __tracebackhide__ = True
         try:
             # All calls are completed first, so that an error in one of them leaves no golden of the others.
+            self._require_exports()
             self._require_use_of_targets()
             to_check: list[ProducedGolden] = []
             whole: list[ProducedGolden] = []
@@ -204,6 +209,20 @@ class Recorder:
         if self._settings.update == "missing":
             return not any(map(self._replayer.is_own, self._replayer.goldens(case)))
         return bool(self._settings.update)
+
+    def _require_exports(self) -> None:
+        """Fail a test that passed although a call of `export_golden` raised: the golden of that call is not checked.
+
+        A test may want a call to raise (`pytest.raises`), if it exports something else and that call has no golden.
+        """
+        __tracebackhide__ = True
+        exported = {exported.produced.case.id for exported in self._exported}
+        for case in self.cases:
+            if case not in exported and (not exported or self._store.generations(case)):
+                self._fail(
+                    f"{full_name(self._item)}: export_golden raised an error for {case}, and the test passed: nothing "
+                    "was exported that could be checked. Let the error fail the test."
+                )
 
     def _require_use_of_targets(self) -> None:
         """Fail a test whose own marker allows custom calls that nobody makes: neither this jax nor another writer."""
@@ -250,10 +269,7 @@ class Recorder:
             return None
         test, case = self._item.nodeid, produced.case.id
         with progress(self._item.config, f"exporting {shown(case)} again"):
-            for second in self._second_exports[:seeds]:
-                if (differs := second.differs(test, case, produced.artifact)) is not False:
-                    return differs
-        return False
+            return exports_again_otherwise(self._second_exports[:seeds], test, case, produced.artifact)
 
     def _with_second_export(self, produced: ProducedGolden) -> ProducedGolden:
         """The golden with what a second export says of it; a stored one that is the same says it already."""
@@ -284,7 +300,8 @@ class Recorder:
         named = outputs_to_name(noise) if noise else []
         to_do = WHAT_TO_DO if noise and noise.undecided_outputs else ""
         if produced.outputs is None:
-            named = ["stored without outputs: readers compile it, and compare no numbers"]
+            reason = produced.manifest.options.without_outputs
+            named = [f"stored without outputs: readers compile it, and compare no numbers ({reason})"]
         if not produced.manifest.reproducible:
             named = [*named, "not reproducible: two exports differed, so tests compare its outputs alone"]
         alone = case in self._not_repeated and self._exports_new_twice
@@ -415,6 +432,18 @@ class Recorder:
         raise pytest.fail.Exception(
             shown(text), pytrace=False
         ) from None  # the text contains that of the error behind it
+
+
+def exports_again_otherwise(processes: Sequence[SecondExport], test: str, case: str, artifact: Artifact) -> bool | None:
+    """Whether one of these processes exports a case otherwise; None where the first that is asked cannot export it."""
+    for start in range(0, len(processes), _AT_ONCE):
+        asked = processes[start : start + _AT_ONCE]
+        for process in asked:
+            process.begin(test)
+        for process in asked:
+            if (differs := process.differs(test, case, artifact)) is not False:
+                return differs
+    return False
 
 
 def _changed_export(lines: Sequence[str]) -> list[str]:

@@ -73,7 +73,8 @@ class CollectionListener:
 class ReportedTests:
     """What the reports of marked tests say: which ran, passed or failed, what they exported, on which platforms.
 
-    `renamed` are the unused cases that a test without goldens may have had before.
+    `renamed` are the unused cases that a test without goldens may have had before. `unmarked` are the node ids of tests
+    that passed without a marker.
     """
 
     tests: set[str] = field(default_factory=set)
@@ -82,6 +83,7 @@ class ReportedTests:
     platforms: set[str] = field(default_factory=set)
     renamed: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
+    unmarked: set[str] = field(default_factory=set)
 
     def add(self, report: pytest.TestReport, attached: Mapping[str, Any]) -> None:
         """Add the report of a marked test, with what the plugin attached to it."""
@@ -172,5 +174,5 @@ def _is_unused(generations: list[Golden], reported: ReportedTests, collected: Co
         platforms = {golden.manifest.writer.platform for golden in generations}
         return test in reported.passed and not platforms.isdisjoint(reported.platforms)
     if test in collected.tests:
-        return False
+        return test in reported.unmarked  # its marker was removed: it ran, and exports nothing any more
     return file in collected.files or not (root / file).exists()

@@ -1,4 +1,4 @@
-"""The command `jaxexport` in tests: as a process here; the fixture `jaxexport` of conftest.py runs it in this process.
+"""The command `jaxexport` in tests, as a process; the fixture `jaxexport` of shared_fixtures.py runs it in this one.
 
 Also what goes with it: waiting for a process, checking a usage error, and a results folder as a finished run leaves it.
 """

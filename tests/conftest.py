@@ -1,16 +1,8 @@
-"""Fixtures of all tests: pytester, those of replaying.py and browsing.py, and the command in this process."""
+"""What all tests have: pytester, and the fixtures of shared_fixtures.py, replaying.py and browsing.py."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
-
-import pytest
-
-if TYPE_CHECKING:
-    from commands import Ended
 
 # Releases that write the corpus load this file too, in environments that lack what this project's own tests need.
 with suppress(ModuleNotFoundError):
@@ -20,37 +12,4 @@ with suppress(ModuleNotFoundError):
     settings.register_profile("untimed", deadline=None)
     settings.load_profile("untimed")
 
-pytest_plugins = ["pytester", "replaying", "browsing"]
-
-
-@pytest.fixture(autouse=True)
-def _same_64_bits() -> Iterator[None]:
-    """A test that leaves 64-bit numbers on changes the tests after it, which are others in each order of the files."""
-    before = _has_64_bits()
-    yield
-    after = _has_64_bits()
-    if before is not None and after != before:
-        sys.modules["jax"].config.update("jax_enable_x64", before)
-        pytest.fail(f"jax_enable_x64 was {before} before this test and is {after} after it")
-
-
-def _has_64_bits() -> bool | None:
-    jax = sys.modules.get("jax")
-    return None if jax is None else bool(jax.config.jax_enable_x64)
-
-
-@pytest.fixture
-def jaxexport(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
-    """Runs `jaxexport WORDS` in this process, from its entry point."""
-    from commands import Ended
-
-    from export_core.cli.app import main
-
-    def run(*words: str) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["jaxexport", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capsys.readouterr()
-        return Ended(int(ended.value.code or 0), out, err)
-
-    return run
+pytest_plugins = ["pytester", "shared_fixtures", "replaying", "browsing"]

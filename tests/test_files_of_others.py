@@ -9,6 +9,7 @@ import ast
 import functools
 import io
 import os
+import re
 import signal
 import zipfile
 from collections import Counter
@@ -256,11 +257,29 @@ def test_no_array_of_a_golden_is_compressed(tmp_path):
         from_npz(tmp_path / "a.npz")
 
 
-def test_a_list_with_a_key_twice_is_an_error(tmp_path):
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (read_artifact_list, "artifacts:\n  - file: a\n    writer: 0.9.2\n    writer: 0.6.2\n"),
+        (load_manifest, "format: 3\ncase: a\nwriter: {}\nwriter: {}\n"),
+        (read_releases, "jaxlib:\n  0.9.2: {built: 2026-01-01}\njax: {}\njax: {}\n"),
+        (known_issues, "- id: a\n  todo: b\n  link: c\n  id: d\n"),
+        (load_policy, "goldens: a\nrtol: {float32: 1}\natol: 1\nrtol: {float32: 2}\n"),
+    ],
+    ids=["artifacts.yaml", "golden.yaml", "releases", "known issues", "policy"],
+)
+def test_a_file_with_a_key_twice_is_an_error_with_its_line(read, text, tmp_path):
+    path = tmp_path / "file.yaml"
+    path.write_text(text)
+    with pytest.raises(ExportCompatError) as told:
+        read(path)
+    message = str(told.value)
+    assert str(path) in message
+    assert re.search(r"expected each key once, found '\w+' again in line 4|:4: .*duplicate key", message), message
+
+
+def test_the_same_key_in_several_tables_is_none_twice(tmp_path):
     path = tmp_path / "artifacts.yaml"
-    path.write_text("artifacts:\n  - file: a\n    writer: 0.9.2\n    writer: 0.6.2\n")
-    with pytest.raises(ExportCompatError, match="expected each key once, found 'writer' again in line 4"):
-        read_artifact_list(path)
     path.write_text("artifacts:\n  - {file: a, dims: {file: 2}}\n  - {file: b, dims: {b: 2}}\n")
     assert len(read_artifact_list(path).artifacts) == 2
 

@@ -11,7 +11,8 @@ ROOT = Path(__file__).parents[1]
 def test_every_test_of_the_page_exists() -> None:
     page = (ROOT / "docs" / "explanation" / "security.md").read_text()
     names = set(re.findall(r"`(test_\w+(?:\.py)?)`", page))
-    files = {path.name: path.read_text() for path in (ROOT / "tests").rglob("test_*.py")}
+    folders = (ROOT / "tests", ROOT / "studies" / "tests")
+    files = {path.name: path.read_text() for folder in folders for path in folder.rglob("test_*.py")}
     tests = {name for text in files.values() for name in re.findall(r"^(?:async )?def (test_\w+)", text, re.MULTILINE)}
     assert len(names) > 60
     assert names - tests - files.keys() == set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -42,6 +43,24 @@ def words_of(command: click.Command, before: tuple[str, ...] = ()) -> Iterator[t
 
 
 COMMANDS = list(words_of(app.jaxexport))
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_a_name_that_no_file_can_have_is_bad_input_in_every_command(jaxexport, monkeypatch, words):
+    def fails(self: click.Command, *_: object) -> None:
+        raise OSError(errno.ENAMETOOLONG, "File name too long", "a" * 5000)
+
+    whole = click.Group.parse_args
+    monkeypatch.setattr(click.Command, "parse_args", fails)
+    monkeypatch.setattr(click.Group, "parse_args", whole)
+    ended = jaxexport(*words)
+    assert (ended.code, "expected a path that a file can have" in ended.err, len(ended.err) < 300) == (2, True, True)
+
+
+def test_a_link_that_leads_to_itself_is_bad_input(jaxexport, tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    ended = jaxexport("convert", str(tmp_path / "loop"), "--for", "0.12.0.1", "-o", str(tmp_path / "out"))
+    assert (ended.code, "Traceback" in ended.err) == (2, False)
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)

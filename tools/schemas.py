@@ -20,7 +20,6 @@ from export_core.goldens import Manifest
 from export_core.inspection.facts import Inspection
 from export_core.inspection.inventory_row import InventoryRow
 from export_core.judge import Result, Summary
-from export_core.judge.atlas import Atlas
 from export_core.judge.drift import Trend
 from export_core.judge.forecast_types import Forecast
 from export_core.policy import Policy
@@ -34,7 +33,6 @@ from tools.field_docs import field_docs, types_in
 
 KINDS: dict[str, tuple[type, str]] = {
     "artifacts": (ArtifactList, "artifacts.yaml: what belongs to each artifact of an archive"),
-    "atlas": (Atlas, "what `jaxexport atlas --json` prints: the score of each release, how long goldens live"),
     "bisection": (
         Bisection,
         "what `jaxexport bisect --json` prints: since which release a cell fails, and what brought that",

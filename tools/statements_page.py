@@ -27,18 +27,37 @@ each in our own words and with the tests that show it. A test checks that this p
 | judged | {judged} | a promise, or advice that follows from one: the tool judges by it |
 | differs | {differs} | today's JAX does something else, and the tool follows JAX |
 
+{mutated} statements are shown by a mutation: a change to this program's code that breaks the statement, with which the
+test in bold fails. `nox -s statements` tries each. {jax_alone} are about jax alone, as their rows say: no code of this
+program could break them.
+
 Tests of `tests/compat` are cases with goldens by several writers; [surface.md](surface.md) has who runs them.
 """
 
 
+class Mutation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A change to this program's code that breaks a statement, and the test of the row that fails with it."""
+
+    file: str
+    replace: str
+    by: str
+    test: str
+    """``file::name``, or ``file::name[parameters]``."""
+
+
 class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One row: what a document says, what comes of it, and the tests, each as ``file::name``."""
+    """One row: what a document says, what comes of it, and the tests, each as ``file::name``.
+
+    It has either a mutation, or the reason why it is about jax alone.
+    """
 
     says: str
     tests: tuple[str, ...]
     refused: str = ""
     differs: str = ""
     judged: bool = False
+    jax_alone: str = ""
+    mutation: Mutation | None = None
 
     @property
     def outcome(self) -> str:
@@ -70,7 +89,8 @@ def files_by_test(rows: Sequence[Statement]) -> dict[str, Path]:
     named = {name.partition("::")[0] for row in rows for name in row.tests}
     return {
         f"{path.stem}::{node.name}": path
-        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for folder in ("tests", "studies")
+        for path in sorted((ROOT / folder).rglob("*.py"))
         if path.stem in named
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
@@ -81,7 +101,11 @@ def page(documents: Sequence[Document]) -> str:
     """The page. Raises `KeyError` with the name of a test that does not exist."""
     rows = statements(documents)
     counts = {name: sum(row.outcome == name for row in rows) for name in ("works", "refused", "judged", "differs")}
-    return "\n".join([HEAD.format(total=len(rows), **counts), *tables(documents, files_by_test(rows))])
+    shown = {
+        "mutated": sum(row.mutation is not None for row in rows),
+        "jax_alone": sum(bool(row.jax_alone) for row in rows),
+    }
+    return "\n".join([HEAD.format(total=len(rows), **counts, **shown), *tables(documents, files_by_test(rows))])
 
 
 def tables(documents: Sequence[Document], files: dict[str, Path]) -> Iterator[str]:
@@ -98,16 +122,16 @@ def tables(documents: Sequence[Document], files: dict[str, Path]) -> Iterator[st
 def outcome(row: Statement) -> str:
     """The outcome as the table has it, with JAX's message or with the difference."""
     # Two backquotes and blanks, since a message may have backquotes of its own.
-    return {"refused": f"refused: `` {row.refused} ``", "differs": f"differs: {row.differs}"}.get(
-        row.outcome, row.outcome
-    )
+    texts = {"refused": f"refused: `` {row.refused} ``", "differs": f"differs: {row.differs}"}
+    alone = f"; about jax alone: {row.jax_alone}" if row.jax_alone else ""
+    return texts.get(row.outcome, row.outcome) + alone
 
 
 def links(row: Statement, files: dict[str, Path]) -> str:
-    """The tests of a row, each with a link to its file."""
-    return ", ".join(
-        f"[{name.partition('::')[2]}](../../{files[name].relative_to(ROOT).as_posix()})" for name in row.tests
-    )
+    """The tests of a row, each with a link to its file, and in bold the one that notices the row's mutation."""
+    noticing = row.mutation.test.partition("[")[0] if row.mutation else ""
+    texts = (f"[{name.partition('::')[2]}](../../{files[name].relative_to(ROOT).as_posix()})" for name in row.tests)
+    return ", ".join(f"**{text}**" if name == noticing else text for name, text in zip(row.tests, texts, strict=True))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """The structure of a source tree in figures: rooms, floors, imports, and what makes it hard to read.
 
 ``python tools/structure.py [FOLDER]`` measures the packages of a checkout, or one package;
-``--compare BEFORE AFTER`` prints two checkouts as a Markdown table. Files are parsed, never imported.
+``--compare BEFORE``, a commit or another checkout, prints that beside it as a Markdown table. Files are parsed, never
+imported.
 """
 
 from __future__ import annotations
@@ -11,16 +12,28 @@ import ast
 import functools
 import io
 import re
+import subprocess
+import tarfile
+import tempfile
 import tokenize
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-NOT_SHIPPED = {"benchmarks", "docs", "examples", "tests", "tools"}
+NOT_SHIPPED = {"benchmarks", "docs", "examples", "studies", "tests", "tools"}
 LONG_FUNCTION, MANY_PARAMETERS, LONG_TEST_NAME, LARGEST_FOLDERS, COMMON_NAMES, NAMES_IN_CELL = 40, 8, 60, 5, 10, 16
 RIDDLES = {"answer", "each", "found", "said", "some", "these", "told"}
 FOR_TOOLS = re.compile(r"#!.*|# (noqa|type:)[^#]*")  # comments for a linter or a type checker, without a reason
+VERDICTS = ("Verdict", "Judgement")
+VERDICT_WORDS = {
+    *("compiled", "converted", "crash", "error", "numerics", "refused", "timeout"),
+    *("broken", "costly", "kept", "known", "outside", "owed"),
+}
+TITLE = re.compile(r"[A-Z][A-Z ]{3,}")  # of a finding
+GROUPING = {"defaultdict", "groupby", "setdefault"}
+WALK = ("outcome_of", "judge", "html_page")
+"""What makes a result of a reply, and a page of the results: where the walk begins, and goes on."""
 QUESTION = re.compile(r"([^.?!]|[.?!]\S)*\?(\s|$)")  # a first sentence that asks, instead of saying what the module is
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Graph = Mapping[str, set[str]]
@@ -104,6 +117,110 @@ def count_floors(graph: Graph) -> int:
     return max(map(floor, graph), default=0)
 
 
+def circles(graph: Graph) -> list[str]:
+    """The modules that import each other in a circle: one name of each, and how many they are."""
+
+    def below(start: str) -> set[str]:
+        reached, waiting = set[str](), [start]
+        while waiting:
+            waiting += (new := graph[waiting.pop()] - reached)
+            reached |= new
+        return reached
+
+    reached = {name: below(name) for name in graph}
+    found = {frozenset(other for other in reached[name] if name in reached[other]) for name in graph}
+    return sorted(f"{min(circle)} ({len(circle)} modules)" for circle in found if circle)
+
+
+def holds_run(node: ast.AST) -> bool:
+    """Whether a class holds a whole run: by its public name, or by its results beside their summary."""
+    if not isinstance(node, ast.ClassDef):
+        return False
+    fields = {
+        part.target.id for part in node.body if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+    }
+    return re.fullmatch(r"[A-Z]\w*Run|Run", node.name) is not None or {"results", "summary"} <= fields
+
+
+def verdict_tables(module: Module) -> Iterator[int]:
+    """The lines of tables by verdict, judgement or title of a finding, and of constants that list verdicts."""
+
+    def is_verdict(node: ast.AST | None) -> bool:
+        return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in VERDICTS
+
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Dict):
+            words = {key.value for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
+            parts = [part for key in node.keys for part in (key.elts if isinstance(key, ast.Tuple) else [key])]
+            if any(map(is_verdict, parts)) or any(map(TITLE.fullmatch, words)) or len(words & VERDICT_WORDS) > 1:
+                yield node.lineno
+    for node in module.tree.body:
+        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+        if value and not isinstance(value, ast.Dict) and sum(map(is_verdict, ast.walk(value))) > 1:
+            yield node.lineno
+
+
+def groupings(module: Module) -> Iterator[int]:
+    """The lines at which a module that knows results groups something by hand."""
+    imported = (node for node in ast.walk(module.tree) if isinstance(node, ast.ImportFrom))
+    if any(alias.name == "Result" for node in imported for alias in node.names):
+        for node in ast.walk(module.tree):
+            name = node.func if isinstance(node, ast.Call) else None
+            if (name.id if isinstance(name, ast.Name) else getattr(name, "attr", "")) in GROUPING:
+                yield node.lineno
+
+
+def result_walk(modules: Sequence[Module]) -> list[str]:
+    """The rooms on the way of a result to the page, as the functions of `WALK` call others, each file when first met.
+
+    A call is followed where it is by the name of a function or class, and so is a function that is passed on.
+    """
+    trees = {module.name: module.tree for module in modules}
+    defined = {
+        name: {part.name: part for part in tree.body if isinstance(part, Function | ast.ClassDef)}
+        for name, tree in trees.items()
+    }
+    imported = {
+        name: {
+            alias.asname or alias.name: (node.module or "", alias.name)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        for name, tree in trees.items()
+    }
+    seen: set[tuple[str, str]] = set()
+    stays: list[str] = []
+
+    def resolve(module: str, name: str, hops: int = 6) -> tuple[str, str] | None:
+        if name in defined.get(module, {}):
+            return module, name
+        if hops and name in imported.get(module, {}):
+            return resolve(*imported[module][name], hops - 1)
+        return None
+
+    def target(module: str, node: ast.expr) -> tuple[str, str] | None:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            return resolve(".".join(imported[module].get(node.value.id, ("", ""))), node.attr)
+        return resolve(module, node.id) if isinstance(node, ast.Name) else None
+
+    def visit(module: str, name: str) -> None:
+        room = ".".join(module.split(".")[:2])
+        if module not in {visited for visited, _ in seen} and room != (stays or [""])[-1]:
+            stays.append(room)
+        seen.add((module, name))
+        calls = (node for node in ast.walk(defined[module][name]) if isinstance(node, ast.Call))
+        used = [part for node in calls for part in (node.func, *node.args, *(word.value for word in node.keywords))]
+        for part in sorted(used, key=lambda part: (part.lineno, part.col_offset)):
+            if (found := target(module, part)) and found not in seen:
+                visit(*found)
+
+    for name in WALK:
+        for module in [module for module in defined if name in defined[module]]:
+            visit(module, name)
+    return stays
+
+
 def _folder_sizes(modules: list[Module], graph: Graph) -> Iterator[str]:
     for folder, files in Counter(module.folder for module in modules).most_common(LARGEST_FOLDERS):
         names = {module.name for module in modules if module.folder == folder}
@@ -133,9 +250,11 @@ def measure(checkout: Path) -> list[Figure]:
     modules = list(parse_modules(checkout.resolve()))
     graph = import_graph(modules)
     rooms = room_graph(graph)
+    lines = sum(len(module.source.splitlines()) for module in modules)
     return [
         Figure("files", len(modules)),
-        Figure("lines", sum(len(module.source.splitlines()) for module in modules)),
+        Figure("lines", lines),
+        *_design_figures(modules, graph, lines),
         Figure("rooms", len(rooms)),
         Figure("floors: longest path of imports between rooms", count_floors(rooms)),
         Figure("floors: longest path of imports between modules", count_floors(graph)),
@@ -144,6 +263,30 @@ def measure(checkout: Path) -> list[Figure]:
         *_code_figures(modules),
         *_test_figures(checkout),
     ]
+
+
+def _design_figures(modules: Sequence[Module], graph: Graph, lines: int) -> Iterator[Figure]:
+    entries = Counter(name.split(".")[0] for name in {".".join(m.name.split(".")[:2]) for m in modules} if "." in name)
+    yield Figure("entries of the packages", "", tuple(f"{package} {count}" for package, count in entries.items()))
+    yield _listed("circles of imports", circles(graph))
+    holding = [
+        f"{m.name}.{node.name}"
+        for m in modules
+        for node in ast.walk(m.tree)
+        if isinstance(node, ast.ClassDef) and holds_run(node)
+    ]
+    yield _listed("types that hold a run", holding)
+    tables = [f"{module.name}:{line}" for module in modules for line in verdict_tables(module)]
+    yield _listed("tables keyed by verdict, judgement or title of a finding", tables)
+    outside = [module for module in modules if ".run." not in f"{module.name}."]
+    grouped = [f"{module.name}:{line}" for module in outside for line in groupings(module)]
+    yield _listed("groupings of results outside the run", grouped)
+    stays = result_walk(modules)
+    yield _listed("rooms on the walk of a result to the page", dict.fromkeys(stays))
+    yield Figure("returns on that walk", len(stays) - len(set(stays)))
+    imports = [node for m in modules for node in ast.walk(m.tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    share = 100 * sum((node.end_lineno or node.lineno) - node.lineno + 1 for node in imports) / lines
+    yield Figure("import lines, of all lines", f"{share:.1f} %")
 
 
 def _code_figures(modules: list[Module]) -> Iterator[Figure]:
@@ -172,6 +315,9 @@ def _code_figures(modules: list[Module]) -> Iterator[Figure]:
 
 
 def _test_figures(checkout: Path) -> Iterator[Figure]:
+    for folder in ("tests", "studies"):
+        sources = [path.read_text(encoding="utf-8") for path in (checkout / folder).rglob("*.py")]
+        yield Figure(f"lines of Python in {folder}/", sum(len(source.splitlines()) for source in sources))
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in (checkout / "tests").rglob("test_*.py")}
     functions = [node.name for tree in trees.values() for node in ast.walk(tree) if isinstance(node, Function)]
     long = [name for name in functions if name.startswith("test_") and len(name) > LONG_TEST_NAME]
@@ -181,16 +327,31 @@ def _test_figures(checkout: Path) -> Iterator[Figure]:
     yield Figure("entries in the same-floor list", sum(len(ast.literal_eval(entries)) for entries in exceptions))
 
 
+def checked_out(commit: str, repository: Path, folder: Path) -> Path:
+    """A folder with the Python files of a commit. Raises `SystemExit` where git has no such commit."""
+    command = ["git", "-C", str(repository), "archive", commit, "*.py"]
+    done = subprocess.run(command, capture_output=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"--compare: expected a commit or a folder, found {commit!r}: {done.stderr.decode().strip()}")
+    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
 def main() -> None:
     """Print the figures of one checkout with every name, or of two side by side with names where there are few."""
     parser = argparse.ArgumentParser(description="The structure of a source tree in figures.")
     parser.add_argument("folder", nargs="?", type=Path, default=Path(), help="default: the current folder")
-    parser.add_argument("--compare", nargs=2, type=Path, metavar=("BEFORE", "AFTER"), help="two checkouts, as Markdown")
+    parser.add_argument("--compare", metavar="BEFORE", help="a commit, or another checkout: both, as Markdown")
     options = parser.parse_args()
     if options.compare:
-        print(f"| | {' | '.join(map(str, options.compare))} |\n|---|---|---|")
-        for before, after in zip(*map(measure, options.compare), strict=True):
-            print(f"| {before.label} | {before} | {after} |")
+        with tempfile.TemporaryDirectory() as scratch:
+            earlier = Path(options.compare)
+            if not earlier.is_dir():
+                earlier = checked_out(options.compare, options.folder, Path(scratch))
+            figures = zip(measure(earlier), measure(options.folder), strict=True)
+            print(f"| | {options.compare} | now |\n|---|---|---|")
+            print(*(f"| {before.label} | {before} | {after} |" for before, after in figures), sep="\n")
     else:
         for label, value, names in measure(options.folder):
             print(f"{label:66} {value:>8}", *names, sep="\n    ")

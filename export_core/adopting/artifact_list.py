@@ -53,7 +53,7 @@ class ArtifactList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def read_artifact_list(path: Path) -> ArtifactList:
     """The list in a file. Raises `GoldenError` naming the file and the field."""
     try:
-        artifacts: ArtifactList = decode_yaml(read_regular(path, most=LARGEST_TEXT), ArtifactList, unique_keys=True)
+        artifacts: ArtifactList = decode_yaml(read_regular(path, most=LARGEST_TEXT), ArtifactList)
     except OSError as error:
         raise GoldenError(f"{path}: cannot read this list of artifacts: {error.strerror or error}.") from None
     except msgspec.MsgspecError as error:

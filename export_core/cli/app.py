@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from export_core.cli.artifacts import audit, diff, inspect
-from export_core.cli.atlas import atlas
 from export_core.cli.backfill import backfill
 from export_core.cli.badge import badge
 from export_core.cli.bisect import bisect
@@ -36,7 +35,7 @@ from export_core.errors import NOBODY_READS, PREFIX, ExportCompatError, report_u
 
 _COMMANDS = (
     *(inspect, audit, diff, convert, matrix, plan, merge, judge, policy_group, forecast, can_i_deploy),
-    *(report, badge, trend, atlas, explain, bisect, reduce),
+    *(report, badge, trend, explain, bisect, reduce),
     *(environments_group, backfill, goldens_group, releases),
 )
 

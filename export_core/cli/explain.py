@@ -64,7 +64,7 @@ def explain(
     import msgspec
 
     from export_core.matrix import Verdict
-    from export_core.why.bundle import check_new, program_of, reduced_program, write_bundle
+    from export_core.why.bundle import check_new, editor_for, program_of, reduced_program, write_bundle
     from export_core.why.explanation import explain as explanation_of
     from export_core.why.explanation import result_of
     from export_core.why.reduction.record import ReductionFolder
@@ -85,7 +85,11 @@ def explain(
     explanation = explanation_of(choice, result, left, bisection, reference)
     written = []
     if bundle:
-        program = reduced_program(choice, result, left) if left else program_of(choice, result)
+        if left:
+            with editor_for(choice, notify) as editor:
+                program = reduced_program(choice, result, left, editor)
+        else:
+            program = program_of(choice, result)
         written = write_bundle(bundle, choice, result, explanation, program)
     if as_json:
         echo_json(msgspec.to_builtins(explanation))

@@ -10,7 +10,6 @@ import click
 from export_core.cli.help import HelpfulCommand
 from export_core.cli.options import (
     as_of_option,
-    check_different,
     comma_separated,
     day_of,
     goldens_option,
@@ -49,15 +48,12 @@ HALF_A_YEAR = 183
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/forecast.schema.json).")
 @click.option("--markdown", is_flag=True, help="Print a section of Markdown.")
 @click.option("--html", metavar="FILE", help="Write a page: windows as bars over time, and all days.")
-@click.option("--ics", metavar="FILE", help="Also write the days as a calendar file (iCalendar).")
-def forecast(as_json: bool, markdown: bool, ics: str | None, html: str | None, **selection: Any) -> None:
+def forecast(as_json: bool, markdown: bool, html: str | None, **selection: Any) -> None:
     """Show when goldens leave the window, what a jaxlib built on each day must run, and which deadlines are coming."""
-    from export_core.report.ci.forecast_ical import calendar_file
     from export_core.report.terminal.forecast_text import forecast_lines, forecast_markdown
 
     if as_json and markdown:
         raise click.UsageError("--json cannot be combined with --markdown.")
-    check_different([html, ics])
     ahead = _forecast(**selection)
     if as_json:
         echo_json(ahead)
@@ -70,8 +66,6 @@ def forecast(as_json: bool, markdown: bool, ics: str | None, html: str | None, *
         from export_core.report.page.forecast_page import forecast_page
 
         write_output(html, forecast_page(ahead).encode())
-    if ics:
-        write_output(ics, calendar_file(ahead))
 
 
 def _forecast(goldens: str | None, policy_file: str | None, as_of: str | None, days: int, deployed: str) -> Forecast:

@@ -10,7 +10,7 @@ import click
 GROUPS = {
     "Artifacts": ("inspect", "audit", "diff", "convert"),
     "Goldens": ("goldens", "backfill"),
-    "Matrix": ("plan", "matrix", "merge", "judge", "report", "badge", "trend", "atlas"),
+    "Matrix": ("plan", "matrix", "merge", "judge", "report", "badge", "trend"),
     "Why": ("explain", "bisect", "reduce"),
     "Days": ("releases", "forecast", "can-i-deploy"),
     "Project": ("policy", "environments"),
@@ -73,11 +73,6 @@ EXAMPLES = {
     "report": ("docs/reference/reports.md", "jaxexport report --html report.html --junit junit.xml"),
     "badge": ("docs/reference/reports.md", "jaxexport badge --output badge.svg"),
     "trend": ("docs/reference/reports.md", "jaxexport trend --numbers --cases '*.test_fft'"),
-    "atlas": (
-        "docs/how-to/score-a-release.md",
-        "jaxexport atlas",
-        "jaxexport atlas --release dist/jaxlib-0.13.0rc1-cp312-cp312-manylinux_2_27_x86_64.whl --wheels dist",
-    ),
     "bisect": (
         "docs/how-to/bisect.md",
         "jaxexport bisect --case tests.test_model.test_attention --writer 0.9.2 --reader 0.11.0",

@@ -58,14 +58,7 @@ def _svg(results: list[Result], summary: Summary, _: BaselineDifference | None) 
     return map_picture(results, summary).encode()
 
 
-def _png(results: list[Result], summary: Summary, _: BaselineDifference | None) -> bytes:
-    from export_core.report.drawing.map_svg import map_picture
-    from export_core.report.drawing.png import png
-
-    return png(map_picture(results, summary))
-
-
-_FORMATS = {"html": _html, "markdown": _markdown, "junit": _junit, "sarif": _sarif, "svg": _svg, "png": _png}
+_FORMATS = {"html": _html, "markdown": _markdown, "junit": _junit, "sarif": _sarif, "svg": _svg}
 """What each option writes. A format is imported only where it is asked for."""
 
 
@@ -83,7 +76,6 @@ _FORMATS = {"html": _html, "markdown": _markdown, "junit": _junit, "sarif": _sar
     help="Write JUnit XML: a test case for each golden and reader, and one for the run.",
 )
 @click.option("--svg", metavar="FILE", help="Draw the map of writers and readers as SVG.")
-@click.option("--png", metavar="FILE", help="Draw it as PNG. Needs pytest-jaxexport[png].")
 @full_option
 @click.option("--sarif", metavar="FILE", help="Write SARIF for code scanning: a rule for each cause.")
 @click.option(

@@ -267,11 +267,12 @@ def are_factors(group: FactorGroup, outputs: Sequence[Array]) -> bool:
         parts = parts_of(group.compare, factors, factors)
     except CompareError:
         return False
-    return all(
-        np.allclose(part.expected, np.eye(part.expected.shape[-1]), rtol=0, atol=ORTHONORMAL)
-        for part in parts
-        if part.is_identity
-    )
+    return all(_is_identity(part.expected) for part in parts if part.is_identity)
+
+
+def _is_identity(products: Array) -> bool:
+    identity = np.eye(products.shape[-1])
+    return np.allclose(products, identity, rtol=0, atol=ORTHONORMAL)
 
 
 def _masks(expected: Factors, actual: Factors) -> list[Part]:

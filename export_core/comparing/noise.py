@@ -44,7 +44,7 @@ SMALLEST = 2.0**-16
 A sum that is zero in all runs of the writer may be 1e-17 in another release.
 """
 
-DRAWS = 16
+DRAWS = 34
 """How many runs an element's noise is the largest move of: those with moved inputs, those moved inside."""
 
 PIECE = 1 << 17

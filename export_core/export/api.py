@@ -54,7 +54,7 @@ MIGRATION = (
 )
 """Old and new names: the thing, its name from 0.4.24 to 0.4.29, its name since 0.4.30.
 
-Source: the migration guide in the documentation of jax.export, and the releases themselves (tests/every_release looks
+Source: the migration guide in the documentation of jax.export, and the releases themselves (studies/every_release looks
 the names up in them). 0.4.30 has most of the old names beside the new ones.
 """
 

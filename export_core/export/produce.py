@@ -120,7 +120,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
     platforms = _platforms(case)
     if exported.nr_devices > 1 and writer.platform in platforms:
         case = on_devices(case, arguments, exported, mesh)
-    outputs = outputs_if_any(case, writer.platform, platforms, lambda: results(case, arguments))
+    outputs, why_none = outputs_if_any(case, writer.platform, platforms, lambda: results(case, arguments))
     made = export.values is None and has_structs(export.passed.dynamic)
     rule: InputsRule | None = ""
     if made and outputs is not None:
@@ -132,7 +132,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
         )
     inputs = leaves_as_declared(arguments, exported)
     jaxpr = describe_jaxpr(export.closed_jaxpr)
-    options = _options(case, platforms, mesh, without_outputs=outputs is None)
+    options = _options(case, platforms, mesh, why_none)
     files = {
         ARTIFACT: export.data,
         INPUTS: to_npz(inputs),
@@ -325,7 +325,7 @@ def _platforms(case: Case) -> tuple[str, ...]:
     return tuple(case.options.platforms or (api.platform_name(),))
 
 
-def _options(case: Case, platforms: tuple[str, ...], mesh: dict[str, int], *, without_outputs: bool) -> Options:
+def _options(case: Case, platforms: tuple[str, ...], mesh: dict[str, int], without_outputs: str) -> Options:
     """The options as the manifest holds them, in text."""
     options = case.options
     shapes = options.symbolic_shapes
@@ -342,7 +342,7 @@ def _options(case: Case, platforms: tuple[str, ...], mesh: dict[str, int], *, wi
         ignore_forward_compatibility=options.ignore_forward_compatibility,
         register=options.register,
         refused_on=options.refused_on,
-        without_outputs=options.without_outputs if without_outputs else "",
+        without_outputs=without_outputs,
     )
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from export_core.export.callbacks import describe_callbacks
 from export_core.export.source_lines import call_text, equations, frames_of_error
-from export_core.export.without_outputs import OUTPUTS_ADVICE
+from export_core.export.without_outputs import NO_LOWERING, OUTPUTS_ADVICE
 
 _CALLBACK = re.compile(r"callback|which was not functionalized")
 _TARGET = re.compile(r'custom_call @"?([\w.$-]+)')
 _ADVICE = {
-    r"not found for platform|Only interpret mode is supported on CPU": (
+    NO_LOWERING.pattern: (
         "Export it for the platforms that have one: platforms=['tpu'], for example. "
         + OUTPUTS_ADVICE.format(platform="the others")
     ),

@@ -1,7 +1,8 @@
-"""The outputs of a case that its writer's platform cannot run: none, where the marker says why."""
+"""The outputs of a case that its writer's platform cannot run: none, where the marker or JAX says why."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from export_core.export.case import Case
@@ -13,6 +14,9 @@ OUTPUTS_ADVICE = (
     "{platform} too (jax.lax.platform_dependent), write the golden on a machine that runs it, or say why "
     "it has none: without_outputs='why'. Readers then load, lower and compile it, and compare no numbers."
 )
+
+NO_LOWERING = re.compile(r"not found for platform|Only interpret mode is supported on CPU")
+"""What JAX says of a primitive, or a Pallas kernel, that it cannot lower for a platform: nothing else can be wrong."""
 
 
 def check_without_outputs(case: Case) -> None:
@@ -28,24 +32,29 @@ def check_without_outputs(case: Case) -> None:
 
 def outputs_if_any(
     case: Case, platform: str, exported_for: tuple[str, ...], compute: Callable[[], tuple[Leaf, ...]]
-) -> tuple[Leaf, ...] | None:
-    """What `compute` gives; None where this process is not what the case was exported for, and is to run nothing.
+) -> tuple[tuple[Leaf, ...] | None, str]:
+    """What `compute` gives, or None and the reason: this process is not what the case was exported for.
 
-    `platform` is that of this process.
+    The reason is the marker's, else that JAX has no lowering for `platform`, which is that of this process.
 
-    Raises `ExportError` where the function does not run here, it was exported for other platforms, and the marker does
-    not say why its golden has no outputs. On a platform that it was exported for, its own error is passed on.
+    Raises `ExportError` where the function does not run here for another reason, and the marker does not say why its
+    golden has no outputs. On a platform that it was exported for, its own error is passed on.
     """
     if platform in exported_for:
-        return compute()
-    if case.options.without_outputs:
-        return None
+        return compute(), ""
+    options = case.options
+    if options.without_outputs:
+        return None, options.without_outputs
     try:
-        return compute()
+        return compute(), ""
     except Exception as error:
+        told = _first_line(error)
+        # With the check of the platform disabled, readers on a CPU would have to run it.
+        if NO_LOWERING.search(told) and "cpu" not in exported_for and "platform" not in options.disabled_checks:
+            return None, f"JAX cannot run it on {platform}, where it was written: {told}"
         raise ExportError(
             f"{case.test}: this function was exported for {', '.join(exported_for)}, and does not run on {platform}, "
-            f"the platform of this process: {type(error).__name__}: {_first_line(error)}. "
+            f"the platform of this process: {type(error).__name__}: {told}. "
             f"{OUTPUTS_ADVICE.format(platform=platform)}"
         ) from error
 

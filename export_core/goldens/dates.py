@@ -1,17 +1,18 @@
-"""The check of what goldens claim of themselves, writer, build date and conversion: windows count from them."""
+"""The check of what goldens claim of themselves: writer, build date and conversion, and what their bytes contain."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
 
-from export_core.artifact import Artifact
+from export_core.artifact import Artifact, Envelope
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.writers import contradiction
 from export_core.goldens import jax_goldens
 from export_core.goldens.errors import GoldenError
-from export_core.goldens.manifest import ConvertedFrom, Manifest
+from export_core.goldens.manifest import ConvertedFrom, Manifest, signature_of
 from export_core.goldens.manifest_file import RESTORE
 from export_core.goldens.store import ARTIFACT, MANIFEST, Golden
 from export_core.releases import Calendar, ReleaseError
@@ -49,21 +50,67 @@ def check_claims(goldens: Iterable[Golden], calendar: Calendar, *, all_known: bo
     """
     goldens = list(goldens)
     for golden in goldens:
-        check_writer(golden, golden.read_artifact(), calendar)
+        check_bytes(golden, golden.read_artifact(), calendar)
     check_dates(goldens, calendar, all_known=all_known)
 
 
 def is_unusual(manifest: Manifest) -> bool:
-    """Whether a golden says that its artifact is not as its writer exported it."""
-    return manifest.converted_from is not None or (manifest.origin is not None and "writer" in manifest.origin.derived)
+    """Whether a golden says that its artifact is not as its writer exported it, or that no cell here runs it."""
+    derived = manifest.origin is not None and "writer" in manifest.origin.derived
+    return manifest.converted_from is not None or derived or "cpu" not in manifest.replayed_on
 
 
-def check_writer(golden: Golden, artifact: Artifact, calendar: Calendar) -> None:
-    """Raise `GoldenError` where the artifact's own bytes show that the claimed writer did not write it.
+def check_bytes(golden: Golden, artifact: Artifact, calendar: Calendar) -> None:
+    """Raise `GoldenError` where the artifact's own bytes contradict its golden.
 
-    By another writer's name, or as a converted artifact, a golden would leave its window early. Raises `ArtifactError`
-    for one without a header.
+    By another writer's name, or as a converted artifact, a golden would leave its window early; with fewer platforms or
+    checks, it would have fewer cells, or cells that show less. Raises `ArtifactError` for one without a header.
     """
+    _check_writer(golden, artifact, calendar)
+    if artifact.envelope is not None:
+        for field, expected, found in _contradictions(golden.manifest, artifact, artifact.envelope):
+            where = f"{golden.folder / MANIFEST}: {field}"
+            raise GoldenError(f"{where}: expected {expected}, as in {ARTIFACT}, found {found}. {RESTORE}")
+
+
+def _contradictions(manifest: Manifest, artifact: Artifact, envelope: Envelope) -> Iterator[tuple[str, object, object]]:
+    """Each field of a manifest that its artifact contradicts, with what it should be and what it is."""
+    options, signature = manifest.options, signature_of(envelope)
+    fields: list[tuple[str, Any, Any]] = [
+        ("options.platforms", envelope.platforms, options.platforms),
+        ("options.mesh", f"{envelope.nr_devices} devices", f"{options.devices} devices"),
+        ("custom_calls", tuple(sorted({call.target for call in artifact.custom_calls})), manifest.custom_calls),
+    ]
+    fields += [
+        (f"signature.{name}", getattr(signature, name), getattr(manifest.signature, name))
+        for name in signature.__struct_fields__
+    ]
+    # An adopted artifact has no test that could say these, and no calls of its derivatives.
+    if manifest.test:
+        fields.append(("options.vjp_order", envelope.vjp_order, options.vjp_order))
+        disabled = {check.kind for check in envelope.disabled_checks if check.target is None}
+        now = disabled & {*options.disabled_checks}
+        fields.append(("options.disabled_checks", sorted(disabled), sorted(now)))
+        runs = not options.without_outputs and not {manifest.writer.platform, *now}.isdisjoint(
+            (*options.platforms, "platform")
+        )
+        if envelope.nr_devices > 1 and runs:
+            fields.append(("out_shardings", len(envelope.out_avals), len(manifest.out_shardings)))
+    if not options.without_outputs:
+        called = {check.vjp for check in manifest.checks if check.outputs is not None}
+        orders = list(range(1, options.vjp_order + 1))
+        fields.append(("checks", f"calls of derivatives {orders}", f"calls of derivatives {sorted(called - {0})}"))
+    for field, expected, found in fields:
+        if expected != found:
+            yield field, _listed(expected), _listed(found)
+
+
+def _listed(value: object) -> str:
+    return (", ".join(map(str, value)) or "none") if isinstance(value, (tuple, list)) else str(value)
+
+
+def _check_writer(golden: Golden, artifact: Artifact, calendar: Calendar) -> None:
+    """Raise `GoldenError` where the artifact's own bytes show that the claimed writer did not write it."""
     writer = golden.manifest.writer
     entry = calendar.jaxlib.get(writer.jaxlib)
     problem = contradiction(artifact, writer.jax, writer.jaxlib, entry.stablehlo) if entry else ""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from export_core.artifact import Artifact, ArtifactError
 from export_core.artifact.audit import unread_findings
-from export_core.goldens.dates import check_dates, check_writer
+from export_core.goldens.dates import check_bytes, check_dates
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.store import MANIFEST, Golden, GoldenStore
 from export_core.releases import Calendar
@@ -35,9 +35,9 @@ def verify_goldens(
 ) -> list[Golden]:
     """Every golden of the store. Raises `GoldenError` naming those that are not complete, or when there is none.
 
-    With a calendar, a writer that cannot have written the artifact is an error too, and a date that is not the
-    calendar's: see `check_dates`. With the policy's `allow`,
-    also an artifact that is not read whole; a matrix says that of each cell itself.
+    With a calendar, what the artifact's bytes contradict is an error too, and a date that is not the calendar's: see
+    `check_bytes` and `check_dates`. With the policy's `allow`, also an artifact that is not read whole; a matrix says
+    that of each cell itself.
     """
     goldens = store.goldens()
     if not goldens:
@@ -49,7 +49,7 @@ def verify_goldens(
             golden.verify()
             artifact = golden.read_artifact()
             if calendar is not None:
-                check_writer(golden, artifact, calendar)
+                check_bytes(golden, artifact, calendar)
             if allow is not None:
                 check_read_whole(artifact, {**golden.manifest.options.allow, **allow})
         except (GoldenError, ArtifactError) as error:

@@ -24,7 +24,6 @@ from export_core.policy.budgets import FIGURES
 from export_core.policy.patterns import matches
 
 _Place = tuple[str, str, str, Mode]
-_WORKING = (Judgement.KEPT, Judgement.COSTLY)
 GROWTH, SLOWER = "max_growth", "warn_slower"
 
 
@@ -74,7 +73,7 @@ def unmeasured(results: Sequence[Result], policy: Policy) -> list[str]:
     own, budgets = own_cells(results), Budgets(policy.budgets)
     counts: Counter[tuple[str, str]] = Counter()
     for result in results:
-        if result.judgement in _WORKING:
+        if result.promised and result.judgement.facts.works:
             for limit in budgets.limits(result):
                 counts[limit.entry, _missing(result, own.get(place_of(result)), limit)] += 1
     return [
@@ -135,7 +134,7 @@ def _read_by_writer(result: Result) -> bool:
 
 
 def _judged(result: Result, budgets: Budgets, writer: Result | None, before: Result | None) -> Result:
-    if result.judgement not in _WORKING:
+    if not (result.promised and result.judgement.facts.works):
         return result
     others = (("writer", writer), ("baseline", before))
     exceeded = tuple(

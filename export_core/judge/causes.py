@@ -18,15 +18,13 @@ from msgspec.structs import replace
 
 from export_core.judge.drift import FailingStretch, failing_stretches
 from export_core.judge.result import ReaderOf, Result, by_build_date, release_name
-from export_core.judge.verdicts import WORST_FIRST, Judgement
+from export_core.judge.verdicts import VERDICTS, WORST_FIRST, Judgement
 from export_core.matrix import Verdict
-from export_core.matrix.cell import WORKS, CellKey
+from export_core.matrix.cell import CellKey
 from export_core.releases import Calendar
 from export_core.tolerances import ROUNDING
 from export_core.worker.protocol import Stage
 
-_BY_RELEASE = (Verdict.NUMERICS, Verdict.CRASH, Verdict.TIMEOUT)
-"""Verdicts whose message does not say what went wrong."""
 _OWN = re.compile(r"https?://\S+|'[^']*'|0x[0-9a-f]+|\d+|(?<=Function )\S+|(?<=function )\S+|(?<=custom call to )\S+")
 """What is a case's own in a message."""
 
@@ -95,7 +93,7 @@ def with_causes(results: Iterable[Result]) -> list[Result]:
     unfit = {(result.golden, likeness(result)) for result in _own_failures(results)}
     return [
         result
-        if result.verdict in WORKS
+        if result.verdict.works
         else replace(result, cause=_id(result, changes, (result.golden, likeness(result)) in unfit))
         for result in results
     ]
@@ -103,7 +101,7 @@ def with_causes(results: Iterable[Result]) -> list[Result]:
 
 def completed(results: Sequence[Result]) -> Sequence[Result]:
     """The results, with causes if some have none yet: those of a run that goes on, or one result alone."""
-    missing = any(not result.cause and result.verdict not in WORKS for result in results)
+    missing = any(not result.cause and not result.verdict.works for result in results)
     return with_causes(results) if missing else results
 
 
@@ -183,15 +181,19 @@ def _changes(results: Iterable[Result]) -> dict[CellKey, FailingStretch]:
     for result in results:
         place = result.golden, result.platform, result.device
         goldens[place].append(result)
-        if result.verdict in _BY_RELEASE:
+        if not VERDICTS[result.verdict].is_explained:
             failing[place].add(likeness(result))
     changes: dict[CellKey, FailingStretch] = {}
     for place, kinds in failing.items():
         for kind in kinds:
             # What was only compiled agrees with nobody's numbers.
-            works = WORKS if Verdict.NUMERICS not in kind else (Verdict.PASS, Verdict.CONVERTED)
-            alike = [result for result in goldens[place] if result.verdict in works or likeness(result) == kind]
-            for stretch in failing_stretches(alike, lambda result: result.verdict not in WORKS):
+            compared = Verdict.NUMERICS in kind
+            alike = [
+                result
+                for result in goldens[place]
+                if (result.verdict.works and (result.verdict.is_compared or not compared)) or likeness(result) == kind
+            ]
+            for stretch in failing_stretches(alike, lambda result: not result.verdict.works):
                 changes |= {result.key: stretch for result in stretch.results}
     return changes
 

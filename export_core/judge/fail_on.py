@@ -12,13 +12,14 @@ from export_core.policy import Policy
 
 OUTSIDE, BONUS_LOST = "outside", "bonus-lost"
 
-# A refusal is the expected end of a cell outside its window.
-_FAILS = (Verdict.ERROR, Verdict.CRASH, Verdict.TIMEOUT)
-
 
 def failing_outside(results: Sequence[Result], policy: Policy) -> list[str]:
     """A sentence where cells outside the window fail otherwise than by a refusal, and the policy asks for none."""
-    failing = sum(result.judgement is Judgement.OUTSIDE and result.verdict in _FAILS for result in results)
+    # A refusal is the expected end of a cell outside its window.
+    failing = sum(
+        result.judgement is Judgement.OUTSIDE and result.verdict.fails and result.verdict is not Verdict.REFUSED
+        for result in results
+    )
     if not failing or OUTSIDE not in policy.fail_on:
         return []
     return [f"{OUTSIDE}: {plural(failing, 'cell')} outside the window failed other than by a refusal"]

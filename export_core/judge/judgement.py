@@ -18,7 +18,6 @@ from export_core.judge.result import Result, reader_of, shared_cost, shared_timi
 from export_core.judge.upstream import upstream_of
 from export_core.judge.verdicts import VERDICTS, Judgement
 from export_core.matrix import Cell, Outcome, Verdict
-from export_core.matrix.cell import WORKS
 from export_core.policy import Policy
 from export_core.policy.deployed import names_of
 from export_core.policy.known_issues import known_issues
@@ -58,7 +57,7 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
         platform=cell.platform,
         mode=cell.mode,
         stage=outcome.stage,
-        verdict=Verdict.CONVERTED if converted and outcome.verdict in WORKS else outcome.verdict,
+        verdict=Verdict.CONVERTED if converted and outcome.verdict.works else outcome.verdict,
         message=outcome.message,
         signal=outcome.signal,
         stderr=outcome.stderr,
@@ -87,7 +86,7 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
         converted=converted,
     )
     # The table is read only where something fails: most runs of pytest never need it.
-    if result.verdict not in WORKS:
+    if not result.verdict.works:
         shown = upstream_of(result, cell.golden.artifact, known_issues(policy.known_issues))
         result = msgspec.structs.replace(result, upstream=shown)
     return judge_again(result, policy, as_of)

@@ -10,7 +10,6 @@ from export_core.environments.placement import Mode
 from export_core.judge.result import Result
 from export_core.judge.verdicts import Judgement
 from export_core.matrix import Cell
-from export_core.matrix.cell import WORKS
 from export_core.matrix.quirks import is_about
 from export_core.policy import Budget, KnownFailure, NumbersRule, Policy, PolicyError, Quirk
 from export_core.policy.patterns import matches
@@ -162,7 +161,7 @@ def entry_name(table: str, number: int, entry: KnownFailure | Quirk | NumbersRul
 def _passes(entry: KnownFailure, result: Result) -> bool:
     """Whether a cell that must fail passes. One that was not run, or not as far as the entry's stage, shows nothing."""
     too_short = result.mode is Mode.COMPILE and entry.stage in (Stage.RUN, Stage.COMPARE)
-    return result.verdict in WORKS and not too_short
+    return result.verdict.works and not too_short
 
 
 def _fails_so(entry: KnownFailure, result: Result) -> bool:

@@ -204,6 +204,8 @@ class VerdictFacts:
     """Its judgement inside the window."""
     outside: Judgement
     """Its judgement outside the window, of a cell that is not required and has no place."""
+    is_explained: bool = True
+    """Whether the message says what went wrong; else the release in which it began says more."""
     next_step: str = ""
     """What to do about a cell that fails so; ``{}`` is the folder of the results as an argument."""
     advice: str = ""
@@ -215,26 +217,27 @@ _REPORT = (
     "for the list of known failures."
 )
 
-_BROKEN, _OUTSIDE = Judgement.BROKEN, Judgement.OUTSIDE
+_BROKEN = Judgement.BROKEN
+_OUTSIDE = Judgement.OUTSIDE
 
 VERDICTS: Mapping[Verdict, VerdictFacts] = {
     Verdict.NUMERICS: VerdictFacts(
         # Outside too: a silently wrong number is never fine.
-        "ran with different numbers", "different numbers", "num", _BROKEN, _BROKEN,
+        "ran with different numbers", "different numbers", "num", _BROKEN, _BROKEN, False,
         "`jaxexport trend{} --numbers` shows in which release the numbers moved. If they are right, allow them with a "
         "rule (`numbers` in the policy) and its reason.",
         "The outputs must be those of the inputs, and the same in each process: a function that draws random numbers "
         "takes a key.",
     ),
-    Verdict.CRASH: VerdictFacts("crashed", "killed by a signal", "sig", _BROKEN, _OUTSIDE, _REPORT),
+    Verdict.CRASH: VerdictFacts("crashed", "killed by a signal", "sig", _BROKEN, _OUTSIDE, False, _REPORT),
     Verdict.TIMEOUT: VerdictFacts(
-        "timed out", "timed out", "time", _BROKEN, _OUTSIDE,
+        "timed out", "timed out", "time", _BROKEN, _OUTSIDE, False,
         "Run it alone with a larger --timeout: a busy machine and an endless compilation look alike.",
         "Export a smaller case: no reader would get more time.",
     ),
-    Verdict.ERROR: VerdictFacts("failed", "failed", "err", _BROKEN, _OUTSIDE, _REPORT),
+    Verdict.ERROR: VerdictFacts("failed", "failed", "err", _BROKEN, _OUTSIDE, True, _REPORT),
     Verdict.REFUSED: VerdictFacts(
-        "was refused", "refused", "ref", _BROKEN, _OUTSIDE,
+        "was refused", "refused", "ref", _BROKEN, _OUTSIDE, True,
         "Check how old the artifact is with `jaxexport inspect`; inside the window, report it to JAX.",
     ),
     Verdict.COMPILED: VerdictFacts("compiled", "compiled only: nothing ran", "comp", Judgement.KEPT, Judgement.BONUS),
@@ -246,7 +249,7 @@ VERDICTS: Mapping[Verdict, VerdictFacts] = {
         "ran and agrees with the writer's outputs", "agrees", "ok", Judgement.KEPT, Judgement.BONUS,
     ),
     Verdict.NOT_RUN: VerdictFacts(
-        "was not run", "not run", "-", Judgement.INCOMPLETE, _OUTSIDE,
+        "was not run", "not run", "-", Judgement.INCOMPLETE, _OUTSIDE, True,
         "Mend what the message names, then `jaxexport matrix --resume` or the same command again.",
     ),
 }  # fmt: skip

@@ -125,6 +125,7 @@ def _cells(
         )
         for reader in readers.chosen
         for golden in goldens
+        if golden.manifest.writer.built in readers.for_writers.get(reader, (golden.manifest.writer.built,))
         for platform, mode in modes.items()
         if platform in golden.manifest.replayed_on
     ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +81,8 @@ class Selection:
 class Readers:
     """The readers of a selection, and where they come from. `spelled` says how a person names each of them.
 
-    `for_places` are those of `chosen` that only run what the policy's places have to run.
+    `for_places` are those of `chosen` that only run what the policy's places have to run. `for_writers` are those that
+    only run the goldens of some writers, with the build dates of these.
     """
 
     chosen: tuple[Release, ...]
@@ -90,6 +91,7 @@ class Readers:
     sources: Sources
     spelled: dict[Release, str]
     for_places: frozenset[Release] = frozenset()
+    for_writers: Mapping[Release, frozenset[datetime.date]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ def choose_readers(
     selection: Selection,
     known: KnownReleases,
     windows: Windows,
-    written: Iterable[datetime.date],
+    written: Collection[datetime.date],
     as_of: datetime.date,
     places: Sequence[Place] = (),
 ) -> Readers:
@@ -166,6 +168,9 @@ def choose_readers(
             spelled |= {existing.release(version): version for version in window_readers(written, existing, windows)}
         elif text != DEPLOYED:
             spelled[single(text)] = text
+    dates = written if "window" in selection.named else ()
+    for_writers = {release: of for release, of in _just_before(dates, existing).items() if release not in spelled}
+    spelled |= {release: release.pair for release in for_writers}
     for_places: dict[Release, str] = {}
     if not {*GROUPS, DEPLOYED}.isdisjoint(selection.named):
         releases = (existing.release(place.jaxlib) for place in places)
@@ -181,30 +186,12 @@ def choose_readers(
         spelled.setdefault(touching, selection.touching)
     chosen = sorted(spelled, key=lambda release: (release.built, version_key(release.jaxlib), version_key(release.jax)))
     sources = Sources(tuple(dict.fromkeys(files.values())), known.wheels, selection.indexes)
-    return Readers(tuple(chosen), touching, existing, sources, spelled, frozenset(for_places) - {touching})
+    return Readers(tuple(chosen), touching, existing, sources, spelled, frozenset(for_places) - {touching}, for_writers)
 
 
 def release_named(text: str, calendar: Calendar) -> Release:
     """The release that a jaxlib, or one with its jax (`0.11.2-jax0.12.0.1`), names. Raises `ReleaseError` for none."""
     return _release(*_split_pair(text), calendar)
-
-
-def with_predecessors(selection: Selection, calendar: Calendar, as_of: datetime.date, count: int) -> Selection:
-    """The selection whose one reader is a release, with the releases that were built before it, at most so many.
-
-    Raises `MatrixError` for what is not one release, and `ReleaseError` for one that does not exist.
-    """
-    named = selection.readers
-    if len(selection.named) != 1 or named in WORDS or not any(letter.isdigit() for letter in named):
-        raise MatrixError(
-            f"--release: expected one jaxlib version such as 0.12.0.1, or a wheel of jaxlib, found {named!r}."
-        )
-    known = known_releases(selection, calendar)
-    existing = known.calendar.as_of(as_of)
-    wheel = known.files.get(named)
-    reader = existing.release(wheel.version) if wheel else release_named(named, existing)
-    before = [version for version in existing.versions() if existing.built(version) < reader.built]
-    return replace(selection, readers=",".join((*before[max(len(before) - count, 0) :], named)))
 
 
 def window_readers(writers: Iterable[datetime.date], calendar: Calendar, windows: Windows) -> list[str]:
@@ -224,6 +211,20 @@ def window_readers(writers: Iterable[datetime.date], calendar: Calendar, windows
         if following is not None and any(built < date <= following for date in dates):
             chosen.add(version)
     return [version for version in versions if version in chosen]
+
+
+def _just_before(writers: Iterable[datetime.date], calendar: Calendar) -> dict[Release, frozenset[datetime.date]]:
+    """The release just before each writer, with the jax that it had until then, and the build dates of its writers.
+
+    Its newest jax may be that of the writer, which nobody had deployed: jaxlib 0.12.0 goes with jax 0.12.0.1 by now.
+    """
+    before: dict[Release, frozenset[datetime.date]] = {}
+    for date in set(writers):
+        earlier = calendar.as_of(date - datetime.timedelta(days=1))
+        for version in earlier.versions()[-1:]:
+            release = earlier.release(version)
+            before[release] = before.get(release, frozenset()) | {date}
+    return before
 
 
 def _release(jaxlib: str, jax: str | None, calendar: Calendar) -> Release:

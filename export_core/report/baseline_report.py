@@ -14,7 +14,6 @@ from export_core.judge.fail_on import BONUS_LOST
 from export_core.judge.result import ReaderOf, WriterOf, by_build_date
 from export_core.judge.verdicts import WORST_FIRST, Kind
 from export_core.matrix import Verdict
-from export_core.matrix.cell import WORKS
 from export_core.phrases import few, plural
 from export_core.releases import Direction
 from export_core.report.cost_wording import amount
@@ -227,7 +226,7 @@ def _state(result: Result | None) -> str:
 
 
 def _state_line(result: Result | None) -> str:
-    if result is None or result.verdict in WORKS:
+    if result is None or result.verdict.works:
         return _state(result)
     return f"{_state(result)} in stage {result.stage}: {first_line(result.message) or 'no message'}"
 

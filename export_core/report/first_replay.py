@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from export_core.judge import Judgement, Result
 from export_core.judge.verdicts import VERDICTS
 from export_core.matrix import Verdict
-from export_core.matrix.cell import WORKS
 from export_core.report.wording import evidence, labelled_lines, outcome_line
 from export_core.worker.protocol import Stage
 
@@ -42,7 +41,7 @@ def first_replay(result: Result) -> FirstReplay:
     """
     if result.verdict is Verdict.CRASH:  # also one that is listed as a known failure
         return FirstReplay(crash=outcome_line(result))
-    if result.verdict in WORKS or result.judgement is Judgement.KNOWN:
+    if result.verdict.works or result.judgement is Judgement.KNOWN:
         return FirstReplay()
     if result.verdict is Verdict.NOT_RUN and result.stage is Stage.ENVIRONMENT:
         return FirstReplay(unknown=result.message)

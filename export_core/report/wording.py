@@ -29,7 +29,7 @@ HEALED_BY = {
 }
 """What a conversion rewrote, as the cause of a healed cell."""
 
-_ASIDE = (Verdict.COMPILED, Verdict.CONVERTED)
+_ASIDE = [name for name in Verdict if name.works and name is not Verdict.PASS]
 _LEGEND = [
     [(VERDICTS[name].mark, VERDICTS[name].short) for name in Verdict if name not in _ASIDE],
     [(VERDICTS[name].mark, VERDICTS[name].short) for name in _ASIDE],

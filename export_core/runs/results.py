@@ -19,6 +19,7 @@ from export_core.atomic import write_whole
 from export_core.escaping import safe_json
 from export_core.judge.gate import RunFacts, Summary, broken_changes, exit_code_of, summarize
 from export_core.judge.result import Result, shared_result
+from export_core.judge.verdicts import Judgement
 from export_core.phrases import schema_problem
 from export_core.policy import Policy
 from export_core.releases import Calendar, ReleaseError
@@ -87,6 +88,7 @@ def read_run(folder: Path) -> RecordedRun:
         raise IncompleteResults(f"{path}: Nothing was planned: expected at least one cell. {AGAIN}")
     if hashlib.sha256(data).hexdigest() != summary.results_sha256:
         raise RunError(f"{path}: expected the file whose SHA-256 is in {SUMMARY}, found a changed one. {AGAIN}")
+    _check_judgements(path, results)
     _check_counts(folder / SUMMARY, summary, results)
     try:
         calendar = policy_of(summary).calendar()
@@ -165,6 +167,18 @@ def _check_summary(path: Path, summary: Summary, plan: PlanRecord) -> None:
             f"{path}: {', '.join(changed)}: expected what {PLAN} beside it has, found something else: they are of "
             f"different runs, or one was changed. {AGAIN}"
         )
+
+
+def _check_judgements(path: Path, results: Sequence[Result]) -> None:
+    """Raise `RunError` for a result whose judgement or cause is not one that its verdict can have."""
+    for result in results:
+        works = result.verdict.works
+        judged_so = result.judgement in (Judgement.KEPT, Judgement.BONUS, Judgement.COSTLY)
+        if works != judged_so or (works and result.cause):
+            raise RunError(
+                f"{path}: {result.key}: expected a judgement that {result.verdict} can have, found "
+                f"{result.judgement}{' with the cause of a failure' if result.cause else ''}. {AGAIN}"
+            )
 
 
 def _check_counts(path: Path, summary: Summary, results: Sequence[Result]) -> None:

@@ -9,7 +9,8 @@ import math
 import re
 import shlex
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,10 +18,11 @@ import numpy as np
 
 from export_core.artifact import read_bytes
 from export_core.comparing.algebra import to_double
-from export_core.environments.environment import requirements
+from export_core.environments.environment import ReaderEnvironments, requirements
 from export_core.environments.interpreters import python_for
+from export_core.environments.placement import Placement
 from export_core.escaping import for_markdown, plain_text, safe_json
-from export_core.goldens.arrays import Leaf, from_npz
+from export_core.goldens.arrays import Leaf, from_npz, to_npz
 from export_core.goldens.staging import put_folder
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.judge import Result
@@ -29,12 +31,13 @@ from export_core.judge.verdicts import VERDICTS
 from export_core.matrix import Verdict
 from export_core.matrix.cell_audit import audit_problem
 from export_core.releases import Release, ReleaseError
+from export_core.scratch import scratch_folder
 from export_core.tolerances import FLOATS
-from export_core.untrusted import read_regular
 from export_core.why.bisection.bisect_text import answer
 from export_core.why.choice import Choice
 from export_core.why.errors import WhyError
 from export_core.why.explained import Explanation, FailureCause, InRelease
+from export_core.why.reduction.editor import ModuleEditor
 from export_core.why.reduction.failure import KEPT_SHARE
 from export_core.why.reduction.record import SOURCE, ReductionFolder
 
@@ -80,20 +83,48 @@ def program_of(choice: Choice, result: Result) -> Program:
     return Program(artifact, inputs, golden.content(OUTPUTS), result.max_abs_error)
 
 
-def reduced_program(choice: Choice, result: Result, folder: ReductionFolder) -> Program:
+@contextmanager
+def editor_for(choice: Choice, notify: Callable[[str], None]) -> Iterator[ModuleEditor]:
+    """What writes a module as text, in the environment of the newest release; `notify` is told what is built."""
+    calendar, policy = choice.plan.calendar, choice.options.policy
+    with (
+        scratch_folder() as scratch,
+        ReaderEnvironments(
+            calendar,
+            choice.options.sources,
+            packages=policy.reader_packages,
+            variables=policy.environment,
+            notify=notify,
+        ) as environments,
+        ModuleEditor(environments.build(Placement(calendar.release(calendar.newest()))), scratch) as editor,
+    ):
+        yield editor
+
+
+def reduced_program(choice: Choice, result: Result, folder: ReductionFolder, editor: ModuleEditor) -> Program:
     """The program that `jaxexport reduce` has left in a folder.
 
+    Its texts are made anew from the artifact: what the folder has in their place may be anybody's, and is not read.
+
     Raises:
-        WhyError: there is none, or it is that of another cell.
+        WhyError: there is none, it is that of another cell, or its module cannot be written as text.
     """
     reduction, _, program = folder.read_of(str(choice.cell.key))
+    summary, _, text = editor.edited(program.module, ())
+    if summary.refused:
+        raise WhyError(
+            f"{folder.path / ARTIFACT}: cannot be written as text: {summary.refused}. Reduce the cell again."
+        )
+    source, _ = editor.source(program.module, program.arrays)
+    read = Program(
+        program.artifact, program.arrays, text=text.decode(errors="replace"), source=source.decode(errors="replace")
+    )
     outputs = folder.path / OUTPUTS
-    text = program.text.decode(errors="replace")
-    read = Program(program.artifact, program.arrays, text=text, source=folder.source())
     if result.verdict is not Verdict.NUMERICS or not outputs.exists():
         return read
-    measured = _least_difference(from_npz(outputs), reduction.units)
-    return replace(read, outputs=read_regular(outputs), measured=measured if math.isfinite(measured) else None)
+    leaves = from_npz(outputs)
+    measured = _least_difference(leaves, reduction.units)
+    return replace(read, outputs=to_npz(leaves), measured=measured if math.isfinite(measured) else None)
 
 
 def _least_difference(outputs: Iterable[Leaf], units: float | None) -> float:

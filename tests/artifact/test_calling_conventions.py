@@ -15,7 +15,7 @@ from kept import DATA, FILES
 
 from export_core.artifact import Aval, read, read_bytes
 from export_core.artifact.envelope.encode import encode
-from export_core.artifact.main_check import NEWEST, check_main, dimension_names
+from export_core.artifact.main_check import NEWEST, OLDEST, check_main, dimension_names
 
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "convention_programs.py"
@@ -168,6 +168,7 @@ def test_before_version_9_main_has_no_tokens():
     assert inner.inputs[3:5] == ("tensor<0xi1>", "tensor<0xi1>")  # what stood for the two tokens
     assert old.envelope.ordered_effects == ()
     assert check_main(old) == []
+    assert forged(HERE / "conventions" / "8.jaxexport", ordered_effects=("an effect", "another")) == []
 
 
 def test_disabled_checks_and_platforms_are_in_version_6():
@@ -258,6 +259,7 @@ def test_the_release_that_is_here_says_the_same_of_itself():
     jax, numbers = said_by(sys.executable)
     row = supported_by(jax)
     assert numbers == [row.oldest, row.default, row.newest]
+    assert OLDEST <= row.oldest <= row.newest == NEWEST
 
 
 @pytest.mark.matrix

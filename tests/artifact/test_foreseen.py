@@ -42,6 +42,13 @@ def test_a_target_that_the_reader_has_no_promise_for_is_named():
     assert notes(cholesky)["tpu"] == "makes no custom call"
 
 
+def test_random_numbers_are_a_gpus_custom_call_if_asked_for():
+    assert notes(kept("test_accelerators.test_random_bits"))["cuda"] == "makes no custom call", "unless it is asked for"
+    found = notes(kept("test_targets.test_gpu_random_bits"))
+    assert found["cuda"] == "calls cu_threefry2x32_ffi, all promised by jaxlib 0.12.0.1"
+    assert found["rocm"] == "calls hip_threefry2x32_ffi, all promised by jaxlib 0.12.0.1"
+
+
 def test_where_the_check_of_the_platform_is_off_it_is_said():
     found = kept("test_platforms.test_run_on_another_platform_all_the_same")
     assert notes(found)["cpu"] == "not exported for it, and the check is off; makes no custom call"

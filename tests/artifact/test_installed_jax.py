@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from kept import DATA, counts
 
-from export_core.artifact import read
+from export_core.artifact import Artifact, read, read_bytes
 from export_core.artifact.envelope.encode import encode
+from export_core.inspection.export_changes import export_changes
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="no jax is installed here")
 
@@ -61,3 +62,19 @@ def test_what_is_written_back_it_accepts_as_the_same(folder):
         Path(f"{path}.written").write_bytes(encode(read(path).envelope))
     done = subprocess.run([sys.executable, "-c", ACCEPT, *map(str, paths)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_names_of_attributes_cannot_stand_for_several():
+    import jax
+    import numpy as np
+    from jax.experimental.xla_metadata import set_xla_metadata
+
+    def exported(**metadata: str) -> Artifact:
+        def function(x):
+            with set_xla_metadata(**metadata):
+                return jax.numpy.sin(x)
+
+        return read_bytes(jax.export.export(jax.jit(function))(np.ones(2, np.float32)).serialize())
+
+    (change,) = export_changes(exported(a="1", b="2"), exported(**{"a = '1', b": "2"}))
+    assert "mhlo.frontend_attributes" in change

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from export_core.comparing.compare import Difference, compare_leaves
+from export_core.comparing.rules import Rule
 from export_core.goldens import Comparison
 from export_core.goldens.arrays import key_leaf, leaf_of
-from export_core.tolerances import COARSE, DEFAULT_RTOL, Tolerance
+from export_core.tolerances import COARSE, DEFAULT_RTOL, Tolerance, tolerance_for
 
 INF, NAN = math.inf, math.nan
 
@@ -175,6 +176,18 @@ def test_ulps_alone_are_enough_and_leave_no_other_tolerance():
     found = compared(one, four, ulp=3)
     assert (found.ok, found.mismatched, found.max_ulp, found.tolerance) == (False, 2, 4, "3 ulp (golden)")
     assert not compared(f32(0.0, 1.0), f32(1e-8, 1.0), ulp=4).ok, "no tolerance relative to the largest element"
+
+
+def test_the_error_allowed_by_ulps_is_that_of_as_many_units():
+    step = np.float32(2**-23)
+    expected, actual = f32(1, 1, 1), f32(1, 1 + step, 1 + 3 * step)
+    rule = Rule("float32", tolerance=tolerance_for("float32", Tolerance(ulp=4)))
+    assert rule.compare(expected, actual).limit.tolist() == [0, 4 * step, 4 * step]
+
+
+def test_an_infinity_is_off_by_nothing_or_by_infinity():
+    rule = Rule("float32", noise=np.full(3, 1e-3))
+    assert rule.compare(f32(INF, INF, 1), f32(INF, 1, 1)).in_noise.tolist() == [0, INF, 0]
 
 
 def test_an_element_passes_by_ulps_or_by_rtol_and_atol():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from export_core.comparing.compare import Difference, compare_leaves
 from export_core.comparing.errors import CompareError
-from export_core.comparing.factors import FACTORIZATIONS
+from export_core.comparing.factors import FACTORIZATIONS, parts_of
 from export_core.comparing.rules import CallNoise
 from export_core.goldens import Comparison, FactorGroup
 from export_core.goldens.arrays import leaf_of
@@ -170,6 +170,14 @@ def test_a_factorization_without_pivoting_is_not_the_same():
     assert str(found).startswith("lu: |L| above 1: 1 of 4 elements differ")
 
 
+@pytest.mark.parametrize(("below", "accepted"), [(0.99, True), (1.2, False), (1 + 0.98j, True), (1.6j, False)], ids=str)
+def test_elements_of_l_may_be_one_or_the_root_of_two(below, accepted):
+    a = np.array([[1, 1], [below, 1]])
+    order = np.array([0, 1], np.int32)
+    unpivoted = [np.array([[1, 1], [below, 1 - below]]), order, order]
+    assert compared(lu_of(a), unpivoted, "lu").ok is accepted
+
+
 def schur_of(blocks, seed=3):
     """(T, Q) of a real matrix with these diagonal blocks, and something above them."""
     size = sum(len(block) for block in blocks)
@@ -211,6 +219,24 @@ def test_any_matrix_is_not_its_own_schur_form():
     chained = schur_of([PAIR, ONE])
     chained[0][2, 1] = 1e-20
     assert not compared(schur_of([PAIR, ONE]), chained, "schur").ok, "two blocks may not share a row"
+
+
+@pytest.mark.parametrize(
+    ("triangle", "split"),
+    [
+        ([[1, 0.9], [-1, 3]], [True]),
+        ([[3, 0.5], [-1, 1]], [True]),
+        ([[1, 1.0], [-1, 3]], [True]),  # one eigenvalue, twice
+        ([[1, 0.6], [-2, 3]], [False]),
+        ([[9, 0, 0], [0, 1, 2], [0, -0.5, 1]], [False, False]),
+    ],
+    ids=str,
+)
+def test_a_block_of_a_schur_form_with_real_eigenvalues_is_split(triangle, split):
+    factors = [np.array(triangle, np.float64), np.eye(len(triangle))]
+    *_, blocks = parts_of("schur", factors, factors)
+    assert blocks.what == "2x2 blocks of T that should be split"
+    assert blocks.actual.tolist() == split
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
@@ -481,6 +507,14 @@ def test_vectors_that_are_not_orthonormal_are_compared_by_element():
     masked = np.triu(vectors)
     assert in_groups([values, masked], [values, masked], ("eigh", (0, 1))).ok
     assert not in_groups([values, masked], [values, -masked], ("eigh", (0, 1))).ok
+    assert in_groups([values, vectors], [values, -vectors], ("eigh", (0, 1))).ok
+    longer = vectors * np.float32(1.2)
+    assert not in_groups([values, longer], [values, -longer], ("eigh", (0, 1))).ok
+
+
+def test_factors_of_a_batch_with_two_axes_may_turn():
+    a = matrix("float32").reshape(2, 1, 5, 5)
+    values, vectors = np.linalg.eigh(a + adjoint(a))
     assert in_groups([values, vectors], [values, -vectors], ("eigh", (0, 1))).ok
 
 

@@ -170,6 +170,11 @@ def test_constants_are_listed_by_type_and_never_printed():
     assert len(found.text) < 2000
 
 
+def test_constants_stand_before_the_inputs():
+    text = described(lambda x: x * np.arange(3, dtype=np.float32), np.float32(1)).text
+    assert text.startswith("{ lambda a:f32[3] ; b:f32[]. let")
+
+
 def test_effects_are_told_by_name():
     def printing(x):
         jax.debug.print("{}", x)

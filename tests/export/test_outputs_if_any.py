@@ -25,11 +25,23 @@ def outputs_on(platform: str, reason: str, error: Exception | None = None):
 
 @pytest.mark.parametrize(("platform", "reason"), [("cpu", ""), ("cuda", ""), ("cuda", "CI has no GPU")])
 def test_a_function_that_runs_has_outputs_also_on_its_own_platform(platform, reason):
-    assert outputs_on(platform, reason) == OUTPUTS
+    assert outputs_on(platform, reason) == (OUTPUTS, "")
 
 
 def test_with_a_reason_nothing_is_run_elsewhere():
-    assert outputs_on("cpu", "CI has no GPU", AssertionError("it ran")) is None
+    assert outputs_on("cpu", "CI has no GPU", AssertionError("it ran")) == (None, "CI has no GPU")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "MLIR translation rule for primitive 'mine' not found for platform cpu",
+        "Only interpret mode is supported on CPU backend",
+    ],
+)
+def test_where_jax_has_no_lowering_its_message_is_the_reason(told):
+    reason = f"JAX cannot run it on cpu, where it was written: {told}"
+    assert outputs_on("cpu", "", NotImplementedError(f"{told}.\nmore")) == (None, reason)
 
 
 def test_an_error_elsewhere_asks_for_a_reason():

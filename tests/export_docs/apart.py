@@ -15,7 +15,10 @@ from jax.sharding import AbstractMesh, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from export_core.artifact import read_bytes
+from export_core.export import Case, ExportError
+from export_core.export.arguments import Arguments
 from export_core.export.golden_checks import WRONG_DEVICES, add_checks
+from export_core.export.meshes import place_unplaced
 
 
 def f(x):
@@ -76,13 +79,15 @@ def test_an_abstract_mesh_places_no_argument(devices):
         exp.call(jax.device_put(jnp.arange(32), NamedSharding(AbstractMesh((4,), ("a",)), P("a"))))
 
 
-def test_the_mesh_of_june_2024_was_that_of_the_jitted_function(devices):
+def test_the_mesh_of_june_2024_was_that_of_the_jitted_function(devices, through):
     export_mesh = Mesh(devices[:4], ("a",))
     arg = jnp.arange(8 * 4)
     exp = export.export(jax.jit(f, in_shardings=(NamedSharding(export_mesh, P("a")),)))(arg)
     assert exp.nr_devices == 4
     res1 = exp.call(jax.device_put(arg, NamedSharding(export_mesh, P("a"))))
     assert _first_two(res1) == [(0, (slice(0, 8, None),)), (1, (slice(8, 16, None),))]
+    produced = through(jax.jit(f, in_shardings=(NamedSharding(export_mesh, P("a")),)), arg)
+    assert produced.manifest.options.mesh == {"a": 4}
 
 
 def test_other_devices_in_a_mesh_of_another_shape_do_as_well(devices):
@@ -120,6 +125,10 @@ def test_arguments_are_put_where_the_export_wants_them(devices):
     sharded_arg = jax.device_put(arg, exp.in_shardings_jax(calling_mesh)[0])
     res = exp.call(sharded_arg)
     assert _first_two(res) == [(7, (slice(0, 4, None),)), (6, (slice(4, 8, None),))]
+    # So does a golden with the arguments of its artifact, on a mesh of its own.
+    case = Case("documents", "the documents", None, jax.jit(f), (arg,), {})
+    (placed,) = place_unplaced(case, Arguments((arg,), {}), exp, {"a": 8}).flat()
+    assert placed.sharding.is_equivalent_to(NamedSharding(Mesh(np.array(devices), ("a",)), P("a")), 1)
 
 
 def test_a_mesh_with_other_axis_names_gives_no_shardings(devices):
@@ -149,7 +158,7 @@ def test_an_export_for_one_device_is_spread_with_its_arguments(devices, through)
 # Section "Compatibility guarantees for custom calls" of June 2024. The newer document has a primitive of its own there.
 
 
-def test_a_replaced_lowering_rule_of_jax_is_refused_too():
+def test_a_replaced_lowering_rule_of_jax_is_refused_too(through):
     # sin has an accuracy since 0.6.0, which its lowering rule is told.
     _ = mlir.register_lowering(
         lax.sin_p, lambda ctx, o, **_: mlir.custom_call("my_new_sin", operands=[o], result_types=[o.type]).results
@@ -157,6 +166,8 @@ def test_a_replaced_lowering_rule_of_jax_is_refused_too():
     assert "stablehlo.custom_call @my_new_sin(%arg0)" in str(jax.jit(lax.sin).lower(1.0).compiler_ir())
     with pytest.raises(ValueError, match=r"have no compatibility guarantees(?s:.*)my_new_sin"):
         export.export(jax.jit(lax.sin))(1.0)
+    with pytest.raises(ExportError, match=r"custom calls that jax \S+ does not promise to keep: my_new_sin"):
+        through(jax.jit(lax.sin), 1.0)
     exp = export.export(
         jax.jit(lax.sin), disabled_checks=[export.DisabledSafetyCheck.custom_call("my_new_sin")]
     )(1.0)  # fmt: skip

@@ -47,8 +47,9 @@ def test_the_convention_used_is_the_latest(through):
     exp: export.Exported = export.export(jnp.cos)(1.0)
     # 9, the only one, in both documents; 10 is the latest since 0.7.0.
     assert exp.calling_convention_version == export.maximum_supported_calling_convention_version >= 9
-    envelope = through(jnp.cos, 1.0).artifact.envelope
-    assert envelope.calling_convention_version == exp.calling_convention_version
+    artifact = through(jnp.cos, 1.0).artifact
+    assert artifact.envelope.calling_convention_version == exp.calling_convention_version
+    assert artifact.module.main.inputs == ("tensor<f32>",)
 
 
 def test_every_supported_convention_can_be_asked_for(through):
@@ -192,11 +193,15 @@ def test_an_assertion_takes_a_condition_and_integers(documented):
         ((3, 0), "Expected value >= 1 for dimension variable 'h'"),
     ],
 )
-def test_a_shape_that_tracing_ruled_out_is_refused(shape, message):
+def test_a_shape_that_tracing_ruled_out_is_refused(documented, shape, message):
     w, two_h = export.symbolic_shape("w, 2*h")
     exported = export.export(jax.jit(jnp.cos))(jax.ShapeDtypeStruct((w, two_h), np.float32))
     with pytest.raises(ValueError, match=message):
         exported.call(np.ones(shape, np.float32))
+    (check,) = add_checks(documented, [ExtraCall((np.ones(shape, np.float32),), {}, message)]).manifest.checks
+    assert (check.name, check.refused) == ("refused1", message)
+    with pytest.raises(ExportError, match="expected this call of the exported function to be refused"):
+        add_checks(documented, [ExtraCall((np.ones((3, 4), np.float32),), {}, message)])
 
 
 # Section "Shape polymorphic export".
@@ -218,7 +223,7 @@ def test_a_jit_is_traced_for_each_shape_and_an_artifact_for_none():
     assert [jitted(x).shape for x in shapes] == traced == [(2,), (3,)]
 
 
-def test_a_function_that_depends_on_the_size_needs_a_constraint():
+def test_a_function_that_depends_on_the_size_needs_a_constraint(through):
     def first_four(x):
         return x[:4] if x.shape[0] >= 4 else x
 
@@ -229,6 +234,11 @@ def test_a_function_that_depends_on_the_size_needs_a_constraint():
     with pytest.raises(core.InconclusiveDimensionOperation, match="Symbolic dimension comparison 'b' >= '4'"):
         exported()
     assert exported("b >= 4").call(np.ones(6, np.float32)).shape == (4,)
+    six = np.ones(6, np.float32)
+    with pytest.raises(core.InconclusiveDimensionOperation, match="Symbolic dimension comparison 'b' >= '4'"):
+        through(jax.jit(first_four), six, symbolic_shapes="b")
+    produced = through(jax.jit(first_four), six, symbolic_shapes="b", constraints=("b >= 4",))
+    assert str(produced.artifact.envelope.out_avals[0]) == "float32[4]"
 
 
 def test_one_artifact_serves_many_shapes_and_a_golden_keeps_them(through):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,11 @@ import numpy as np
 import pytest
 from jax import export
 
+from export_core.artifact import read
 from export_core.export import ExportError, add_checks
+from export_core.goldens.arrays import from_npz
+
+DATA = Path(__file__).parents[1] / "artifact" / "data"
 
 
 def f(x):
@@ -72,6 +77,20 @@ def test_the_artifact_says_the_same_of_itself(through):
     assert (main.visibility, "jax.result_info" in main.result_attrs[0]) == ("public", True)
 
 
+def test_a_shape_with_a_dtype_stands_for_an_argument(through):
+    given, described = (through(jax.jit(f), value) for value in (np.float32(1.0), jax.ShapeDtypeStruct((), np.float32)))
+    assert described.artifact.data == given.artifact.data
+    assert described.inputs[0].dtype == "float32"
+
+
+@pytest.mark.parametrize(("release", "names"), [("0.4.30", {"mhlo.layout_mode"}), ("0.12.0.1", set())])
+def test_layout_modes_are_read_where_they_were_written(release, names):
+    # June 2024 shows them. 0.4.33 still writes them, 0.4.35 does not.
+    main = read(DATA / release / "cholesky.jaxexport").module.main
+    assert set(main.arg_attrs[0]) == names
+    assert set(main.result_attrs[0]) == {"jax.result_info", *names}
+
+
 # Section "Support for reverse-mode AD".
 
 
@@ -114,6 +133,9 @@ def test_the_serialized_vjp_is_the_custom_one(through):
     assert jax.grad(export.deserialize(blob).call)(1.0) == 100
     produced = through(jax.jit(twice), 1.0, vjp_order=1)
     assert jax.grad(export.deserialize(bytearray(produced.artifact.data)).call)(1.0) == 100
+    files = add_checks(produced, []).files
+    (_, cotangent), (gradient,) = (from_npz(files[f"vjp1.{side}.npz"]) for side in ("inputs", "outputs"))
+    assert gradient.numpy() == 100 * cotangent.numpy()
 
 
 def test_the_serialized_vjp_recomputes_what_remat_says(through):
@@ -128,7 +150,7 @@ def test_the_serialized_vjp_recomputes_what_remat_says(through):
     assert barriers == [True, False]
 
 
-def test_a_vjp_is_computed_when_it_is_serialized():
+def test_a_vjp_is_computed_when_it_is_serialized(through):
     asked = []
 
     @jax.custom_vjp
@@ -145,6 +167,10 @@ def test_a_vjp_is_computed_when_it_is_serialized():
     assert asked == []
     exported.serialize(vjp_order=1)
     assert asked == ["vjp"]
+    through(jax.jit(twice), 1.0)
+    assert asked == ["vjp"]
+    through(jax.jit(twice), 1.0, vjp_order=1)
+    assert asked == ["vjp", "vjp"]
 
 
 def test_a_rehydrated_function_takes_no_other_transformation():

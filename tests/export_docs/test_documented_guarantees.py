@@ -115,9 +115,11 @@ def test_ignoring_forward_compatibility_uses_the_new_target(through):
     assert produced.manifest.options.ignore_forward_compatibility is True
 
 
-def test_an_older_jaxlib_keeps_the_old_target():
+def test_an_older_jaxlib_keeps_the_old_target(through):
     lowered = jax.jit(too_new.bind).trace(1.0).lower(lowering_platforms=("tpu",))
     assert "@T(" in str(lowered.compiler_ir())
+    options = {"platforms": ("tpu",), "disabled_checks": OURS, "ignore_forward_compatibility": True}
+    assert through(jax.jit(too_new.bind), 1.0, **options).manifest.custom_calls == ("T",)
 
 
 def test_the_new_target_must_be_on_the_list_or_allowed(through):

@@ -74,9 +74,17 @@ def test_python_functions_and_conditions_leave_no_trace():
     assert text(lambda first, second: func2(inner, first, second), *EIGHT) == text(func1, *EIGHT)
 
 
-def test_a_python_condition_on_an_argument_is_refused():
+def test_a_python_condition_on_an_argument_is_refused(through):
+    condition = jax.jit(lambda x: 1 if x > 0 else 2)
     with pytest.raises(jax.errors.TracerBoolConversionError, match="Attempted boolean conversion of traced array"):
-        export.export(jax.jit(lambda x: 1 if x > 0 else 2))(1.0)
+        export.export(condition)(1.0)
+    with pytest.raises(jax.errors.TracerBoolConversionError):
+        through(condition, 1.0)
+
+
+def test_the_jaxpr_of_a_golden_has_dimension_variables(through):
+    produced = through(jax.jit(jnp.sin), np.ones((2, 4), np.float32), symbolic_shapes="b, 2*b")
+    assert "a:f32[b,2*b]" in produced.files["jaxpr.txt"].decode()
 
 
 # Section "Handling pytrees".

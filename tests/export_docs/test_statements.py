@@ -44,6 +44,28 @@ def test_an_outcome_is_one_of_four():
     assert [row.says for row in ROWS if bool(row.refused) + bool(row.differs) + row.judged > 1] == []
 
 
+def test_a_statement_has_a_mutation_or_is_about_jax_alone():
+    assert [row.says for row in ROWS if bool(row.jax_alone) + (row.mutation is not None) != 1] == []
+
+
+MUTATIONS = {row.mutation: row for row in ROWS if row.mutation}
+
+
+@pytest.mark.parametrize("path", sorted({mutation.file for mutation in MUTATIONS}))
+def test_a_mutation_changes_one_place_and_still_compiles(path):
+    source = (statements_page.ROOT / path).read_text(encoding="utf-8")
+    for mutation, row in MUTATIONS.items():
+        if mutation.file == path:
+            assert source.count(mutation.replace) == 1, f"{row.says} {mutation.replace}"
+            if path.endswith(".py"):
+                compile(source.replace(mutation.replace, mutation.by), path, "exec")
+
+
+def test_a_mutation_is_noticed_by_a_test_of_its_row():
+    unlisted = {m.test for row in ROWS if (m := row.mutation) and m.test.partition("[")[0] not in row.tests}
+    assert unlisted == set()
+
+
 def test_a_message_of_jax_is_in_a_test_of_its_row():
     assert [row.says for row in ROWS if row.refused not in _source(row)] == []
 

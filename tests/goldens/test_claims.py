@@ -1,16 +1,20 @@
-"""What a golden claims of its writer and of a conversion: its own bytes and its listed record decide."""
+"""What a golden claims of itself: its own bytes and the listed record of a conversion decide."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import msgspec
 import pytest
-from making import NEWEST, files, manifest, release, write_golden, writer
+from making import ARTIFACTS, NEWEST, files, manifest, release, write_golden, writer
 
 from export_core.artifact import read_bytes
 from export_core.artifact.envelope.encode import encode
 from export_core.conversion.record import ConversionRecord, dump_record
 from export_core.goldens import Golden, GoldenError, GoldenStore, Origin, dates, jax_goldens
-from export_core.goldens.manifest import ConvertedFrom
+from export_core.goldens.manifest import ConvertedFrom, Manifest
 from export_core.goldens.store import ARTIFACT, sha256
 from export_core.matrix import Selection
 from export_core.policy import Policy
@@ -21,7 +25,7 @@ from export_core.session import Interpreter, plan_matrix
 RECORD = f"{ARTIFACT}.converted.json"
 CONVERTED = ConvertedFrom(sha256(b"the original"), "0.9.2", "rewritten", (), "pytest-jaxexport")
 DERIVED = Origin("given", "given", derived={"writer": "the first release from a day on"})
-ORIGINAL = files(jaxlib="0.9.2")[ARTIFACT]
+ORIGINAL = (ARTIFACTS / "0.9.2" / "point.jaxexport").read_bytes()
 REWRITTEN = encode(read_bytes(ORIGINAL).envelope)
 """The same artifact as `jaxexport convert` encodes it."""
 
@@ -122,3 +126,64 @@ def test_the_goldens_of_jax_are_listed_by_their_hashes():
     table = jax_goldens.days()
     assert len(table) > 140
     assert all(len(module) == 64 and days for module, days in table.items())
+
+
+OWN = GoldenStore(Path(__file__).parents[2] / "golden")
+FIRST_ORDER, REDUCED = "test_derivatives.test_first_order", "test_collectives.test_reduced"
+ANYWHERE = "test_platforms.test_run_on_another_platform_all_the_same"
+
+
+def own(case: str) -> Golden:
+    """The newest golden of a case of this project."""
+    return OWN.generations(f"tests.compat.{case}")[-1]
+
+
+def options(**changes: Any) -> Callable[[Manifest], Manifest]:
+    return lambda made: msgspec.structs.replace(made, options=msgspec.structs.replace(made.options, **changes))
+
+
+def changed(**changes: Any) -> Callable[[Manifest], Manifest]:
+    return lambda made: msgspec.structs.replace(made, **changes)
+
+
+def signature(**changes: Any) -> Callable[[Manifest], Manifest]:
+    return lambda made: msgspec.structs.replace(made, signature=msgspec.structs.replace(made.signature, **changes))
+
+
+def without_derivatives(made: Manifest) -> Manifest:
+    return options(vjp_order=0)(msgspec.structs.replace(made, checks=()))
+
+
+@pytest.mark.parametrize(
+    ("case", "change", "message"),
+    [
+        (
+            FIRST_ORDER,
+            options(platforms=("tpu",)),
+            "options.platforms: expected cpu, as in artifact.jaxexport, found tpu.",
+        ),
+        (FIRST_ORDER, options(platforms=("cpu", "tpu")), "options.platforms: expected cpu, as in"),
+        (FIRST_ORDER, options(mesh={"x": 2}), "options.mesh: expected 1 devices, as in artifact.jaxexport, found 2"),
+        (FIRST_ORDER, changed(custom_calls=("a",)), "custom_calls: expected none, as in artifact.jaxexport, found a."),
+        (FIRST_ORDER, signature(inputs=("int8[7]",)), "signature.inputs: expected float32[2,3], float32[3,2], as in"),
+        (FIRST_ORDER, signature(outputs=()), "signature.outputs: expected float32[2,2], as in"),
+        (FIRST_ORDER, signature(in_tree="*"), "signature.in_tree: expected PyTreeDef"),
+        (FIRST_ORDER, signature(out_tree="(*,)"), "signature.out_tree: expected PyTreeDef"),
+        (FIRST_ORDER, without_derivatives, "options.vjp_order: expected 1, as in artifact.jaxexport, found 0."),
+        (FIRST_ORDER, changed(checks=()), "checks: expected calls of derivatives [1], as in artifact.jaxexport, found"),
+        (REDUCED, changed(out_shardings=()), "out_shardings: expected 2, as in artifact.jaxexport, found 0."),
+        (ANYWHERE, options(disabled_checks={}), "options.disabled_checks: expected platform, as in"),
+    ],
+)
+def test_what_a_golden_says_of_its_artifact_is_read_from_the_bytes(store, case, change, message):
+    stored = own(case)
+    dates.check_claims([stored], load_calendar())
+    store.write(change(stored.manifest), stored.files())
+    assert message in refused(*store.goldens())
+
+
+def test_pytests_own_replay_believes_no_golden_that_leaves_it(store):
+    stored = own(FIRST_ORDER)
+    store.write(options(platforms=("tpu",))(stored.manifest), stored.files())
+    with pytest.raises(GoldenError, match="platforms: expected cpu"):
+        plan_matrix(Policy(), Selection(), RunOptions(), store.goldens(), Interpreter(release(NEWEST)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -30,7 +31,7 @@ def write_rows(root: Path) -> None:
     first, *rest = from_npz(kept.folder / OUTPUTS)
     other = to_npz([leaf_of(first.numpy() + np.float32(1)), *rest])
 
-    def write(case: str, module: str = "", **changed: bytes) -> None:
+    def write(case: str, module: str = "", options: dict[str, Any] | None = None, **changed: bytes) -> None:
         files = {
             **plain,
             **{{"artifact": ARTIFACT, "inputs": INPUTS, "outputs": OUTPUTS}[k]: v for k, v in changed.items()},
@@ -41,7 +42,7 @@ def write_rows(root: Path) -> None:
         manifest = msgspec.structs.replace(
             kept.manifest,
             case=case,
-            options=msgspec.structs.replace(kept.manifest.options, register=register),
+            options=msgspec.structs.replace(kept.manifest.options, register=register, **options or {}),
             files={name: sha256(data) for name, data in files.items()},
             noise=None,
         )
@@ -51,7 +52,9 @@ def write_rows(root: Path) -> None:
     write("numerics", outputs=other)
     envelope = read_bytes(plain[ARTIFACT]).envelope
     assert envelope
-    write("refused", artifact=encode(envelope._replace(platforms=("tpu",))))
+    # A golden that says, wrongly, that it runs where it was written: the reader refuses it there.
+    lifted = {"platforms": ("tpu",), "disabled_checks": {"platform": "it says so"}}
+    write("refused", options=lifted, artifact=encode(envelope._replace(platforms=("tpu",))))
     write("error", inputs=to_npz([leaf_of(np.zeros(3, np.float32))]))
     write("crash", ITS_OWN)
     write("timeout", WITHOUT_END)

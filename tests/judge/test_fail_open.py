@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import shutil
 import sys
 from collections.abc import Callable
@@ -57,6 +58,22 @@ def project(tmp_path, monkeypatch) -> Path:
 
 def test_what_is_broken_below_is_kept_when_nothing_is(project, jaxexport):
     assert jaxexport("judge", "out").code == 0
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("judgement", "broken"), ("judgement", "outside"), ("cause", "c1"), ("verdict", "numerics")]
+)
+def test_a_result_that_contradicts_itself_is_an_error(project, jaxexport, field, value):
+    def contradict(whole: list[bytes]) -> list[bytes]:
+        return [msgspec.json.encode(msgspec.json.decode(whole[0]) | {field: value}) + b"\n", *whole[1:]]
+
+    lines(project, contradict)
+    path = project / "out"
+    digest = hashlib.sha256((path / "results.jsonl").read_bytes()).hexdigest()
+    changed = msgspec.json.decode((path / "summary.json").read_bytes()) | {"results_sha256": digest}
+    (path / "summary.json").write_bytes(msgspec.json.encode(changed))
+    ended = jaxexport(*JUDGE)
+    assert (ended.code, "expected a judgement that" in ended.err) == (2, True), ended
 
 
 def lines(project: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:

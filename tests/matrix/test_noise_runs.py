@@ -78,7 +78,7 @@ def noise_in(golden: Golden, found: MeasuredNoise, tmp_path: Path) -> list[float
 
 
 MOVED_NAMES = [f"moved {number}" for number in range(MOVED)]
-INSIDE_NAMES = [UNOPTIMIZED, *(f"inside {n}" for n in range(6)), *(f"amplified {n}" for n in range(4))]
+INSIDE_NAMES = [UNOPTIMIZED, *(f"inside {n}" for n in range(24)), *(f"amplified {n}" for n in range(4))]
 
 
 def test_each_run_has_moved_inputs_or_moves_inside(golden):
@@ -93,7 +93,7 @@ def test_each_run_has_moved_inputs_or_moves_inside(golden):
     seeds = {variants[name].numbers for name in INSIDE_NAMES}
     assert len(seeds) == len(INSIDE_NAMES)
     assert request.warm
-    assert (record.moved, record.inside, record.amplified, record.compiled) == (MOVED, 6, 4, (UNOPTIMIZED,))
+    assert (record.moved, record.inside, record.amplified, record.compiled) == (MOVED, 24, 4, (UNOPTIMIZED,))
     assert record.failed == {}
 
 
@@ -105,7 +105,7 @@ def test_without_float_inputs_only_what_is_inside_moves_and_the_record_says_so(t
     (request,) = worker.requests
     assert [variant.name for variant in request.checks[0].variants] == INSIDE_NAMES
     assert {variant.inputs for variant in request.checks[0].variants} == {request.checks[0].inputs}
-    assert (record.moved, record.inside) == (0, 6)
+    assert (record.moved, record.inside) == (0, 24)
 
 
 def test_a_program_in_which_nothing_is_rounded_has_no_failed_runs(golden):
@@ -151,7 +151,7 @@ def test_a_run_that_ends_the_process_is_left_out_of_another_try(golden):
     worker = FakeWorker(lambda name: PLAIN, crashed)
     record = measured(golden, worker).record
     assert record.failed == {"moved 0": "ValueError: no", "moved 2": "died by signal 11 (SIGSEGV)"}
-    assert (record.moved, record.inside) == (MOVED - 2, 6)
+    assert (record.moved, record.inside) == (MOVED - 2, 24)
     assert [variant.name for variant in worker.requests[1].checks[0].variants] == [
         *("moved 1", "moved 3", "moved 4", "moved 5"),
         *INSIDE_NAMES,

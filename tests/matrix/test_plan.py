@@ -45,6 +45,25 @@ def test_the_reader_just_before_a_writer_is_included():
     assert not promise(CALENDAR.built("0.10.0"), CALENDAR.built("0.9.2"), Windows()).promised
 
 
+def with_own_jax(**selection) -> set[tuple[str, str]]:
+    """The cells of jaxlib 0.12.0, which goes with jax 0.12.0.1 since that is there: cases by the jax of the reader."""
+    plan = planned([golden("a"), golden("b", jaxlib="0.11.0")], **selection)
+    return {(cell.golden.manifest.case, cell.reader.jax) for cell in plan.cells if cell.reader.jaxlib == "0.12.0"}
+
+
+def test_goldens_meet_the_release_before_with_its_own_jax():
+    assert with_own_jax() == {("a", "0.12.0.1"), ("b", "0.12.0.1"), ("a", "0.12.0")}
+
+
+def test_a_named_pair_runs_the_goldens_of_all_writers():
+    named = {"readers": "window,0.12.0-jax0.12.0"}
+    assert with_own_jax(**named) == {("a", "0.12.0.1"), ("b", "0.12.0.1"), ("a", "0.12.0"), ("b", "0.12.0")}
+
+
+def test_named_readers_bring_no_pair_of_their_own():
+    assert with_own_jax(readers="0.12.0") == {("a", "0.12.0.1"), ("b", "0.12.0.1")}
+
+
 def test_only_promised_leaves_the_cells_inside_their_window():
     old = [golden(jaxlib="0.9.2")]
     assert readers(planned(old, only="promised")) == readers(planned(old))[:-1], "0.12.0.1 is 216 days younger"

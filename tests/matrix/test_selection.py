@@ -9,7 +9,6 @@ from making import NEWEST, day, golden, make_wheel
 
 from export_core.environments.environment import requirements
 from export_core.matrix import MatrixError, Plan, Selection, make_plan
-from export_core.matrix.selection import with_predecessors
 from export_core.releases import Release, ReleaseError, Windows, load_calendar
 from export_core.urls import without_credentials
 
@@ -234,28 +233,3 @@ def test_a_folder_in_which_no_wheel_has_the_date_of_its_release_is_refused(days,
     make_wheel(tmp_path / "w", "jax", "0.12.0.1", needs="jaxlib>=0.11.2")
     with pytest.raises(MatrixError, match=f"cp310.*: this wheel was built on {days[0]}, and jaxlib 0.11.2 of the rel"):
         planned(readers="0.11.2", wheels=(str(tmp_path / "w"),))
-
-
-@pytest.mark.parametrize(
-    ("release", "count", "readers"),
-    [
-        ("0.8.3", 2, "0.8.2,0.9.0,0.8.3"),
-        ("0.8.3", 0, "0.8.3"),
-        ("0.11.2-jax0.11.2", 1, "0.11.1,0.11.2-jax0.11.2"),
-        ("0.4.20", 5, "0.4.18,0.4.19,0.4.20"),
-    ],
-)
-def test_the_releases_before_one_are_those_that_were_built_before_it(release, count, readers):
-    assert with_predecessors(Selection(readers=release), load_calendar(), TODAY, count).readers == readers
-
-
-def test_the_releases_before_a_wheel_are_those_of_its_day(tmp_path):
-    candidate = make_wheel(tmp_path, "jaxlib", "0.12.0.0", stamps=("2026-10-12",))
-    found = with_predecessors(Selection(readers=f"{candidate}"), load_calendar(), TODAY, 1).readers
-    assert found == f"0.11.2,{candidate}"
-
-
-@pytest.mark.parametrize("named", ["window", "newest", "0.11.0,0.12.0", "x.whl", ""])
-def test_predecessors_are_of_one_release(named):
-    with pytest.raises(MatrixError, match="--release: expected one jaxlib version"):
-        with_predecessors(Selection(readers=named), load_calendar(), TODAY, 1)

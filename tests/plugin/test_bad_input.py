@@ -338,3 +338,41 @@ def test_an_export_that_is_not_read_whole_is_not_stored(projects: Projects) -> N
     text = project.pytest("--update-goldens")["test_f"].text
     assert "mhlo (dialect) is not read" in text
     assert project.stored() == {}
+
+
+SWALLOWED = """
+import jax, numpy as np, os, pytest
+
+pytestmark = pytest.mark.export_compat
+X = np.ones(2, np.float32)
+wrong = os.environ.get("WRONG") == "1"
+
+
+def call(export_golden, function, **name):
+    with pytest.raises(NameError) if wrong else __import__("contextlib").nullcontext():
+        export_golden(jax.jit((lambda x: nowhere) if wrong else function), X, **name)
+
+
+def test_alone(export_golden):
+    call(export_golden, lambda x: x + 1)
+
+
+def test_beside_another(export_golden):
+    export_golden(jax.jit(lambda x: x * 3), X)
+    call(export_golden, lambda x: x + 2, name="b")
+
+
+def test_meant(export_golden):
+    export_golden(jax.jit(lambda x: x * 4), X)
+    with pytest.raises(NameError):
+        export_golden(jax.jit(lambda x: nowhere), X, name="refused")
+"""
+
+
+def test_a_call_that_raised_is_not_passed_over(projects: Projects) -> None:
+    project = projects(test_s=SWALLOWED)
+    assert project.pytest("--update-goldens").code == 0
+    run = project.pytest(environment={"WRONG": "1"})
+    assert "2 failed, 1 passed" in run.text
+    for case in ("test_alone", "test_beside_another.b"):
+        assert f"export_golden raised an error for test_s.{case}, and the test passed" in run.text

@@ -1,4 +1,4 @@
-"""A function that this process cannot run: a golden without outputs where the marker says why, else what to write."""
+"""A function that this process cannot run: a golden without outputs where the marker or JAX says why, else an error."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from jax.interpreters import mlir
 on_cuda = Primitive("on_cuda")
 on_cuda.def_abstract_eval(lambda x: x)
 mlir.register_lowering(on_cuda, mlir.lower_fun(lambda x: x + 1, multiple_results=False), platform="cuda")
+on_tpu = Primitive("on_tpu")
+on_tpu.def_abstract_eval(lambda x: x)
+mlir.register_lowering(on_tpu, mlir.lower_fun(lambda x: x + 1, multiple_results=False), platform="tpu")
 
 def f(x):
     return 2 * on_cuda.bind(x)
@@ -36,8 +39,17 @@ class TestReason:
         export_golden(jax.jit(f), np.arange(5.0))
 
 @mark(platforms=["cuda"])
-def test_no_reason(export_golden):
+def test_no_lowering(export_golden):
     export_golden(jax.jit(f), np.arange(3.0))
+
+@mark(platforms=["cuda"], allow={"my_kernel": "for this test"})
+def test_no_reason(export_golden):
+    call = jax.ffi.ffi_call("my_kernel", jax.ShapeDtypeStruct((3,), np.float32))
+    export_golden(jax.jit(lambda x: call(x)), np.ones(3, np.float32))
+
+@mark(platforms=["tpu"], disabled_checks={"platform": "for this test"})
+def test_no_check(export_golden):
+    export_golden(jax.jit(lambda x: on_tpu.bind(x)), np.arange(3.0))
 
 @mark()
 def test_no_platform(export_golden):
@@ -74,10 +86,21 @@ def test_its_golden_has_inputs_and_no_outputs(written: tuple[Project, Run]) -> N
     assert "stored without outputs: readers compile it, and compare no numbers" in run.text
 
 
+def test_without_a_lowering_here_jax_gives_the_reason(written: tuple[Project, Run]) -> None:
+    project, run = written
+    assert run["test_no_lowering"].outcome == "passed", run.text
+    reason = project.manifest("test_a.test_no_lowering")["options"]["without_outputs"]
+    assert reason.startswith("JAX cannot run it on cpu, where it was written: ")
+    assert reason.endswith("'on_cuda' not found for platform cpu")
+    assert reason in run.text
+    assert not any(path.endswith("outputs.npz") for path in project.stored("test_a.test_no_lowering"))
+
+
 @pytest.mark.parametrize(
     ("test", "words"),
     [
         ("test_no_reason", ["exported for cuda, and does not run on cpu", "without_outputs='why'"]),
+        ("test_no_check", ["'on_tpu' not found for platform cpu", "without_outputs='why'"]),
         ("test_no_platform", ["'on_cuda' not found for platform cpu", "platforms=['tpu']", "without_outputs='why'"]),
         ("test_on_cpu", ["without_outputs: expected a function that is exported for other platforms than cpu"]),
     ],
@@ -91,7 +114,7 @@ def test_without_a_reason_the_error_says_what_to_write(
 
 def test_it_passes_while_its_jaxpr_is_the_same(checked: Run) -> None:
     assert checked["TestReason.test_kernel"].outcome == "passed", checked.text
-    assert "1 golden not replayed: exported for other platforms than cpu, 1 of them without outputs" in checked.text
+    assert "2 goldens not replayed: exported for other platforms than cpu, 2 of them without outputs" in checked.text
 
 
 def test_another_module_is_a_change_of_the_function(checked: Run) -> None:

@@ -103,6 +103,14 @@ def test_a_run_of_all_tests_lists_unused_goldens_deletes_none(projects: Projects
     assert project.stored() == before
 
 
+def test_the_golden_of_a_test_without_its_marker_is_listed(projects: Projects) -> None:
+    project = projects(test_a=TESTS, test_b="def test_was_marked(): pass\ndef test_fails(): assert 0")
+    add(project, "test_b.py::test_was_marked", "test_b.py::test_fails")
+    listed = [line for line in project.pytest().text.splitlines() if line.startswith("unused here: ")]
+    assert len(listed) == 1
+    assert "test_b.test_was_marked/0.12.0.1-cpu: test_b.py::test_was_marked does not export it here" in listed[0]
+
+
 BROKEN = "import nothing_of_that_name"
 CRASHING = "import os\ndef test_c():\n    os._exit(3)\n"
 

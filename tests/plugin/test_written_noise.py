@@ -88,7 +88,7 @@ def test_noise_is_stored_and_described(projects: Projects) -> None:
     assert "noise.npz" in {path.rpartition("/")[2] for path in project.stored()}
     assert (noise["moved"], noise["jaxlib"]) == (6, manifest["writer"]["jaxlib"])
     assert noise["instruction_set"] == manifest["instruction_set"] != ""
-    assert (noise["inside"], noise["amplified"], noise["compiled"]) == (6, 4, ["unoptimized"])
+    assert (noise["inside"], noise["amplified"], noise["compiled"]) == (24, 4, ["unoptimized"])
     assert noise["narrowest_float"] == "float32"
     assert noise["undecided_outputs"] == {}
 

@@ -43,7 +43,8 @@ def test_jaxlib_is_paired_with_the_newest_matching_jax(jaxlib):
     [("0.12.0.1", "0.12.0.1"), ("0.11.2", "0.12.0.1"), ("0.10.1", "0.10.2"), ("0.9.2", "0.9.2"), ("0.8.3", "0.8.3")],
 )
 def test_pairs_that_people_have(jaxlib, jax):
-    assert CALENDAR.release(jaxlib).jax == jax
+    release = CALENDAR.release(jaxlib)
+    assert (release.jax, release.built) == (jax, CALENDAR.built(jaxlib))
 
 
 @pytest.mark.parametrize(

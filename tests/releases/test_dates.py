@@ -97,6 +97,14 @@ def test_a_cell_says_direction_days_promised_and_until_when(built, away):
     assert told.promised_until == built + datetime.timedelta(days=-21 if away < 0 else 180)
 
 
+@pytest.mark.parametrize("run", ["2024-06-02", "2030-01-01"])
+def test_the_day_of_a_run_moves_no_window(run):
+    made = golden(writer=Writer("9.9.8", "9.9.8", day("2024-01-01"), "3.12.0", "cpu"))
+    cell = Cell(made, Release("9.9.9", "9.9.9", day("2024-06-01")), "cpu")
+    told = judge(Outcome(cell, Stage.COMPARE, Verdict.PASS), rules(), as_of=day(run))
+    assert (told.direction, told.days, told.promised) == ("backward", 152, True)
+
+
 def test_a_patch_on_an_old_branch_is_promised_by_its_day():
     """0.8.3 came out eight days after 0.9.0: what 0.9.0 writes it must run for half a year, as a younger reader."""
     calendar = load_calendar()

@@ -1,4 +1,4 @@
-"""The forecast for people and calendar programs."""
+"""The forecast for people: text, Markdown and a page."""
 
 from __future__ import annotations
 
@@ -8,22 +8,18 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
-import icalendar
 import jsonschema
 import msgspec
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from making import day, golden, manifest, write_golden
 
 from export_core.cli.app import jaxexport
 from export_core.goldens import GoldenError, GoldenStore
 from export_core.judge.forecast import forecast
-from export_core.judge.forecast_types import Event, Forecast, ForecastDay, Kind
+from export_core.judge.forecast_types import Event, Forecast, Kind
 from export_core.policy import KnownFailure, Policy
 from export_core.releases import load_calendar
-from export_core.report.ci.forecast_ical import calendar_file
 from export_core.report.drawing.windows_svg import forecast_figure
 from export_core.report.errors import ReportError
 from export_core.report.page.forecast_page import forecast_page
@@ -90,7 +86,7 @@ def test_what_cannot_be_asked_for_is_a_usage_error(project, words, said):
 def test_no_goldens_and_a_file_that_cannot_be_written_are_errors(project):
     for words, error, said in (
         (["--goldens", "none"], GoldenError, "none: expected goldens, found none"),
-        (["--ics", "golden/t.test_f/0.9.2-cpu/golden.yaml/a.ics"], ReportError, "a.ics: cannot write there: "),
+        (["--html", "golden/t.test_f/0.9.2-cpu/golden.yaml/a.html"], ReportError, "a.html: cannot write there: "),
     ):
         with pytest.raises(error, match=said):
             raise run(*words).exception
@@ -137,38 +133,6 @@ def test_what_has_left_is_no_window_of_today():
     assert "leaves on 2027-04-19, in 149 days" in texts
 
 
-# --- the calendar file ------------------------------------------------------------------------------------------------
-
-
-def test_the_calendar_file_has_every_event_on_its_day(project):
-    done = run("--as-of", "2026-11-21", "--ics", "forecast.ics", "--json")
-    said = json.loads(done.stdout)
-    calendar = icalendar.Calendar.from_ical((project / "forecast.ics").read_bytes())
-    found = [(each.decoded("DTSTART"), str(each["DESCRIPTION"]).split("\n")) for each in calendar.walk("VEVENT")]
-    assert found == [
-        (day(each["day"]), [event["text"], *event["goldens"]]) for each in said["days"] for event in each["events"]
-    ]
-    for each in calendar.walk("VEVENT"):
-        assert each.decoded("DTEND") - each.decoded("DTSTART") == datetime.timedelta(days=1)
-        assert each.decoded("DTSTAMP") == datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC)
-    assert calendar["VERSION"] == "2.0"
-    assert calendar["PRODID"]
-    assert not calendar.errors
-
-
-def test_an_event_keeps_its_uid_from_one_day_to_the_next():
-    one, later = (
-        {
-            (each["UID"], str(each["SUMMARY"]))
-            for each in icalendar.Calendar.from_ical(calendar_file(made(when))).walk("VEVENT")
-        }
-        for when in (TODAY, day("2026-12-01"))
-    )
-    assert len(one) == len({uid for uid, _ in one}) > 3
-    assert one == later, "nothing happens between"
-    assert calendar_file(made()) == calendar_file(made()), "the same bytes"
-
-
 def test_two_entries_of_one_issue_and_case_are_two_events():
     entries = [
         KnownFailure(
@@ -176,28 +140,6 @@ def test_two_entries_of_one_issue_and_case_are_two_events():
         )
         for writer in ("0.9.2", "0.11.0")
     ]
-    told = calendar_file(forecast(GOLDENS, Policy(known_failures=tuple(entries)), load_calendar(), TODAY, 60))
-    found = [each["UID"] for each in icalendar.Calendar.from_ical(told).walk("VEVENT") if "issue/1" in each["SUMMARY"]]
-    assert len(set(found)) == 2
-
-
-FOUND = made()
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=120)
-
-
-@settings(max_examples=30)
-@given(TEXTS, TEXTS)
-def test_any_text_is_folded_and_escaped_as_the_standard_asks(subject, text):
-    found = FOUND
-    event = Event(Kind.EXPIRES, subject, text)
-    one = ForecastDay(TODAY, 0, (event,), found.release)
-    data = calendar_file(msgspec.structs.replace(found, days=(one,)))
-    lines = data.split(b"\r\n")
-    assert lines[-1] == b""
-    assert all(len(line) <= 75 for line in lines)
-    assert not any(byte in line for line in lines for byte in (b"\r", b"\n"))
-    for line in lines:
-        line.decode()  # no character is cut in two
-    (read,) = icalendar.Calendar.from_ical(data).walk("VEVENT")
-    plain = "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in text)
-    assert str(read["DESCRIPTION"]) == plain
+    ahead = forecast(GOLDENS, Policy(known_failures=tuple(entries)), load_calendar(), TODAY, 60)
+    subjects = [event.subject for each in ahead.days for event in each.events if "issue/1" in event.subject]
+    assert len(set(subjects)) == 2

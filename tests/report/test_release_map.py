@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import sys
 from urllib.parse import unquote
 from xml.etree import ElementTree as Xml
 
@@ -20,7 +19,6 @@ from export_core.policy import Policy
 from export_core.releases import Windows, promise
 from export_core.report.drawing.axis import make_axis
 from export_core.report.drawing.map_svg import map_figure, map_picture, map_svg
-from export_core.report.drawing.png import png
 from export_core.report.drawing.release_map import release_map
 from export_core.report.errors import ReportError
 
@@ -159,23 +157,6 @@ def test_every_square_is_inside_the_picture(narrow):
         box = {name: float(square.find("rect").get(name)) for name in ("x", "y", "width", "height")}
         assert 0 <= box["x"] <= width - box["width"]
         assert 0 <= box["y"] <= height - box["height"]
-
-
-# --- PNG --------------------------------------------------------------------------------------------------------------
-
-
-def test_a_png_has_text_where_no_font_is_installed():
-    with_text, without = (
-        png(map_svg(mapped([result(writer=writer)]), standalone=True)) for writer in ("0.9.2", "0.9.1")
-    )
-    assert with_text.startswith(b"\x89PNG")
-    assert with_text != without
-
-
-def test_a_png_without_resvg_is_one_clear_error(monkeypatch):
-    monkeypatch.setitem(sys.modules, "resvg_py", None)
-    with pytest.raises(ReportError, match=r"pip install 'pytest-jaxexport\[png\]'"):
-        png("<svg/>")
 
 
 @pytest.mark.parametrize("narrow", [False, True])

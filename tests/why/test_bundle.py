@@ -9,7 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jax.numpy as jnp
 import msgspec
@@ -22,20 +22,23 @@ from test_explanation import CHOLESKY, ROOT, choice_of, judged, without_results
 from export_core.comparing.algebra import to_double
 from export_core.comparing.compare import Difference
 from export_core.environments.build import uv_command
+from export_core.environments.environment import this_interpreter
 from export_core.environments.interpreters import find_python
 from export_core.errors import ExportCompatError
 from export_core.escaping import plain_text
 from export_core.goldens.arrays import leaf_of, to_npz
-from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
+from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS
+from export_core.judge import Result
 from export_core.judge.result import ReaderOf, reader_of
 from export_core.matrix import Verdict
 from export_core.why import reproduce
 from export_core.why.bisection.bisect import Wanted, bisect
-from export_core.why.bundle import SCRIPT, program_of, reduced_program, write_bundle
+from export_core.why.bundle import SCRIPT, Program, program_of, reduced_program, write_bundle
 from export_core.why.choice import Choice
 from export_core.why.errors import WhyError
 from export_core.why.explanation import explain
 from export_core.why.reduction.diverging import DivergingOperation
+from export_core.why.reduction.editor import ModuleEditor, ModuleSummary
 from export_core.why.reduction.failure import KEPT_SHARE
 from export_core.why.reduction.record import SOURCE, Reduction, ReductionFolder, Step
 from export_core.why.reduction.reduced_program import read_program
@@ -50,6 +53,24 @@ def bundle(folder: Path, choice: Choice, verdict: Verdict = Verdict.CRASH, **cha
     result = judged(choice, verdict, **{"stage": Stage.COMPILE, "message": "died by signal 11 (SIGSEGV)", **changes})
     write_bundle(folder, choice, result, explain(choice, result), program_of(choice, result))
     return folder
+
+
+class FakeEditor:
+    """An editor that gives these texts for each module."""
+
+    def __init__(self, text: bytes = b"module {}", source: bytes = b"", refused: str = "") -> None:
+        self.text, self.text_of_source, self.refused = text, source, refused
+
+    def edited(self, *_: Any) -> tuple[ModuleSummary, bytes, bytes]:
+        return ModuleSummary(refused=self.refused), b"", self.text
+
+    def source(self, *_: Any) -> tuple[bytes, str]:
+        return self.text_of_source, ""
+
+
+def program_in(folder: Path, choice: Choice, result: Result, **texts: Any) -> Program:
+    """The reduced program of a folder, whose module is written as these texts."""
+    return reduced_program(choice, result, ReductionFolder(folder), cast("ModuleEditor", FakeEditor(**texts)))
 
 
 @pytest.fixture
@@ -140,12 +161,13 @@ def test_the_newest_release_that_works_has_all_that_a_script_needs(choice, tmp_p
 
 def test_what_a_library_or_a_folder_says_is_text_in_the_issue(choice, tmp_path):
     message = "\x1b[2J[here](https://example.org) @all\r# Heading\n```\n</details>\N{RIGHT-TO-LEFT OVERRIDE}"
-    left = ReductionFolder(reduced(tmp_path / "reduced", choice, b"``\x1b[0m`\n# Heading"))
+    left = reduced(tmp_path / "reduced", choice)
     for verdict in (Verdict.CRASH, Verdict.NUMERICS):
         result = judged(choice, verdict, message=message, device="<b>@all</b>")
         folder = tmp_path / verdict
-        explanation = explain(choice, result, left)
-        write_bundle(folder, choice, result, explanation, reduced_program(choice, result, left))
+        explanation = explain(choice, result, ReductionFolder(left))
+        program = program_in(left, choice, result, source=b"``\x1b[0m`\n# Heading")
+        write_bundle(folder, choice, result, explanation, program)
         text = (folder / "issue.md").read_text()
         assert plain_text(text) == text, "no control characters"
         assert "    [here](https://example.org) @all\n    # Heading\n    ```\n    </details>" in text, (
@@ -179,11 +201,10 @@ def test_a_golden_that_registers_modules_is_refused(choice, tmp_path):
     assert not (tmp_path / "b").exists()
 
 
-def reduced(folder: Path, choice: Choice, source: bytes = b"", **changes: Any) -> Path:
+def reduced(folder: Path, choice: Choice, **changes: Any) -> Path:
     """A folder as `jaxexport reduce` leaves it, with the golden's own program."""
     golden = choice.cell.golden
-    text = b"module {  // \xff\n}"
-    program = read_program(golden.content(ARTIFACT), "artifact", golden.inputs(), text)
+    program = read_program(golden.content(ARTIFACT), "artifact", golden.inputs(), b"module {}")
     values: dict[str, Any] = {
         "cell": str(choice.cell.key),
         "call": "",
@@ -195,13 +216,14 @@ def reduced(folder: Path, choice: Choice, source: bytes = b"", **changes: Any) -
     outputs = golden.outputs()
     left = Reduction(operations=12, **values)
     golden = replace(golden, manifest=msgspec.structs.replace(golden.manifest, files={}))  # as `reduce` makes it
-    ReductionFolder(folder).write(program, golden, outputs, [left, Step("finished", 1, 3, 0.5)], source)
+    ReductionFolder(folder).write(program, golden, outputs, [left, Step("finished", 1, 3, 0.5)])
     return folder
 
 
 def test_a_bundle_has_the_reduced_program(choice, tmp_path):
     result = judged(choice, Verdict.NUMERICS, stage=Stage.COMPARE, difference=Difference(False, max_abs_error=9.0))
-    program = reduced_program(choice, result, ReductionFolder(reduced(tmp_path / "reduced", choice, units=64.0)))
+    left = reduced(tmp_path / "reduced", choice, units=64.0)
+    program = program_in(left, choice, result, text=b"module {  // \xff\n}")
     folder = tmp_path / "b"
     write_bundle(folder, choice, result, explain(choice, result), program)
     assert "```mlir\nmodule {  // \N{REPLACEMENT CHARACTER}\n}\n```" in (folder / "issue.md").read_text()
@@ -217,7 +239,7 @@ def test_a_bundle_carries_no_artifact_that_the_audit_stops(choice, tmp_path):
     hidden = other.read_bytes().replace(b"lapack_spotrf_ffi", b"lapack_spotrf_XXX")
     (left / ARTIFACT).write_bytes(hidden)
     (left / INPUTS).write_bytes(to_npz([leaf_of(np.eye(4, dtype=np.float32))]))
-    program = reduced_program(choice, result, ReductionFolder(left))
+    program = program_in(left, choice, result)
     with pytest.raises(WhyError, match=r"not written, since its artifact must not be run: .*lapack_spotrf_XXX"):
         write_bundle(tmp_path / "b", choice, result, explain(choice, result), program)
     assert not (tmp_path / "b").exists()
@@ -226,8 +248,7 @@ def test_a_bundle_carries_no_artifact_that_the_audit_stops(choice, tmp_path):
 @pytest.mark.parametrize("source", ['x = "```"', "x = np.load('inputs.npz')", ""])
 def test_a_bundle_has_the_source_of_the_reduced_program(source, choice, tmp_path):
     result = judged(choice, Verdict.CRASH)
-    left = ReductionFolder(reduced(tmp_path / "reduced", choice, source.encode()))
-    program = reduced_program(choice, result, left)
+    program = program_in(reduced(tmp_path / "reduced", choice), choice, result, source=source.encode())
     folder = tmp_path / "b"
     write_bundle(folder, choice, result, explain(choice, result), program)
     fence = "`" * (4 if "`" in source else 3)
@@ -242,7 +263,7 @@ def test_a_bundle_has_the_source_of_the_reduced_program(source, choice, tmp_path
 @pytest.mark.parametrize(
     ("name", "content", "text"),
     [
-        ("source.py", None, "source.py: cannot be read: expected a regular file, found a symbolic link"),
+        ("module.mlir", None, "expected a regular file, found a symbolic link"),
         ("steps.jsonl", b"", "expected what `jaxexport reduce` writes"),
         ("outputs.npz", b"x", "expected arrays in an .npz"),
     ],
@@ -257,13 +278,33 @@ def test_a_reduced_folder_is_not_believed(name, content, text, choice, tmp_path)
     else:
         path.write_bytes(first + content)
     with pytest.raises(ExportCompatError, match=text):
-        reduced_program(choice, judged(choice, Verdict.NUMERICS), ReductionFolder(folder))
+        program_in(folder, choice, judged(choice, Verdict.NUMERICS))
+
+
+def test_texts_put_into_a_reduced_folder_enter_no_bundle(here, tmp_path):
+    choice = choice_of("tests.compat.test_trees.test_keyword_arguments", "0.9.2", "0.12.0.1")
+    left = reduced(tmp_path / "reduced", choice)
+    for name in (SOURCE, MODULE_TEXT):
+        (left / name).write_text("import os; os.system('false')")
+    result, folder = judged(choice, Verdict.CRASH), tmp_path / "b"
+    (tmp_path / "scratch").mkdir()
+    with ModuleEditor(this_interpreter(here), tmp_path / "scratch") as editor:
+        program = reduced_program(choice, result, ReductionFolder(left), editor)
+    write_bundle(folder, choice, result, explain(choice, result), program)
+    assert not any(b"os.system" in path.read_bytes() for path in folder.iterdir())
+    assert "def function(" in (folder / SOURCE).read_text()
+    assert "stablehlo." in program.text
+
+
+def test_a_module_that_cannot_be_written_as_text_is_refused(choice, tmp_path):
+    with pytest.raises(WhyError, match=r"cannot be written as text: it died\. Reduce the cell again"):
+        program_in(reduced(tmp_path / "reduced", choice), choice, judged(choice, Verdict.CRASH), refused="it died")
 
 
 def test_a_difference_that_no_number_says_is_infinite(choice, tmp_path):
     folder = reduced(tmp_path / "reduced", choice, units=8.0)
     (folder / OUTPUTS).write_bytes(to_npz([leaf_of(np.array([np.inf], np.float32))]))
-    assert reduced_program(choice, judged(choice, Verdict.NUMERICS), ReductionFolder(folder)).measured is None
+    assert program_in(folder, choice, judged(choice, Verdict.NUMERICS)).measured is None
 
 
 def test_the_program_of_another_cell_is_refused(choice, tmp_path):

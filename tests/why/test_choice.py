@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from commands import finished
-from making import manifest, result, write_golden
+from making import artifact_by, files, manifest, result, write_golden
 
+from export_core.artifact import read_bytes
+from export_core.artifact.envelope.encode import encode
 from export_core.environments.placement import Mode
 from export_core.errors import ExportCompatError
 from export_core.goldens import GoldenStore, Options
@@ -120,7 +122,9 @@ def test_the_results_of_another_golden_do_not_count(project):
 
 def test_a_result_gives_the_mode_unless_another_one_is_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    write_golden(GoldenStore(tmp_path / "golden"), manifest(CASE, "0.9.2", options=Options(platforms=("cuda",))))
+    for_cuda = encode(read_bytes(artifact_by("0.9.2")).envelope._replace(platforms=("cuda",)))
+    made = manifest(CASE, "0.9.2", options=Options(platforms=("cuda",)))
+    write_golden(GoldenStore(tmp_path / "golden"), made, {**files(), ARTIFACT: for_cuda})
     stored(failing(platform="cuda", mode=Mode.COMPILE))
     assert (chosen().cell.platform, chosen().cell.mode) == ("cuda", Mode.COMPILE)
     other = chosen(platform="cuda:run")

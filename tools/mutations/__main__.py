@@ -9,12 +9,9 @@ checkout is changed: each worker has a copy.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import random
 import re
-import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -28,15 +25,12 @@ import msgspec
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 
+from tools.mutations.copies import ROOT, exit_code, make_copy, write
 from tools.mutations.lines import MODULE, RECORD
 from tools.mutations.operators import OPERATORS
 
-ROOT = Path(__file__).parents[2]
-COPIED = ("export_core", "pytest_jaxexport", "tests", "golden", "schema", "docs", "changes", "tools", "pyproject.toml")
 _UNSEEN = re.compile(r"@dataclass\(|@functools\.|if TYPE_CHECKING:|class .*\bfrozen=True")
 """Lines that no test has to be about: what is frozen, how large a cache is, what is imported for types."""
-SECONDS = 300
-"""After this long a mutated program hangs: it was noticed."""
 
 
 class Unseen(msgspec.Struct, forbid_unknown_fields=True):
@@ -103,38 +97,18 @@ def noticed(mutation: Mutation, ran: Ran, folder: Path) -> bool:
     running = sorted((seconds, test) for test, (seconds, lines) in ran.items() if mutation.line in lines)
     # A line that no test runs is run by their imports, as the value of a constant is.
     tests = [test for _, test in running] or mutation.module.tests
-    _write(target, changed)
+    write(target, changed)
     try:
-        return not passes(tests, folder)
+        return exit_code(tests, folder) != 0
     finally:
-        _write(target, original)
-
-
-def _write(target: Path, text: str) -> None:
-    target.write_text(text, encoding="utf-8")
-    Path(importlib.util.cache_from_source(str(target))).unlink(missing_ok=True)
-
-
-def passes(tests: Sequence[str], folder: Path, *words: str, **variables: str) -> bool:
-    """Whether these tests pass in a copy."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *words, *tests]
-    given = {**os.environ, "PYTHONPATH": str(folder), **variables}
-    given.pop("PYTHONDONTWRITEBYTECODE", None)
-    try:
-        done = subprocess.run(command, cwd=folder, env=given, capture_output=True, timeout=SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        return False
-    # 2 and 4: the module cannot be imported any longer.
-    if done.returncode not in (0, 1, 2, 4):
-        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout.decode()[-2000:]}")
-    return done.returncode == 0
+        write(target, original)
 
 
 def ran_by(module: Module, folder: Path) -> Ran:
     """The lines of a module that each of its tests runs, without any mutation, and the seconds that the test takes."""
     record = folder / "lines.json"
     variables = {MODULE: str(folder / module.path), RECORD: str(record)}
-    if not passes(module.tests, folder, "-p", "tools.mutations.lines", **variables):
+    if exit_code(module.tests, folder, "-p", "tools.mutations.lines", **variables) != 0:
         raise SystemExit(f"{module.path}: its tests fail without any mutation")
     return msgspec.json.decode(record.read_bytes(), type=Ran)
 
@@ -163,13 +137,7 @@ def tried(mutations: Sequence[Mutation], folders: Sequence[Path]) -> list[bool]:
     """Whether each of these was noticed, as many at a time as there are folders for copies."""
     free: SimpleQueue[Path] = SimpleQueue()
     for folder in folders:
-        for name in COPIED:
-            source, target = ROOT / name, folder / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if source.is_dir():
-                shutil.copytree(source, target, ignore=shutil.ignore_patterns("_build", "__pycache__", "atlas"))
-            else:
-                shutil.copy2(source, target)
+        make_copy(folder)
         free.put(folder)
 
     @contextmanager

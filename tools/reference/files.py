@@ -26,7 +26,6 @@ OUTPUT = (
     "forecast",
     "releases",
     "trend",
-    "atlas",
 )
 WITHOUT_SCHEMA: dict[str, type] = {"plan.json": PlanRecord, "export_releases.yaml": CalendarFile}
 """Files that only this tool reads, or that a policy's schema describes."""

@@ -64,6 +64,9 @@ _WORDS = {
 """The words of VHLO's enumerations, by number (VhloEnums.td)."""
 
 _ELEMENT = re.compile(r"tensor<(?:[\d?]+x)*(?:complex<)?(\w+)")
+DIGITS = 32
+"""Digits that stand for what is too long: with 16, two constants with the same ones can be made in a day."""
+_PLAIN = re.compile(r"[\w.$-]+")
 _NUMBERS = {
     "f16": "e", "f32": "f", "f64": "d", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "ui8": "B", "ui16": "H",
     "ui32": "I", "ui64": "Q", "index": "q",
@@ -162,7 +165,9 @@ class Texts:
         for _ in range(cursor.count("entries", 2)):
             name, value = self.name(self._reference(cursor)), self._reference(cursor)
             if name not in NAMES:
-                yield f"{name} = {self.attribute(value, depth)}"
+                # Quoted where it could be read as several entries: users choose the names of some attributes.
+                shown = name if _PLAIN.fullmatch(name) else repr(name)
+                yield f"{shown} = {self.attribute(value, depth)}"
 
     def _parts(self, layout: str, cursor: Cursor, depth: int) -> Iterator[str]:
         for part in _PARTS.findall(layout):
@@ -206,7 +211,7 @@ class Texts:
         if len(content) > FEW * size:
             if is_float and not self._exact:
                 return f"dense<…> : {of}"
-            return f"dense<SHA-256 {sha256(content).hexdigest()[:16]}> : {of}"
+            return f"dense<SHA-256 {sha256(content).hexdigest()[:DIGITS]}> : {of}"
         if not code:
             return f"dense<0x{content.hex()}> : {of}"
         numbers = [number for (number,) in struct.iter_unpack(f"<{code}", content)]
@@ -234,10 +239,10 @@ def _joined(parts: Iterable[str]) -> str:
             shown.append(part)
             length += len(part) + 2
     text = ", ".join(shown)
-    return text if length <= LONGEST else f"{text[:LONGEST]}… SHA-256 {digest.hexdigest()[:16]}"
+    return text if length <= LONGEST else f"{text[:LONGEST]}… SHA-256 {digest.hexdigest()[:DIGITS]}"
 
 
 def _hashed(text: str) -> str:
     if len(text) <= LONGEST:
         return text
-    return f"{text[:LONGEST]}… SHA-256 {sha256(text.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}"
+    return f"{text[:LONGEST]}… SHA-256 {sha256(text.encode('utf-8', 'surrogateescape')).hexdigest()[:DIGITS]}"

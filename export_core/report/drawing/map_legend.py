@@ -9,10 +9,11 @@ from export_core.judge import Judgement
 from export_core.report.drawing.release_map import ReleaseMap
 from export_core.report.drawing.svg import add, width_of
 
+_OUTSIDE = Judgement.OUTSIDE
 LOOKS: dict[str, str] = {
-    **{name: name.facts.short for name in (Judgement.KEPT, *Judgement) if name is not Judgement.OUTSIDE},
+    **{name: name.facts.short for name in (Judgement.KEPT, *Judgement) if name is not _OUTSIDE},
     "partly": "fails in part, not promised",
-    Judgement.OUTSIDE: Judgement.OUTSIDE.facts.short,
+    _OUTSIDE: _OUTSIDE.facts.short,
 }
 """How a square may look, and what the legend says of it."""
 

@@ -21,8 +21,6 @@ from export_core.report.errors import ReportError
 from export_core.report.links import filter_link
 from export_core.report.wording import headline
 
-_NOT_COUNTED = (Judgement.KEPT, Judgement.BONUS, Judgement.OUTSIDE)
-
 
 @dataclass(frozen=True)
 class _Plane:
@@ -248,7 +246,7 @@ def _square(parent: Xml.Element, row: MapRow, reader: MapRelease, plane: _Plane,
     half = size / 2
     box = plane.box((along - half, along + half), (across - half, across + half))
     add(parent, "rect", rx=min(5.0, size / 4), **box)
-    if square.look not in _NOT_COUNTED and size >= 10:
+    if square.look not in (Judgement.KEPT, Judgement.BONUS, Judgement.OUTSIDE) and size >= 10:
         x, y = plane.point(along, across)
         count = _short(square.counts[square.worst])
         letters = min(size * 0.48, size * 1.45 / len(count))

@@ -33,9 +33,6 @@ MOST_FINDINGS = 40
 
 SCRIPTS = ("data.js", "filter.js", "table.js", "cell.js", "map.js", "page.js")
 _HALF_A_YEAR = datetime.timedelta(days=183)
-_NOT_PROMISED = (Judgement.BONUS, Judgement.OUTSIDE)
-_ORDER = (*(judgement for judgement in Judgement if judgement not in _NOT_PROMISED), *_NOT_PROMISED)
-"""What is promised, the worst first, then what is not."""
 
 
 def html_page(results: Sequence[Result], summary: Summary, difference: BaselineDifference | None = None) -> str:
@@ -43,7 +40,7 @@ def html_page(results: Sequence[Result], summary: Summary, difference: BaselineD
     results = completed(results)
     table, drawn = grid(results), release_map(results, summary)
     judgements = Counter(result.judgement for result in results)
-    by_promise = [judgement for judgement in _ORDER if judgements[judgement]]
+    by_promise = [judgement for judgement in _by_promise() if judgements[judgement]]
     files = file_address(summary.identity.source_url, summary.identity.goldens)
     return rendered(
         "page.html",
@@ -69,6 +66,12 @@ def html_page(results: Sequence[Result], summary: Summary, difference: BaselineD
         marks=" · ".join(LEGEND.splitlines()[2:]),
         data=_embedded(page_data(table, files, difference)),
     )
+
+
+def _by_promise() -> list[Judgement]:
+    """What is promised, the worst first, then what is not."""
+    others = [Judgement.BONUS, Judgement.OUTSIDE]
+    return [*(judgement for judgement in Judgement if judgement not in others), *others]
 
 
 def _headline(summary: Summary) -> dict[str, Any]:

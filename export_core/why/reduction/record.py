@@ -127,15 +127,6 @@ class ReductionFolder:
         except OSError as error:
             raise WhyError(f"{self.path}: cannot write this folder: {error.strerror or error}.") from None
 
-    def source(self) -> str:
-        """The program in JAX; empty where there is none."""
-        try:
-            return read_regular(self.path / SOURCE).decode(errors="replace")
-        except FileNotFoundError:
-            return ""
-        except OSError as error:
-            raise WhyError(f"{self.path / SOURCE}: cannot be read: {error.strerror or error}.") from None
-
     def read_of(self, cell: str) -> Earlier:
         """The same of one cell. Raises `WhyError` where it is that of another one too."""
         found = self.read()

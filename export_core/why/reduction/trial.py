@@ -154,8 +154,3 @@ class Reader:
 def register_file(module: str) -> str:
     """The golden's copy of a module that it registers."""
     return f"{module}.register.py"
-
-
-def plain_call(golden: Golden) -> Golden:
-    """A golden with its plain call alone."""
-    return replace(golden, manifest=structs.replace(golden.manifest, checks=()))

@@ -1,0 +1,177 @@
+"""Is what the reader says true?
+
+Real releases export artifacts and say what is in them; the reader must say the same, field by field.
+
+`nox -s reader_check [-- --releases 20 --seed 0]`. Each release is asked through `jax.export.deserialize` and jaxlib's
+own walk over the module; the goldens inside this interpreter's jax wheel come beside. Exit 1 for one difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from kept import counts, jax_goldens
+
+from export_core.artifact import Artifact, ArtifactError, Envelope, HloSharding, Module, NamedSharding, read, read_bytes
+from export_core.environments.environment import ReaderEnvironments
+from export_core.environments.placement import Placement
+from export_core.inspection.module_text import module_text
+from export_core.releases import Calendar, load_calendar
+from studies.artifact.forecast_check import OLDEST, PROGRAMS, chosen
+
+MAKE = Path(__file__).parents[2] / "tests" / "artifact" / "data" / "make.py"
+
+
+def saying(calendar: Calendar, version: str, folder: Path, seed: str) -> Path:
+    """Let a release export programs and say what is in them; return the folder with its artifacts and truth.json."""
+    environment = ReaderEnvironments(calendar).build(Placement(calendar.release(version)))
+
+    def run(*words: str) -> None:
+        command = [str(environment.python), "-W", "ignore", *words]
+        done = subprocess.run(command, env=dict(environment.variables), capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise SystemExit(f"jaxlib {version}: {words[0]} failed:\n{done.stderr[-2000:]}")
+
+    own = folder / version
+    run(str(MAKE), str(own))
+    (made,) = own.iterdir()
+    run(str(PROGRAMS), "write", str(made), seed)
+    run(str(MAKE), "--truth", str(made))
+    return made
+
+
+def differences(path: Path, said: list[dict[str, Any]]) -> tuple[int, list[str]]:
+    """Return how many fields of an artifact and its derivatives were compared, and those that differ."""
+    try:
+        pairs = list(compared(read(path), said))
+    except ArtifactError as error:
+        return 1, [str(error)]
+    wrong = [f"{name}: the reader says {ours!r}, jax {theirs!r}" for name, ours, theirs in pairs if ours != theirs]
+    return len(pairs), wrong
+
+
+def compared(artifact: Artifact, said: list[dict[str, Any]]) -> Iterator[tuple[str, Any, Any]]:
+    """Yield (field, what the reader says, what jax says)."""
+    yield "derivatives", len(artifact.modules), len(said)
+    level = artifact.envelope
+    for order, (module, theirs) in enumerate(zip(artifact.modules, said, strict=False)):
+        assert level is not None
+        for name, ours in {**fields(level), **walked(module)}.items():
+            if name in ("in_tree", "out_tree") and "CustomNode" in ours:
+                continue  # jax shows the class, the file has the name it was registered with
+            yield f"{name}[{order}]", ours, theirs[name]
+        yield f"unknown_fields[{order}]", level.unknown_fields, ()
+        level = level.vjp
+
+
+def fields(e: Envelope) -> dict[str, Any]:
+    """The envelope in the words of make.py."""
+    return {
+        "fun_name": e.fun_name,
+        "in_tree": str(e.in_tree),
+        "out_tree": str(e.out_tree),
+        "in_avals": list(map(str, e.in_avals)),
+        "out_avals": list(map(str, e.out_avals)),
+        "memory_spaces": [a.memory_space or "device" for a in (*e.in_avals, *e.out_avals)],
+        "in_shardings": [sharding(x) for x in e.in_shardings],
+        "out_shardings": [sharding(x) for x in e.out_shardings],
+        "platforms": list(e.platforms),
+        "nr_devices": e.nr_devices,
+        "calling_convention_version": e.calling_convention_version,
+        "module_kept_var_idx": list(e.module_kept_var_idx),
+        "uses_global_constants": e.uses_global_constants,
+        "ordered_effects": list(e.ordered_effects),
+        "unordered_effects": list(e.unordered_effects),
+        "disabled_checks": [str(check) for check in e.disabled_checks],
+        "module_bytes": len(e.mlir_module_serialized),
+        "module_sha256": hashlib.sha256(e.mlir_module_serialized).hexdigest(),
+    }
+
+
+def sharding(x: object) -> list[Any] | None:
+    if isinstance(x, NamedSharding):
+        mesh = x.mesh
+        axes = [list(mesh.axis_names), list(mesh.axis_sizes), list(mesh.axis_types)]
+        return ["named", *axes, str(x.spec).replace("PartitionSpec(", "P("), x.memory_kind]
+    return ["hlo", x.proto.hex()] if isinstance(x, HloSharding) else None
+
+
+def walked(module: Module) -> dict[str, Any]:
+    """The module in the words of make.py."""
+    functions = {}
+    for f in module.functions:
+        results = f.outputs[0] if len(f.outputs) == 1 else f"({', '.join(f.outputs)})"
+        functions[f.name] = f"({', '.join(f.inputs)}) -> {results}"
+    targets = sorted(call.target for call in module.custom_calls for _ in range(call.count))
+    return {"op_counts": counts(module.op_counts), "targets": targets, "functions": functions}
+
+
+def shipped() -> tuple[int, list[str]]:
+    """The goldens of the jax wheel (bare modules), against what the installed jaxlib finds in each.
+
+    How many there are, and which differ.
+    """
+    sys.path.insert(0, str(MAKE.parent))
+    from make import of_module  # type: ignore[import-not-found]  # it imports jax, and sets variables for it
+
+    wrong = []
+    for name, golden in jax_goldens().items():
+        artifact = read_bytes(golden["mlir_module_serialized"], name)
+        ours, theirs = walked(artifact.module), of_module(module_text(artifact))
+        wrong += [
+            f"{name}: {what}: the reader says {ours[what]}, jaxlib {theirs[what]}"
+            for what in theirs
+            if ours[what] != theirs[what]
+        ]
+    return len(jax_goldens()), wrong
+
+
+def main() -> int:
+    """Print a line for each release, and each difference; return 1 if there is one."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--releases", type=int, default=20, help="how many, evenly spread")
+    parser.add_argument("--seed", default="0", help="of the composed programs")
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args()
+    started = time.monotonic()
+    calendar = load_calendar()
+    versions = chosen([v for v in calendar.versions() if str(calendar.built(v)) >= OLDEST], options.releases)
+    total, fields_compared, failed = 0, 0, 0
+    print(f"{'jaxlib':<10}{'jax':<10}{'artifacts':>10}{'fields':>8}{'differences':>13}")
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(options.jobs) as pool:
+        for version, made in zip(
+            versions, pool.map(lambda v: saying(calendar, v, Path(scratch), options.seed), versions), strict=True
+        ):
+            truth = json.loads((made / "truth.json").read_bytes())
+            results = {name: differences(made / f"{name}.jaxexport", said) for name, said in truth.items()}
+            number = sum(count for count, _ in results.values())
+            wrong = [f"  {name}: {one}" for name, (_, all_) in results.items() for one in all_]
+            print(
+                f"{version:<10}{made.name:<10}{len(results):>10}{number:>8}{len(wrong):>13}",
+                *wrong,
+                sep="\n",
+                flush=True,
+            )
+            total, fields_compared, failed = total + len(results), fields_compared + number, failed + len(wrong)
+    goldens, wrong = shipped()
+    print(f"{goldens} goldens of the jax wheel: {len(wrong)} differences", *wrong, sep="\n  ")
+    seconds = time.monotonic() - started
+    print(
+        f"\n{total} artifacts by {len(versions)} releases, {fields_compared} fields, {failed} differences, in "
+        f"{seconds:.0f} s"
+    )
+    return 1 if failed or wrong or not total else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

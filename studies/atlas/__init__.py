@@ -1,0 +1,1 @@
+"""Every part of the corpus, in every release: `nox -s atlas`."""

@@ -1,0 +1,206 @@
+"""What a run over many releases says of each: how well it keeps the promise, and how long its artifacts are read.
+
+Nothing is judged here: the results of a run are counted. A score counts whatever the policy knows, since a failure that
+is listed is a failure of the release all the same.
+"""
+
+from __future__ import annotations
+
+import datetime
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
+
+import msgspec
+
+from export_core.judge.causes import is_own_writer, likeness
+from export_core.judge.cost_steps import cost_steps
+from export_core.judge.drift import number_drift
+from export_core.judge.result import ReaderOf, Result, WriterOf
+from export_core.matrix import Verdict
+from export_core.releases import Direction
+
+GROWN = 1.1
+"""A golden is counted in `grown` where its temporary memory is more than so many times that of the release before."""
+
+
+class ReleaseScore(msgspec.Struct, frozen=True):
+    """A release as a reader."""
+
+    reader: ReaderOf
+    """The release."""
+    promised: int
+    """The cells of the run that were promised to work in it, without those that could not be run."""
+    kept: int
+    """How many of these work."""
+    share: float | None
+    """`kept` of `promised`; null where none was promised."""
+    known: int
+    """How many of the others show a known issue of JAX."""
+    outside: int
+    """The cells that were not promised."""
+    working: int
+    """How many of these work."""
+    wrong: int
+    """The cells, promised or not, whose numbers differ by more than the writer's noise allows."""
+    moved: int
+    """The goldens whose outputs have other bits than in the release before."""
+    grown: int
+    """The goldens that need more than 1.1 times the temporary memory of the release before."""
+    causes: tuple[tuple[str, int], ...]
+    """The first lines of the messages of promised cells that fail, with how many cells fail like that, most first."""
+
+
+class EndOfLife(msgspec.Struct, frozen=True):
+    """What ended the life of goldens: the first later release that does not run them, and how it fails."""
+
+    reader: ReaderOf
+    """The release."""
+    verdict: Verdict
+    """What happens there."""
+    message: str
+    """The first line of an example's message."""
+    goldens: int
+    """How many goldens ended so."""
+
+
+class Lifetimes(msgspec.Struct, frozen=True):
+    """A release as a writer: how long later releases ran its goldens."""
+
+    writer: WriterOf
+    """The release."""
+    goldens: int
+    """Its goldens that it can replay itself, or that were not run there; each counts once for each platform."""
+    alive: int
+    """How many of these every later release of the run runs, the newest with them."""
+    shortest: int
+    """Days from the writer to the last release before the first that fails: the least of all goldens."""
+    median: float
+    """The median of these days. For goldens that are alive it is the day of the newest release, so it may grow."""
+    ends: tuple[EndOfLife, ...]
+    """What ended the others, most goldens first."""
+
+
+class Atlas(msgspec.Struct, frozen=True):
+    """All tables of the atlas: what atlas.json holds."""
+
+    as_of: datetime.date
+    """The day of the run."""
+    cells: int
+    """The cells of the run."""
+    goldens: int
+    """Its goldens."""
+    cases: int
+    """Its cases."""
+    readers: tuple[ReleaseScore, ...]
+    """The releases as readers, oldest build first."""
+    writers: tuple[Lifetimes, ...]
+    """The releases as writers, oldest build first."""
+    ends: tuple[EndOfLife, ...]
+    """What ended the life of goldens, of all writers, most goldens first."""
+
+
+def atlas_of(results: Sequence[Result], as_of: datetime.date) -> Atlas:
+    """The atlas of a run."""
+    run = [result for result in results if result.verdict is not Verdict.NOT_RUN]
+    moved = Counter(after.readers[0] for drift in number_drift(run) for _, after in pairwise(drift.stretches))
+    grown = Counter(
+        step.after
+        for step in cost_steps(run).steps
+        if step.change.figure == "temp_bytes" and step.change.now > GROWN * step.change.was
+    )
+    by_reader = sorted(run, key=lambda result: result.reader.date_order)
+    scores = (
+        _score(reader, list(cells), moved[reader], grown[reader])
+        for reader, cells in groupby(by_reader, key=lambda result: result.reader)
+    )
+    return Atlas(
+        as_of=as_of,
+        cells=len(results),
+        goldens=len({result.golden for result in results}),
+        cases=len({result.case for result in results}),
+        readers=tuple(scores),
+        writers=tuple(_lifetimes(run)),
+        ends=tuple(_ends(end for series in _series(run) if (life := _life(series)) and (end := life[1]))),
+    )
+
+
+def _score(reader: ReaderOf, cells: Sequence[Result], moved: int, grown: int) -> ReleaseScore:
+    promised = [result for result in cells if result.promised]
+    kept = sum(result.verdict.works for result in promised)
+    failing = Counter(_first_line(result) for result in promised if not result.verdict.works)
+    return ReleaseScore(
+        reader=reader,
+        promised=len(promised),
+        kept=kept,
+        share=kept / len(promised) if promised else None,
+        known=sum(bool(result.upstream) for result in promised),
+        outside=len(cells) - len(promised),
+        working=sum(result.verdict.works and not result.promised for result in cells),
+        wrong=sum(result.verdict is Verdict.NUMERICS for result in cells),
+        moved=moved,
+        grown=grown,
+        causes=tuple(failing.most_common()),
+    )
+
+
+def _first_line(result: Result) -> str:
+    """The verdict, with what cells of the same kind share of the message."""
+    shared = likeness(result)[-1]
+    return f"{result.verdict}: {shared}" if shared else str(result.verdict)
+
+
+def _lifetimes(results: Iterable[Result]) -> Iterator[Lifetimes]:
+    by_writer = sorted(results, key=lambda result: (result.writer.built, result.writer.jaxlib, result.writer.jax))
+    for _, of_writer in groupby(by_writer, key=lambda result: (result.writer.built, result.writer.jaxlib)):
+        cells = list(of_writer)
+        lives = [life for series in _series(cells) if (life := _life(series))]
+        if lives:
+            days = [days for days, _ in lives]
+            ends = [end for _, end in lives if end]
+            yield Lifetimes(
+                writer=cells[0].writer,
+                goldens=len(lives),
+                alive=len(lives) - len(ends),
+                shortest=min(days),
+                median=statistics.median(days),
+                ends=tuple(_ends(ends)),
+            )
+
+
+def _series(results: Iterable[Result]) -> Iterator[list[Result]]:
+    """The cells of each golden on each platform and device in releases from its writer on, by build date."""
+
+    def place(result: Result) -> tuple[str, str, str, str]:
+        return result.golden, result.platform, result.device, result.mode
+
+    for _, cells in groupby(sorted(results, key=place), key=place):
+        later = (result for result in cells if result.direction is not Direction.FORWARD)
+        yield sorted(later, key=lambda result: result.reader.date_order)
+
+
+def _life(cells: Sequence[Result]) -> tuple[int, Result | None] | None:
+    """The days from the writer to the last release that runs a golden, and the first cell that fails.
+
+    None where no later release was run, or the golden fails in its own writer: no release is to blame for that.
+    """
+    if not any(not is_own_writer(cell) for cell in cells):
+        return None
+    days = 0
+    for cell in cells:
+        if not cell.verdict.works:
+            return None if is_own_writer(cell) else (days, cell)
+        days = cell.days
+    return days, None
+
+
+def _ends(failing: Iterable[Result]) -> list[EndOfLife]:
+    groups: dict[tuple[ReaderOf, tuple[str, ...]], list[Result]] = {}
+    for result in failing:
+        groups.setdefault((result.reader, likeness(result)), []).append(result)
+    ends = [
+        EndOfLife(reader, cells[0].verdict, cells[0].message.strip().partition("\n")[0], len(cells))
+        for (reader, _), cells in groups.items()
+    ]
+    return sorted(ends, key=lambda end: (-end.goldens, end.reader.date_order))

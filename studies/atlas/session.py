@@ -1,0 +1,152 @@
+"""The atlas: every part of the corpus by many writers, in every reader since 0.4.30.
+
+`nox -s atlas [-- --parts own,programs --writers V,V --readers V,V --docs docs/atlas] [-- MATRIX OPTIONS]`
+
+Goldens are in .nox/atlas/golden and results in .nox/atlas/results, so every other command can be asked about them:
+`jaxexport explain --results .nox/atlas/results --goldens .nox/atlas/golden CAUSE`. A part that a writer has written is
+not written again, unless its files have changed; cells whose outcome is known are not run again. So an interrupted
+session continues where it was, and one more writer costs its own cells.
+
+Options that it does not have go to `jaxexport matrix`: `--executor dask:tcp://…`, `--resume`, and with `--only replay`
+`--shard 2/8 --results DIR`. `jaxexport merge DIR… --results .nox/atlas/results` joins the shards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from export_core.goldens import GoldenStore
+from export_core.policy import load_policy
+from export_core.releases import load_calendar
+from export_core.runs.results import read_run
+from studies.atlas.pages import write_pages
+from studies.atlas.parts import FIRST, HARNESSES, JAX, OWN, REGRESSIONS, Part, programs
+from studies.atlas.scores import atlas_of
+from studies.atlas.tables import atlas_markdown
+
+ROOT = Path(__file__).parents[2]
+WORK = ROOT / ".nox" / "atlas"
+GOLDENS = WORK / "golden"
+RESULTS = WORK / "results"
+WRITTEN = WORK / "written"
+POLICY = Path(__file__).with_name("export_compat.yaml")
+WRITERS = "0.4.31,0.5.3,0.7.2,0.9.0.1,0.10.1,0.12.0.1"
+"""About three a year: every release since July 2024, but 0.5.1, is inside the window of one of them."""
+
+
+def main() -> None:
+    """Write what is missing, replay all, print the tables."""
+    made = (REGRESSIONS, *programs(), HARNESSES)
+    names = (OWN, JAX, *(part.name for part in made))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", default=",".join(names), help="some parts of the corpus, with commas")
+    parser.add_argument("--writers", default=WRITERS, help="jaxlib releases that write them")
+    parser.add_argument("--readers", default="", help="jaxlib releases. All since 0.4.30 unless given")
+    parser.add_argument("--docs", type=Path, help="write data, page and tables into this folder")
+    parser.add_argument("--only", choices=["write", "replay", "pages"], help="one of the three steps alone")
+    options, matrix = parser.parse_known_args()
+    parts = options.parts.split(",")
+    if unknown := set(parts) - set(names):
+        parser.error(f"--parts: expected some of {', '.join(names)}; found {', '.join(sorted(unknown))}")
+    if options.only in (None, "write"):
+        write_others(parts)
+        for part in made:
+            if part.name in parts:
+                for writer in writers_of(part, options.writers.split(",")):
+                    write_part(part, writer)
+    if options.only in (None, "replay"):
+        replay(options.readers or ",".join(readers()), matrix)
+    if options.only in (None, "pages"):
+        run = read_run(RESULTS)
+        print("\n".join(atlas_markdown(atlas_of(run.results, run.summary.as_of))))
+        if options.docs:
+            write_pages(RESULTS, options.docs)
+
+
+def readers() -> list[str]:
+    """Every jaxlib of the calendar from the first one on, by build date."""
+    calendar = load_calendar()
+    return [version for version in calendar.versions() if calendar.built(version) >= calendar.built(FIRST)]
+
+
+def writers_of(part: Part, asked: Sequence[str]) -> Sequence[str]:
+    """The releases that write a part."""
+    calendar = load_calendar()
+    return part.writers or [writer for writer in asked if calendar.built(writer) >= calendar.built(part.since)]
+
+
+def write_others(parts: Sequence[str]) -> None:
+    """The goldens that are there already: those of this project, and those that ship in jax."""
+    GOLDENS.mkdir(parents=True, exist_ok=True)
+    WRITTEN.mkdir(exist_ok=True)
+    if OWN in parts:
+        for folder in sorted((ROOT / "golden").iterdir()):
+            if folder.is_dir():
+                shutil.copytree(folder, GOLDENS / folder.name, dirs_exist_ok=True)
+    if JAX in parts and not (stamp := WRITTEN / JAX).exists():
+        # 2: some of JAX's goldens are refused, which it lists.
+        jaxexport("goldens", "import", "--from-jax", readers()[-1], "--goldens", str(GOLDENS), good=(0, 2))
+        stamp.touch()
+
+
+def write_part(part: Part, writer: str) -> None:
+    """The goldens of one part by one writer. Raises `SystemExit` where it wrote none."""
+    stamp, digest = WRITTEN / f"{part.name}-{writer}", digest_of(part)
+    if stamp.exists() and stamp.read_text() == digest:
+        return
+    started, before = time.monotonic(), count()
+    install = [word for package in (".", "pytest-xdist", *part.install) for word in ("--install", package)]
+    # 1: a release that lacks a function, or cannot export it, writes no golden of it.
+    jaxexport(
+        *("backfill", "--policy", str(POLICY), "--writers", writer, *install, "--"),
+        # The text of the module is for the eye only; what libraries warn of is no failure.
+        *("-n", "2", "-q", "--tb=no", "-W", "ignore", "-o", "export_module_text=no"),
+        *(f"--goldens={GOLDENS}", *part.paths),
+        good=(0, 1),
+        variables=part.variables,
+    )
+    print(f"== {part.name} by {writer}: {count() - before} goldens, {time.monotonic() - started:.0f} s", flush=True)
+    if not any(golden.manifest.writer.jaxlib == writer.partition("-")[0] for golden in GoldenStore(GOLDENS).goldens()):
+        raise SystemExit(f"{part.name} by {writer}: expected goldens, found none")
+    stamp.write_text(digest)
+
+
+def digest_of(part: Part) -> str:
+    """SHA-256 of the files and variables of a part."""
+    named = [ROOT / path for path in part.paths]
+    files = sorted(file for path in named for file in (path.rglob("*.py") if path.is_dir() else [path]))
+    text = "".join(hashlib.sha256(file.read_bytes()).hexdigest() for file in files)
+    return hashlib.sha256(f"{text}{part.install}{sorted(part.variables.items())}".encode()).hexdigest()
+
+
+def count() -> int:
+    return sum(1 for _ in GOLDENS.glob("*/*/golden.yaml"))
+
+
+def replay(named: str, options: Sequence[str]) -> None:
+    """Replay all goldens, and judge without a list of known failures."""
+    load_policy(POLICY)
+    # Relative, since commands that show a cell again are on the page.
+    here = {"--goldens": GOLDENS, "--policy": POLICY, "--results": RESULTS}
+    words = [word for option, path in here.items() for word in (option, str(path.relative_to(ROOT)))]
+    # What an older reader makes of a younger writer outside the window says nothing of a promise or a life.
+    jaxexport("matrix", *words, "--readers", named, "--only", "backward", *options, good=(0, 1, 3))
+
+
+def jaxexport(*words: str, good: tuple[int, ...], variables: dict[str, str] | None = None) -> None:
+    command = [sys.executable, "-m", "export_core", *words]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **(variables or {})}, check=False)
+    if done.returncode not in good:
+        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,195 @@
+"""What conversion heals, measured: `nox -s convert_check` writes goldens with many releases and converts what fails.
+
+Two dozen programs and more of tests/compat are exported by each of WRITERS and replayed in each of READERS. Each cell
+that fails is converted for its reader by the least that does it, and replayed there. A cell that works must need no
+conversion. The program prints a row for each writer and reader, and ends with 1 unless 90 % of the failing cells are
+healed, no converted artifact gives wrong numbers, and none that worked got worse. `--docs FILE` writes the table there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from export_core.conversion.convert import UNCHANGED, convert, find_reader
+from export_core.conversion.errors import ConversionRefused
+from export_core.conversion.healed import Healing, Level
+from export_core.conversion.healing import heal
+from export_core.conversion.modules import ModuleRewriter
+from export_core.goldens import GoldenStore
+from export_core.matrix import Cell, Limits, Verdict
+from export_core.matrix.comparisons import under_policy
+from export_core.matrix.limits import ReplayOptions
+from export_core.matrix.local_replay import replay_here
+from export_core.policy import load_policy
+
+ROOT = Path(__file__).parents[2]
+GOLDENS = ROOT / ".nox" / "convert_check" / "golden"
+WRITERS = (
+    *("0.4.30", "0.5.0", "0.6.0", "0.6.2", "0.7.0", "0.7.2", "0.8.1", "0.9.0.1", "0.9.2", "0.10.0", "0.10.2"),
+    *("0.11.1", "0.12.0.1"),
+)
+READERS = ("0.6.2", "0.7.2", "0.8.1", "0.9.2", "0.10.2", "0.11.0", "0.11.2", "0.12.0.1")
+PROGRAMS = {
+    "models": "",
+    "programs": "random or scan or sort or special or top_k or while",
+    "derivatives": "custom_vjp or first_order or third_order",
+    "linear_algebra": "",
+    "symbolic_shapes": "one_dimension or several_dimensions or with_derivative",
+    "platforms": "every_platform or targets_of_each or two_platforms_with_derivative",
+    "effects": "ordered",
+    "shardings": "constraint or derivative or four_devices or reduction or shard_map or two_devices",
+    "trees": "custom_node or namedtuple",
+    "dtypes": "bfloat16 or float8_e4m3fn",
+}
+"""The files of tests/compat, each with the tests of it that are run, as `pytest -k` takes them; empty for all."""
+BUDGET = 0.9
+MARKED = re.compile(r"(<!-- nox -s convert_check: begin -->\n).*?(<!-- nox -s convert_check: end -->)", re.DOTALL)
+COLUMNS = ("works", "fails", "envelope", "module", "custom calls", "refused", "wrong", "writer's own", "worse")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A cell: in which column it is counted, and why it is in that one."""
+
+    cell: Cell
+    column: str
+    why: str = ""
+
+
+def main() -> None:
+    """Write goldens, convert what fails, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--writers", default=",".join(WRITERS), help="jaxlib releases, with commas")
+    parser.add_argument("--readers", default=",".join(READERS), help="jaxlib releases, with commas")
+    parser.add_argument("--docs", type=Path, help="write the table into this page")
+    options = parser.parse_args()
+    writers, readers = options.writers.split(","), options.readers.split(",")
+    write_goldens(writers)
+    ended = check(writers, readers)
+    text = "\n".join([*table(ended, writers, readers), "", *reasons(ended)])
+    print(text)
+    if options.docs:
+        page = options.docs.read_text()
+        options.docs.write_text(MARKED.sub(lambda found: f"{found[1]}{text}\n{found[2]}", page))
+    sys.exit(verdict(ended))
+
+
+def write_goldens(writers: Sequence[str]) -> None:
+    """Export the programs with each of these releases, but for those that have done so in an earlier run."""
+    had = {golden.manifest.writer.jaxlib for golden in GoldenStore(GOLDENS).goldens()} if GOLDENS.is_dir() else set()
+    if not (missing := [writer for writer in writers if writer not in had]):
+        return
+    files = [f"tests/compat/test_{name}.py" for name in PROGRAMS]
+    chosen = " or ".join(f"test_{name} and ({words})" if words else f"test_{name}" for name, words in PROGRAMS.items())
+    command = [sys.executable, "-m", "export_core", "backfill", "--writers", ",".join(missing), "--install", "."]
+    # Some releases cannot export some of the programs: those tests fail, and there is no golden to convert.
+    subprocess.run([*command, "--", "--goldens", str(GOLDENS), *files, "-k", chosen, "-q"], cwd=ROOT, check=False)
+
+
+def check(writers: Sequence[str], readers: Sequence[str]) -> list[Ended]:
+    """Replay each golden in each reader and in its own writer, and convert what fails."""
+    policy = load_policy(ROOT / "export_compat.yaml")
+    calendar = policy.calendar()
+    how = ReplayOptions(calendar, policy, Limits(jobs=os.cpu_count() or 1))
+    goldens = [golden for golden in GoldenStore(GOLDENS).goldens() if golden.manifest.writer.jaxlib in writers]
+    goldens = [golden for golden in under_policy(goldens, policy) if "cpu" in golden.manifest.replayed_on]
+    own = [Cell(golden, calendar.release(golden.manifest.writer.jaxlib), "cpu") for golden in goldens]
+    cells = [Cell(golden, calendar.release(reader), "cpu") for reader in readers for golden in goldens]
+    rewrite = ModuleRewriter(calendar, note)
+    # A crash or a refusal is the reader's; other numbers than its own writer's artifact gives are the golden's.
+    wrong = {one.cell.golden.id for one in replay_here(own, how, notify=note) if one.verdict is Verdict.NUMERICS}
+    today = {one.cell.key: one for one in replay_here(cells, how, notify=note)}
+    ended, failing = [], []
+    for cell in cells:
+        outcome = today[cell.key]
+        if outcome.verdict is Verdict.NOT_RUN:
+            raise SystemExit(f"{cell.key} was not run: {outcome.message}")
+        if outcome.verdict is Verdict.PASS:
+            reader = find_reader(cell.reader.jaxlib, calendar)
+            try:
+                kept = convert(cell.golden.read_artifact(), reader, rewrite, replace_custom_calls=True).way == UNCHANGED
+                ended.append(Ended(cell, "works" if kept else "worse", "" if kept else "it was converted"))
+            except ConversionRefused as refused:
+                ended.append(Ended(cell, "works", f"works, and conversion refuses it: {refused}"))
+        elif cell.golden.id in wrong:
+            ended.append(Ended(cell, "writer's own", outcome.message))
+        else:
+            failing.append(cell)
+    ended += [Ended(cell, *column_of(healing)) for cell, healing in heal(failing, rewrite, how, note)]
+    return ended
+
+
+def column_of(healing: Healing) -> tuple[str, str]:
+    """The column of a cell that fails, and why it is in that one."""
+    if healing.heals:
+        assert healing.level is not None
+        return healing.level, healing.message
+    if healing.verdict is None:
+        return "refused", healing.message
+    # A refusal that became a crash, or numbers that differ: each is worse than the refusal.
+    return "wrong" if healing.verdict in (Verdict.NUMERICS, Verdict.CRASH) else "refused", healing.message
+
+
+def table(ended: Sequence[Ended], writers: Sequence[str], readers: Sequence[str]) -> list[str]:
+    """A row of Markdown for each writer and reader, and one for all."""
+    counts: dict[tuple[str, str], Counter[str]] = {
+        (writer, reader): Counter() for writer in writers for reader in readers
+    }
+    for one in ended:
+        counts[one.cell.golden.manifest.writer.jaxlib, one.cell.reader.jaxlib][one.column] += 1
+    rows = [f"| {' | '.join(('writer → reader', *COLUMNS))} |", f"|{' - |' * (len(COLUMNS) + 1)}"]
+    rows += [row(f"{writer} → {reader}", count) for (writer, reader), count in counts.items() if count]
+    return [*rows, row("all", sum(counts.values(), Counter()))]
+
+
+def row(name: str, count: Counter[str]) -> str:
+    """A row of the table. Failing cells are those that are healed, refused or wrong."""
+    count = count + Counter(fails=sum(count[column] for column in (*Level, "refused", "wrong")))
+    return f"| {name} | {' | '.join(str(count[column]) for column in COLUMNS)} |"
+
+
+def reasons(ended: Sequence[Ended]) -> list[str]:
+    """Why cells are not healed, the most frequent reason first, with one of the cells."""
+    by_reason: dict[tuple[str, str], list[Ended]] = {}
+    for one in ended:
+        if one.column in ("refused", "wrong", "worse"):
+            # Without the names of the artifact and of the reader, which differ in each.
+            reason = re.sub(r"^.*?: (not converted for jaxlib \S+: )?", "", one.why).split(". JAX's own bypass")[0][
+                :300
+            ]
+            by_reason.setdefault((one.column, reason), []).append(one)
+    return [
+        f"- {len(found)} {column}, such as {found[0].cell.golden.id} in {found[0].cell.reader.jaxlib}: {reason}"
+        for (column, reason), found in sorted(by_reason.items(), key=lambda item: -len(item[1]))
+    ]
+
+
+def verdict(ended: Sequence[Ended]) -> int:
+    """Exit code 0 where the conversion does what is promised of it, else 1. Says which."""
+    count = Counter(one.column for one in ended)
+    healed = sum(count[level] for level in Level)
+    fails = healed + count["refused"] + count["wrong"]
+    share = healed / fails if fails else 1.0
+    good = share >= BUDGET and not count["wrong"] and not count["worse"]
+    print(
+        f"{healed} of {fails} failing cells are healed, {share:.1%} (budget {BUDGET:.0%}); wrong: {count['wrong']}, "
+        f"worse: {count['worse']} (budget 0): {'ok' if good else 'MISSED'}"
+    )
+    return 0 if good else 1
+
+
+def note(text: str) -> None:
+    """Say what happens beside the cells."""
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The harnesses of JAX, as marked tests."""

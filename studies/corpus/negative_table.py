@@ -1,0 +1,149 @@
+"""The negative corpus, as this project and five releases of jax answer it: `nox -s negative` renews data and page.
+
+`-- --only-ours` renews what `jaxexport` answers, and asks no jax. What makes artifacts is in tests/artifact, which must
+be on PYTHONPATH.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from kept import WRITERS
+
+from export_core.cli.app import main as jaxexport
+from export_core.environments.environment import ReaderEnvironments
+from export_core.environments.placement import Placement
+from export_core.releases import load_calendar
+from studies.corpus.negative_corpus import CONTROLS, calls, corpus
+
+ROOT = Path(__file__).parents[2]
+DATA = Path(__file__).with_name("negative.json")
+PROGRAM = Path(__file__).with_name("negative_program.py")
+PAGE = ROOT / "docs" / "reference" / "negative-corpus.md"
+REMARKABLE = ("accepted", "other results", "died", "no end")
+"""What a release may do with an artifact other than to refuse it."""
+OURS = WRITERS[-1]
+"""The writer of the artifacts that jaxexport is asked about."""
+HEAD = """# Artifacts with one thing wrong
+
+Made by `nox -s negative`. Each artifact has one thing wrong. It is made from an artifact that the release wrote itself,
+and is read, called and differentiated there in a process of its own. *ok* of `jaxexport inspect` means that it shows
+the file; *ok* of `jaxexport audit` means exit code 0.
+
+The first row, and the first of the custom calls, have nothing wrong. In what follows, JAX **accepts** what is wrong,
+gives **other results** without an error, dies, or does not end:
+
+"""
+TEXT = """
+All messages are in [`studies/corpus/negative.json`](../../studies/corpus/negative.json).
+[`studies/corpus/negative_corpus.py`](../../studies/corpus/negative_corpus.py) makes the artifacts.
+
+| what is wrong | `inspect` | `audit` | {releases} |
+|---|---|---|{lines}|
+"""
+
+
+def ours(name: str, data: bytes) -> dict[str, list[Any]]:
+    """What `jaxexport inspect` and `audit` answer: the exit code, and the error or what fails."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        Path("it.jaxexport").write_bytes(data)
+        return {command: list(_answer(command, "it.jaxexport")) for command in ("inspect", "audit")}
+
+
+def _answer(*words: str) -> tuple[int, str]:
+    out, err = io.StringIO(), io.StringIO()
+    before = sys.argv
+    sys.argv = ["jaxexport", *words]
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            jaxexport()
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    finally:
+        sys.argv = before
+    failed = [line.strip() for line in out.getvalue().splitlines() if line.startswith("  FAIL")]
+    return code, err.getvalue().strip() or (failed[0] if failed else "")
+
+
+def jax_says(release: str) -> dict[str, list[str]]:
+    """What this release does with what is made from its own artifacts."""
+    calendar = load_calendar()
+    environment = ReaderEnvironments(calendar).build(Placement(calendar.release(release)))
+    with tempfile.TemporaryDirectory() as folder:
+        made = corpus(release)
+        files = [f"{'c' if calls(name) else 't'}{number}" for number, name in enumerate(made)]
+        for file, data in zip(files, made.values(), strict=True):
+            Path(folder, file).write_bytes(data)
+        command = [str(environment.python), "-W", "ignore", str(PROGRAM), folder, *files]
+        done = subprocess.run(command, env=dict(environment.variables), stdout=subprocess.PIPE, check=True)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    return dict(zip(made, answers, strict=True))
+
+
+def page(data: dict[str, Any]) -> str:
+    """The page that shows this data."""
+    surprising = {name: found for name, row in data.items() if name not in CONTROLS if (found := _surprise(row["jax"]))}
+    listed = "".join(f"- {name}: {text}.\n" for name, text in surprising.items())
+    lines = [
+        f"| {name} | {_own(row['inspect'])} | {_own(row['audit'])} | "
+        + " | ".join(_cell(*row["jax"][release]) for release in WRITERS)
+        + " |\n"
+        for name, row in data.items()
+    ]
+    head = TEXT.format(releases=" | ".join(WRITERS), lines="|".join(["---"] * len(WRITERS)))
+    return HEAD + listed + head + "".join(lines)
+
+
+def _surprise(said: dict[str, list[str]]) -> str:
+    """What JAX should not do, with the releases that do it; empty where all refuse it."""
+    kinds: dict[str, list[str]] = {}
+    for release, answer in said.items():
+        if answer[0] in REMARKABLE:
+            kinds.setdefault(_cell(*answer), []).append(release)
+    return "; ".join(f"{kind} in {', '.join(releases)}" for kind, releases in kinds.items())
+
+
+def _own(answer: list[Any]) -> str:
+    return "ok" if answer[0] == 0 else f"exit {answer[0]}"
+
+
+def _cell(stage: str, text: str) -> str:
+    if stage in REMARKABLE:
+        return f"{stage} ({text})" if text else stage
+    return f"{stage}: {text.partition(':')[0]}"
+
+
+def main() -> None:
+    """Ask everybody, and write what they answer."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only-ours", action="store_true", help="ask no release of jax again")
+    options = parser.parse_args()
+    before = json.loads(DATA.read_bytes()) if options.only_ours else {}
+    said = {} if options.only_ours else {release: jax_says(release) for release in WRITERS}
+    data: dict[str, dict[str, Any]] = {
+        name: {
+            **ours(name, content),
+            "jax": before[name]["jax"] if options.only_ours else {r: said[r][name] for r in WRITERS},
+        }
+        for name, content in corpus(OURS).items()
+    }
+    DATA.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    PAGE.write_text(page(data), encoding="utf-8")
+    controls = {name: data[name]["jax"] for name in CONTROLS}
+    wrong = {name: row for name, row in controls.items() if any(stage != "accepted" for stage, _ in row.values())}
+    print(f"{len(data)} artifacts, {len(WRITERS)} releases; written to {os.path.relpath(PAGE)}")
+    if wrong:
+        raise SystemExit(f"expected that every release accepts what has nothing wrong; found {wrong}")
+
+
+if __name__ == "__main__":
+    main()

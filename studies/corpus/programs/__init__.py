@@ -1,0 +1,1 @@
+"""Models, solvers and samplers at real sizes, as marked tests."""

@@ -1,0 +1,1 @@
+"""Programs of closed issues of JAX and XLA, as marked tests."""

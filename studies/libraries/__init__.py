@@ -1,0 +1,1 @@
+"""What libraries for JAX compute, read where they are not installed: `nox -s libraries`."""

@@ -1,0 +1,258 @@
+"""The data of a measurement: goldens by several writers and what every reader answers, by the commands of the tool.
+
+Each step leaves a mark in the folder with what decided it, and is not done again while that is the same.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from export_core.environments.environment import ReaderEnvironments
+from export_core.environments.placement import Placement
+from export_core.goldens import Golden, GoldenStore
+from export_core.goldens.store import NOISE
+from export_core.policy import load_policy
+from studies.numbers.sets import ACROSS, NATIVE, OTHERS, ROOT, Group, Processor, program_in, set_of
+
+POLICY = Path(__file__).with_name("policy.yaml")
+PROCESSORS_POLICY = Path(__file__).with_name("processors.yaml")
+WRITTEN = (0, 1)
+"""Exit codes of a backfill: with 1 there are programs without a golden, which the findings name."""
+JUDGED = (0, 1, 3, 4)
+"""Exit codes of a matrix that ran: what was broken is in its results."""
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Where the data of a run is."""
+
+    work: Path
+
+    def goldens(self, processor: Processor = NATIVE) -> Path:
+        """Goldens of all writers, written on a processor."""
+        return self.work / "goldens" / processor.name
+
+    @property
+    def wrong(self) -> Path:
+        """What the programs answer with errors planted in them, by writer."""
+        return self.work / "wrong"
+
+    @property
+    def double(self) -> Path:
+        """What artifacts answer in double precision, by golden."""
+        return self.work / "double"
+
+    @property
+    def logs(self) -> Path:
+        """What the commands printed."""
+        return self.work / "logs"
+
+    @property
+    def marks(self) -> Path:
+        """What is done, a file for each step."""
+        return self.work / "done"
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Goldens of one writer, in several readers: where they were written and where they are read."""
+
+    written: Processor
+    read: Processor
+    writer: str
+    readers: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of its folders."""
+        return f"{self.written.name}-{self.read.name}-{self.writer}"
+
+    def results(self, folders: Folders) -> Path:
+        """The results of its matrix."""
+        return folders.work / "results" / self.name
+
+    def outputs(self, folders: Folders) -> Path:
+        """What the readers answered, by reader, case, writer and call."""
+        return folders.work / "outputs" / f"{self.written.name}-{self.read.name}"
+
+    def goldens(self, folders: Folders) -> list[Golden]:
+        """What it replays: on other processors only what can show a difference there."""
+        lapack = self.written.lapack or self.read.lapack
+        across = self.written is not self.read
+        return [
+            golden
+            for golden in GoldenStore(folders.goldens(self.written)).goldens()
+            if golden.manifest.writer.jaxlib == self.writer and (not across or may_differ(golden, lapack=lapack))
+        ]
+
+
+def may_differ(golden: Golden, *, lapack: bool) -> bool:
+    """Whether a golden may answer otherwise on another processor: any may, or only those that call LAPACK."""
+    return not lapack or any("lapack" in call for call in golden.manifest.custom_calls)
+
+
+def write(folders: Folders, groups: Sequence[Group], writers: Sequence[str]) -> None:
+    """Goldens and wrong outputs by every writer, as many writers at once as there are cores."""
+    _at_once([functools.partial(_write, folders, *step) for step in _steps(groups, writers)])
+
+
+def _steps(groups: Sequence[Group], writers: Sequence[str]) -> list[tuple[Group, str]]:
+    built = load_policy(POLICY).calendar().built
+    return [
+        (group, writer)
+        for writer in dict.fromkeys([*writers, *(writer for group in groups for writer in group.writers)])
+        for group in groups
+        if (writer in group.writers if group.writers else writer in writers)
+        and (not group.since or built(writer) >= built(group.since))
+    ]
+
+
+def missing(folders: Folders, groups: Sequence[Group], writers: Sequence[str]) -> list[str]:
+    """The programs of which a writer has no golden, although it was asked for one."""
+    goldens = GoldenStore(folders.goldens()).goldens()
+    written = {(program_in(golden.manifest.case), golden.manifest.writer.jaxlib) for golden in goldens}
+    asked = [(program_in(test), writer) for group, writer in _steps(groups, writers) for test in group.tests]
+    return [f"{program} by {writer}" for program, writer in asked if (program, writer) not in written]
+
+
+def write_elsewhere(folders: Folders, writers: Sequence[str]) -> None:
+    """The goldens that were written here, written once more on other processors."""
+    steps = []
+    for processor in OTHERS:
+        for writer in set(processor.written_by) & set(writers):
+            here = Replay(NATIVE, processor, writer, ()).goldens(folders)
+            tests = tuple(golden.manifest.test for golden in here if set_of(golden.manifest.case) in processor.sets)
+            steps.append((Group(processor.name, tests), writer, processor))
+    _at_once([functools.partial(_write, folders, *step) for step in steps if step[0].tests])
+
+
+def _write(folders: Folders, group: Group, writer: str, processor: Processor = NATIVE) -> None:
+    name = f"{group.name}-{writer}-{processor.name}"
+    decided = json.dumps([group.tests, group.install, dict(processor.variables)])
+
+    def steps() -> None:
+        install = [word for package in (".", *group.install) for word in ("--install", package)]
+        plugin = ("-p", "studies.numbers.variables", "-o", f"export_policy={PROCESSORS_POLICY.relative_to(ROOT)}")
+        words = ["-m", "export_core", "backfill", "--writers", writer, *install, "--", *group.tests, *plugin]
+        words += ["-q", "--tb=line", "-W", "ignore", "-o", "export_module_text=no"]
+        words += [f"--goldens={folders.goldens(processor)}"]
+        run(words, folders.logs / f"write-{name}.txt", WRITTEN, NUMBERS_VARIABLES=json.dumps(dict(processor.variables)))
+        if processor is NATIVE and any("test_program[" in test for test in group.tests):
+            calendar = load_policy(POLICY).calendar()
+            with ReaderEnvironments(calendar) as environments:
+                python = environments.build(Placement(calendar.release(writer))).python
+                names = [program_in(test) for test in group.tests]
+                words = ["-m", "studies.numbers.wrong", str(folders.wrong / writer), *names]
+                run(words, folders.logs / f"wrong-{name}.txt", python=str(python))
+
+    _once(folders, f"write-{name}", decided, steps)
+
+
+def measure_again(folders: Folders) -> None:
+    """The noise of all goldens once more, by the rule of today."""
+    for processor in (NATIVE, *OTHERS):
+        if (store := folders.goldens(processor)).exists():
+            words = ["-m", "export_core", "goldens", "noise", "--again", "--goldens", str(store)]
+            words += ["--policy", str(PROCESSORS_POLICY)]
+            run(words, folders.logs / f"noise-{processor.name}.txt", WRITTEN, **processor.variables)
+
+
+def replays(groups: Sequence[Group], writers: Sequence[str], readers: str, *, across: bool) -> list[Replay]:
+    """What is read where. `readers` is what `jaxexport matrix --readers` takes, for the cells of this processor."""
+    everyone = dict.fromkeys([*writers, *(writer for group in groups for writer in group.writers)])
+    here = [Replay(NATIVE, NATIVE, writer, tuple(readers.split(","))) for writer in everyone]
+    moved = [
+        replay
+        for processor in OTHERS
+        for writer in ACROSS
+        if writer in writers
+        for replay in (Replay(NATIVE, processor, writer, ACROSS), Replay(processor, NATIVE, writer, ACROSS))
+        if replay.written is NATIVE or writer in processor.written_by
+    ]
+    return [*here, *(moved if across else ())]
+
+
+def read(folders: Folders, replays: Iterable[Replay]) -> None:
+    """Replay what was written, a matrix for each writer, which uses all cores."""
+    for replay in replays:
+        _read(folders, replay)
+
+
+def _read(folders: Folders, replay: Replay) -> None:
+    """One matrix. Outcomes of earlier runs are not used: they have no outputs."""
+    goldens = replay.goldens(folders)
+    if not goldens:
+        return
+    # Not their noise: what readers answer does not depend on it.
+    files = [(one.id, sorted(item for item in one.manifest.files.items() if item[0] != NOISE)) for one in goldens]
+    results = replay.results(folders)
+
+    def matrix() -> None:
+        # One that was interrupted goes on: its plan is there already.
+        results.mkdir(parents=True, exist_ok=True)
+        words = ["-m", "studies.numbers.saving", "matrix", "--goldens", folders.goldens(replay.written)]
+        words += ["--results", results, "--writers", replay.writer, "--readers", ",".join(replay.readers)]
+        words += ["--policy", POLICY if replay.read is NATIVE else PROCESSORS_POLICY, "--no-cache", "--quiet"]
+        if replay.written is not replay.read:
+            words += [word for golden in goldens for word in ("--cases", golden.manifest.case)]
+        words += ["--resume"] if _unfinished(results, decided) else []
+        (results / "decided").write_text(decided)
+        variables = dict(replay.read.variables)
+        run(
+            list(map(str, words)),
+            folders.logs / f"read-{replay.name}.txt",
+            JUDGED,
+            OUTPUTS=str(replay.outputs(folders)),
+            **variables,
+        )
+
+    decided = json.dumps([files, replay.readers, dict(replay.read.variables)])
+    _once(folders, f"read-{replay.name}", decided, matrix)
+
+
+def _unfinished(results: Path, decided: str) -> bool:
+    """Whether an earlier matrix of the same goldens and readers was interrupted here."""
+    mark = results / "decided"
+    begun = mark.exists() and mark.read_text() == decided and (results / "plan.json").exists()
+    return begun and not (results / "summary.json").exists()
+
+
+def _once(folders: Folders, name: str, decided: str, step: Callable[[], None]) -> None:
+    """Do a step, unless it was done for the same reasons; say how long it took."""
+    mark, digest = folders.marks / name, hashlib.sha256(decided.encode()).hexdigest()
+    if mark.exists() and mark.read_text() == digest:
+        return
+    started = time.monotonic()
+    step()
+    folders.marks.mkdir(parents=True, exist_ok=True)
+    mark.write_text(digest)
+    print(f"== {name}: {time.monotonic() - started:.0f} s", flush=True)
+
+
+def _at_once(steps: Sequence[Callable[[], None]]) -> None:
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for done in [pool.submit(step) for step in steps]:
+            done.result()
+
+
+def run(
+    words: Sequence[str], log: Path, allowed: Sequence[int] = (0,), *, python: str = sys.executable, **variables: str
+) -> None:
+    """A Python command in this checkout. Raises `SystemExit` where it ends with another code than those allowed."""
+    given = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as file:
+        done = subprocess.run([python, *words], cwd=ROOT, env=given, stdout=file, stderr=subprocess.STDOUT, check=False)
+    if done.returncode not in allowed:
+        last = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
+        raise SystemExit(f"{' '.join([python, *words])[:500]} ended with {done.returncode}:\n{last}\n({log})")

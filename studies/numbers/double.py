@@ -1,0 +1,160 @@
+"""Who is nearer to float64, the reader of a golden or its writer: what tells a real change from a false alarm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from export_core.comparing.algebra import to_double
+from export_core.environments.environment import ReaderEnvironments
+from export_core.environments.placement import Placement
+from export_core.errors import ExportCompatError, InfrastructureFault
+from export_core.goldens import Check, Golden, Leaf
+from export_core.goldens.arrays import from_npz, to_npz
+from export_core.goldens.store import INPUTS
+from export_core.matrix.cell import Cell
+from export_core.matrix.limits import ReplayOptions
+from export_core.policy import load_policy
+from export_core.releases import Release
+from export_core.scratch import scratch_folder
+from export_core.tolerances import FLOATS
+from export_core.why.errors import WhyError
+from export_core.why.reduction.editor import ModuleEditor
+from export_core.why.reduction.reduced_program import flat_program
+from export_core.why.reduction.trial import Reader
+from export_core.why.reference import in_double
+from export_core.worker.client import start_worker
+from studies.numbers.collect import POLICY, Folders
+
+CLEARLY = 4.0
+"""How many times as far as the writer a reader must be, to be wrong for real: by the largest error of each in the whole
+output. Another order of the same sums changes the largest of some hundred errors by less."""
+
+LONGEST = 100
+"""Characters of why there is no reference."""
+
+
+@dataclass(frozen=True)
+class Farther:
+    """The largest errors of one output from float64, of both sides; of integers how many are others.
+
+    `least` is the error that is granted to any writer. `problem` says why there is no reference.
+    """
+
+    output: str = ""
+    reader: float = 0.0
+    writer: float = 0.0
+    least: float = 0.0
+    problem: str = ""
+
+    @property
+    def real(self) -> bool:
+        """Whether the reader is clearly farther than the writer: a change for real."""
+        return not self.problem and self.reader > CLEARLY * max(self.writer, self.least)
+
+    def __str__(self) -> str:
+        if self.problem:
+            return f"no reference: {self.problem}"
+        return f"{self.output}: reader {self.reader:.3g}, writer {self.writer:.3g} from float64"
+
+
+def farther(name: str, want: Leaf, got: Leaf, true: Leaf) -> Farther:
+    """An output of the writer and the reader beside that in double precision."""
+    what = f"{name} {want}"
+    if want.dtype not in FLOATS:
+        reader, writer = (float((leaf.data != true.data).sum()) for leaf in (got, want))
+        # That one integer is chosen otherwise is no proof of anything.
+        return Farther(what, reader, writer, least=1.0)
+    return Farther(what, _error(got, true), _error(want, true))
+
+
+def _error(leaf: Leaf, true: Leaf) -> float:
+    with np.errstate(all="ignore"):
+        error = np.abs(to_double(leaf.numpy()) - to_double(true.numpy()))
+    return float(error[np.isfinite(error)].max(initial=0.0))
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a golden by its number, what a reader answered, and which outputs are called wrong."""
+
+    number: int
+    check: Check
+    given: Sequence[Leaf]
+    wrong: Sequence[int] = ()
+
+
+class References:
+    """What artifacts answer in double precision, computed once each by the newest release. A context manager."""
+
+    def __init__(self, folders: Folders) -> None:
+        self._folder = folders.double
+        self._failed: dict[tuple[Path, Release], str] = {}
+        self._policy = load_policy(POLICY)
+        self._environments = ReaderEnvironments(self._policy.calendar())
+
+    def __enter__(self) -> References:
+        self._environments.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._environments.__exit__(*exception)
+
+    def farther(self, golden: Golden, reader: Release, calls: Iterable[Call]) -> Iterator[Farther]:
+        """How far both sides are from float64, in each output of these calls that is called wrong."""
+        for call in calls:
+            exact = self._exact(golden, reader, call.number, call.check)
+            if isinstance(exact, str):
+                yield Farther(problem=exact)
+                continue
+            written = from_npz(golden.folder / (call.check.outputs or ""))
+            for output in call.wrong:
+                name = f"{call.check.name or 'output'} {output}"
+                yield farther(name, written[output], call.given[output], exact[output])
+
+    def _exact(self, golden: Golden, reader: Release, number: int, check: Check) -> tuple[Leaf, ...] | str:
+        """The outputs in double precision, or why there are none; once computed, they stay in the folder.
+
+        By the newest release, or by the reader, where the newest refuses what is so old.
+        """
+        place = self._folder / golden.folder.parent.parent.name / golden.id
+        stored, calendar = place / f"{number}.npz", self._policy.calendar()
+        if stored.exists():
+            return from_npz(stored)
+        place.mkdir(parents=True, exist_ok=True)
+        for release in (calendar.release(calendar.newest()), reader):
+            if (stored, release) in self._failed:
+                continue
+            try:
+                outputs = self._computed(golden, check, release)
+            except (ExportCompatError, InfrastructureFault) as error:
+                self._failed[stored, release] = str(error).strip().partition("\n")[0][:LONGEST]
+            else:
+                stored.write_bytes(to_npz(outputs))
+                return outputs
+        return self._failed[stored, reader]
+
+    def _computed(self, golden: Golden, check: Check, release: Release) -> tuple[Leaf, ...]:
+        calendar = self._policy.calendar()
+        newest = self._environments.build(Placement(calendar.release(calendar.newest())))
+        with scratch_folder() as scratch:
+            program = flat_program(
+                golden.read_artifact(), check.vjp, from_npz(golden.folder / (check.inputs or INPUTS))
+            )
+            with ModuleEditor(newest, scratch) as editor:
+                double = in_double(program, editor)
+            flags = {**golden.manifest.flags, "jax_enable_x64": True}
+            wide = replace(golden, manifest=msgspec.structs.replace(golden.manifest, flags=flags))
+            options = ReplayOptions(calendar, self._policy)
+            folder = Path(scratch) / "double"
+            folder.mkdir()
+            environment = self._environments.build(Placement(release))
+            with Reader(Cell(wide, release, "cpu"), environment, options, folder, start_worker) as reader:
+                (tried,) = reader.run([double])
+            if not tried.works:
+                raise WhyError(f"{tried.outcome.verdict}: {tried.outcome.message}")
+            return tried.outputs

@@ -1,0 +1,179 @@
+"""What a measurement shows: false alarms and misses of each rule, by the set of the program and by processor."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from export_core.goldens import Check, Golden, GoldenStore, Leaf
+from export_core.goldens.arrays import from_npz, leaf_of
+from export_core.inspection.noise_text import knows_inputs_only
+from export_core.matrix.cell import Cell as MatrixCell
+from export_core.matrix.checks import checks_of
+from export_core.releases import Release
+from export_core.runs.results import read_results
+from export_core.tolerances import FLOATS
+from studies.numbers.changes import Change, change_of
+from studies.numbers.collect import Folders, Replay
+from studies.numbers.double import Call, Farther, References
+from studies.numbers.planted import FROM_OUTPUTS
+from studies.numbers.rules import Judge, Judged, worst
+from studies.numbers.sets import program_in, set_of
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A correct reader's answer, judged. `farther`: of an alarm, for each call that differs."""
+
+    replay: Replay
+    program: str
+    of_set: str
+    writer: str
+    reader: str
+    verdict: str
+    judged: Judged
+    other_bits: bool
+    farther: tuple[Farther, ...] = ()
+
+    @property
+    def change(self) -> Change | None:
+        """The documented change that it shows."""
+        return change_of(self.program, self.writer, self.reader)
+
+    @property
+    def false_alarm(self) -> bool:
+        """Whether it is called wrong, while nothing documents it and float64 does not show it."""
+        shown = any(one.real for one in self.farther)
+        return self.judged.fails and self.change is None and not shown
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A wrong answer, judged. `jumps`: an output that it is in jumps, by what the writer measured."""
+
+    program: str
+    of_set: str
+    writer: str
+    kind: str
+    judged: Judged
+    jumps: bool
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All cells and all planted errors.
+
+    `not_compared` counts the verdicts of cells that did not run, `not_written` says which program a writer has no
+    golden of, `inputs_only` those whose noise knows inputs and compilations only.
+    """
+
+    cells: list[Cell] = field(default_factory=list)
+    planted: list[Planted] = field(default_factory=list)
+    not_compared: Counter[str] = field(default_factory=Counter)
+    not_written: list[str] = field(default_factory=list)
+    inputs_only: list[str] = field(default_factory=list)
+
+    @property
+    def correct(self) -> list[Cell]:
+        """Those on this processor in which nothing changed for real: here any alarm is false."""
+        return [cell for cell in self.cells if cell.change is None and cell.replay.read is cell.replay.written]
+
+
+def find(folders: Folders, replays: Sequence[Replay]) -> Findings:
+    """Judge what was collected."""
+    findings = Findings()
+    with References(folders) as references:
+        for replay in replays:
+            for golden, cells in _read(folders, replay):
+                judge = Judge.of(golden)
+                for reader, verdict, calls in cells:
+                    if not calls:
+                        findings.not_compared[verdict] += 1
+                        continue
+                    findings.cells.append(_judged(replay, golden, reader, verdict, calls, judge, references))
+                if replay.written is replay.read:
+                    if not (noise := golden.manifest.noise) or knows_inputs_only(noise):
+                        case, writer = golden.manifest.case, golden.manifest.writer.jaxlib
+                        findings.inputs_only.append(f"{program_in(case)} by {writer}")
+                    findings.planted.extend(_planted(folders, golden, judge))
+    return findings
+
+
+Calls = list[tuple[int, Check, tuple[Leaf, ...]]]
+
+
+def _read(folders: Folders, replay: Replay) -> Iterator[tuple[Golden, list[tuple[Release, str, Calls]]]]:
+    """Each golden of a replay with, for each of its readers, the verdict of the matrix and what it answered."""
+    goldens = {golden.id: golden for golden in GoldenStore(folders.goldens(replay.written)).goldens()}
+    found: dict[str, list[tuple[Release, str, Calls]]] = {}
+    if not replay.results(folders).exists():  # it had nothing to replay
+        return
+    for result in read_results(replay.results(folders)):
+        golden, jaxlib = goldens[result.golden], result.reader.jaxlib
+        reader = Release(jaxlib, result.reader.jax, result.reader.built)
+        place = replay.outputs(folders) / jaxlib / golden.folder.parent.name / golden.folder.name
+        checks = checks_of(MatrixCell(golden, reader, "cpu"))
+        calls = [
+            (number, check, from_npz(file))
+            for number, check in enumerate(checks)
+            if check.outputs and (file := place / f"{number}.npz").exists()
+        ]
+        found.setdefault(golden.id, []).append((reader, result.verdict, calls))
+    yield from ((goldens[name], cells) for name, cells in found.items())
+
+
+def _judged(
+    replay: Replay,
+    golden: Golden,
+    reader: Release,
+    verdict: str,
+    calls: Calls,
+    judge: Judge,
+    references: References,
+) -> Cell:
+    expected = {number: from_npz(golden.folder / (check.outputs or "")) for number, check, _ in calls}
+    by_call = [judge.judge(check, expected[number], given) for number, check, given in calls]
+    judged = worst(by_call)
+    wrong = [Call(*call, one.wrong) for call, one in zip(calls, by_call, strict=True) if one.fails]
+    case, writer = golden.manifest.case, golden.manifest.writer.jaxlib
+    return Cell(
+        replay, program_in(case), set_of(case), writer, reader.jaxlib, verdict, judged,
+        other_bits=any(_differ(expected[number], given) for number, _, given in calls),
+        farther=tuple(references.farther(golden, reader, wrong)),
+    )  # fmt: skip
+
+
+def _planted(folders: Folders, golden: Golden, judge: Judge) -> Iterable[Planted]:
+    """Every error planted in the plain call of a golden. Errors that change no number are none."""
+    if golden.manifest.options.without_outputs:
+        return
+    case, writer = golden.manifest.case, golden.manifest.writer.jaxlib
+    program, plain = program_in(case), Check("", outputs="outputs.npz")
+    expected = golden.outputs()
+    wrong = {kind: _from_outputs(expected, kind) for kind in FROM_OUTPUTS}
+    for file in (folders.wrong / writer).glob(f"{program}.*.npz"):
+        wrong[file.name.split(".")[-2]] = from_npz(file)
+    jumping = noise.jumping if (noise := golden.manifest.noise) else {}
+    for kind, outputs in wrong.items():
+        pairs = enumerate(zip(expected, outputs, strict=True))
+        changed = [number for number, (want, got) in pairs if _differ([want], [got])]
+        if changed:
+            judged = judge.judge(plain, expected, outputs)
+            jumps = any(str(number) in jumping for number in changed)
+            yield Planted(program, set_of(case), writer, kind, judged, jumps)
+
+
+def _from_outputs(expected: tuple[Leaf, ...], kind: str) -> tuple[Leaf, ...]:
+    """Outputs with an error; the one element that is wrong is in the first output with floats."""
+    outputs = []
+    for leaf in expected:
+        changed = leaf_of(FROM_OUTPUTS[kind](leaf.numpy())) if leaf.dtype in FLOATS else leaf
+        outputs.append(changed)
+        if kind == "one-element" and _differ([leaf], [changed]):
+            return (*outputs, *expected[len(outputs) :])
+    return tuple(outputs)
+
+
+def _differ(expected: Sequence[Leaf], given: Sequence[Leaf]) -> bool:
+    return any(want.data.tobytes() != got.data.tobytes() for want, got in zip(expected, given, strict=True))

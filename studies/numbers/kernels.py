@@ -1,0 +1,132 @@
+"""What each function answers with other kernels: `python -m studies.numbers.kernels`.
+
+Runs functions in the environments of releases, as the processor is and with environment variables that make OpenBLAS or
+XLA take it for another one. Prints how many elements have other bits, and how far off they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import tempfile
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from export_core.environments.environment import Environment, ReaderEnvironments, with_variables
+from export_core.environments.hardware import instruction_set
+from export_core.environments.placement import Placement
+from export_core.policy import load_policy
+from studies.numbers.__main__ import WRITERS, write_page
+from studies.numbers.collect import POLICY
+from studies.numbers.sets import ROOT
+from studies.numbers.tables import WIDTH
+
+BEGIN, END = "<!-- studies.numbers.kernels: begin -->\n", "<!-- studies.numbers.kernels: end -->\n"
+COLUMNS = {
+    "`OPENBLAS_CORETYPE` Haswell, Sandybridge, Prescott": [
+        {"OPENBLAS_CORETYPE": core} for core in ("Haswell", "Sandybridge", "Prescott")
+    ],
+    "`XLA_FLAGS=--xla_cpu_max_isa` AVX, SSE4_2": [
+        {"XLA_FLAGS": f"--xla_cpu_max_isa={instructions}"} for instructions in ("AVX", "SSE4_2")
+    ],
+}
+"""The variables of each run, by column of the table."""
+Outputs = Mapping[str, Sequence[Any]]
+"""What each function answers: its floating-point arrays."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What another kernel changes in the answer of a function.
+
+    `share` of the elements have other bits. `error` is the largest one, in units in the last place of the largest
+    element of its output.
+    """
+
+    share: float
+    error: float
+
+
+def compare(expected: Sequence[Any], found: Sequence[Any]) -> Change:
+    """The change from one answer of a function to another, over all arrays of it. The bits of 0 and -0 differ."""
+    pairs = list(zip(expected, found, strict=True))
+    changed = np.concatenate([_other_bits(want, got) for want, got in pairs])
+    error = max(np.abs(want - got).max() / np.spacing(np.abs(want).max()) for want, got in pairs)
+    return Change(float(changed.mean()), float(error))
+
+
+def _other_bits(expected: Any, found: Any) -> Any:
+    one, other = (np.ascontiguousarray(array).reshape(-1, 1).view(np.uint8) for array in (expected, found))
+    return (one != other).any(axis=1)
+
+
+def text_of(changes: Iterable[Change]) -> str:
+    """Changes in a cell of the table: the range of the shares and the largest error; 0 where no bit changes."""
+    changes = list(changes)
+    shares = sorted(change.share for change in changes)
+    if not shares[-1]:
+        return "0"
+    ends = dict.fromkeys(f"{100 * share:.0f}" for share in (shares[0], shares[-1]))
+    return f"{'–'.join(ends)} %, {max(change.error for change in changes):.3g}"
+
+
+def run(environment: Environment, variables: Mapping[str, str]) -> Outputs:
+    """What the functions answer in an environment, in a process of their own with these variables too."""
+    given = {**with_variables(environment, **variables).variables, "PYTHONPATH": str(ROOT)}
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / "outputs.npz"
+        words = [str(environment.python), "-m", "studies.numbers.kernel_programs", str(file)]
+        subprocess.run(words, cwd=ROOT, env=given, check=True)
+        answers: dict[str, list[Any]] = {}
+        with np.load(file) as outputs:
+            for name, array in outputs.items():
+                if array.dtype.kind in "fc":  # pivots and permutations have no error
+                    answers.setdefault(name.rpartition(" ")[0], []).append(array)
+    return answers
+
+
+def changes_in(environment: Environment) -> dict[str, dict[str, list[Change]]]:
+    """The changes in a release, by function and by column. Raises `SystemExit` where two equal runs differ."""
+    native, again = run(environment, {}), run(environment, {})
+    if unsteady := [name for name in native if compare(native[name], again[name]).share]:
+        raise SystemExit(f"jaxlib {environment.release.jaxlib}: two runs alike have other bits: {', '.join(unsteady)}")
+    others = {column: [run(environment, variables) for variables in given] for column, given in COLUMNS.items()}
+    return {
+        name: {column: [compare(answer, one[name]) for one in ones] for column, ones in others.items()}
+        for name, answer in native.items()
+    }
+
+
+def markdown(releases: Sequence[str], found: Sequence[Mapping[str, Mapping[str, Sequence[Change]]]]) -> str:
+    """The table, and what ran. The order of the releases is that of what was found in each."""
+    ran = (
+        f"On {instruction_set()}, jaxlib {', '.join(releases)}: the share of elements with other bits, from the least "
+    )
+    ran += "to the most, and the largest error, in units in the last place of the largest element of the output."
+    rows = [("", *COLUMNS), ("-",) * (len(COLUMNS) + 1)]
+    for name in found[0]:
+        rows.append((name, *(text_of(change for one in found for change in one[name][column]) for column in COLUMNS)))
+    return "\n".join([textwrap.fill(ran, WIDTH), "", *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="studies.numbers.kernels", description=__doc__)
+    parser.add_argument("--readers", default=WRITERS, help=f"releases that run the functions. Default: {WRITERS}")
+    parser.add_argument("--docs", type=Path, help="write this into the page: docs/explanation/numbers-measured.md")
+    options = parser.parse_args()
+    releases, calendar = options.readers.split(","), load_policy(POLICY).calendar()
+    with ReaderEnvironments(calendar) as environments:
+        built = [environments.build(Placement(calendar.release(release))) for release in releases]
+        text = markdown(releases, [changes_in(environment) for environment in built])
+    print(text)
+    if options.docs:
+        write_page(options.docs, text, BEGIN, END)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""What each rule says of the outputs of a call: that of this project, the fixed tolerances, numpy's defaults."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+import numpy as np
+
+from export_core.comparing.algebra import to_double
+from export_core.comparing.compare import compare_leaves
+from export_core.comparing.factors import FACTORIZATIONS
+from export_core.comparing.noise import FACTOR
+from export_core.goldens import Check, Comparison, Golden, Leaf
+from export_core.matrix.checks import GoldenOutputs, comparison_of
+from export_core.tolerances import FLOATS
+
+FACTORS = (1, 2, 3, 4, 6, 8, 16, 32)
+"""How many times its noise an element may be off, for the curve."""
+CPU = ("cpu", "cpu")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Whether outputs fail by each rule.
+
+    `largest` is the largest error in units of the noise, infinite for what has none. `wrong` are the outputs that fail.
+    """
+
+    fails: bool
+    largest: float
+    fails_tolerance: bool
+    fails_numpy: bool
+    wrong: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Judge:
+    """The rules for a golden's calls: as the matrix has them, but that numbers are looked at in any case."""
+
+    outputs: GoldenOutputs
+    fixed: Comparison
+
+    @classmethod
+    def of(cls, golden: Golden) -> Judge:
+        """The judge of a golden. With compare="shape" its writer gave up the numbers; here they are compared."""
+        manifest = golden.manifest
+        if manifest.comparison.compare == "shape":
+            manifest = msgspec.structs.replace(manifest, comparison=Comparison())
+        compare = manifest.comparison.compare
+        fixed = Comparison(compare if compare in FACTORIZATIONS else "allclose")
+        return cls(GoldenOutputs(replace(golden, manifest=manifest), "cpu", {}), fixed)
+
+    def judge(self, check: Check, expected: Sequence[Leaf], given: Sequence[Leaf]) -> Judged:
+        """The outputs of a call against those that the writer saw."""
+        difference = self.outputs.compare(check, expected, given)
+        noise = difference.max_noise_error or 0.0
+        fixed = compare_leaves(expected, given, comparison_of(check, self.fixed), platforms=CPU)
+        return Judged(
+            fails=not difference.ok,
+            # Integers have no noise: where nothing else fails, they do.
+            largest=math.inf if not difference.ok and noise <= FACTOR else noise,
+            fails_tolerance=not fixed.ok,
+            fails_numpy=fails_numpy(expected, given),
+            wrong=() if difference.ok else self._wrong(check, expected, given),
+        )
+
+    def _wrong(self, check: Check, expected: Sequence[Leaf], given: Sequence[Leaf]) -> tuple[int, ...]:
+        """Which outputs fail: those that do where all others are as they were written. Of factors, all."""
+        wrong = []
+        for number, leaf in enumerate(given):
+            alone = [*expected[:number], leaf, *expected[number + 1 :]]
+            if not self.outputs.compare(check, expected, alone).ok:
+                wrong.append(number)
+        return tuple(wrong or range(len(expected)))
+
+
+def worst(judged: Sequence[Judged]) -> Judged:
+    """What is said of several calls together."""
+    return Judged(
+        any(one.fails for one in judged),
+        max((one.largest for one in judged), default=0.0),
+        any(one.fails_tolerance for one in judged),
+        any(one.fails_numpy for one in judged),
+    )
+
+
+def fails_numpy(expected: Sequence[Leaf], outputs: Sequence[Leaf]) -> bool:
+    """Whether numpy.testing.assert_allclose fails with its defaults, rtol 1e-7 and atol 0."""
+    for want, got in zip(expected, outputs, strict=True):
+        actual, desired = (to_double(leaf.numpy()) if leaf.dtype in FLOATS else leaf.numpy() for leaf in (got, want))
+        try:
+            np.testing.assert_allclose(actual, desired)
+        except AssertionError:
+            return True
+    return False

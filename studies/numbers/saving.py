@@ -1,0 +1,61 @@
+"""The command line, with readers whose outputs stay: `OUTPUTS=DIR python -m studies.numbers.saving matrix …`.
+
+What each reader answers is copied to DIR/READER/CASE/WRITER/CALL.npz before it is judged, so that other rules can judge
+it too. CALL is the number of the call: 0 is the plain one.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+from concurrent.futures import Future
+from pathlib import Path
+
+from export_core.cli import app as cli
+from export_core.environments.environment import Environment
+from export_core.matrix import local_replay as local
+from export_core.matrix.replay import replay
+from export_core.worker.client import start_worker
+from export_core.worker.protocol import Reply, Request, Worker
+
+
+class Saving:
+    """A worker whose cells' outputs are copied."""
+
+    def __init__(self, worker: Worker, folder: Path) -> None:
+        self._worker, self._folder = worker, folder
+
+    def submit(self, request: Request) -> Future[Reply]:
+        """See `Worker.submit`."""
+        reply: Future[Reply] = Future()
+        self._worker.submit(request).add_done_callback(functools.partial(self._copy, request, reply))
+        return reply
+
+    def close(self) -> None:
+        """See `Worker.close`."""
+        self._worker.close()
+
+    def _copy(self, request: Request, reply: Future[Reply], replied: Future[Reply]) -> None:
+        golden = Path(request.artifact).parent
+        try:
+            if replied.result().end == "ok":
+                for number, check in enumerate(request.checks):
+                    if check.outputs and Path(check.outputs).exists():
+                        target = self._folder / golden.parent.name / golden.name / f"{number}.npz"
+                        target.parent.mkdir(parents=True, exist_ok=True)
+                        shutil.copyfile(check.outputs, target)
+            reply.set_result(replied.result())
+        except Exception as error:
+            reply.set_exception(error)
+
+
+def start(environment: Environment, slots: int, *, fork: bool) -> Saving:
+    """A worker of any environment."""
+    folder = Path(os.environ["OUTPUTS"]) / environment.release.jaxlib
+    return Saving(start_worker(environment, slots, fork=fork), folder)
+
+
+if __name__ == "__main__":
+    local.replay = functools.partial(replay, start=start)  # type: ignore[attr-defined]
+    cli.main()

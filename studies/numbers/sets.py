@@ -1,0 +1,135 @@
+"""What is measured: sets of programs, the releases that write each, and the processors on which they write and read."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+
+import msgspec
+
+from studies.numbers.programs import HELD_OUT, PROGRAMS
+
+ROOT = Path(__file__).parents[2]
+CORPUS, HELD, REALS, LIBRARIES, PROCESSORS = "corpus", "heldout", "real", "libraries", "processors"
+SETS = (CORPUS, HELD, REALS, LIBRARIES, PROCESSORS)
+USUAL = (CORPUS, HELD, REALS, PROCESSORS)
+"""Without the libraries' programs: only young releases write them, and each takes as long as ten others."""
+_TEST = "studies/numbers/test_corpus.py"
+_REAL = "studies/corpus/programs"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Marked tests that a release writes together, by their pytest ids.
+
+    `install` are packages beside jax. `since`: older releases do not write them. `writers`: only these do, if any.
+    """
+
+    name: str
+    tests: tuple[str, ...]
+    install: tuple[str, ...] = ()
+    since: str = ""
+    writers: tuple[str, ...] = ()
+
+
+_ALARMS = Group(
+    "alarms",
+    (
+        f"{_REAL}/attention_programs.py::test_causal_rotary_attention",
+        f"{_REAL}/attention_programs.py::test_decoding_with_a_cache",
+        f"{_REAL}/network_programs.py::test_resnet_block",
+        f"{_REAL}/statistic_programs.py::test_option_prices_and_their_greeks",
+        f"{_REAL}/statistic_programs.py::test_particle_filter",
+    ),
+    writers=("0.4.31", "0.5.3", "0.9.0.1"),
+)
+"""The real programs that the atlas of 2026-11-23 calls broken and doubts it, by those of its writers that show it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Processor:
+    """A processor, as what XLA and OpenBLAS take this one for where a process has these variables.
+
+    `lapack`: only artifacts that call LAPACK can show a difference. `written_by` are the releases that write these
+    `sets` there, which others read on this processor.
+    """
+
+    name: str
+    title: str
+    variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    lapack: bool = False
+    written_by: tuple[str, ...] = ()
+    sets: tuple[str, ...] = (CORPUS, HELD, REALS)
+
+
+NATIVE = Processor("native", "this processor")
+OTHERS = (
+    # Up to AVX2 XLA compiles the same code as with AVX-512, since it prefers vectors of 256 bits. SSE4.2 has no FMA.
+    Processor(
+        "sse4_2",
+        "XLA for SSE4.2",
+        MappingProxyType({"XLA_FLAGS": "--xla_cpu_max_isa=SSE4_2"}),
+        written_by=("0.9.2",),
+        sets=(HELD,),
+    ),
+    Processor(
+        "haswell",
+        "OpenBLAS for Haswell",
+        MappingProxyType({"OPENBLAS_CORETYPE": "Haswell"}),
+        lapack=True,
+        written_by=("0.9.2", "0.12.0.1"),
+    ),
+)
+ACROSS = ("0.9.2", "0.12.0.1")
+"""The releases that read across processors, and whose goldens of this processor are read on another one."""
+
+
+def groups_of(sets: Sequence[str], programs: Sequence[str]) -> list[Group]:
+    """What releases write of these sets, on this processor: all programs, or those that are named."""
+    groups = [group for group in _groups() if _SET_OF_GROUP.get(group.name, LIBRARIES) in sets]
+    if not programs:
+        return groups
+    some = [replace(group, tests=tuple(t for t in group.tests if program_in(t) in programs)) for group in groups]
+    known = {program_in(test) for group in some for test in group.tests}
+    if missing := sorted(set(programs) - known):
+        raise SystemExit(f"--programs: expected programs of the sets {', '.join(sets)}, found {', '.join(missing)}")
+    return [group for group in some if group.tests]
+
+
+_SET_OF_GROUP = {CORPUS: CORPUS, HELD: HELD, "plain": REALS, "alarms": REALS}
+
+
+@functools.cache
+def _groups() -> list[Group]:
+    made = {
+        CORPUS: [name for name in PROGRAMS if name not in HELD_OUT],
+        HELD: [name for name in PROGRAMS if name in HELD_OUT],
+    }
+    groups = [Group(title, tuple(f"{_TEST}::test_program[{name}]" for name in names)) for title, names in made.items()]
+    listed = msgspec.yaml.decode((ROOT / _REAL / "packages.yaml").read_bytes())
+    for name, part in listed.items():
+        tests = tuple(f"{_REAL}/{file}::{test}" for file in part["files"] for test in _tests_in(ROOT / _REAL / file))
+        groups.append(Group(name, tests, tuple(part["packages"]), part["since"]))
+    return [*groups, _ALARMS]
+
+
+def _tests_in(file: Path) -> list[str]:
+    return re.findall(r"^def (test_\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def program_in(test: str) -> str:
+    """The name of a program by the id of its test, or by its case: of the corpus the parameter, else the function."""
+    return re.split(r"::|\.", test)[-1].removeprefix("test_program[").rstrip("]")
+
+
+def set_of(case: str) -> str:
+    """The set that a case is of."""
+    program = program_in(case)
+    if program in PROGRAMS and f"test_program[{program}]" in case:
+        return HELD if program in HELD_OUT else CORPUS
+    plain = next(group for group in _groups() if group.name == "plain")
+    return REALS if program in {program_in(test) for test in plain.tests} else LIBRARIES

@@ -1,0 +1,278 @@
+"""The findings as data, as Markdown, and as lines for whoever looks for the reason."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from export_core.comparing.noise import FACTOR
+from studies.numbers.double import CLEARLY
+from studies.numbers.findings import Cell, Findings, Planted
+from studies.numbers.rules import FACTORS
+from studies.numbers.sets import CORPUS, HELD, LIBRARIES, NATIVE, REALS
+
+WIDTH = 120
+"""Characters in a line of the docs."""
+TITLES = {
+    CORPUS: "the corpus",
+    HELD: "held out",
+    REALS: "real programs",
+    LIBRARIES: "real programs of libraries",
+}
+KINDS = {
+    "small-signs": "the sign of small elements",
+    "one-element": "one element off by 1e-3 of itself",
+    "bf16": "bfloat16 where float32 was",
+    "dropped-term": "a dropped term",
+    "off-by-one": "an index off by one",
+    "swapped-axis": "a swapped axis",
+    "lost-epsilon": "a lost epsilon",
+    "another-seed": "another seed",
+    "low-accumulation": "sums in a narrower type",
+    "denormals": "denormal numbers flushed to zero",
+    "constant": "a constant wrong in the sixth digit",
+    "nan-to-zero": "zero in place of NaN",
+}
+Data = dict[str, Any]
+
+
+def data(findings: Findings) -> Data:
+    """All that the page shows, as JSON has it."""
+    here = [cell for cell in findings.cells if cell.replay.read is cell.replay.written]
+    across = [cell for cell in findings.cells if cell.replay.read is not cell.replay.written]
+    places = dict.fromkeys((cell.replay.written, cell.replay.read) for cell in across)
+    alarms = sorted((cell for cell in findings.cells if cell.judged.fails), key=lambda cell: -cell.judged.largest)
+    return {
+        "factor": FACTOR,
+        "writers": _releases(cell.writer for cell in here),
+        "readers": _releases(cell.reader for cell in here),
+        "sets": [
+            {"set": name, **_counts([cell for cell in here if cell.of_set == name])}
+            for name in TITLES
+            if any(cell.of_set == name for cell in here)
+        ],
+        "processors": [
+            {
+                "written": written.title,
+                "read": read.title,
+                **_counts([cell for cell in across if (cell.replay.written, cell.replay.read) == (written, read)]),
+            }
+            for written, read in places
+        ],
+        "alarms": [_alarm(cell) for cell in alarms],
+        "planted": [
+            {"kind": kind, **_planted([one for one in findings.planted if one.kind == kind])} for kind in KINDS
+        ],
+        "planted_in_all": _planted(findings.planted),
+        "planted_by_set": {name: _caught([one for one in findings.planted if one.of_set == name]) for name in TITLES},
+        "curve": [
+            {
+                "times": factor,
+                "cells": sum(cell.judged.largest > factor for cell in findings.correct),
+                "missed": sum(one.judged.largest <= factor for one in findings.planted),
+            }
+            for factor in FACTORS
+        ],
+        "changes": [
+            {"reason": change.reason, "names": change.programs, **_counts([c for c in here if c.change is change])}
+            for change in dict.fromkeys(cell.change for cell in here)
+            if change
+        ],
+        "not_compared": dict(sorted(findings.not_compared.items())),
+        "not_written": findings.not_written,
+        "inputs_only": findings.inputs_only,
+    }
+
+
+def _counts(cells: Sequence[Cell]) -> Data:
+    unchanged = [cell for cell in cells if cell.change is None and not any(one.real for one in cell.farther)]
+    return {
+        "programs": len({cell.program for cell in cells}),
+        "cells": len(cells),
+        "other_bits": sum(cell.other_bits for cell in cells),
+        "numerics": sum(cell.judged.fails for cell in cells),
+        "documented": sum(cell.judged.fails and cell.change is not None for cell in cells),
+        "false_alarms": sum(cell.false_alarm for cell in cells),
+        "largest": max((cell.judged.largest for cell in unchanged), default=0.0),
+        "fixed": sum(cell.judged.fails_tolerance for cell in unchanged),
+        "numpy": sum(cell.judged.fails_numpy for cell in unchanged),
+    }
+
+
+def _alarm(cell: Cell) -> Data:
+    replay = cell.replay
+    where = "" if replay.written is NATIVE and replay.read is NATIVE else f"{replay.written.name}-{replay.read.name}"
+    return {
+        "program": cell.program,
+        "set": cell.of_set,
+        "writer": cell.writer,
+        "reader": cell.reader,
+        "processors": where,
+        "times_the_noise": cell.judged.largest,
+        "float64": [str(one) for one in cell.farther],
+        "counts_as": "false" if cell.false_alarm else "documented" if cell.change else "real",
+    }
+
+
+def _caught(planted: Sequence[Planted]) -> Data:
+    return {
+        "errors": len(planted),
+        "programs": len({one.program for one in planted}),
+        "noise": sum(one.judged.fails for one in planted),
+        "fixed": sum(one.judged.fails_tolerance for one in planted),
+        "numpy": sum(one.judged.fails_numpy for one in planted),
+    }
+
+
+def _planted(planted: Sequence[Planted]) -> Data:
+    """Errors in outputs that jump apart from all others."""
+    return {
+        **_caught([one for one in planted if not one.jumps]),
+        "jumping": _caught([one for one in planted if one.jumps]),
+    }
+
+
+def markdown(found: Data) -> str:
+    """What docs/explanation/numbers-measured.md shows of the data."""
+    parts = _what_ran, _sets, _processors, _alarms, _errors, _curve, _changes
+    return "\n\n".join(text for part in parts if (text := part(found)))
+
+
+def _what_ran(found: Data) -> str:
+    rest = ", ".join(f"{count} {verdict}" for verdict, count in found["not_compared"].items())
+    missing = f" Without a golden: {', '.join(found['not_written'])}." if found["not_written"] else ""
+    only = found["inputs_only"]
+    inputs = f" With noise of inputs and compilations only: {', '.join(only)}." if only else ""
+    cells = sum(row["cells"] for row in (*found["sets"], *found["processors"]))
+    programs = sum(row["programs"] for row in found["sets"])
+    return _paragraph(
+        f"{programs} programs by jaxlib {', '.join(found['writers'])}. Read by {len(found['readers'])} releases from "
+        f"{found['readers'][0]} to {found['readers'][-1]}: {cells:,} cells ran{f' (others: {rest})' if rest else ''}. "
+        f"{found['planted_in_all']['errors'] + found['planted_in_all']['jumping']['errors']:,} errors were "
+        f"planted.{missing}{inputs}"
+    )
+
+
+_COUNTS = "programs", "cells", "with other bits", "numerics", "documented changes", "**false alarms**"
+_RULES = f"largest, of {FACTOR:g} times the noise", "fails fixed rtol and atol", "fails `assert_allclose`"
+
+
+def _sets(found: Data) -> str:
+    return _table(("programs of", *_COUNTS, *_RULES), [(TITLES[row["set"]], *_row(row)) for row in found["sets"]])
+
+
+def _processors(found: Data) -> str:
+    if not found["processors"]:
+        return ""
+    rows = [(row["written"], row["read"], *_row(row)) for row in found["processors"]]
+    return _table(("written on", "read on", *_COUNTS, *_RULES), rows)
+
+
+def _row(row: Data) -> tuple[str, ...]:
+    counts = tuple(f"{row[name]:,}" for name in ("programs", "cells", "other_bits", "numerics", "documented"))
+    return (
+        *counts,
+        f"**{row['false_alarms']}**",
+        f"{row['largest']:.2g}",
+        *(f"{row[name]:,}" for name in ("fixed", "numpy")),
+    )
+
+
+def _alarms(found: Data) -> str:
+    """Every alarm, with what float64 says; those of documented changes are counted elsewhere."""
+    shown = [one for one in found["alarms"] if one["counts_as"] != "documented"]
+    if not shown:
+        return _paragraph("No cell is called wrong but for the documented changes below.")
+    text = _paragraph(
+        f"Cells that are called wrong, and how far both sides are from float64. An alarm is no false one only where "
+        f"the reader's largest error in that output is more than {CLEARLY:g} times the writer's:"
+    )
+    rows = [
+        (
+            one["program"],
+            f"{one['writer']} → {one['reader']}{' ' + one['processors'] if one['processors'] else ''}",
+            f"{one['times_the_noise']:.3g}",
+            "; ".join(one["float64"]),
+            one["counts_as"],
+        )
+        for one in shown
+    ]
+    return f"{text}\n\n{_table(('program', 'cell', 'times the noise', 'float64', 'counts as'), rows)}"
+
+
+def _errors(found: Data) -> str:
+    """Errors that each rule catches, by kind."""
+    rows = [(f"caught: {KINDS[row['kind']]}", *_shares(row)) for row in found["planted"]]
+    rows.append(("caught: all", *_shares(found["planted_in_all"])))
+    heading = "", "number", f"noise, {FACTOR:g} times", "fixed rtol and atol", "`assert_allclose`"
+    table = _table((*heading, "in outputs that jump", "noise"), rows)
+    by_set = [
+        (TITLES[name], str(row["errors"]), *(_percent(row, rule) for rule in ("noise", "fixed", "numpy")))
+        for name, row in found["planted_by_set"].items()
+        if row["errors"]
+    ]
+    return f"{table}\n\n{_table(('errors in programs of', *heading[1:]), by_set)}"
+
+
+def _shares(row: Data) -> tuple[str, ...]:
+    """The share that each rule catches."""
+    number = f"{row['errors']:,} in {row['programs']} programs"
+    jumping = row["jumping"]
+    shares = tuple(_percent(row, rule) for rule in ("noise", "fixed", "numpy"))
+    return (number, *shares, f"{jumping['errors']}", _percent(jumping, "noise"))
+
+
+def _percent(row: Data, rule: str) -> str:
+    """Rounded down: 100 % is all."""
+    return f"{100 * row[rule] // row['errors']} %" if row["errors"] else "–"
+
+
+def _curve(found: Data) -> str:
+    rows = [(f"{row['times']}", f"{row['cells']}", f"{row['missed']}") for row in found["curve"]]
+    return _table(("times the noise", "cells beyond, none documented", "errors missed"), rows)
+
+
+def _changes(found: Data) -> str:
+    """Real changes: how many cells show each, and what the rules say of them."""
+    return "\n\n".join(
+        _paragraph(
+            f"Left out of the false alarms, a documented change: {row['reason']} ({', '.join(row['names'])}). Of "
+            f"{row['cells']} cells {row['numerics']} are beyond {FACTOR:g} times the noise."
+        )
+        for row in found["changes"]
+    )
+
+
+def details(findings: Findings, most: int) -> list[str]:
+    """The cells farthest from their golden and the errors that were missed, a line each."""
+    ranked = sorted(findings.cells, key=lambda cell: -cell.judged.largest)[:most]
+    missed = [planted for planted in findings.planted if not planted.judged.fails]
+    return [*map(_line, ranked)] + [
+        f"missed, {one.judged.largest:.3g} times the noise: {one.kind} in {one.program} {one.writer}"
+        f"{', which jumps' if one.jumps else ''}"
+        for one in sorted(missed, key=lambda one: (one.kind, one.program))
+    ]
+
+
+def _line(cell: Cell) -> str:
+    alarm = _alarm(cell)
+    why = "; ".join(alarm["float64"])
+    judged = f"{', ' + alarm['counts_as'] if cell.judged.fails else ''}{': ' + why if why else ''}"
+    where = f" {alarm['processors']}" if alarm["processors"] else ""
+    return (
+        f"{cell.judged.largest:8.3g} times the noise: {cell.program} {cell.writer} -> {cell.reader}{where} "
+        f"({cell.verdict}{judged})"
+    )
+
+
+def _paragraph(text: str) -> str:
+    return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def _releases(names: Iterable[str]) -> list[str]:
+    return sorted(set(names), key=lambda name: [int(part) for part in name.split(".")])
+
+
+def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in (heading, ("-",) * len(heading), *rows))

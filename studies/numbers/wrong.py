@@ -1,0 +1,28 @@
+"""Runs in a writer's environment: every program with each error planted, its outputs as DIR/PROGRAM.KIND.npz.
+
+`python -m studies.numbers.wrong DIR [PROGRAM…]`: needs jax and numpy only.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import jax
+
+from export_core.worker.program import save_leaves
+from studies.numbers.programs import PROGRAMS
+
+
+def main(folder: Path, names: list[str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names or PROGRAMS:
+        program = PROGRAMS[name]
+        jax.config.update("jax_enable_x64", program.x64)
+        for kind, function in program.variants.items():
+            outputs = jax.tree_util.tree_leaves(jax.jit(function)(*program.arguments))
+            save_leaves(str(folder / f"{name}.{kind}.npz"), outputs)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])

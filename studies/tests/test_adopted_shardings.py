@@ -1,0 +1,21 @@
+"""Artifacts for several devices, adopted without their source: right in each reader (all: nox -s sharding_check)."""
+
+from __future__ import annotations
+
+import pytest
+
+from studies.sharding.sharding_check import adopt_all, replay_all
+
+PROGRAMS = ("grid", "exchanged_axes", "unspecified", "explicit_axes", "two_meshes", "psum", "backward_devices")
+READ_BY = {"0.6.2": {"0.6.2", "0.9.2"}, "0.9.2": {"0.9.2", "0.12.0.1"}, "0.12.0.1": {"0.12.0.1"}}
+"""The readers of each writer that load its artifacts for several devices at all."""
+
+
+@pytest.mark.matrix
+def test_an_adopted_artifact_for_four_devices_is_right(tmp_path):
+    _, refused = adopt_all(tuple(READ_BY), (4,), tmp_path, PROGRAMS)
+    assert not refused
+    results = replay_all(tuple(READ_BY), tmp_path)
+    cells = [result for result in results if result.reader.jaxlib in READ_BY[result.writer.jaxlib]]
+    assert len(cells) == 5 * len(PROGRAMS)
+    assert {f"{cell.golden} in {cell.reader.jaxlib}": cell.message for cell in cells if cell.verdict != "pass"} == {}

@@ -1,0 +1,59 @@
+"""The table of JAX's own goldens: a difference is a problem; and three goldens of the newest release agree."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from making import NEWEST, result
+
+from export_core.matrix import Verdict
+from studies.from_jax import agreement
+
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "agreement-with-jax.md"
+
+
+def one(verdict: Verdict, reader: str = NEWEST, **fields: str):
+    return result(verdict, case="jax.cpu_a.data", reader=reader, **fields)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "agree"),
+    [
+        (Verdict.PASS, "pass", True),
+        (Verdict.NUMERICS, "numerics: Not equal to tolerance", True),
+        (Verdict.REFUSED, "error: ValueError: too old", True),
+        (Verdict.PASS, "numerics: Not equal to tolerance", False),
+        (Verdict.NUMERICS, "pass", False),
+        (Verdict.CRASH, "error: ValueError: too old", False),
+    ],
+)
+def test_two_verdicts_that_differ_are_a_problem(ours, theirs, agree):
+    cells = {"cpu_a.data": [one(ours), one(Verdict.PASS, "0.10.2")]}
+    rows, problems = agreement.table(cells, {"cpu_a.data": theirs}, NEWEST)
+    assert len(rows) == 1
+    assert bool(problems) is not agree
+
+
+def test_a_golden_that_only_one_of_the_two_ran_is_a_problem():
+    cells = {"cpu_a.data": [one(Verdict.PASS)]}
+    for results, theirs in ((cells, {}), ({}, {"cpu_a.data": "pass"})):
+        rows, problems = agreement.table(results, theirs, NEWEST)
+        assert (len(rows), len(problems)) == (1, 1)
+
+
+def test_the_page_has_no_difference():
+    rows = [line.strip("| ").split(" | ") for line in PAGE.read_text().splitlines() if line.startswith("| `")]
+    on_cpu = [row for row in rows if row[1] == "cpu"]
+    assert len(on_cpu) >= 48
+    assert [row for row in on_cpu if row[2] != row[3]] == []
+
+
+@pytest.mark.matrix
+def test_goldens_of_the_newest_release_agree_with_its_own_test(tmp_path):
+    words = ["--only", "top_k", "--readers", NEWEST, "--compiling", "none", "--release", NEWEST, "--work", tmp_path]
+    done = subprocess.run(
+        [sys.executable, "-m", agreement.__name__, *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "3 CPU goldens of jax 0.12.0.1: JAX's own test and this project agree on each" in done.stdout

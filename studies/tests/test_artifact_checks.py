@@ -1,0 +1,63 @@
+"""What `nox -s forecast_check` and `nox -s reader_check` count: they end with 1 when they must."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from kept import DATA
+
+from export_core.artifact import read
+from studies.artifact import forecast_check, reader_check
+
+GOOD = {(True, True): 5000, (False, False): 3000, (None, True): 3}
+
+
+@pytest.mark.parametrize(
+    ("table", "releases", "code"),
+    [
+        (GOOD, 22, 0),
+        ({**GOOD, (True, False): 1}, 22, 1),
+        ({**GOOD, (False, True): 40}, 22, 0),
+        ({**GOOD, (False, True): 41}, 22, 1),
+        (GOOD, 19, 1),
+        ({(True, True): 5000}, 22, 1),
+        ({}, 22, 1),
+    ],
+    ids=["true", "a false loads", "1 in 200", "more", "few releases", "nothing refused", "nothing"],
+)
+def test_the_forecast_holds_or_the_check_ends_with_1(table, releases, code, capsys):
+    assert forecast_check.told(Counter(table), releases, 400, 80, 1.0) == code
+    assert f'false "loads": {table.get((True, False), 0)};' in capsys.readouterr().out
+
+
+def test_releases_of_a_check_are_spread_evenly_with_the_newest():
+    versions = [str(number) for number in range(33)]
+    found = forecast_check.chosen(versions, 22)
+    assert len(set(found)) == 22
+    assert found == sorted(found, key=int)
+    assert found[-1] == "32"
+    assert int(found[0]) <= 1
+    assert forecast_check.chosen(versions[:5], 22) == versions[:5]
+
+
+def test_every_field_that_differs_is_found():
+    path = DATA / "0.12.0.1" / "platforms.jaxexport"
+    envelope = read(path).envelope
+    assert envelope is not None
+    said = reader_check.fields(envelope) | reader_check.walked(read(path).module)
+    assert reader_check.differences(path, [said])[1] == []
+    (wrong,) = reader_check.differences(path, [said | {"platforms": ["cpu"]}])[1]
+    assert wrong.startswith("platforms[0]: ")
+
+
+@pytest.mark.matrix
+def test_two_releases_agree_with_the_reader_on_their_artifacts():
+    words = [sys.executable, "-m", reader_check.__name__, "--releases", "2"]
+    here = {**os.environ, "PYTHONPATH": str(Path(DATA).parent)}
+    done = subprocess.run(words, env=here, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,65 @@
+"""What the page of the atlas says of a break: the part of the corpus, whether JAX knows it, how to see it again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import making
+import pytest
+
+from export_core.judge import Judgement
+from export_core.judge.causes import with_causes
+from export_core.matrix import Verdict
+from studies.atlas.pages import break_lines, closed_issue, label_of, part_lines
+from studies.atlas.parts import CORPUS, part_of, programs
+
+REGRESSIONS = CORPUS / "regressions"
+CLOSED = "studies.corpus.regressions.fusions.test_rows_times_a_matrix"
+
+
+@pytest.mark.parametrize(
+    ("case", "part", "label"),
+    [
+        ("jax.cpu_qr.data", "jax", "JAX's own goldens"),
+        ("tests.compat.test_rng.test_key", "own", "goldens of this project"),
+        (CLOSED, "regressions", "closed regressions"),
+        ("studies.corpus.programs.network_programs.test_block", "programs-plain", "real programs"),
+        ("studies.corpus.programs.flax_programs.test_norm", "programs-flax", "real programs"),
+        ("studies.corpus.harnesses.harnesses.test_harness.add", "harnesses", "JAX's harnesses"),
+    ],
+)
+def test_a_case_is_of_one_part(case, part, label):
+    assert (part_of(case), label_of(case)) == (part, label)
+
+
+def test_every_path_of_a_part_exists():
+    root = Path(__file__).parents[2]
+    assert [path for part in programs() for path in part.paths if not (root / path).exists()] == []
+
+
+def test_the_link_of_a_closed_issue_is_in_the_docstring_of_its_program():
+    assert closed_issue(CLOSED, REGRESSIONS) == "https://github.com/jax-ml/jax/issues/39103"
+    assert closed_issue("tests.compat.test_rng.test_key", REGRESSIONS) == ""
+
+
+def test_a_break_is_shown_with_its_issue_and_the_commands_that_show_it_again():
+    broken = [
+        making.result(Verdict.NUMERICS, Judgement.BROKEN, case=CLOSED, message="output 0", writer=writer)
+        for writer in ("0.9.2", "0.10.1")
+    ]
+    kept = making.result(case="jax.cpu_qr.data")
+    lines = list(break_lines(with_causes([kept, *broken]), REGRESSIONS))
+    assert lines[2] == (
+        f"| 1 | 2 | numerics: output 0 | `{CLOSED}/0.9.2-cpu` in 0.10.2 | 0.9.2 to 0.10.1 (2) | 0.10.2 "
+        "| [jax 39103](https://github.com/jax-ml/jax/issues/39103) |"
+    )
+    assert lines[-4:] == [
+        "# 1",
+        "nox -s atlas -- --parts regressions --writers 0.9.2 --only write",
+        f"jaxexport matrix --cases {CLOSED} --writers 0.9.2 --readers 0.10.2 --platforms cpu",
+        "```",
+    ]
+    assert list(part_lines([kept, *broken]))[2:] == [
+        "| JAX's own goldens | 1 | 1 | 1 | 1 | 100.0 % |",
+        "| closed regressions | 1 | 2 | 2 | 2 | 0.0 % |",
+    ]

@@ -1,0 +1,151 @@
+"""Releases of all times write and read, old names stand for new ones, and the pages that say so are true."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from export_core.environments.environment import ReaderEnvironments
+from export_core.environments.placement import Placement
+from export_core.export.api import MIGRATION
+from export_core.goldens import GoldenStore
+from export_core.policy import load_policy
+from export_core.runs.results import read_results
+from studies.every_release import cross
+
+ROOT = Path(__file__).parents[2]
+OLD, FIRST_NEW = "0.4.24", "0.4.30"
+CALENDAR = load_policy(cross.POLICY).calendar()
+NEWEST = cross.releases(CALENDAR)[-1]
+NAMES = [(what, old, new) for what, old, new in MIGRATION if what not in ("module", "what is exported")]
+
+HAS = """
+import importlib, inspect, sys, jax
+export = importlib.import_module(sys.argv[1])
+for name in sys.argv[2:]:
+    place, _, rest = name.partition(".")
+    function, _, keyword = name.rstrip("=)").partition("(")
+    if keyword:
+        found = keyword in inspect.signature(getattr(export, function)).parameters
+    elif rest:
+        exported = export.export(jax.jit(lambda x: x))(jax.ShapeDtypeStruct((2,), "float32"))
+        found = hasattr(exported, rest)
+    else:
+        found = name in jax.config.values if name.startswith("jax_") else hasattr(export, name)
+    print(name, found)
+"""
+
+WHAT_OLD_RELEASES_WANT_ANOTHER_WAY = """
+import jax, jax.numpy as jnp, numpy as np, pytest
+from jax.sharding import PartitionSpec
+
+x = np.linspace(-1, 1, 8, dtype=np.float32)
+
+@pytest.mark.export_compat
+def test_numbers_and_static_arguments(export_golden):
+    export_golden(jax.jit(lambda a, b, how: getattr(jnp, how)(a, b), static_argnums=2), x, 2.0, "multiply")
+
+@pytest.mark.export_compat(vjp_order=1)
+def test_derivative_by_a_number(export_golden):
+    export_golden(jax.jit(lambda a, b: jnp.sin(a * b)), x, 2.0)
+
+@pytest.mark.export_compat(calling_convention_version=9)
+def test_calling_convention(export_golden):
+    export_golden(jax.jit(lambda a, *, b: a + b), x, b=x)
+
+@pytest.mark.export_compat(symbolic_shapes=("n", None), constraints=("n >= 4", "n <= 8"))
+def test_constraints(export_golden):
+    export_golden(jax.jit(lambda a, b: a * b), x, np.float32(2)).also(x[:4], np.float32(2))
+
+@pytest.mark.export_compat(mesh={"d": 2}, in_specs=[PartitionSpec("d")])
+def test_mesh(export_golden):
+    export_golden(jax.jit(lambda a: a.sum() + a), x)
+
+@pytest.mark.export_compat(platforms=["tpu"], disabled_checks={"platform": "it has no custom calls"})
+def test_disabled_checks(export_golden):
+    export_golden(jax.jit(lambda a: a + 1), x)
+"""
+
+
+def variables() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+
+
+def page(name: str) -> str:
+    return (ROOT / "docs" / "reference" / name).read_text()
+
+
+def test_the_page_lists_the_names_that_the_adapter_knows():
+    rows = re.findall(r"^\| ([^|]+) \| `([^`]+)` \| `([^`]+)` \|$", page("old-releases.md"), re.MULTILINE)
+    assert tuple(rows) == MIGRATION
+
+
+def test_the_table_has_a_row_and_a_column_for_every_release():
+    text = page("every-release.md")
+    rows = re.findall(r"^ +(\d+) (\d\S*) .*?(\d{4}-\d\d-\d\d)  ", text, re.MULTILINE)
+    (columns,) = re.findall(r"^ {30,}1(?: +\d+)+$", text, re.MULTILINE)
+    wanted = cross.releases(CALENDAR)
+    assert rows == [(str(number), each, str(CALENDAR.built(each))) for number, each in enumerate(wanted, 1)]
+    assert columns.split() == [number for number, *_ in rows]
+
+
+def test_every_release_has_written_and_read():
+    count = len(cross.releases(CALENDAR))
+    said = (
+        f"{count} of {count} releases wrote what some release reads, {count} of {count} read what some release wrote."
+    )
+    assert said in page("every-release.md")
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize(
+    ("release", "module", "column"),
+    [(OLD, MIGRATION[0][1], 1), (FIRST_NEW, MIGRATION[0][2], 2), (NEWEST, MIGRATION[0][2], 2)],
+    ids=[OLD, FIRST_NEW, NEWEST],
+)
+def test_a_release_has_the_names_of_its_time(release, module, column):
+    names = [row[column] for row in NAMES]
+    others = [row[3 - column] for row in NAMES] if release != FIRST_NEW else []  # which has both
+    environment = ReaderEnvironments(CALENDAR).build(Placement(CALENDAR.release(release)))
+    asked = [str(environment.python), "-W", "ignore", "-c", HAS, module, *names, *others]
+    done = subprocess.run(asked, env=dict(environment.variables), capture_output=True, text=True, check=True)
+    found = dict(line.rsplit(" ", 1) for line in done.stdout.splitlines())
+    kept = {"jax_serialization_version"}  # jax2tf has it still
+    assert {name for name in names if found[name] != "True"} == set()
+    assert {name for name in others if found[name] != "False"} <= kept
+
+
+@pytest.mark.matrix
+def test_three_releases_of_three_times_write_and_read(tmp_path):
+    asked = f"{OLD},{FIRST_NEW},{NEWEST}"
+    folders = ["--goldens", tmp_path / "golden", "--results", tmp_path / "results"]
+    command = [sys.executable, "-m", cross.__name__, "--writers", asked, "--readers", asked, *folders]
+    done = subprocess.run(command, env=variables(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 of 3 releases wrote what some release reads, 3 of 3 read what some release wrote." in done.stdout
+    results = list(read_results(tmp_path / "results"))
+    assert len(results) == 3 * 3 * len(cross.LETTERS)
+    assert {result.writer.jax for result in results} == {result.reader.jax for result in results} == {*asked.split(",")}
+    near = [result for result in results if result.promised]
+    assert [result.golden for result in near if result.verdict != "pass"] == []
+
+
+@pytest.mark.matrix
+def test_an_old_release_writes_under_its_own_names(tmp_path):
+    (tmp_path / "pytest.ini").write_text("[pytest]\nexport_devices = 2\n")
+    (tmp_path / "test_a.py").write_text(WHAT_OLD_RELEASES_WANT_ANOTHER_WAY)
+    (tmp_path / "export_compat.yaml").write_text(cross.POLICY.read_text())
+    for words in (["backfill", "--writers", OLD], ["matrix", "--readers", f"{OLD},{FIRST_NEW}", "--quiet"]):
+        command = [sys.executable, "-m", "export_core", *words]
+        done = subprocess.run(command, cwd=tmp_path, env=variables(), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    goldens = GoldenStore(tmp_path / "golden").goldens()
+    assert {golden.manifest.writer.id for golden in goldens} == {f"{OLD}-cpu"}
+    assert len(goldens) == WHAT_OLD_RELEASES_WANT_ANOTHER_WAY.count("def test_")
+    results = list(read_results(tmp_path / ".jaxexport"))
+    assert {(result.golden, result.message) for result in results if result.verdict != "pass"} == set()

@@ -1,0 +1,53 @@
+"""The negative corpus: what `jaxexport` answers is what negative.json says, and the page shows that."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from studies.corpus.negative_corpus import ARTIFACTS, CONTROLS, corpus
+from studies.corpus.negative_table import DATA, OURS, PAGE, WRITERS, page
+
+RECORDED = json.loads(DATA.read_bytes())
+MADE = corpus(OURS)
+
+
+@pytest.mark.parametrize("name", ARTIFACTS)
+def test_our_answer_is_the_recorded_one(name, jaxexport, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("it.jaxexport").write_bytes(MADE[name])
+    for command in ("inspect", "audit"):
+        code, said = RECORDED[name][command]
+        done = jaxexport(command, "it.jaxexport")
+        assert (done.code, "Traceback" in done.err) == (code, False)
+        assert said in (done.err + done.out)
+        assert bool(said) == (code != 0)
+
+
+@pytest.mark.parametrize("name", [name for name in ARTIFACTS if RECORDED[name]["inspect"][0]])
+def test_what_is_not_read_is_not_converted(name, jaxexport, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("it.jaxexport").write_bytes(MADE[name])
+    done = jaxexport("convert", "it.jaxexport", "--for", "0.9.2", "-o", "out.jaxexport")
+    assert done.code == 2
+    assert RECORDED[name]["inspect"][1] in done.err
+    assert not Path("out.jaxexport").exists()
+
+
+def test_the_same_bytes_come_out_every_time():
+    assert corpus(OURS) == MADE
+    assert len(set(MADE.values())) == len(MADE) >= 60
+
+
+def test_what_has_nothing_wrong_is_accepted_by_everybody():
+    for name in CONTROLS:
+        row = RECORDED[name]
+        assert row["inspect"] == row["audit"] == [0, ""]
+        assert row["jax"] == {release: ["accepted", ""] for release in WRITERS}
+
+
+def test_the_page_shows_the_data():
+    assert list(RECORDED) == list(ARTIFACTS)
+    assert PAGE.read_text(encoding="utf-8") == page(RECORDED)

@@ -1,0 +1,65 @@
+"""The programs of closed issues: all are collected where their folder is named, each has a link of its own."""
+
+from __future__ import annotations
+
+import ast
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+FOLDER = Path(__file__).parents[1] / "corpus" / "regressions"
+LINK = re.compile(r"https://github\.com/(jax-ml/jax|openxla/xla)/(?:issues|pull)/\d+")
+STATE = re.compile(r"\((?:open|closed|merged)\): bad (?:in|between|up to) ")
+
+
+def programs() -> dict[str, str]:
+    """The docstring of each test, by file and name."""
+    return {
+        f"{path.name}::{node.name}": ast.get_docstring(node) or ""
+        for path in sorted(FOLDER.glob("[!_]*.py"))
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    }
+
+
+def test_every_program_has_a_link_of_its_own_and_says_where_it_was_bad():
+    links = [LINK.search(text) for text in programs().values()]
+    assert all(links), dict(zip(programs(), links, strict=True))
+    assert len({link.group() for link in links if link}) == len(links) >= 30
+    assert [name for name, text in programs().items() if not STATE.search(text)] == []
+
+
+def test_all_are_collected_where_their_folder_is_named_in_the_environment_of_a_writer():
+    # That has jax, pytest and this project, and not what the project's own tests need.
+    bare = """if True:
+        import sys
+        from importlib.machinery import PathFinder
+        find = PathFinder.find_spec
+        def but_hypothesis(finder, name, *where):
+            return None if name == "hypothesis" else find(name, *where)
+        PathFinder.find_spec = classmethod(but_hypothesis)
+        import pytest
+        sys.exit(pytest.main(sys.argv[1:]))
+    """
+    words = ["--collect-only", "-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest", str(FOLDER)]
+    command = [sys.executable, "-c", bare, *words]
+    done = subprocess.run(command, cwd=FOLDER.parents[2], capture_output=True, text=True, check=True)
+    found = [line.rpartition("/")[2] for line in done.stdout.splitlines() if "::" in line]
+    assert sorted(found) == sorted(programs())
+
+
+def test_none_is_collected_with_the_other_tests():
+    collect = runpy.run_path(str(FOLDER / "conftest.py"))["pytest_collect_file"]
+    elsewhere = SimpleNamespace(session=SimpleNamespace(isinitpath=lambda path: path == FOLDER.parent))
+    for path in FOLDER.glob("[!_]*.py"):
+        assert not path.name.startswith("test_")  # what pytest collects by itself
+        assert collect(path, elsewhere) is None
+
+
+def test_the_page_has_a_row_of_every_program():
+    page = (FOLDER.parents[2] / "docs" / "reference" / "regressions.md").read_text(encoding="utf-8")
+    rows = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
+    assert rows == [name.replace(".py::", ".") for name in programs()]

@@ -1,0 +1,1 @@
+"""Real breaks, bisected and reduced: `nox -s why`."""

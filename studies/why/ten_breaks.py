@@ -1,0 +1,189 @@
+"""Ten real breaks, asked why: `nox -s why` bisects and reduces each, and runs the bundles of three by uv alone.
+
+Each break is a golden in a reader: goldens of this project, and those that studies/why/breaks.py exports with
+an older release. The program prints a row for each, and ends with 1 unless every edge is the known one, and every
+bundle fails as its cell does. `--docs FILE` writes the table there; `--only NAME,NAME` leaves out the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from export_core.environments.build import uv_command
+from export_core.environments.interpreters import find_python
+from export_core.why.bundle import SCRIPT
+
+ROOT = Path(__file__).parents[2]
+WORK = ROOT / ".nox" / "why"
+OWN = WORK / "golden"
+WRITER = "0.9.0.1"
+"""The release that exports studies/why/breaks.py."""
+REDUCED = re.compile(r"^([\d,]+) operations? → (\d+), .* run in ([\d.]+) s$", re.MULTILINE)
+MARKED = re.compile(r"(<!-- nox -s why: begin -->\n).*?(<!-- nox -s why: end -->)", re.DOTALL)
+HEAD = ("break", "golden in reader", "last good", "first bad", "known", "blame", "operations", "bisected", "reduced")
+
+
+@dataclass(frozen=True)
+class Break:
+    """A golden in a reader; and the last good and the first bad release that are known, of which either may be older.
+
+    `bundle` is how the script of its bundle ends: an exit status; None where it is not run.
+    """
+
+    name: str
+    case: str
+    writer: str
+    reader: str
+    good: str
+    bad: str
+    platform: str = "cpu"
+    words: tuple[str, ...] = ()
+    reduce: bool = True
+    bundle: int | None = None
+
+
+BREAKS = (
+    Break("LAPACK crash", "*.test_linear_algebra.test_cholesky", "0.9.2", "0.9.2", "0.10.0", "0.9.2", bundle=-11),
+    Break("0 devices", "*.test_first_order", "0.9.2", "0.8.1", "0.8.2", "0.8.1", bundle=1),
+    Break("expired window", "*.test_top_k", "0.6.2", "0.12.0.1", "0.11.0", "0.11.1"),
+    Break("rank-8 crash", "*.test_rank_8", "0.9.2", "0.10.2", "0.10.1", "0.10.2", bundle=-11),
+    Break("int4", "*.test_transposed_int4", WRITER, "0.8.1", "0.8.2", "0.8.1"),
+    Break("GSPMD reduction", "*.test_sum_over_four_devices", "0.6.2", "0.7.0", "0.6.2", "0.7.0", "tpu"),
+    Break("Triton payload", "*.test_pallas_on_cuda", "0.9.2", "0.11.0", "0.9.2", "0.10.0", "cuda", reduce=False),
+    Break("IndivisibleError", "*.test_constraint_on_another_mesh", WRITER, "0.9.1", WRITER, "0.9.1"),
+    Break("composite_v2", "*.test_top_k", "0.12.0.1", "0.9.0", "0.9.2", "0.9.1"),
+    Break(
+        *("bf16 accumulation", "*.test_bf16_accumulation", WRITER, "0.11.2", "0.11.1", "0.11.2"),
+        words=("--by", "numbers"),
+        reduce=False,  # by the writer's noise it is no failure
+    ),
+)
+
+
+def main() -> None:
+    """Export what is missing, ask why of each break, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="some of the breaks, by their names, with commas")
+    parser.add_argument("--docs", type=Path, help="write the table into this page")
+    options = parser.parse_args()
+    names = [name.strip() for name in options.only.split(",") if name.strip()]
+    if unknown := set(names) - {each.name for each in BREAKS}:
+        parser.error(f"--only: expected names of {', '.join(each.name for each in BREAKS)}; found {', '.join(unknown)}")
+    export_programs()
+    rows, problems = [], []
+    for each in BREAKS:
+        if not names or each.name in names:
+            row, found = asked(each)
+            rows.append(f"| {' | '.join(row)} |")
+            problems += [f"{each.name}: {problem}" for problem in found]
+            print(rows[-1], *found, sep="\n", file=sys.stderr, flush=True)
+    text = "\n".join((f"| {' | '.join(HEAD)} |", f"|{' - |' * len(HEAD)}", *rows))
+    print(text)
+    if options.docs:
+        page = options.docs.read_text()
+        options.docs.write_text(MARKED.sub(lambda found: f"{found[1]}{text}\n{found[2]}", page))
+    print(
+        "\n".join(problems) or f"{len(rows)} breaks: every edge is the known one, every bundle fails as its cell does"
+    )
+    sys.exit(1 if problems else 0)
+
+
+def export_programs() -> None:
+    """Goldens of the programs that no golden of this project has, but for those of an earlier run."""
+    if all(map(golden_folder, BREAKS)):
+        return
+    command = [sys.executable, "-m", "export_core", "backfill", "--writers", WRITER, "--install", ".", "--"]
+    programs = ["--goldens", str(OWN), "studies/why/breaks.py", "-q"]
+    subprocess.run([*command, *programs], cwd=ROOT, check=True)
+
+
+def golden_folder(one: Break) -> Path | None:
+    """The folder of goldens that has this break; None where its program has not been exported."""
+    return next((folder for folder in (ROOT / "golden", OWN) if any(folder.glob(one.case))), None)
+
+
+def asked(one: Break) -> tuple[list[str], list[str]]:
+    """A row of the table, and what is not as it is known."""
+    goldens = golden_folder(one) or OWN
+    cell = ["--case", one.case, "--writer", one.writer, "--reader", one.reader, "--platform", one.platform]
+    cell += ["--goldens", str(goldens)]
+    started = time.monotonic()
+    done = jaxexport("bisect", *cell, *one.words, "--json", "--quiet")
+    seconds = time.monotonic() - started
+    problems = []
+    if done.returncode:
+        problems.append(f"bisect ended with {done.returncode}: {(done.stderr or done.stdout).strip()[-500:]}")
+        return [one.name, f"{one.case} by {one.writer} in {one.reader}", *["-"] * 7], problems
+    found = json.loads(done.stdout)
+    good, bad = found["last_good"]["jaxlib"], found["first_bad"]["jaxlib"]
+    if (good, bad) != (one.good, one.bad):
+        problems.append(f"expected {one.good} good and {one.bad} bad, found {good} and {bad}")
+    operations, reduced = "not reduced", ""
+    if one.reduce:
+        operations, reduced, problem = reduction(one, cell)
+        problems += [problem] if problem else []
+    if one.bundle is not None and (problem := run_bundle(one, cell)):
+        problems.append(problem)
+    known = "yes" if (good, bad) == (one.good, one.bad) else "NO"
+    golden = f"{one.case[2:]} by {one.writer} in {one.reader}"
+    return [
+        one.name,
+        golden,
+        good,
+        bad,
+        known,
+        found["blame"] or "-",
+        operations,
+        f"{seconds:.0f} s",
+        reduced,
+    ], problems
+
+
+def reduction(one: Break, cell: list[str]) -> tuple[str, str, str]:
+    """Operations before and after, seconds, and what went wrong."""
+    folder = WORK / "reduced" / one.name.replace(" ", "-")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    done = jaxexport("reduce", *cell, "--output", str(folder), "--quiet")
+    match = REDUCED.search(done.stdout)
+    if done.returncode or not match:
+        return "-", "", f"reduce ended with {done.returncode}: {(done.stderr or done.stdout).strip()[-500:]}"
+    return f"{match[1]} → {match[2]}", f"{float(match[3]):.0f} s", ""
+
+
+def run_bundle(one: Break, cell: list[str]) -> str:
+    """Run the script of a bundle by uv and Python alone. What went wrong; empty where it fails as the cell does."""
+    folder = WORK / "bundles" / one.name.replace(" ", "-")
+    shutil.rmtree(folder, ignore_errors=True)
+    reduced = WORK / "reduced" / folder.name
+    words = ["--reduced", str(reduced)] if reduced.is_dir() else []
+    done = jaxexport("explain", *cell, "--bundle", str(folder), *words)
+    if done.returncode:
+        return f"explain ended with {done.returncode}: {done.stderr.strip()[-500:]}"
+    others = ("PYTHON", "JAX", "XLA", "VIRTUAL")
+    bare = {name: value for name, value in os.environ.items() if not name.startswith(others)}
+    uv = uv_command()
+    command = [uv, "run", "--no-project", "--python", find_python("3.12", uv), SCRIPT]
+    done = subprocess.run(command, cwd=folder, env=bare, capture_output=True, text=True, check=False)
+    if done.returncode not in (one.bundle, 128 - one.bundle if one.bundle and one.bundle < 0 else one.bundle):
+        return f"the bundle ended with {done.returncode}, expected {one.bundle}: {done.stderr.strip()[-500:]}"
+    return ""
+
+
+def jaxexport(*words: str) -> subprocess.CompletedProcess[str]:
+    """The command, in this project."""
+    command = [sys.executable, "-m", "export_core", *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""The figures of the house, `tools/structure.py`, of a package in which each is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools import structure
+
+FILES = {
+    "__init__.py": "",
+    "judge.py": """
+from collections import defaultdict
+from house.cell import Verdict
+from house.result import Result
+MARKS = {Verdict.PASS: "+"}
+WORKS = (Verdict.PASS, Verdict.COMPILED)
+def outcome_of(reply): return judge(reply)
+def judge(outcome): return Result(outcome)
+def by_reader(results): return defaultdict(list)
+""",
+    "cell.py": "class Verdict: ...",
+    "result.py": "from house import judge\nclass Result: ...\nclass MatrixRun: ...\nclass _Run: ...",
+    "page.py": """
+from house import judge
+from house.text import shown
+TITLES = {"BROKEN": 1}
+NAMES = {"other": 1}
+def html_page(results): return shown(judge.by_reader(results)), helper(results)
+def helper(results): return judge.judge(results)
+""",
+    "text.py": "from house.judge import judge\ndef shown(text): return judge(text)",
+}
+
+
+@pytest.fixture
+def figures(tmp_path: Path) -> dict[str, structure.Figure]:
+    (tmp_path / "house").mkdir()
+    for name, source in FILES.items():
+        (tmp_path / "house" / name).write_text(source)
+    return {figure.label: figure for figure in structure.measure(tmp_path)}
+
+
+@pytest.mark.parametrize(
+    ("label", "value", "names"),
+    [
+        ("circles of imports", 1, ("house.judge (2 modules)",)),
+        ("types that hold a run", 1, ("house.result.MatrixRun",)),
+        (
+            "tables keyed by verdict, judgement or title of a finding",
+            3,
+            ("house.judge:5", "house.judge:6", "house.page:4"),
+        ),
+        ("groupings of results outside the run", 1, ("house.judge:9",)),
+        (
+            "rooms on the walk of a result to the page",
+            4,
+            ("house.judge", "house.result", "house.page", "house.text"),
+        ),
+        ("returns on that walk", 0, ()),
+        ("entries of the packages", "", ("house 5",)),
+        ("import lines, of all lines", "30.4 %", ()),
+    ],
+)
+def test_a_figure_counts_what_it_names(figures, label, value, names):
+    assert (figures[label].value, figures[label].names) == (value, names)
+
+
+def test_a_commit_that_does_not_exist_is_named(tmp_path: Path):
+    with pytest.raises(SystemExit, match="expected a commit or a folder, found 'no-such-commit'"):
+        structure.checked_out("no-such-commit", Path(structure.__file__).parent, tmp_path)

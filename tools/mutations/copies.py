@@ -1,0 +1,50 @@
+"""Copies of the checkout in which one place of the program is changed and some tests are run."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+COPIED = (
+    *("export_core", "pytest_jaxexport", "tests", "studies", "golden", "schema", "docs", "changes", "tools"),
+    "pyproject.toml",
+)
+SECONDS = 300
+"""After this long a changed program hangs: it was noticed."""
+
+
+def make_copy(folder: Path) -> None:
+    """Copy what tests need of the checkout into a folder."""
+    for name in COPIED:
+        source, target = ROOT / name, folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("_build", "__pycache__", "atlas"))
+        else:
+            shutil.copy2(source, target)
+
+
+def write(target: Path, text: str) -> None:
+    """Replace a module of a copy, and drop its bytecode, which may be of the same second."""
+    target.write_text(text, encoding="utf-8")
+    Path(importlib.util.cache_from_source(str(target))).unlink(missing_ok=True)
+
+
+def exit_code(tests: Sequence[str], folder: Path, *words: str, **variables: str) -> int:
+    """How pytest ends with these tests in a copy: 0 all pass, 1 some fail, 2 or 4 a module cannot be imported."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *words, *tests]
+    given = {**os.environ, "PYTHONPATH": str(folder), **variables}
+    given.pop("PYTHONDONTWRITEBYTECODE", None)
+    try:
+        done = subprocess.run(command, cwd=folder, env=given, capture_output=True, timeout=SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return 1
+    if done.returncode not in (0, 1, 2, 4):
+        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout.decode()[-2000:]}")
+    return done.returncode

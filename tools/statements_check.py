@@ -1,0 +1,110 @@
+"""Break each statement of tests/statements.yaml in this program, and look whether its test fails: `nox -s statements`.
+
+A row's mutation is made in a copy of the checkout, where all these tests pass first: the checkout stays as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+
+from tools.mutations.copies import ROOT, exit_code, make_copy, write
+from tools.statements_page import Mutation, Statement, files_by_test, load_documents, statements
+
+EIGHT_DEVICES = ("-o", "export_devices=8")
+"""The options by which tests/export_docs/test_apart.py runs the tests of apart.py."""
+
+
+class Checks:
+    """Runs tests of rows in copies, which are used by one run at a time."""
+
+    def __init__(self, rows: Iterable[Statement], folders: Iterable[Path]) -> None:
+        self._files = files_by_test(list(rows))
+        self._free: SimpleQueue[Path] = SimpleQueue()
+        for folder in folders:
+            make_copy(folder)
+            self._free.put(folder)
+
+    def fail_unchanged(self, tests: Iterable[str]) -> list[str]:
+        """Of these tests those files whose tests fail without any mutation."""
+        by_file: dict[str, list[str]] = {}
+        for test in sorted(set(tests)):
+            by_file.setdefault(test.partition("::")[0], []).append(test)
+        folder = self._free.get()
+        try:
+            everything = [test for file, named in by_file.items() if file != "apart" for test in named]
+            if all(self._ended(named, folder) == 0 for named in (everything, by_file.get("apart", [])) if named):
+                return []
+            return [file for file, named in by_file.items() if self._ended(named, folder) != 0]
+        finally:
+            self._free.put(folder)
+
+    def problem(self, mutation: Mutation) -> str:
+        """Why this mutation does not show its statement; empty where the test notices it."""
+        folder = self._free.get()
+        target = folder / mutation.file
+        original = target.read_text(encoding="utf-8")
+        try:
+            if original.count(mutation.replace) != 1:
+                return (
+                    f"{mutation.replace!r} occurs {original.count(mutation.replace)} times in {mutation.file}, not once"
+                )
+            write(target, original.replace(mutation.replace, mutation.by))
+            ended = self._ended([mutation.test], folder)
+            return {0: f"{mutation.test} passes all the same", 1: ""}.get(ended, f"{mutation.test} cannot be imported")
+        finally:
+            write(target, original)
+            self._free.put(folder)
+
+    def _ended(self, tests: list[str], folder: Path) -> int:
+        nodes = []
+        for test in tests:
+            file = self._files[test.partition("[")[0]].relative_to(ROOT)
+            nodes.append(f"{file}::{test.partition('::')[2]}")
+        return exit_code(nodes, folder, *(EIGHT_DEVICES if tests[0].startswith("apart::") else ()))
+
+
+def main() -> None:
+    """Try the rows that the options choose, print what is not noticed, and end with 1 where something is not."""
+    parser = argparse.ArgumentParser(prog="tools.statements_check", description=__doc__)
+    parser.add_argument("--rows", default="1-", help="only these rows, such as 1-20 or 7. Default: all")
+    parser.add_argument("--file", default="", help="only mutations of files whose path has this text")
+    parser.add_argument("--workers", type=int, default=2, help="mutations at the same time. Default: 2")
+    options = parser.parse_args()
+    first, dash, last = options.rows.partition("-")
+    every = statements(load_documents())
+    chosen = dict(enumerate(every, 1))
+    final = int(last or len(every)) if dash else int(first)
+    chosen = {number: row for number, row in chosen.items() if int(first) <= number <= final}
+    # Rows about the same line share a mutation, and are shown by one run.
+    mutations: dict[Mutation, list[int]] = {}
+    for number, row in chosen.items():
+        if row.mutation and options.file in row.mutation.file:
+            mutations.setdefault(row.mutation, []).append(number)
+    with tempfile.TemporaryDirectory() as scratch:
+        checks = Checks(every, [Path(scratch) / str(number) for number in range(options.workers)])
+        if failing := checks.fail_unchanged(mutation.test for mutation in mutations):
+            raise SystemExit(f"tests fail without any mutation: {', '.join(failing)}")
+        unnoticed = 0
+        with ThreadPoolExecutor(options.workers) as pool:
+            for numbers, problem in zip(mutations.values(), pool.map(checks.problem, mutations), strict=True):
+                if problem:
+                    unnoticed += len(numbers)
+                    for number in numbers:
+                        print(f"row {number}, {chosen[number].says} {problem}", flush=True)
+    tried = sum(map(len, mutations.values()))
+    alone = sum(bool(row.jax_alone) for row in chosen.values())
+    neither = [number for number, row in chosen.items() if not row.jax_alone and row.mutation is None]
+    print(f"{len(chosen)} rows, {alone} about jax alone; {len(mutations)} mutations of {tried}, {unnoticed} unnoticed")
+    if neither:
+        print(f"neither a mutation nor about jax alone: {', '.join(map(str, neither))}")
+    sys.exit(bool(unnoticed or neither))
+
+
+if __name__ == "__main__":
+    main()

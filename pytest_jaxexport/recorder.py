@@ -36,7 +36,7 @@ from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.store import ARTIFACT, MODULE_TEXT
 from export_core.inspection.noise_text import WHAT_TO_DO, outputs_to_name
 from export_core.inspection.source_difference import source_difference
-from export_core.judge import Judgement, Result
+from export_core.judge import Result
 from export_core.judge.budgets import with_budgets
 from export_core.matrix.checks import GoldenOutputs
 from export_core.matrix.comparisons import under_policy
@@ -55,9 +55,6 @@ from pytest_jaxexport.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_jaxexport.second_export import SecondExport
-
-_WRONG = (Judgement.BROKEN, Judgement.OWED, Judgement.INCOMPLETE, Judgement.COSTLY)
-"""Judgements that fail a test."""
 
 _AT_ONCE = min(4, os.cpu_count() or 1)
 """Processes that export one test at the same time: each imports jax, so that one after another would be a long wait."""
@@ -393,7 +390,7 @@ class Recorder:
                 "corrected": correction(generations, self._marked, self._settings),
             }
         )
-        wrong = [result for result in results if result.judgement in _WRONG]
+        wrong = [result for result in results if result.judgement.fails_run]
         if wrong:
             self._fail("\n\n".join(_described(result, self._settings.policy) for result in wrong))
 
@@ -455,9 +452,9 @@ def _changed_export(lines: Sequence[str]) -> list[str]:
 
 
 def _worth_showing(result: Result) -> bool:
-    return result.judgement in (*_WRONG, Judgement.OUTSIDE, Judgement.KNOWN)
+    return result.judgement.facts.badness > 0
 
 
 def _described(result: Result, policy: Policy) -> str:
     finding = broken_cell(result, known_issues(policy.known_issues))
-    return f"{'INCOMPLETE' if result.judgement is Judgement.INCOMPLETE else finding.title}: {finding.text}"
+    return f"{finding.title}: {finding.text}"

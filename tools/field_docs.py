@@ -22,11 +22,6 @@ def field_docs(kind: type) -> dict[str, str]:
     return _docs_below(typing.cast(ast.ClassDef, definition).body)
 
 
-def constant_docs(module: types.ModuleType) -> dict[str, str]:
-    """The text below each constant of a module, in one line."""
-    return _docs_below(ast.parse(inspect.getsource(module)).body)
-
-
 def _docs_below(body: list[ast.stmt]) -> dict[str, str]:
     return {
         name: " ".join(below.value.value.split())

@@ -14,7 +14,6 @@ from export_core.releases import load_calendar
 from export_core.runs.results import read_run
 
 COMPAT = Path(__file__).parents[1] / "tests" / "compat"
-GOOD = (Judgement.KEPT, Judgement.BONUS, Judgement.COSTLY)
 
 HEAD = """# What is exported, and who runs it
 
@@ -71,7 +70,7 @@ def cell(results: Sequence[Result]) -> str:
 
 def word(result: Result) -> str:
     """Nothing for a pass; else the verdict, with its judgement where it is a known failure."""
-    if result.judgement in GOOD:
+    if result.judgement.facts.works:
         return "" if result.verdict == "pass" else str(result.verdict)
     return f"{result.verdict}, {result.judgement}" if result.judgement is Judgement.KNOWN else str(result.verdict)
 
@@ -80,7 +79,7 @@ def others(results: Sequence[Result]) -> Iterator[str]:
     """What did not pass: a line for cases with the same outcome in the same readers."""
     readers: dict[tuple[str, ...], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for result in results:
-        if result.judgement not in GOOD:
+        if not result.judgement.facts.works:
             first = (result.message.splitlines() or [""])[0]
             short = first if len(first) <= 160 else first[:157] + "..."
             outcome = (result.writer.jaxlib, str(result.verdict), str(result.stage), str(result.judgement), short)

@@ -62,9 +62,9 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
     """
     from export_core.goldens import GoldenStore
     from export_core.goldens.dates import check_dates
-    from export_core.judge.gate import KEPT, STALE
     from export_core.judge.known import expired
     from export_core.judge.unmatched import unmatched_patterns
+    from export_core.judge.verdicts import ExitCode
     from export_core.phrases import plural
     from export_core.policy import find_policy
     from export_core.policy import policy_file as policy_path
@@ -92,7 +92,7 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
         )
     )
     echo(f"{file or 'no policy file here, every key has its default'}: {counts}; {len(stale)} expired")
-    raise click.exceptions.Exit(STALE if stale else KEPT)
+    raise click.exceptions.Exit(ExitCode.STALE if stale else ExitCode.KEPT)
 
 
 @policy_group.command()

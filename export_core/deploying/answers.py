@@ -20,7 +20,6 @@ from export_core.inspection.load_check import check_load, find_reader, readers_i
 from export_core.inspection.terms import Terms
 from export_core.judge import Result
 from export_core.matrix import Verdict
-from export_core.matrix.cell import WORKS
 from export_core.policy import Place
 from export_core.policy.known_issues import KnownIssue
 from export_core.releases import Calendar
@@ -181,7 +180,7 @@ def _stored(subject: Subject, jaxlib: str, platform: str, question: Question) ->
 
 
 def _failed(result: Result) -> bool:
-    return result.verdict not in (*WORKS, Verdict.NOT_RUN)
+    return result.verdict.fails
 
 
 def _is_refused_on(artifact: Artifact, platform: str) -> bool:

@@ -10,7 +10,6 @@ from export_core.environments.placement import Mode
 from export_core.goldens import Golden
 from export_core.judge import Result
 from export_core.matrix import Verdict
-from export_core.matrix.cell import WORKS
 from export_core.matrix.quirks import quirks_of
 from export_core.policy import Policy
 from export_core.runs.plan_record import hash_of
@@ -75,4 +74,4 @@ def ran(result: Result) -> bool:
 def _badness(result: Result) -> int:
     if ran(result):
         return 0
-    return 1 if result.verdict in (*WORKS, Verdict.NOT_RUN) else 2
+    return 2 if result.verdict.fails else 1

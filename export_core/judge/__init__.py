@@ -5,7 +5,8 @@ from export_core.judge.custom_calls import ChangeStatus, JudgedChange, Phase, ju
 from export_core.judge.gate import RunFacts, ShardOf, Summary, calendar_facts, in_order, summarize
 from export_core.judge.judgement import judge, judge_again, judge_verdict
 from export_core.judge.known import matching_entry
-from export_core.judge.result import Judgement, Result
+from export_core.judge.result import Result
+from export_core.judge.verdicts import Judgement
 
 __all__ = [
     "Accepted",

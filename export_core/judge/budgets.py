@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from export_core.environments.placement import Mode
 from export_core.judge.cost import FEWEST_RUNS, cost_of, grows, runs_of
-from export_core.judge.result import Exceeded, Judgement, Result
+from export_core.judge.result import Exceeded, Result
+from export_core.judge.verdicts import Judgement
 from export_core.matrix.cell import CellKey
 from export_core.phrases import plural
 from export_core.policy import Budget, Policy
@@ -23,7 +24,6 @@ from export_core.policy.budgets import FIGURES
 from export_core.policy.patterns import matches
 
 _Place = tuple[str, str, str, Mode]
-_WORKING = (Judgement.KEPT, Judgement.COSTLY)
 GROWTH, SLOWER = "max_growth", "warn_slower"
 
 
@@ -73,7 +73,7 @@ def unmeasured(results: Sequence[Result], policy: Policy) -> list[str]:
     own, budgets = own_cells(results), Budgets(policy.budgets)
     counts: Counter[tuple[str, str]] = Counter()
     for result in results:
-        if result.judgement in _WORKING:
+        if result.promised and result.judgement.facts.works:
             for limit in budgets.limits(result):
                 counts[limit.entry, _missing(result, own.get(place_of(result)), limit)] += 1
     return [
@@ -134,7 +134,7 @@ def _read_by_writer(result: Result) -> bool:
 
 
 def _judged(result: Result, budgets: Budgets, writer: Result | None, before: Result | None) -> Result:
-    if result.judgement not in _WORKING:
+    if not (result.promised and result.judgement.facts.works):
         return result
     others = (("writer", writer), ("baseline", before))
     exceeded = tuple(

@@ -17,16 +17,13 @@ from msgspec.structs import replace
 
 from export_core.judge.drift import FailingStretch, failing_stretches
 from export_core.judge.failure_signature import failure_signature
-from export_core.judge.result import WORST_FIRST, Judgement, ReaderOf, Result, by_build_date, release_name
+from export_core.judge.result import ReaderOf, Result, by_build_date, release_name
+from export_core.judge.verdicts import VERDICTS, WORST_FIRST, Judgement
 from export_core.matrix import Verdict
-from export_core.matrix.cell import WORKS, CellKey
+from export_core.matrix.cell import CellKey
 from export_core.releases import Calendar
 from export_core.tolerances import ROUNDING
 from export_core.worker.protocol import Stage
-
-_BY_RELEASE = (Verdict.NUMERICS, Verdict.CRASH, Verdict.TIMEOUT)
-"""Verdicts whose message does not say what went wrong."""
-_WORST_JUDGEMENT = (Judgement.BROKEN, Judgement.OWED, Judgement.INCOMPLETE, Judgement.KNOWN, Judgement.OUTSIDE)
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -93,7 +90,7 @@ def with_causes(results: Iterable[Result]) -> list[Result]:
     unfit = {(result.golden, cell_signature(result)) for result in _own_failures(results)}
     return [
         result
-        if result.verdict in WORKS
+        if result.verdict.works
         else replace(result, cause=_id(result, changes, (result.golden, cell_signature(result)) in unfit))
         for result in results
     ]
@@ -101,7 +98,7 @@ def with_causes(results: Iterable[Result]) -> list[Result]:
 
 def completed(results: Sequence[Result]) -> Sequence[Result]:
     """The results, with causes if some have none yet: those of a run that goes on, or one result alone."""
-    missing = any(not result.cause and result.verdict not in WORKS for result in results)
+    missing = any(not result.cause and not result.verdict.works for result in results)
     return with_causes(results) if missing else results
 
 
@@ -122,7 +119,7 @@ def causes_in(results: Sequence[Result], calendar: Calendar | None = None) -> li
     return sorted(
         causes,
         key=lambda cause: (
-            *(_WORST_JUDGEMENT.index(cause.judgement), WORST_FIRST.index(cause.verdict)),
+            *([*Judgement].index(cause.judgement), WORST_FIRST.index(cause.verdict)),
             *(-cause.promised, -cause.cells, cause.example, cause.id),
         ),
     )
@@ -137,7 +134,7 @@ def is_own_writer(result: Result) -> bool:
 def _own_failures(results: Iterable[Result]) -> Iterator[Result]:
     """Cells in which a golden fails in its own writer: no later release is to blame for it."""
     for result in results:
-        if result.verdict not in (*WORKS, Verdict.NOT_RUN) and is_own_writer(result):
+        if result.verdict.fails and is_own_writer(result):
             yield result
 
 
@@ -171,15 +168,20 @@ def _changes(results: Iterable[Result]) -> dict[CellKey, FailingStretch]:
     for result in results:
         place = result.golden, result.platform, result.device
         goldens[place].append(result)
-        if result.verdict in _BY_RELEASE:
+        if not VERDICTS[result.verdict].is_explained:
             failing[place].add(cell_signature(result))
     changes: dict[CellKey, FailingStretch] = {}
     for place, kinds in failing.items():
         for kind in kinds:
             # What was only compiled agrees with nobody's numbers.
-            works = WORKS if Verdict.NUMERICS not in kind else (Verdict.PASS, Verdict.CONVERTED)
-            alike = [result for result in goldens[place] if result.verdict in works or cell_signature(result) == kind]
-            for stretch in failing_stretches(alike, lambda result: result.verdict not in WORKS):
+            compared = Verdict.NUMERICS in kind
+            alike = [
+                result
+                for result in goldens[place]
+                if (result.verdict.works and (result.verdict.is_compared or not compared))
+                or cell_signature(result) == kind
+            ]
+            for stretch in failing_stretches(alike, lambda result: not result.verdict.works):
                 changes |= {result.key: stretch for result in stretch.results}
     return changes
 

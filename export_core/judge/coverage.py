@@ -12,7 +12,8 @@ from typing import Any
 
 import msgspec
 
-from export_core.judge.result import Judgement, Result, by_build_date
+from export_core.judge.result import Result, by_build_date
+from export_core.judge.verdicts import Judgement
 from export_core.matrix import Verdict
 from export_core.phrases import few
 from export_core.policy import Policy, Required

@@ -13,7 +13,8 @@ from enum import StrEnum
 
 import msgspec
 
-from export_core.judge.result import Judgement, Result
+from export_core.judge.result import Result
+from export_core.judge.verdicts import Judgement
 from export_core.matrix import Verdict
 from export_core.policy import CustomCallChange
 from export_core.releases import Windows

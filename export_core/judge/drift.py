@@ -130,7 +130,7 @@ def _series(
     """
     series: dict[tuple[str, str, str], list[Result]] = {}
     for result in results:
-        if result.mode is Mode.RUN and result.verdict in (Verdict.PASS, Verdict.CONVERTED, Verdict.NUMERICS):
+        if result.mode is Mode.RUN and result.verdict.is_compared:
             series.setdefault((result.golden, result.platform, result.device), []).append(result)
     for compared in series.values():
         yield compared[0], _points(compared, group, written)

@@ -24,24 +24,13 @@ from export_core.judge.coverage import (
 from export_core.judge.custom_calls import JudgedChange, judge_changes
 from export_core.judge.fail_on import failing_outside
 from export_core.judge.known import check_width, scope_of, stale_entries
-from export_core.judge.result import Judgement, Result
+from export_core.judge.result import Result
+from export_core.judge.verdicts import ExitCode, Judgement
 from export_core.phrases import plural
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.releases import Calendar, load_calendar
 from export_core.urls import without_credentials
-
-# The exit codes of a run.
-KEPT = 0
-"""Every promise is kept."""
-BROKEN = 1
-"""A promise is broken, a place does not run what it has to, a budget is exceeded, or `fail_on` asks for it."""
-BAD_INPUT = 2
-"""Bad input: nothing was judged."""
-INCOMPLETE = 3
-"""A planned or required cell has no result that counts; this outranks broken. Or nothing was promised."""
-STALE = 4
-"""All else is kept, and an entry of the known failures or quirks is no longer true."""
 
 
 class ShardOf(msgspec.Struct, frozen=True):
@@ -231,7 +220,7 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
         policy=recorded_policy(policy),
         calendar=facts.calendar,
         seconds=round(facts.seconds, 1),
-        exit_code=KEPT,  # until `exit_code_of`
+        exit_code=ExitCode.KEPT,  # until `exit_code_of`
         custom_call_changes=changes,
         accepted=list(facts.accepted),
         undecided=list(facts.undecided),
@@ -259,19 +248,19 @@ def broken_changes(summary: Summary) -> int:
     return sum(bool(change.broken) for change in summary.custom_call_changes)
 
 
-def exit_code_of(summary: Summary) -> int:
+def exit_code_of(summary: Summary) -> ExitCode:
     """The exit code that follows from everything else in a summary."""
+    codes = {judgement.facts.exit_code for judgement in Judgement if summary.judgements.get(judgement)}
     # Incomplete outranks broken: what did not run may be broken too. The report lists both.
-    if summary.uncovered or summary.judgements.get(Judgement.INCOMPLETE):
-        return INCOMPLETE
-    failing = any(map(summary.judgements.get, (Judgement.BROKEN, Judgement.OWED, Judgement.COSTLY)))
-    if failing or broken_changes(summary) or summary.failed_on:
-        return BROKEN
+    if summary.uncovered or ExitCode.INCOMPLETE in codes:
+        return ExitCode.INCOMPLETE
+    if ExitCode.BROKEN in codes or broken_changes(summary) or summary.failed_on:
+        return ExitCode.BROKEN
     if summary.stale:
-        return STALE
+        return ExitCode.STALE
     # Other shards may have promised cells.
     meant = summary.policy.get("unpromised") or summary.shard
-    return INCOMPLETE if summary.unpromised and not meant else KEPT
+    return ExitCode.INCOMPLETE if summary.unpromised and not meant else ExitCode.KEPT
 
 
 def recorded_policy(policy: Policy) -> dict[str, Any]:

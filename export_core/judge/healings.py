@@ -11,7 +11,7 @@ from export_core.conversion.convert import RewriteModules
 from export_core.conversion.healing import heal
 from export_core.environments.placement import Mode
 from export_core.judge.result import Result
-from export_core.matrix.cell import WORKS, Cell, Verdict
+from export_core.matrix.cell import Cell
 
 if TYPE_CHECKING:
     from export_core.matrix.limits import ReplayOptions
@@ -41,5 +41,5 @@ def with_healings(
 
 def can_be_tried(result: Result) -> bool:
     """Whether a cell fails in a way that conversion may heal: it was run on a CPU, and its artifact was there."""
-    fails = result.verdict not in (*WORKS, Verdict.NOT_RUN)
+    fails = result.verdict.fails
     return fails and result.platform == "cpu" and result.mode is Mode.RUN and not result.converted

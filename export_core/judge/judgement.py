@@ -13,40 +13,16 @@ import msgspec
 from export_core.artifact import Artifact, ArtifactError, read
 from export_core.artifact.foreseen import foreseen
 from export_core.judge.coverage import must_run
-from export_core.judge.known import EXCUSABLE, matching_entry
-from export_core.judge.result import Judgement, Result, reader_of, shared_cost, shared_timings, writer_of
+from export_core.judge.known import matching_entry
+from export_core.judge.result import Result, reader_of, shared_cost, shared_timings, writer_of
 from export_core.judge.upstream import upstream_of
+from export_core.judge.verdicts import VERDICTS, Judgement
 from export_core.matrix import Cell, Outcome, Verdict
-from export_core.matrix.cell import WORKS
 from export_core.policy import Policy
 from export_core.policy.deployed import names_of
 from export_core.policy.known_issues import known_issues
 from export_core.releases import promise
 from export_core.releases.stable_targets import stable_targets
-
-INSIDE = {
-    Verdict.PASS: Judgement.KEPT,
-    Verdict.COMPILED: Judgement.KEPT,
-    Verdict.CONVERTED: Judgement.BONUS,  # JAX promises nothing for what it has not written
-    Verdict.NUMERICS: Judgement.BROKEN,
-    Verdict.REFUSED: Judgement.BROKEN,
-    Verdict.ERROR: Judgement.BROKEN,
-    Verdict.CRASH: Judgement.BROKEN,
-    Verdict.TIMEOUT: Judgement.BROKEN,
-    Verdict.NOT_RUN: Judgement.INCOMPLETE,
-}
-
-OUTSIDE = {
-    Verdict.PASS: Judgement.BONUS,
-    Verdict.COMPILED: Judgement.BONUS,
-    Verdict.CONVERTED: Judgement.BONUS,
-    Verdict.NUMERICS: Judgement.BROKEN,  # a silently wrong number is never fine
-    Verdict.REFUSED: Judgement.OUTSIDE,
-    Verdict.ERROR: Judgement.OUTSIDE,
-    Verdict.CRASH: Judgement.OUTSIDE,
-    Verdict.TIMEOUT: Judgement.OUTSIDE,
-    Verdict.NOT_RUN: Judgement.OUTSIDE,
-}
 
 
 def judge_verdict(
@@ -58,7 +34,7 @@ def judge_verdict(
     """
     if verdict is Verdict.NOT_RUN and (required or deployed):
         return Judgement.INCOMPLETE
-    judgement = (INSIDE if promised else OUTSIDE)[verdict]
+    judgement = VERDICTS[verdict].inside if promised else VERDICTS[verdict].outside
     return Judgement.OWED if deployed and judgement is Judgement.OUTSIDE else judgement
 
 
@@ -81,7 +57,7 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
         platform=cell.platform,
         mode=cell.mode,
         stage=outcome.stage,
-        verdict=Verdict.CONVERTED if converted and outcome.verdict in WORKS else outcome.verdict,
+        verdict=Verdict.CONVERTED if converted and outcome.verdict.works else outcome.verdict,
         message=outcome.message,
         signal=outcome.signal,
         stderr=outcome.stderr,
@@ -110,7 +86,7 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
         converted=converted,
     )
     # The table is read only where something fails: most runs of pytest never need it.
-    if result.verdict not in WORKS:
+    if not result.verdict.works:
         shown = upstream_of(result, cell.golden.artifact, known_issues(policy.known_issues))
         result = msgspec.structs.replace(result, upstream=shown)
     return judge_again(result, policy, as_of)
@@ -138,7 +114,7 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
         exceeded=(),  # see `with_budgets`, which needs all results of a run
     )
     # Only what is broken can be excused: an entry never makes a bonus, or a cell that was not run, look better.
-    if judged.judgement in EXCUSABLE and matching_entry(judged, policy.known_failures) is not None:
+    if judged.judgement.is_breach and matching_entry(judged, policy.known_failures) is not None:
         return msgspec.structs.replace(judged, judgement=Judgement.KNOWN)
     return judged
 

@@ -7,16 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from export_core.environments.placement import Mode
-from export_core.judge.result import Judgement, Result
+from export_core.judge.result import Result
+from export_core.judge.verdicts import Judgement
 from export_core.matrix import Cell
-from export_core.matrix.cell import WORKS
 from export_core.matrix.quirks import is_about
 from export_core.policy import Budget, KnownFailure, NumbersRule, Policy, PolicyError, Quirk
 from export_core.policy.patterns import matches
 from export_core.worker.protocol import Stage
-
-EXCUSABLE = (Judgement.BROKEN, Judgement.OWED)
-"""What an entry may excuse."""
 
 
 class Scope(NamedTuple):
@@ -100,7 +97,7 @@ def _untruths(entry: KnownFailure, results: Sequence[Result], as_of: datetime.da
     Outside the window only wrong numbers break a promise, and only what a place needs is owed: no other cell there is
     one that an entry can be about.
     """
-    excusable = (*EXCUSABLE, Judgement.KNOWN)
+    excusable = [judgement for judgement in Judgement if judgement.is_breach or judgement is Judgement.KNOWN]
     matching = [
         result
         for result in results
@@ -164,7 +161,7 @@ def entry_name(table: str, number: int, entry: KnownFailure | Quirk | NumbersRul
 def _passes(entry: KnownFailure, result: Result) -> bool:
     """Whether a cell that must fail passes. One that was not run, or not as far as the entry's stage, shows nothing."""
     too_short = result.mode is Mode.COMPILE and entry.stage in (Stage.RUN, Stage.COMPARE)
-    return result.verdict in WORKS and not too_short
+    return result.verdict.works and not too_short
 
 
 def _fails_so(entry: KnownFailure, result: Result) -> bool:

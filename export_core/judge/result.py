@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime
 import functools
 from collections.abc import Hashable, Iterable
-from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -17,37 +16,11 @@ import msgspec
 from export_core.conversion.healed import Healing
 from export_core.environments.placement import Mode
 from export_core.goldens import Writer
+from export_core.judge.verdicts import Judgement
 from export_core.matrix.cell import CellKey, Verdict
 from export_core.releases import Direction, Release
 from export_core.tolerances import ROUNDING
 from export_core.worker.protocol import Cost, Stage, Timings
-
-WORST_FIRST = (
-    *(Verdict.NUMERICS, Verdict.CRASH, Verdict.TIMEOUT, Verdict.ERROR, Verdict.REFUSED),
-    *(Verdict.COMPILED, Verdict.CONVERTED, Verdict.PASS, Verdict.NOT_RUN),
-)
-"""Verdicts, from a silently wrong number down to what is not a failure."""
-
-
-class Judgement(StrEnum):
-    """What a verdict means, given the two dates."""
-
-    KEPT = "kept"
-    """A promised cell works."""
-    BROKEN = "broken"
-    """A promised cell fails, or a cell gives wrong numbers, promised or not."""
-    BONUS = "bonus"
-    """A cell outside the window works."""
-    OUTSIDE = "outside"
-    """A cell outside the window fails, or was not run."""
-    KNOWN = "known"
-    """A broken or owed cell that fails exactly as an entry of `known_failures` says."""
-    COSTLY = "costly"
-    """A promised cell works, and exceeds an entry of `budgets`."""
-    OWED = "owed"
-    """A cell of a place of `deployed` fails outside its window: an obligation of the policy is broken."""
-    INCOMPLETE = "incomplete"
-    """A cell was not run that had to run."""
 
 
 class WriterOf(msgspec.Struct, frozen=True, gc=False):

@@ -35,9 +35,20 @@ class Verdict(StrEnum):
     NOT_RUN = "not_run"
     """It was not run, for a reason that says nothing about the artifact, such as a full disk."""
 
+    @property
+    def works(self) -> bool:
+        """Whether the cell works, as far as it was asked to."""
+        return self in (Verdict.PASS, Verdict.COMPILED, Verdict.CONVERTED)
 
-WORKS = (Verdict.PASS, Verdict.COMPILED, Verdict.CONVERTED)
-"""The verdicts of cells that work."""
+    @property
+    def is_compared(self) -> bool:
+        """Whether the outputs of the cell were compared."""
+        return self in (Verdict.PASS, Verdict.CONVERTED, Verdict.NUMERICS)
+
+    @property
+    def fails(self) -> bool:
+        """Whether the cell was run and does not work."""
+        return not self.works and self is not Verdict.NOT_RUN
 
 
 class CellKey(NamedTuple):

@@ -10,8 +10,10 @@ from export_core.environments.environment import Environment, damage
 from export_core.environments.placement import Placement
 from export_core.matrix.cell import Verdict
 
-SUSPICIOUS = (Verdict.ERROR, Verdict.CRASH, Verdict.TIMEOUT, Verdict.NUMERICS, Verdict.NOT_RUN)
-"""Verdicts that a damaged environment gives too: it is looked at before they count."""
+
+def is_suspicious(verdict: Verdict) -> bool:
+    """Whether a damaged environment gives this verdict too: it is looked at before the verdict counts."""
+    return not verdict.works and verdict is not Verdict.REFUSED
 
 
 @dataclass

@@ -23,7 +23,7 @@ from export_core.matrix.content_keys import ExecutionKeys
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.order import deciding_first
 from export_core.matrix.outcomes import machine_fault, not_run, outcome_of
-from export_core.matrix.repairs import SUSPICIOUS, Repairs
+from export_core.matrix.repairs import Repairs, is_suspicious
 from export_core.scratch import remove_abandoned, scratch_folder
 from export_core.variables import kernels_in_words
 from export_core.worker.client import start_worker
@@ -362,7 +362,7 @@ class _Replay:
             if notes := [*filter(None, (environment.note, kernels_in_words(environment.variables)))]:
                 outcome = replace(outcome, message="\n".join(filter(None, (outcome.message, *notes))))
             # A jax that has lost a file, or runs with one that is not its own, can fail in any way.
-            if outcome.verdict in SUSPICIOUS and (broken := self.repairs.damage(environment)):
+            if is_suspicious(outcome.verdict) and (broken := self.repairs.damage(environment)):
                 raise InfrastructureFault(f"the environment broke: {broken}")
             return outcome
         except InfrastructureFault:

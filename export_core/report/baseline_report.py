@@ -11,9 +11,9 @@ from export_core.environments.placement import Mode
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.cost import CostChange
 from export_core.judge.fail_on import BONUS_LOST
-from export_core.judge.result import WORST_FIRST, ReaderOf, WriterOf, by_build_date
+from export_core.judge.result import ReaderOf, WriterOf, by_build_date
+from export_core.judge.verdicts import WORST_FIRST, Kind
 from export_core.matrix import Verdict
-from export_core.matrix.cell import WORKS
 from export_core.phrases import few, plural
 from export_core.releases import Direction
 from export_core.report.cost_wording import amount
@@ -28,18 +28,17 @@ from export_core.report.wording import (
 from export_core.runs.baseline import BaselineDifference, CellDifference, Change
 from export_core.worker.protocol import Stage
 
-TITLES = {
-    Change.REGRESSED: "REGRESSED",
-    Change.FIXED: "fixed",
-    Change.CHANGED: "changed",
-    Change.NEW: "new",
-    Change.GONE: "gone",
+CAVEAT = Kind("CAVEAT", 0, "bold yellow")
+CHANGED = {
+    Change.REGRESSED: Kind("REGRESSED", 1, "bold red", is_open=True),
+    Change.FIXED: Kind("fixed", 2, "green", is_open=True),
+    Change.CHANGED: Kind("changed", 3),
+    Change.NEW: Kind("new", 4),
+    Change.GONE: Kind("gone", 5),
 }
-"""The kinds of findings about a change, in the order in which reports have them."""
-
-
-COST = "cost"
-"""The kind of the finding about changed costs, which comes last."""
+"""The kinds of findings about a change."""
+COST = Kind("cost", 6)
+"""The kind of the finding about changed costs."""
 
 
 class ComparedRun(msgspec.Struct, frozen=True):
@@ -153,12 +152,12 @@ def baseline_report(difference: BaselineDifference) -> BaselineReport:
 
 def baseline_findings(difference: BaselineDifference) -> list[Finding]:
     """The caveats, then every change by kind, the worst first; cells with one cause and one change are one finding."""
-    collected = [Finding((0, number), "CAVEAT", f"{text}.") for number, text in enumerate(difference.caveats)]
-    for rank, (change, title) in enumerate(TITLES.items(), 1):
+    collected = [Finding(CAVEAT, number, f"{text}.") for number, text in enumerate(difference.caveats)]
+    for change, kind in CHANGED.items():
         groups = _alike([cell for cell in difference.cells if cell.change is change])
         # Within a kind of change, the worst verdict first.
         groups.sort(key=lambda group: (WORST_FIRST.index(group[0].result.verdict), group[0].result.golden_order))
-        collected += [_finding(group, title, rank, number) for number, group in enumerate(groups)]
+        collected += [_finding(group, kind, number) for number, group in enumerate(groups)]
     return [*collected, *_costs(difference)]
 
 
@@ -174,7 +173,7 @@ def _costs(difference: BaselineDifference) -> Iterator[Finding]:
     goldens = plural(len({cell.result.golden for cell, _ in costs}), "golden")
     sentence = f"{plural(len(costs), 'figure')} of {goldens} changed, the largest first."
     cells = tuple(cell.result for cell, _ in costs)
-    yield Finding((len(TITLES) + 1, 0), COST, sentence, (("figures", "\n".join(first_lines(lines))),), cells)
+    yield Finding(COST, 0, sentence, (("figures", "\n".join(first_lines(lines))),), cells)
 
 
 def baseline_line(difference: BaselineDifference) -> str:
@@ -199,7 +198,7 @@ def _alike(cells: Sequence[CellDifference]) -> list[list[CellDifference]]:
     return list(groups.values())
 
 
-def _finding(group: Sequence[CellDifference], title: str, rank: int, number: int) -> Finding:
+def _finding(group: Sequence[CellDifference], kind: Kind, number: int) -> Finding:
     first = group[0]
     result = first.result
     sentence = f"{writer_and_reader(result)}."
@@ -213,7 +212,7 @@ def _finding(group: Sequence[CellDifference], title: str, rank: int, number: int
         *(pair for pair in evidence(result) if pair[0] in ("window", "stderr", "reproduce")),
     ]
     cells = tuple(cell.result for cell in group)
-    return Finding((rank, number), title, sentence, tuple(pair for pair in details if pair[1].strip()), cells)
+    return Finding(kind, number, sentence, tuple(pair for pair in details if pair[1].strip()), cells)
 
 
 def _goldens_and_readers(results: Sequence[Result]) -> str:
@@ -227,7 +226,7 @@ def _state(result: Result | None) -> str:
 
 
 def _state_line(result: Result | None) -> str:
-    if result is None or result.verdict in WORKS:
+    if result is None or result.verdict.works:
         return _state(result)
     return f"{_state(result)} in stage {result.stage}: {first_line(result.message) or 'no message'}"
 

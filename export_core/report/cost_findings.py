@@ -11,12 +11,15 @@ from export_core.judge import Judgement, Result, Summary
 from export_core.judge.budgets import SLOWER, Budgets, Limit, own_cells, place_of, unmeasured
 from export_core.judge.cost import CERTAIN, RunTimes, run_times
 from export_core.judge.result import Exceeded, by_build_date
+from export_core.judge.verdicts import Kind
 from export_core.phrases import plural
 from export_core.policy import Policy
 from export_core.report.cost_wording import amount, exceeded_text
 from export_core.report.finding import Finding
 from export_core.report.wording import first_lines, ranges, writer_and_reader
 
+NOT_MEASURED = Kind("NOT MEASURED", 7, "bold yellow")
+SLOWER_CELLS = Kind("SLOWER", 8, "bold yellow", level="warning")
 _TO_DO = "`jaxexport trend --cost` shows in which release it began. Then change the program or the budget."
 
 
@@ -35,7 +38,7 @@ def cost_findings(results: Sequence[Result], summary: Summary) -> Iterator[Findi
     for number, group in enumerate(sorted(groups.values(), key=lambda group: -len(group))):
         yield _over_budget(group, number, readers)
     for number, text in enumerate(unmeasured(results, policy)):
-        yield Finding((7, number), "NOT MEASURED", text)
+        yield Finding(NOT_MEASURED, number, text)
     yield from _slower(results, policy)
 
 
@@ -64,8 +67,10 @@ def _over_budget(group: Sequence[tuple[Result, Exceeded]], number: int, readers:
         ("reproduce", worst.reproduce if most.against is None else ""),
     )
     texts = tuple(pair for pair in details if pair[1])
+    kind = Judgement.COSTLY.facts.kind
+    assert kind
     # Broken promises are of rank 0 too, and come first.
-    return Finding((0, 500_000 + number), "OVER BUDGET", sentence, texts, tuple(result for result, _ in group))
+    return Finding(kind, 500_000 + number, sentence, texts, tuple(result for result, _ in group))
 
 
 def _slower(results: Sequence[Result], policy: Policy) -> Iterator[Finding]:
@@ -73,7 +78,7 @@ def _slower(results: Sequence[Result], policy: Policy) -> Iterator[Finding]:
     own, budgets = own_cells(results), Budgets(policy.budgets)
     tested: list[tuple[Result, Limit, RunTimes]] = []
     for result in results:
-        if result.judgement not in (Judgement.KEPT, Judgement.COSTLY):
+        if not (result.promised and result.judgement.facts.works):
             continue
         writer = own.get(place_of(result))
         for limit in budgets.limits(result):
@@ -99,7 +104,7 @@ def _slower(results: Sequence[Result], policy: Policy) -> Iterator[Finding]:
         "medians of their repetitions and a rank test. It changes no judgement."
     )
     cells = tuple(result for result, _, _ in found)
-    yield Finding((8, 500_000), "SLOWER", sentence, (("cells", "\n".join(first_lines(lines))),), cells)
+    yield Finding(SLOWER_CELLS, 500_000, sentence, (("cells", "\n".join(first_lines(lines))),), cells)
 
 
 def _ratio(exceeded: Exceeded) -> float:

@@ -15,17 +15,26 @@ from export_core.inspection.noise_text import WHAT_TO_DO
 from export_core.judge import Accepted, JudgedChange, Judgement, Result, Summary, matching_entry
 from export_core.judge.causes import Cause, completed, is_own_writer
 from export_core.judge.result import by_build_date
+from export_core.judge.verdicts import (
+    BROKEN_PROMISE,
+    FAIL_ON,
+    MISSING_RESULT,
+    NOT_REPLAYABLE,
+    NOTHING_PROMISED,
+    NUMBERS_MOVED,
+    STALE_LIST,
+    VERDICTS,
+    Kind,
+)
 from export_core.matrix import Verdict
 from export_core.phrases import few, plural
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
 from export_core.report.cost_findings import cost_findings
-from export_core.report.finding import NUMBERS_MOVED, Finding
+from export_core.report.finding import Finding
 from export_core.report.healing_findings import healing_findings
 from export_core.report.places_wording import places_lines
 from export_core.report.wording import (
-    NEXT_STEPS,
-    VERDICT_PHRASES,
     cell_sentence,
     error_size,
     evidence,
@@ -36,14 +45,17 @@ from export_core.report.wording import (
     writer_and_reader,
 )
 
+FLAKY = Kind("FLAKY", 3, "bold yellow", level="warning")
+CUSTOM_CALL = Kind("custom call", 6)
+PLACES = Kind("places", 7)
+NOT_COVERED = Kind("NOT COVERED", 7, "bold yellow", level="warning")
+NOT_DECIDED, NO_NOISE, LITTLE_NOISE = Kind("NOT DECIDED", 8), Kind("NO NOISE", 8), Kind("LITTLE NOISE", 8)
+ACCEPTED = Kind("accepted", 9)
+_MEASURE_FIRST = (
+    "Measure its noise first: `jaxexport goldens noise`. Without it, numbers are compared within a fixed tolerance, "
+    "which fits no program."
+)
 _UNFIT = "This is no broken promise: the golden's own writer cannot replay it{}."
-_TITLES = {
-    Judgement.BROKEN: (0, "BROKEN PROMISE"),
-    Judgement.OWED: (0, "OWED"),
-    Judgement.INCOMPLETE: (1, "INCOMPLETE"),
-    Judgement.KNOWN: (4, "known failure"),
-    Judgement.OUTSIDE: (5, "outside the window"),
-}
 
 
 def findings(results: Sequence[Result], summary: Summary, folder: Path | None = None) -> list[Finding]:
@@ -54,36 +66,34 @@ def findings(results: Sequence[Result], summary: Summary, folder: Path | None = 
     accepted on purpose follow. `folder` is that of the results, for commands; without it they say DIR.
     """
     collected = _by_cause(results, summary, folder)
-    collected += _of_the_run(
-        0, "BROKEN PROMISE", [text for change in summary.custom_call_changes for text in change.broken]
-    )
+    collected += _of_the_run(BROKEN_PROMISE, [text for change in summary.custom_call_changes for text in change.broken])
     collected += cost_findings(results, summary)
-    collected += _of_the_run(7, "places", [" ".join(places_lines(summary))] if summary.deployed else [])
+    collected += _of_the_run(PLACES, [" ".join(places_lines(summary))] if summary.deployed else [])
     collected += healing_findings(results, summary)
-    collected += _of_the_run(0, "FAIL ON", [f"{text}." for text in summary.failed_on])
-    collected += _of_the_run(1, "INCOMPLETE", summary.uncovered)
-    collected += _of_the_run(1, "NOTHING PROMISED", [summary.unpromised] if summary.unpromised else [])
-    collected += _of_the_run(2, "STALE LIST", summary.stale)
+    collected += _of_the_run(FAIL_ON, [f"{text}." for text in summary.failed_on])
+    collected += _of_the_run(MISSING_RESULT, summary.uncovered)
+    collected += _of_the_run(NOTHING_PROMISED, [summary.unpromised] if summary.unpromised else [])
+    collected += _of_the_run(STALE_LIST, summary.stale)
     collected += _flaky([result for result in results if result.flaky])
     collected += [_change(change) for change in summary.custom_call_changes]
-    collected += _of_the_run(7, "NOT COVERED", [summary.without_cells] if summary.without_cells else [])
+    collected += _of_the_run(NOT_COVERED, [summary.without_cells] if summary.without_cells else [])
     collected += _undecided(summary.undecided)
-    collected += _of_the_run(8, "NO NOISE", [_without_noise(summary.unmeasured)] if summary.unmeasured else [])
+    collected += _of_the_run(NO_NOISE, [_without_noise(summary.unmeasured)] if summary.unmeasured else [])
     if summary.inputs_only:
-        collected += _of_the_run(8, "LITTLE NOISE", [_inputs_only(summary.inputs_only)])
+        collected += _of_the_run(LITTLE_NOISE, [_inputs_only(summary.inputs_only)])
     collected += [_accepted(accepted) for accepted in summary.accepted]
     return sorted(collected, key=lambda finding: finding.rank)
 
 
-def capped(collected: Iterable[Finding], most: int) -> tuple[list[Finding], dict[str, int]]:
+def capped(collected: Iterable[Finding], most: int) -> tuple[list[Finding], Counter[Kind]]:
     """At most so many findings of each kind, and how many more there are by kind: no kind hides another one."""
     shown: list[Finding] = []
-    counts: Counter[str] = Counter()
+    counts: Counter[Kind] = Counter()
     for finding in collected:
-        counts[finding.title] += 1
-        if counts[finding.title] <= most:
+        counts[finding.kind] += 1
+        if counts[finding.kind] <= most:
             shown.append(finding)
-    return shown, {title: count - most for title, count in counts.items() if count > most}
+    return shown, Counter({kind: count - most for kind, count in counts.items() if count > most})
 
 
 def cells_of(some: Sequence[Finding], summary: Summary | None = None) -> str:
@@ -93,7 +103,7 @@ def cells_of(some: Sequence[Finding], summary: Summary | None = None) -> str:
     refusals are no findings.
     """
     cells = sum(len(finding.results) for finding in some)
-    is_outside = some[0].title == _TITLES[Judgement.OUTSIDE][1]
+    is_outside = some[0].kind is Judgement.OUTSIDE.facts.kind
     outside = summary.judgements.get(Judgement.OUTSIDE, 0) if summary and is_outside else 0
     if outside > cells:
         return f"{cells:,} of {outside:,} cells; the others were refused, as expected"
@@ -101,21 +111,22 @@ def cells_of(some: Sequence[Finding], summary: Summary | None = None) -> str:
 
 
 def broken_cell(result: Result, issues: Iterable[KnownIssue] = ()) -> Finding:
-    """The finding for one broken, owed or costly cell: a broken promise, if its reader is not a writer that failed.
+    """The finding for one cell that fails its run: a broken promise, if its reader is not a writer that failed.
 
     `issues` are the known upstream issues, of which it may show one.
     """
+    kind = result.judgement.facts.kind or BROKEN_PROMISE
     if result.judgement is Judgement.COSTLY:
-        return Finding((0, 0), "OVER BUDGET", cell_sentence(result), tuple(evidence(result)), (result,))
-    owed = result.judgement is Judgement.OWED
+        return Finding(kind, 0, cell_sentence(result), tuple(evidence(result)), (result,))
     issue = next((issue for issue in issues if issue.id == result.upstream), None)
     unfit = is_own_writer(result) and issue is None
     sentence = " ".join(filter(None, (cell_sentence(result), _UNFIT.format("") if unfit else "")))
     details = (("known as", _issue_text(issue)), *evidence(result), ("to do", issue.todo if issue else ""))
-    title = "NOT REPLAYABLE" if unfit else "OWED" if owed else "BROKEN PROMISE"
-    if title == "BROKEN PROMISE" and result.is_rounding and issue is None:
-        title, details = NUMBERS_MOVED, (*evidence(result), ("to do", _of_rounding(result)))
-    return Finding((0, 0), title, sentence, details, (result,))
+    if unfit and result.judgement.is_breach:
+        kind = NOT_REPLAYABLE
+    elif kind is BROKEN_PROMISE and result.is_rounding and issue is None:
+        kind, details = NUMBERS_MOVED, (*evidence(result), ("to do", _of_rounding(result)))
+    return Finding(kind, 0, sentence, details, (result,))
 
 
 def _by_cause(results: Sequence[Result], summary: Summary, folder: Path | None) -> list[Finding]:
@@ -154,20 +165,20 @@ def _cause_finding(
     unmeasured: Sequence[str],
     folder: Path | None,
 ) -> Finding:
-    rank, title = _TITLES[cause.judgement]
+    kind = cause.judgement.facts.kind or BROKEN_PROMISE
     if cause.judgement is Judgement.BROKEN and cause.not_replayable:
-        title = "NOT REPLAYABLE"
+        kind = NOT_REPLAYABLE
     elif cause.judgement is Judgement.BROKEN and cause.is_rounding:
-        title = NUMBERS_MOVED
+        kind = NUMBERS_MOVED
     example = next((result for result in group if result.key == cause.example), group[0])
     issue = issues.get(cause.upstream)
     because = f"{cause.change}." if cause.change else ""
-    if title == "NOT REPLAYABLE":
+    if kind is NOT_REPLAYABLE:
         because = _UNFIT.format("" if any(map(is_own_writer, group)) else " either")
     whole = cell_sentence(example) if cause.cells == 1 else _sentence(cause, releases, f"{cause.cells:,} cells")
     sentence, brief = (" ".join(filter(None, (text, because))) for text in (whole, _sentence(cause, releases)))
     fixed_tolerance = cause.verdict is Verdict.NUMERICS and example.max_noise_error is None
-    todo = NEXT_STEPS["no noise"] if fixed_tolerance and example.golden in unmeasured else ""
+    todo = _MEASURE_FIRST if fixed_tolerance and example.golden in unmeasured else ""
     details = [
         ("known as", _issue_text(issue)),
         ("listed", _entry_text(example, policy)),
@@ -175,17 +186,17 @@ def _cause_finding(
         *(_number_details(group, folder) if cause.verdict is Verdict.NUMERICS and cause.cells > 1 else ()),
         ("example", writer_and_reader(example) if cause.cells > 1 else ""),
         *evidence(example),
-        ("to do", todo or (_of_rounding(example) if title == NUMBERS_MOVED else _to_do(cause, issue, folder))),
+        ("to do", todo or (_of_rounding(example) if kind is NUMBERS_MOVED else _to_do(cause, issue, folder))),
     ]
     texts = tuple((label, text) for label, text in details if text.strip())
-    return Finding((rank, number), title, sentence, texts, tuple(group), cause, brief)
+    return Finding(kind, number, sentence, texts, tuple(group), cause, brief)
 
 
 def _sentence(cause: Cause, releases: tuple[Sequence[str], Sequence[str]], subject: str = "") -> str:
     """How many cells, what happened to them, and in which releases; without a `subject`, of which cases."""
     writers, readers = releases
     # The phrases are in the singular: "was refused" becomes "were refused".
-    phrase = VERDICT_PHRASES[cause.verdict].replace("was ", "were " if cause.cells > 1 else "was ")
+    phrase = VERDICTS[cause.verdict].phrase.replace("was ", "were " if cause.cells > 1 else "was ")
     platform = f" on {cause.platform}" if cause.platform != "cpu" else ""
     where = f"written by {ranges(cause.writers, writers)}, read by {ranges(cause.readers, readers)}"
     cases = cause.cases[0] if len(cause.cases) == 1 else f"{len(cause.cases):,} cases"
@@ -210,16 +221,18 @@ def _entry_text(example: Result, policy: Policy) -> str:
 def _to_do(cause: Cause, issue: KnownIssue | None, folder: Path | None) -> str:
     if issue:
         return issue.todo
-    if cause.judgement not in (Judgement.BROKEN, Judgement.OWED, Judgement.INCOMPLETE):
+    if not cause.judgement.is_urgent:
         return ""
-    step = "not_replayable" if cause.not_replayable else str(cause.judgement)
-    return NEXT_STEPS.get(step, NEXT_STEPS[cause.verdict]).format(named_folder(folder))
+    if cause.not_replayable:
+        return NOT_REPLAYABLE.to_do
+    step = cause.judgement.facts.next_step or VERDICTS[cause.verdict].next_step
+    return step.format(named_folder(folder))
 
 
 def _of_rounding(example: Result) -> str:
     """What to do about a cell whose difference looks like rounding."""
     commands = why_command("reduce", example, "-o", "reduced"), why_command("explain", example)
-    return NEXT_STEPS["rounding"].format(*commands)
+    return NUMBERS_MOVED.to_do.format(*commands)
 
 
 def _number_details(group: Sequence[Result], folder: Path | None) -> list[tuple[str, str]]:
@@ -249,9 +262,9 @@ def _bits_sentence(goldens: Sequence[Sequence[Result]], folder: Path | None) -> 
     return "the same in all these readers of a golden"
 
 
-def _of_the_run(rank: int, title: str, texts: Sequence[str]) -> list[Finding]:
+def _of_the_run(kind: Kind, texts: Sequence[str]) -> list[Finding]:
     """Findings about the run, in the order given, after those about cells."""
-    return [Finding((rank, 1_000_000 + number), title, text) for number, text in enumerate(texts)]
+    return [Finding(kind, 1_000_000 + number, text) for number, text in enumerate(texts)]
 
 
 def _flaky(results: Sequence[Result]) -> list[Finding]:
@@ -266,7 +279,7 @@ def _flaky(results: Sequence[Result]) -> list[Finding]:
         f"{result.golden} in jaxlib {result.reader.jaxlib} on {result.platform}: {result.verdict}, {result.flaky}"
         for result in results
     ]
-    return [Finding((3, 0), "FLAKY", sentence, (("cells", "\n".join(first_lines(cells))),), tuple(results))]
+    return [Finding(FLAKY, 0, sentence, (("cells", "\n".join(first_lines(cells))),), tuple(results))]
 
 
 def _undecided(outputs: Sequence[str]) -> list[Finding]:
@@ -274,7 +287,7 @@ def _undecided(outputs: Sequence[str]) -> list[Finding]:
     if not outputs:
         return []
     details = (("outputs", "\n".join(first_lines(outputs, "summary.json"))), ("to do", WHAT_TO_DO))
-    return [Finding((8, 0), "NOT DECIDED", "Some stored numbers would not show an error.", details)]
+    return [Finding(NOT_DECIDED, 0, "Some stored numbers would not show an error.", details)]
 
 
 def _without_noise(goldens: Sequence[str]) -> str:
@@ -302,10 +315,8 @@ def _change(change: JudgedChange) -> Finding:
         ("measured", measured),
         ("delete", f"{change.old} {day}, and the goldens that call it: {goldens}"),
     )
-    return Finding(
-        (6, 0), "custom call", f"{change.old} → {change.new or 'nothing'}: {change.phase} ({change.why}).", details
-    )
+    return Finding(CUSTOM_CALL, 0, f"{change.old} → {change.new or 'nothing'}: {change.phase} ({change.why}).", details)
 
 
 def _accepted(accepted: Accepted) -> Finding:
-    return Finding((9, 0), "accepted", f"{accepted.what}: {few(accepted.cases)}.", (("reason", accepted.reason),))
+    return Finding(ACCEPTED, 0, f"{accepted.what}: {few(accepted.cases)}.", (("reason", accepted.reason),))

@@ -5,16 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from export_core.judge import Judgement, Result
+from export_core.judge.verdicts import VERDICTS
 from export_core.matrix import Verdict
-from export_core.matrix.cell import WORKS
-from export_core.report.wording import VERDICT_PHRASES, evidence, labelled_lines, outcome_line
+from export_core.report.wording import evidence, labelled_lines, outcome_line
 from export_core.worker.protocol import Stage
 
-_ADVICE = {
-    Verdict.NUMERICS: "The outputs must be those of the inputs, and the same in each process: a function that draws "
-    "random numbers takes a key.",
-    Verdict.TIMEOUT: "Export a smaller case: no reader would get more time.",
-}
 _GENERAL_ADVICE = (
     "Each call must fit the exported shapes and constraints, the first one too; tree nodes, effects and custom calls "
     "of your own must be registered by a module that the golden holds (register)."
@@ -46,19 +41,19 @@ def first_replay(result: Result) -> FirstReplay:
     """
     if result.verdict is Verdict.CRASH:  # also one that is listed as a known failure
         return FirstReplay(crash=outcome_line(result))
-    if result.verdict in WORKS or result.judgement is Judgement.KNOWN:
+    if result.verdict.works or result.judgement is Judgement.KNOWN:
         return FirstReplay()
     if result.verdict is Verdict.NOT_RUN and result.stage is Stage.ENVIRONMENT:
         return FirstReplay(unknown=result.message)
     unrun = result.verdict is Verdict.NOT_RUN
     fault = "Nobody knows what a reader would do" if unrun else "The fault is in what was exported, not in a release"
-    advice = _ADVICE.get(result.verdict, "" if unrun else _GENERAL_ADVICE)
+    advice = VERDICTS[result.verdict].advice or ("" if unrun else _GENERAL_ADVICE)
     if unrun and result.stage is Stage.COMPARE:
         advice = _COMPARATOR_ADVICE
     shown = [pair for pair in evidence(result) if pair[0] in ("stage", "message", "stderr")]
     lines = (
         f"{result.golden}: its own writer cannot replay this golden in a new process: it "
-        f"{VERDICT_PHRASES[result.verdict]}. {fault}: nothing was stored.",
+        f"{VERDICTS[result.verdict].phrase}. {fault}: nothing was stored.",
         *labelled_lines(shown),
         advice,
     )

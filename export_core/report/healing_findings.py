@@ -8,9 +8,12 @@ from collections.abc import Iterator, Sequence
 
 from export_core.conversion.healed import Healing, Level
 from export_core.judge import Result, Summary
+from export_core.judge.verdicts import VERDICTS, Kind
 from export_core.phrases import plural
 from export_core.report.finding import Finding
-from export_core.report.wording import HEALED_BY, VERDICT_PHRASES, first_lines, writer_and_reader
+from export_core.report.wording import HEALED_BY, first_lines, writer_and_reader
+
+CONVERSION = Kind("CONVERSION", 7)
 
 
 def healing_findings(results: Sequence[Result], summary: Summary) -> Iterator[Finding]:
@@ -24,8 +27,8 @@ def healing_findings(results: Sequence[Result], summary: Summary) -> Iterator[Fi
     counts = Counter(_reason(healing) for _, healing in tried if not healing.heals)
     example = next((cells[0] for cells in reversed(healed.values()) if cells), None)
     yield Finding(
-        (7, 2_000_000),
-        "CONVERSION",
+        CONVERSION,
+        2_000_000,
         f"It heals {number:,} of {plural(len(tried), 'failing cell')}{': ' if by else ''}{', '.join(by)}.",
         (
             ("not healed", "\n".join(first_lines([f"{count:,}: {reason}" for reason, count in counts.most_common()]))),
@@ -40,7 +43,7 @@ def _reason(healing: Healing) -> str:
     """Why a cell is not healed, without the name of its artifact, which a message begins with."""
     if healing.verdict is None:
         return healing.message.split(": ", 1)[-1]
-    return f"the converted artifact {VERDICT_PHRASES[healing.verdict]} in {healing.message}"
+    return f"the converted artifact {VERDICTS[healing.verdict].phrase} in {healing.message}"
 
 
 def _command(example: Result, goldens: str) -> str:

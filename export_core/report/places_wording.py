@@ -6,7 +6,7 @@ from export_core.judge import Judgement, Summary
 from export_core.judge.coverage import PlaceSummary
 from export_core.phrases import few, plural
 
-_WORKS = (Judgement.KEPT, Judgement.BONUS, Judgement.COSTLY)
+_WORKS = tuple(judgement for judgement in Judgement if judgement.facts.works)
 
 
 def owed_facts(summary: Summary) -> str:

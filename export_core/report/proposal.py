@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from export_core.escaping import printable, shown
 from export_core.judge import Judgement, Result, Summary
-from export_core.judge.known import EXCUSABLE, Scope, scope_of
+from export_core.judge.known import Scope, scope_of
 from export_core.matrix import Verdict
 from export_core.policy.known_issues import KnownIssue
 from export_core.report.errors import ReportError
@@ -38,12 +38,12 @@ def proposal(results: Sequence[Result], summary: Summary) -> str:
     """
     if missing := _missing_part(summary):
         raise ReportError(f"--propose: expected a whole run whose cells all ran, found {missing}.")
-    broken = [result for result in results if result.judgement in EXCUSABLE]
+    broken = [result for result in results if result.judgement.is_breach]
     # A scope has no jax: two readers with one jaxlib are one cell to an entry.
     others = {
         scope_of(result)
         for result in results
-        if (result.promised or result.deployed) and result.judgement not in EXCUSABLE
+        if (result.promised or result.deployed) and not result.judgement.is_breach
     }
     built = {release.jaxlib: release.built for result in broken for release in (result.writer, result.reader)}
     issues = {issue.id: issue for issue in summary.known_issues}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from export_core.conversion.healed import Level
@@ -13,6 +13,7 @@ from export_core.escaping import plain_text
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
 from export_core.judge.result import ReaderOf, WriterOf
+from export_core.judge.verdicts import MISSING_RESULT, NOTHING_PROMISED, STALE_LIST, VERDICTS, ExitCode
 from export_core.matrix import Verdict
 from export_core.phrases import few, plural
 from export_core.releases import Direction
@@ -21,19 +22,6 @@ from export_core.report.places_wording import needed_facts, owed_facts
 from export_core.run_options import ONE_CELL, OPTIONS, RESULTS
 from export_core.variables import KERNELS, kernel_settings
 
-VERDICT_PHRASES = {
-    Verdict.PASS: "ran and agrees with the writer's outputs",
-    Verdict.COMPILED: "compiled",
-    Verdict.CONVERTED: "works as a converted artifact",
-    Verdict.NUMERICS: "ran with different numbers",
-    Verdict.REFUSED: "was refused",
-    Verdict.ERROR: "failed",
-    Verdict.CRASH: "crashed",
-    Verdict.TIMEOUT: "timed out",
-    Verdict.NOT_RUN: "was not run",
-}
-"""A verdict as the predicate of a sentence about a cell."""
-
 HEALED_BY = {
     Level.ENVELOPE: "its envelope alone",
     Level.MODULE: "its module, rewritten",
@@ -41,60 +29,15 @@ HEALED_BY = {
 }
 """What a conversion rewrote, as the cause of a healed cell."""
 
-VERDICT_MARKS = {
-    Verdict.PASS: "ok",
-    Verdict.COMPILED: "comp",
-    Verdict.CONVERTED: "conv",
-    Verdict.NUMERICS: "num",
-    Verdict.REFUSED: "ref",
-    Verdict.ERROR: "err",
-    Verdict.CRASH: "sig",
-    Verdict.TIMEOUT: "time",
-    Verdict.NOT_RUN: "-",
-}
-"""A verdict where a table has room for a word."""
-
-NEXT_STEPS = {
-    "not_replayable": "Look at the test before any release: its own writer gives another result in a new process. "
-    "`jaxexport goldens verify` checks the files; then export it again.",
-    "numerics": "`jaxexport trend{} --numbers` shows in which release the numbers moved. If they are right, allow them "
-    "with a rule (`numbers` in the policy) and its reason.",
-    "no noise": "Measure its noise first: `jaxexport goldens noise`. Without it, numbers are compared within a fixed "
-    "tolerance, which fits no program.",
-    "rounding": "Find the operation that rounds in another way: `{}`. Compare both releases with a reference in double "
-    "precision: `{}`. If the new numbers are as good, allow them with a rule (`numbers` in the policy) and its reason.",
-    "refused": "Check how old the artifact is with `jaxexport inspect`; inside the window, report it to JAX.",
-    "error": "Run the command below. If a release is to blame, report it to JAX; `jaxexport judge --propose` prints "
-    "an entry for the list of known failures.",
-    "crash": "Run the command below. If a release is to blame, report it to JAX; `jaxexport judge --propose` prints "
-    "an entry for the list of known failures.",
-    "timeout": "Run it alone with a larger --timeout: a busy machine and an endless compilation look alike.",
-    "owed": "Do not deploy it there: export it with a release that this one reads (`jaxexport inspect FILE`), convert "
-    "it, or upgrade the place; `jaxexport can-i-deploy` names the first release that runs it.",
-    "not_run": "Mend what the message names, then `jaxexport matrix --resume` or the same command again.",
-}
-"""What to do about a broken or an incomplete cell of each verdict, and one that is owed; ``{}`` is `named_folder`, and
-of what looks like rounding the two commands of `why_command`."""
-
-JUDGEMENT_MEANINGS = {
-    Judgement.BROKEN: "promised, and it fails; or wrong numbers on any date",
-    Judgement.OWED: "not promised, and it fails in a place where it is deployed",
-    Judgement.INCOMPLETE: "has no result",
-    Judgement.COSTLY: "promised, and it works, but costs more than a budget allows",
-    Judgement.KNOWN: "promised, and it fails exactly as the list of known failures says",
-    Judgement.OUTSIDE: "not promised, and it fails",
-    Judgement.BONUS: "not promised, and it works",
-    Judgement.KEPT: "promised, and it works",
-}
-"""What a judgement says, the worst first."""
-
-LEGEND = (
-    "ok agrees · num different numbers · ref refused · err error · sig killed by a signal · time timed out · - not "
-    "run\n"
-    "comp compiled only: nothing ran\n"
-    "[..] outside the window · ! broken promise · o owed to a place · $ over a budget · k known failure\n"
-    "~ flaky: had another verdict last time"
-)
+_ASIDE = [name for name in Verdict if name.works and name is not Verdict.PASS]
+_LEGEND = [
+    [(VERDICTS[name].mark, VERDICTS[name].short) for name in Verdict if name not in _ASIDE],
+    [(VERDICTS[name].mark, VERDICTS[name].short) for name in _ASIDE],
+    [("[..]", "outside the window"), *((name.facts.mark, name.facts.short) for name in Judgement if name.facts.mark)],
+    [("~", "flaky: had another verdict last time")],
+]
+LEGEND = "\n".join(" · ".join(f"{mark} {meaning}" for mark, meaning in line) for line in _LEGEND)
+"""What the marks of a table mean."""
 
 _FOR_ONE_CELL = {
     **{f"--{name}s": f"--{name}" for name in ("case", "writer", "reader", "platform")},
@@ -141,7 +84,7 @@ def headline(summary: Summary) -> tuple[str, str]:
         facts += f", {plural(known, 'known failure')}"
     if summary.flaky:
         facts += f", {summary.flaky:,} flaky"
-    if summary.exit_code in (1, 3) and summary.stale:
+    if summary.exit_code in (ExitCode.BROKEN, ExitCode.INCOMPLETE) and summary.stale:
         facts += "; the list of known failures is no longer true"
     facts += _readers_affected(summary)
     if summary.partial:
@@ -157,18 +100,18 @@ def headline(summary: Summary) -> tuple[str, str]:
 def _verdict_of_run(summary: Summary) -> tuple[str, str]:
     """The word for an exit code, and the numbers behind it."""
     promised, kept = sum(summary.promised.values()), summary.promised.get(Judgement.KEPT, 0)
-    failing = {"broken": _broken_facts(summary), "owed": owed_facts(summary), "costly": _costly_facts(summary)}
-    also = [f"{name}: {facts}" for name, facts in failing.items() if facts]
+    failing = [(name, _failing_facts(summary, name)) for name in Judgement if name.facts.exit_code is ExitCode.BROKEN]
+    also = [f"{name}: {facts}" for name, facts in failing if facts]
     if promised_nothing(summary):
-        return "NOTHING PROMISED", "every cell is outside its window"
-    if summary.exit_code == 3:
+        return NOTHING_PROMISED.title, "every cell is outside its window"
+    if summary.exit_code == ExitCode.INCOMPLETE:
         # Incomplete outranks broken as an exit code; the headline must not hide what is broken.
         missing = summary.judgements.get(Judgement.INCOMPLETE, 0) + max(summary.planned - summary.results, 0)
         what = f"{missing:,} of {summary.planned:,} planned cells have no result that counts"
         if not missing:
             what = "the run does not cover what it must" if summary.uncovered else "no promise was tested"
-        return "INCOMPLETE", "; ".join((what, *also))
-    if summary.exit_code == 1:
+        return MISSING_RESULT.title, "; ".join((what, *also))
+    if summary.exit_code == ExitCode.BROKEN:
         # Without a broken promise, a run fails by what the policy asks for in addition.
         name, _, facts = also[0].partition(": ") if also else ("failed", "", "")
         return name.upper(), "; ".join(filter(None, (facts, *also[1:], *summary.failed_on)))
@@ -176,8 +119,11 @@ def _verdict_of_run(summary: Summary) -> tuple[str, str]:
     all_kept = counted if kept == promised else f"{kept:,} of {plural(promised, 'promised cell')}"
     if needed := needed_facts(summary):
         all_kept = f"{all_kept}, and {needed}" if promised else needed
-    if summary.exit_code == 4:
-        return "STALE LIST", f"{plural(len(summary.stale), 'defect')} in the list of known failures; kept: {all_kept}"
+    if summary.exit_code == ExitCode.STALE:
+        return (
+            STALE_LIST.title,
+            f"{plural(len(summary.stale), 'defect')} in the list of known failures; kept: {all_kept}",
+        )
     return "KEPT", all_kept
 
 
@@ -196,15 +142,19 @@ def _broken_facts(summary: Summary) -> str:
     return f"{' and '.join(facts)}, {plural(causes, 'cause')}{of_them}" if broken else " and ".join(facts)
 
 
-def _costly_facts(summary: Summary) -> str:
-    """``4 of 1,350 promised cells over a budget``; empty where none is."""
-    costly = summary.judgements.get(Judgement.COSTLY, 0)
-    return f"{costly:,} of {sum(summary.promised.values()):,} promised cells over a budget" if costly else ""
+def _failing_facts(summary: Summary, judgement: Judgement) -> str:
+    """``4 of 1,350 promised cells over a budget``; empty where no cell has this judgement."""
+    if judgement is Judgement.BROKEN:
+        return _broken_facts(summary)
+    if judgement is Judgement.OWED:
+        return owed_facts(summary)
+    cells = summary.judgements.get(judgement, 0)
+    return f"{cells:,} of {sum(summary.promised.values()):,} promised cells {judgement.facts.short}" if cells else ""
 
 
 def _readers_affected(summary: Summary) -> str:
     """The readers in which something is broken or owed, those of each cause apart; empty where nothing is."""
-    broken = [cause for cause in summary.causes if cause.judgement in (Judgement.BROKEN, Judgement.OWED)]
+    broken = [cause for cause in summary.causes if cause.judgement.is_breach]
     broken.sort(key=lambda cause: (cause.first_reader.date_order, cause.last_reader.date_order))
     spans = list(dict.fromkeys((cause.first_reader.jaxlib, cause.last_reader.jaxlib) for cause in broken))
     if len(spans) > 1:
@@ -220,10 +170,18 @@ def _readers_affected(summary: Summary) -> str:
 def promised_nothing(summary: Summary) -> bool:
     """Whether the first thing to say of a run is that no promise was tested: nothing is broken, missing or stale."""
     missing = summary.uncovered or summary.judgements.get(Judgement.INCOMPLETE)
-    return bool(summary.unpromised) and summary.exit_code in (0, 3) and not missing
+    return bool(summary.unpromised) and summary.exit_code in (ExitCode.KEPT, ExitCode.INCOMPLETE) and not missing
 
 
-def counts_line(counts: dict[str, int]) -> str:
+def shown_exit_code(summary: Summary) -> ExitCode:
+    """What the look of a run follows.
+
+    A run that promised nothing never looks like a promise that is kept, also where the policy says that it is meant.
+    """
+    return ExitCode.INCOMPLETE if promised_nothing(summary) else ExitCode.of(summary.exit_code)
+
+
+def counts_line(counts: Mapping[str, int]) -> str:
     """``6 kept, 2 bonus``."""
     return ", ".join(f"{count:,} {name}" for name, count in counts.items())
 
@@ -251,7 +209,7 @@ def began_and_ended(cause: Cause) -> str:
 
 def cell_mark(result: Result) -> str:
     """A cell in a table: the verdict in a word, in brackets outside the window, with a mark for some judgements."""
-    mark = VERDICT_MARKS[result.verdict]
+    mark = VERDICTS[result.verdict].mark
     if result.verdict is Verdict.CRASH and result.signal:
         mark = f"sig{result.signal}"
     # Brackets before the marks for judgements: wrong numbers outside the window are `[num]!`.
@@ -261,10 +219,8 @@ def cell_mark(result: Result) -> str:
 
 
 def judgement_mark(result: Result) -> str:
-    """What follows the verdict in a table: ``!`` broken, ``o`` owed, ``$`` costly, ``k`` known, ``~`` flaky."""
-    marks = {Judgement.BROKEN: "!", Judgement.OWED: "o", Judgement.COSTLY: "$", Judgement.KNOWN: "k"}
-    mark = marks.get(result.judgement, "")
-    return mark + ("~" if result.flaky else "")
+    """What follows the verdict in a table: the mark of its judgement, ``~`` for a flaky one."""
+    return result.judgement.facts.mark + ("~" if result.flaky else "")
 
 
 def window_line(result: Result) -> str:
@@ -319,14 +275,10 @@ def writer_and_reader(result: Result) -> str:
 
 def cell_sentence(result: Result) -> str:
     """The case, its writer and reader, and what happened."""
-    suffix = ""
+    addition = result.judgement.facts.addition.format(few(result.deployed))
     if result.verdict is Verdict.NUMERICS and not result.promised:
-        suffix = ", which breaks the promise outside the window too"
-    if result.judgement is Judgement.OWED:
-        suffix = f", and place {few(result.deployed)} must run it"
-    if result.judgement is Judgement.COSTLY:
-        suffix = ", but costs more than a budget allows"
-    return f"{writer_and_reader(result)}, {VERDICT_PHRASES[result.verdict]}{suffix}."
+        addition = addition or ", which breaks the promise outside the window too"
+    return f"{writer_and_reader(result)}, {VERDICTS[result.verdict].phrase}{addition}."
 
 
 def _release(side: WriterOf | ReaderOf) -> str:
@@ -369,7 +321,7 @@ def healing_line(result: Result) -> str:
         return f"heals it, by {HEALED_BY[healing.level]}: {healing.message}" if healing.level else ""
     if healing.verdict is None:
         return f"does not heal it: {healing.message}"
-    return f"does not heal it: the converted artifact {VERDICT_PHRASES[healing.verdict]} in {healing.message}"
+    return f"does not heal it: the converted artifact {VERDICTS[healing.verdict].phrase} in {healing.message}"
 
 
 def _error_lines(result: Result) -> str:

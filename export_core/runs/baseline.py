@@ -18,7 +18,8 @@ from export_core.judge.cost import FIGURES, CostChange, change_in
 from export_core.judge.fail_on import lost_bonuses
 from export_core.judge.gate import RunFacts, Summary, exit_code_of, summarize
 from export_core.judge.judgement import judge_again
-from export_core.judge.result import WORST_FIRST, Judgement, Result
+from export_core.judge.result import Result
+from export_core.judge.verdicts import WORST_FIRST, Judgement
 from export_core.matrix import Verdict
 from export_core.matrix.cell import CellKey
 from export_core.phrases import plural
@@ -27,17 +28,7 @@ from export_core.runs.errors import IncompleteResults, RunError
 from export_core.runs.plan_record import PlanRecord, plan_of
 from export_core.runs.results import policy_of, read_run
 
-_WORKS, _ACCEPTED, _COSTLY, _OWED, _BROKEN, _NO_RESULT = range(6)
-_LEVELS = {
-    Judgement.KEPT: _WORKS,
-    Judgement.BONUS: _WORKS,
-    Judgement.KNOWN: _ACCEPTED,
-    Judgement.OUTSIDE: _ACCEPTED,
-    Judgement.COSTLY: _COSTLY,
-    Judgement.OWED: _OWED,
-    Judgement.BROKEN: _BROKEN,
-    Judgement.INCOMPLETE: _NO_RESULT,
-}
+_NO_RESULT = Judgement.INCOMPLETE.facts.badness
 
 
 class Change(StrEnum):
@@ -179,26 +170,26 @@ def change_of(then: Result | None, now: Result) -> Change:
         return Change.NEW
     if _badness(now) > _badness(then):
         return Change.REGRESSED
-    if _level(now) == _WORKS < _level(then):
+    if _level(now) == 0 < _level(then):
         return Change.FIXED
     return Change.UNCHANGED if _state(now) == _state(then) else Change.CHANGED
 
 
 def _level(result: Result) -> int:
     # Outside the window a cell that was not run may be judged "outside": it has shown nothing all the same.
-    return _NO_RESULT if result.verdict is Verdict.NOT_RUN else _LEVELS[result.judgement]
+    return _NO_RESULT if result.verdict is Verdict.NOT_RUN else result.judgement.facts.badness
 
 
 def _badness(result: Result) -> tuple[int, int]:
     """The higher, the worse. All cells that work are equal: whether a device was there makes no difference."""
     level = _level(result)
     # WORST_FIRST ends with the best: the sign turns its places around.
-    return level, 0 if level == _WORKS else -WORST_FIRST.index(result.verdict)
+    return level, -WORST_FIRST.index(result.verdict) if level else 0
 
 
 def _state(result: Result) -> tuple[str, ...]:
     """All of a result that counts as a change."""
-    works = _level(result) == _WORKS
+    works = not _level(result)
     message = "" if works else "".join(result.message.strip().splitlines()[:1])
     return str(result.judgement), str(result.verdict), str(result.mode), "" if works else str(result.stage), message
 

@@ -11,8 +11,9 @@ import msgspec
 from export_core.judge.accepted import merge_accepted
 from export_core.judge.budgets import with_budgets
 from export_core.judge.causes import with_causes
-from export_core.judge.gate import INCOMPLETE, RunFacts, ShardOf, Summary, in_order, summarize
+from export_core.judge.gate import RunFacts, ShardOf, Summary, in_order, summarize
 from export_core.judge.result import Result
+from export_core.judge.verdicts import ExitCode
 from export_core.runs.errors import RunError
 from export_core.runs.journal import SUMMARY
 from export_core.runs.plan_record import PlanRecord, cells_by_place, hash_of, plan_of
@@ -22,7 +23,7 @@ from export_core.runs.results import policy_of, read_run, read_summary
 class NoShardError(RunError):
     """No shard has finished: nothing is known, not even what was planned."""
 
-    exit_code = INCOMPLETE
+    exit_code = ExitCode.INCOMPLETE
 
 
 @dataclass(frozen=True)

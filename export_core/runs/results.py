@@ -18,8 +18,8 @@ import msgspec
 from export_core.atomic import write_whole
 from export_core.escaping import safe_json
 from export_core.judge.gate import RunFacts, Summary, broken_changes, exit_code_of, summarize
-from export_core.judge.result import Judgement, Result, shared_result
-from export_core.matrix.cell import WORKS
+from export_core.judge.result import Result, shared_result
+from export_core.judge.verdicts import Judgement
 from export_core.phrases import schema_problem
 from export_core.policy import Policy
 from export_core.releases import Calendar, ReleaseError
@@ -172,7 +172,7 @@ def _check_summary(path: Path, summary: Summary, plan: PlanRecord) -> None:
 def _check_judgements(path: Path, results: Sequence[Result]) -> None:
     """Raise `RunError` for a result whose judgement or cause is not one that its verdict can have."""
     for result in results:
-        works = result.verdict in WORKS
+        works = result.verdict.works
         judged_so = result.judgement in (Judgement.KEPT, Judgement.BONUS, Judgement.COSTLY)
         if works != judged_so or (works and result.cause):
             raise RunError(

@@ -27,10 +27,10 @@ from export_core.goldens.staging import put_folder
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.judge import Result
 from export_core.judge.result import reader_of, release_name
+from export_core.judge.verdicts import VERDICTS
 from export_core.matrix import Verdict
 from export_core.matrix.cell_audit import audit_problem
 from export_core.releases import Release, ReleaseError
-from export_core.report.wording import VERDICT_PHRASES
 from export_core.scratch import scratch_folder
 from export_core.tolerances import FLOATS
 from export_core.why.bisection.bisect_text import answer
@@ -185,7 +185,7 @@ def script(choice: Choice, result: Result, program: Program) -> bytes:
     settings = {
         "DEVICES": envelope.nr_devices if envelope else 1,
         "X64": bool(choice.cell.golden.manifest.flags.get("jax_enable_x64")),
-        "REPORTED": f"{VERDICT_PHRASES[result.verdict]} in jaxlib {choice.cell.reader.jaxlib}",
+        "REPORTED": f"{VERDICTS[result.verdict].phrase} in jaxlib {choice.cell.reader.jaxlib}",
         "MEASURED": program.measured,
     }
     values = {"ARTIFACT": program.artifact, "INPUTS": program.inputs, "OUTPUTS": program.outputs}
@@ -259,13 +259,13 @@ def issue(choice: Choice, result: Result, explanation: Explanation, program: Pro
     return "\n".join(
         (
             f"<!-- Title: a serialized jax.export artifact of jaxlib {writer.jaxlib} "
-            f"{VERDICT_PHRASES[result.verdict]} in jaxlib {reader.jaxlib} -->",
+            f"{VERDICTS[result.verdict].phrase} in jaxlib {reader.jaxlib} -->",
             f"<!-- Look for the same issue first: {_TRACKER} -->",
             "",
             "### Description",
             "",
             f"A function exported by jax {writer.jax} with jaxlib {writer.jaxlib} "
-            f"{VERDICT_PHRASES[result.verdict]} when it was read by {release_name(reader_of(reader))} on {platform}, "
+            f"{VERDICTS[result.verdict].phrase} when it was read by {release_name(reader_of(reader))} on {platform}, "
             f"in stage {result.stage}:",
             "",
             message,

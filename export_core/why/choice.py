@@ -12,8 +12,7 @@ from export_core.environments.hardware import resolve_mode
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.dates import check_claims, check_dates
 from export_core.judge import Result
-from export_core.matrix import Cell, Plan, Verdict
-from export_core.matrix.cell import WORKS
+from export_core.matrix import Cell, Plan
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.limits import Limits, ReplayOptions
 from export_core.matrix.plan import make_plan
@@ -84,7 +83,7 @@ class _Candidate:
 
     @property
     def fails(self) -> bool:
-        return self.result is not None and self.result.verdict not in (*WORKS, Verdict.NOT_RUN)
+        return self.result is not None and self.result.verdict.fails
 
     def __str__(self) -> str:
         verdict = f": {self.result.verdict}" if self.result else ""

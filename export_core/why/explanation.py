@@ -16,7 +16,6 @@ from export_core.inspection.terms import terms_of
 from export_core.judge import Result, judge
 from export_core.judge.causes import is_own_writer
 from export_core.matrix import Verdict
-from export_core.matrix.cell import WORKS
 from export_core.matrix.local_replay import replay_here
 from export_core.phrases import plural
 from export_core.policy.known_issues import KnownIssue, known_issues
@@ -47,7 +46,7 @@ def result_of(choice: Choice, notify: Callable[[str], None]) -> Result:
     if result is None:
         (outcome,) = replay_here([choice.cell], choice.options, notify=notify)
         result = judge(outcome, choice.options.policy)
-    if result.verdict in WORKS:
+    if result.verdict.works:
         raise WhyError(f"{choice.cell.key}: expected a cell that fails, found {result.verdict}: nothing to explain.")
     if result.verdict is Verdict.NOT_RUN:
         raise WhyError(f"{choice.cell.key}: was not run: {result.message}")
@@ -206,7 +205,7 @@ def _steps(
 
 def _working(rows: Sequence[InRelease]) -> str:
     """The releases in which the golden works, as ranges; empty where none is known."""
-    working = [row.reader.jaxlib for row in rows if row.verdict in WORKS]
+    working = [row.reader.jaxlib for row in rows if row.verdict.works]
     return ranges(working, [row.reader.jaxlib for row in rows])
 
 

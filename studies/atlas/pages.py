@@ -15,7 +15,6 @@ from pathlib import Path
 from export_core.escaping import for_markdown, safe_json
 from export_core.judge import Result
 from export_core.judge.causes import causes_in
-from export_core.matrix.cell import WORKS
 from export_core.policy.known_issues import known_issues
 from export_core.report.wording import first_line
 from export_core.runs.results import read_run
@@ -86,7 +85,7 @@ def part_lines(results: Sequence[Result]) -> Iterator[str]:
     for part in sorted(set(labels.values())):
         cells = [result for result in results if labels[result.case] == part]
         promised = [result for result in cells if result.promised]
-        kept = sum(result.verdict in WORKS for result in promised)
+        kept = sum(result.verdict.works for result in promised)
         share = f"{100 * kept / len(promised):.1f} %" if promised else "-"
         numbers = len({cell.case for cell in cells}), len({cell.golden for cell in cells}), len(cells), len(promised)
         yield f"| {part} | {' | '.join(f'{number:,}' for number in numbers)} | {share} |"

@@ -19,7 +19,6 @@ from export_core.judge.cost_steps import cost_steps
 from export_core.judge.drift import number_drift
 from export_core.judge.result import ReaderOf, Result, WriterOf
 from export_core.matrix import Verdict
-from export_core.matrix.cell import WORKS
 from export_core.releases import Direction
 
 GROWN = 1.1
@@ -129,8 +128,8 @@ def atlas_of(results: Sequence[Result], as_of: datetime.date) -> Atlas:
 
 def _score(reader: ReaderOf, cells: Sequence[Result], moved: int, grown: int) -> ReleaseScore:
     promised = [result for result in cells if result.promised]
-    kept = sum(result.verdict in WORKS for result in promised)
-    failing = Counter(_first_line(result) for result in promised if result.verdict not in WORKS)
+    kept = sum(result.verdict.works for result in promised)
+    failing = Counter(_first_line(result) for result in promised if not result.verdict.works)
     return ReleaseScore(
         reader=reader,
         promised=len(promised),
@@ -138,7 +137,7 @@ def _score(reader: ReaderOf, cells: Sequence[Result], moved: int, grown: int) ->
         share=kept / len(promised) if promised else None,
         known=sum(bool(result.upstream) for result in promised),
         outside=len(cells) - len(promised),
-        working=sum(result.verdict in WORKS and not result.promised for result in cells),
+        working=sum(result.verdict.works and not result.promised for result in cells),
         wrong=sum(result.verdict is Verdict.NUMERICS for result in cells),
         moved=moved,
         grown=grown,
@@ -190,7 +189,7 @@ def _life(cells: Sequence[Result]) -> tuple[int, Result | None] | None:
         return None
     days = 0
     for cell in cells:
-        if cell.verdict not in WORKS:
+        if not cell.verdict.works:
             return None if is_own_writer(cell) else (days, cell)
         days = cell.days
     return days, None

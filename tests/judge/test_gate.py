@@ -10,6 +10,7 @@ from making import day, result, summarize
 
 from export_core.judge import Judgement, RunFacts, gate, in_order
 from export_core.judge.gate import ended, exit_code_of
+from export_core.judge.verdicts import ExitCode
 from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy, PolicyError
 from export_core.policy.known_issues import known_issues
@@ -150,8 +151,8 @@ def test_finished_results_are_ordered_by_reader_case_and_writer():
 
 
 def test_the_exit_codes_are_those_of_the_documentation():
-    codes = (gate.KEPT, gate.BROKEN, gate.BAD_INPUT, gate.INCOMPLETE, gate.STALE)
-    assert codes == (0, 1, 2, 3, 4)
+    names = ("KEPT", "BROKEN", "BAD_INPUT", "INCOMPLETE", "STALE")
+    assert {code.name: code.value for code in ExitCode} == dict(zip(names, range(5), strict=True))
 
 
 @pytest.mark.parametrize(

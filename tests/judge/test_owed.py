@@ -9,9 +9,9 @@ from making import day, golden, result, summarize
 
 from export_core.judge import Judgement, Result, judge_again, judge_verdict
 from export_core.judge.forecast import forecast
-from export_core.judge.judgement import INSIDE, OUTSIDE
 from export_core.judge.known import stale_entries
 from export_core.judge.retention import retention_status
+from export_core.judge.verdicts import VERDICTS
 from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Place, Policy, Required
 from export_core.releases import load_calendar
@@ -37,10 +37,10 @@ def summary(*results, policy=POLICY, as_of=TODAY, selection=WHOLE):
 def test_a_place_changes_only_what_fails_or_did_not_run_outside(verdict):
     inside = judge_verdict(verdict, promised=True, required=False, deployed=("serving",))
     outside = judge_verdict(verdict, promised=False, required=False, deployed=("serving",))
-    assert inside is INSIDE[verdict], "a promise is a promise, with a place or without"
+    assert inside is VERDICTS[verdict].inside, "a promise is a promise, with a place or without"
     owed = {Verdict.REFUSED, Verdict.ERROR, Verdict.CRASH, Verdict.TIMEOUT}
     missing = {Verdict.NOT_RUN: Judgement.INCOMPLETE}
-    assert outside is (Judgement.OWED if verdict in owed else missing.get(verdict, OUTSIDE[verdict]))
+    assert outside is (Judgement.OWED if verdict in owed else missing.get(verdict, VERDICTS[verdict].outside))
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from export_core.goldens.noise_record import NoiseRecord, UndecidedOutput
 from export_core.goldens.store import NOISE, OUTPUTS
 from export_core.inspection.noise_text import knows_inputs_only, outputs_to_name, undecided_in
 from export_core.judge import Judgement
+from export_core.judge.verdicts import BROKEN_PROMISE
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues
@@ -164,7 +165,7 @@ def test_no_kind_of_finding_hides_another():
     results += [result(Verdict.NOT_RUN, Judgement.INCOMPLETE, case="n", stage=Stage.ENVIRONMENT, message="no wheel")]
     shown, left_out = capped(findings(results, summary(results)), 4)
     assert [finding.title for finding in shown] == ["BROKEN PROMISE"] * 4 + ["INCOMPLETE"]
-    assert left_out == {"BROKEN PROMISE": 5}
+    assert left_out == {BROKEN_PROMISE: 5}
 
 
 def test_releases_next_to_each_other_are_a_range():

@@ -333,7 +333,7 @@ def test_the_docs_show_what_is_printed(broken):
 
 
 def test_neighbours_with_the_same_outcome_are_a_range(broken):
-    assert [line.rstrip() for line in table_lines(broken[0], 140)] == [
+    assert [line.plain for line in table_lines(broken[0], 140)] == [
         "writer    goldens  promised readers                                       other readers",
         "0.6.2          36  0.6.2 to 0.8.1: 8 broken each                          228 of 396 ok",
         "0.9.2          60  0.9.1, 0.9.2: 8 broken each; 0.10.0 to 0.11.1: ok      180 of 600 ok",
@@ -357,7 +357,7 @@ def test_many_causes_are_counted_and_hide_no_other_kind():
 def test_of_many_writers_the_broken_ones_are_shown(broken):
     results = [result(writer=writer, reader="0.12.0.1") for writer in load_calendar().versions()[-14:]]
     results[3] = result(Verdict.CRASH, Judgement.BROKEN, writer=results[3].writer.jaxlib, reader="0.12.0.1")
-    rows = table_lines(results, 80)
+    rows = [row.plain for row in table_lines(results, 80)]
     assert len(rows) == 12
     assert any(row.startswith(results[3].writer.jaxlib) for row in rows)
     assert rows[-1].startswith("and 4 more writers, none with a broken cell: ")
@@ -380,3 +380,17 @@ def test_the_table_of_costs_has_each_golden_in_its_newest_reader():
         ["0.12.0", "2.0", "kB", "-", "5.0", "M", "-", "250", "ms", "500", "ms"]
     ]
     assert not [*newest_costs([silent])]
+
+
+def test_counts_in_the_table_of_writers_have_the_colours_of_their_judgements():
+    cells = [
+        result(case="t.a"),
+        result(Verdict.CRASH, Judgement.BROKEN, case="t.b", reader="0.9.2"),
+        result(Verdict.CRASH, Judgement.OWED, case="t.b", reader="0.12.0.1", promised=False),
+    ]
+    spans = {line.plain[span.start : span.end]: span.style for line in table_lines(cells, 100) for span in line.spans}
+    assert {text: spans[text] for text in ("ok", "1 broken", "1 owed")} == {
+        "ok": Judgement.KEPT.facts.style,
+        "1 broken": Judgement.BROKEN.facts.style,
+        "1 owed": Judgement.OWED.facts.style,
+    }

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from export_core.environments.placement import Mode
-from export_core.judge import gate
-from export_core.judge.judgement import INSIDE, OUTSIDE
-from export_core.judge.result import Judgement
+from export_core.judge.verdicts import VERDICTS, ExitCode, Judgement
 from export_core.matrix.cell import Verdict
 from export_core.releases import Direction
 from export_core.worker.protocol import Stage
-from tools.field_docs import constant_docs, field_docs
+from tools.field_docs import field_docs
 from tools.reference.markdown import code, table
 from tools.reference.schema_tables import members
 
@@ -17,13 +15,16 @@ from tools.reference.schema_tables import members
 def verdicts() -> str:
     """Each verdict with its meaning and its two judgements."""
     docs = field_docs(Verdict)
-    rows = [(code(verdict), docs[verdict.name], INSIDE[verdict], OUTSIDE[verdict]) for verdict in Verdict]
+    rows = [
+        (code(verdict), docs[verdict.name], VERDICTS[verdict].inside, VERDICTS[verdict].outside) for verdict in Verdict
+    ]
     return table(("verdict", "what", "judgement inside the window", "outside"), rows)
 
 
 def exit_codes() -> str:
     """The exit codes of `matrix`, `judge` and `merge`."""
-    rows = [(code(str(getattr(gate, name))), text) for name, text in constant_docs(gate).items()]
+    docs = field_docs(ExitCode)
+    rows = [(code(str(exit_code.value)), docs[exit_code.name]) for exit_code in ExitCode]
     return table(("exit code", "when"), rows)
 
 

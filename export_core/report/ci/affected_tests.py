@@ -12,11 +12,8 @@ from export_core.judge import Result
 from export_core.phrases import plural
 from export_core.report.ci.source_lines import SourceLine, source_line
 from export_core.report.cost_wording import limits_line
-from export_core.report.finding import FAILING, MISSING, Finding
+from export_core.report.finding import Finding
 from export_core.report.wording import first_line
-
-LEVELS = dict.fromkeys(FAILING, "error") | dict.fromkeys((*MISSING, "NOT COVERED", "FLAKY", "SLOWER"), "warning")
-"""Kinds of findings that somebody has to look at. What is accepted, known or not promised points at no line."""
 
 _DETAILS = ("known as", "note", "since", "to do")
 
@@ -27,11 +24,6 @@ class AffectedTest:
 
     finding: Finding
     results: tuple[Result, ...] = ()
-
-    @property
-    def level(self) -> str:
-        """``error`` or ``warning``."""
-        return LEVELS[self.finding.title]
 
     @property
     def title(self) -> str:
@@ -59,11 +51,11 @@ class AffectedTest:
 
 
 def affected_tests(collected: Iterable[Finding]) -> list[AffectedTest]:
-    """The tests of the findings of `LEVELS`: the first of each finding, worst first, then the second of each.
+    """The tests of findings that somebody has to look at: the first of each, worst first, then the second of each.
 
     In this order a format can stop anywhere without leaving out a finding for many tests of another one.
     """
-    by_finding = [_tests_of(finding) for finding in collected if finding.title in LEVELS]
+    by_finding = [_tests_of(finding) for finding in collected if finding.kind.level]
     return [test for tests in itertools.zip_longest(*by_finding) for test in tests if test]
 
 

@@ -34,9 +34,10 @@ def annotation_commands(results: Sequence[Result], summary: Summary, folder: Pat
     counts, of_one, lines = Counter(error=1), Counter[tuple[int, int]](), []
     for test in tests:
         of_one[test.finding.rank] += 1
-        if of_one[test.finding.rank] <= _MOST_OF_ONE and counts[test.level] < MOST:
-            counts[test.level] += 1
-            lines.append(_command(test.level, test.title, test.message, test.place(folder)))
+        level = test.finding.kind.level
+        if of_one[test.finding.rank] <= _MOST_OF_ONE and counts[level] < MOST:
+            counts[level] += 1
+            lines.append(_command(level, test.title, test.message, test.place(folder)))
     line, cells = headline(summary)
     left_out = len(tests) - len(lines)
     more = f"\nNot annotated: {plural(left_out, 'more affected test')}. The report has all." if left_out else ""

@@ -18,12 +18,12 @@ import msgspec
 from export_core.environments.placement import Mode
 from export_core.escaping import shown
 from export_core.judge import Judgement, Result, Summary, matching_entry
+from export_core.judge.verdicts import NUMBERS_MOVED, ExitCode
 from export_core.policy import Policy
 from export_core.report.cost_wording import limits_line
-from export_core.report.finding import NUMBERS_MOVED, Finding
+from export_core.report.finding import Finding
 from export_core.report.findings import findings
 from export_core.report.wording import (
-    JUDGEMENT_MEANINGS,
     cell_sentence,
     evidence,
     first_line,
@@ -32,18 +32,8 @@ from export_core.report.wording import (
     window_line,
 )
 
-_OUTCOMES = {
-    Judgement.BROKEN: "failure",
-    Judgement.OWED: "failure",
-    Judgement.COSTLY: "failure",
-    Judgement.INCOMPLETE: "error",
-    Judgement.KNOWN: "skipped",
-    Judgement.OUTSIDE: "skipped",
-}
 _OF_THE_CAUSE = ("known as", "since", "to do")
 """Details of a finding that are those of each of its cells."""
-_RUN_OUTCOMES = {1: "failure", 3: "error", 4: "failure"}
-"""The outcome of the test case of the run where no cell has failed, by exit code."""
 
 
 def junit_xml(results: Sequence[Result], summary: Summary) -> str:
@@ -83,7 +73,7 @@ def _reader_properties(results: Sequence[Result]) -> dict[str, object]:
     reader = results[0].reader
     facts = {"jaxlib": reader.jaxlib, "jax": reader.jax, "built": reader.built, "platform": results[0].platform}
     counts = Counter(result.judgement for result in results)
-    return facts | {f"cells {name}": counts[name] for name in JUDGEMENT_MEANINGS if counts[name]}
+    return facts | {f"cells {name}": counts[name] for name in Judgement if counts[name]}
 
 
 def _run_properties(summary: Summary) -> dict[str, object]:
@@ -119,27 +109,24 @@ def _suite(name: str, cases: Sequence[Xml.Element], properties: dict[str, object
 def _cell(result: Result, reader: str, policy: Policy, finding: Finding | None) -> Xml.Element:
     name = f"{result.golden.rpartition('/')[2]} in {reader}"
     case = Xml.Element("testcase", classname=result.case, name=name, time=f"{result.seconds:.3f}")
-    outcome = _OUTCOMES.get(result.judgement)
+    facts = result.judgement.facts
+    outcome = facts.junit
     if result.mode is Mode.COMPILE:
         outcome = outcome or "skipped"  # what was only compiled is not called a pass
     if outcome:
-        kind = result.verdict if result.judgement is Judgement.BROKEN else _kind(result)
+        # A cell that works and is still skipped was only compiled: its type says that, not its judgement.
+        by_verdict = result.judgement is Judgement.BROKEN or not facts.junit
+        kind = result.verdict if by_verdict else result.judgement
         element = Xml.SubElement(case, outcome, type=f"jaxexport.{kind}", message=_message(result, policy, finding))
         common = [pair for pair in finding.details if pair[0] in _OF_THE_CAUSE] if finding else []
         cause = finding.sentence if finding and len(finding.results) > 1 else ""
         pairs = [("test", result.test), *evidence(result, all_of_stderr=True), ("cause", cause), *common]
         element.text = "\n".join((cell_sentence(result), *labelled_lines(pairs)))
     else:
-        judgement = f"{result.judgement}: {JUDGEMENT_MEANINGS[result.judgement]}"
+        judgement = f"{result.judgement}: {facts.meaning}"
         lines = labelled_lines([("test", result.test), ("judgement", judgement), ("window", window_line(result))])
         Xml.SubElement(case, "system-out").text = "\n".join(lines)
     return case
-
-
-def _kind(result: Result) -> str:
-    # A cell that works and is still skipped was only compiled: its type says that, not its judgement.
-    works = result.judgement in (Judgement.KEPT, Judgement.BONUS)
-    return str(result.verdict if works else result.judgement)
 
 
 def _message(result: Result, policy: Policy, finding: Finding | None) -> str:
@@ -147,7 +134,7 @@ def _message(result: Result, policy: Policy, finding: Finding | None) -> str:
     if entry:
         until = f"until {entry.expires}" if entry.expires else "permanent"
         return f"known failure: {entry.reason} (owner {entry.owner}, {entry.issue}, {until})"
-    kind = NUMBERS_MOVED.lower() if finding and finding.title == NUMBERS_MOVED else str(result.judgement)
+    kind = NUMBERS_MOVED.title.lower() if finding and finding.kind is NUMBERS_MOVED else str(result.judgement)
     return f"{kind}: {limits_line(result) or first_line(result.message) or result.verdict}"
 
 
@@ -161,7 +148,7 @@ def _run(collected: Sequence[Finding], summary: Summary, *, is_shown: bool) -> X
     # What is about one cell is in its own test case.
     of_the_run = [f"{finding.title}  {finding.text}" for finding in collected if len(finding.results) != 1]
     text = "\n\n".join((line, counts, *of_the_run))
-    outcome = None if is_shown else _RUN_OUTCOMES.get(summary.exit_code)
+    outcome = "" if is_shown else ExitCode.of(summary.exit_code).facts.junit
     if outcome:
         Xml.SubElement(case, outcome, type="jaxexport.run", message=line).text = text
     else:

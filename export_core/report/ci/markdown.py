@@ -10,13 +10,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 from export_core.escaping import for_html, for_markdown, shown
-from export_core.judge import Judgement, Result, Summary
+from export_core.judge import Result, Summary
 from export_core.judge.result import by_build_date
-from export_core.report.baseline_report import TITLES, baseline_findings, baseline_line
-from export_core.report.ci.affected_tests import LEVELS
-from export_core.report.ci.markdown_map import SYMBOLS, markdown_map
+from export_core.judge.verdicts import NOT_REPLAYABLE, NUMBERS_MOVED, Kind
+from export_core.report.baseline_report import CAVEAT, CHANGED, baseline_findings, baseline_line
+from export_core.report.ci.markdown_map import markdown_map
 from export_core.report.ci.source_lines import source_line
-from export_core.report.finding import NUMBERS_MOVED, Finding
+from export_core.report.finding import Finding
 from export_core.report.findings import capped, cells_of, findings
 from export_core.report.wording import (
     began_and_ended,
@@ -26,8 +26,9 @@ from export_core.report.wording import (
     headline,
     labelled_lines,
     ranges,
+    shown_exit_code,
 )
-from export_core.runs.baseline import BaselineDifference, Change
+from export_core.runs.baseline import BaselineDifference
 
 MOST_BYTES = 65_536
 """GitHub's limit for a comment, in characters. The summary of a step may have 1 MiB: one document is fit for both."""
@@ -45,9 +46,6 @@ _AROUND_BYTES = 100
 _ON_SCREEN = (12, 18)
 """Rows and columns of a map that is not folded."""
 
-_UNFOLDED = {*LEVELS, TITLES[Change.REGRESSED], TITLES[Change.FIXED]}
-"""Kinds whose findings have a line each; those of other kinds are folded together."""
-_EXIT_SYMBOLS = {0: Judgement.KEPT, 1: Judgement.BROKEN, 3: Judgement.INCOMPLETE, 4: Judgement.KNOWN}
 _URL = re.compile(r"https?://[\w.~:/?#@!$&'*+,;=%-]+")
 
 
@@ -65,24 +63,24 @@ def markdown_text(
     collected = findings(results, summary)
     changes = baseline_findings(difference) if difference else []
     # Caveats are in the head.
-    shown_here = [finding for finding in (*changes, *collected) if finding.title != "CAVEAT"]
+    shown_here = [finding for finding in (*changes, *collected) if finding.kind is not CAVEAT]
     named, left_out = capped(shown_here, _MOST_OF_A_KIND)
     sections = [
-        (finding, _section(finding, _test(finding, summary, folder), opened=not number and finding.title in _UNFOLDED))
+        (finding, _section(finding, _test(finding, summary, folder), opened=not number and _has_own_line(finding.kind)))
         for number, finding in enumerate(named)
     ]
     head = [_head(summary), *(_since(difference) if difference else ())]
     overview = [_causes(collected, results, summary), *_map(results, difference)]
     room = MOST_BYTES - _RESERVED_BYTES - sum(len(part.encode()) + 1 for part in (*head, *overview))
     fitting, cut = _fitting(sections, room)
-    of_changes = sum(finding.title in TITLES.values() for finding, _ in fitting)
-    kinds: dict[str, list[Finding]] = defaultdict(list)
+    of_changes = sum(finding.kind in CHANGED.values() for finding, _ in fitting)
+    kinds: dict[Kind, list[Finding]] = defaultdict(list)
     for finding in shown_here:
-        kinds[finding.title].append(finding)
-    counted = {title: cells_of(some, summary) for title, some in kinds.items()}
+        kinds[finding.kind].append(finding)
+    counted = {kind: cells_of(some, summary) for kind, some in kinds.items()}
     changed, others = (_grouped(some, counted) for some in (fitting[:of_changes], fitting[of_changes:]))
     parts = [*head, *changed, *overview, *others]
-    if counts := counts_line(dict(cut + Counter(left_out))):
+    if counts := counts_line({kind.title: count for kind, count in (cut + left_out).items()}):
         parts.append(f"Not shown here: {counts}. `jaxexport report DIR --html FILE` has everything.\n")
     return "\n".join(parts)
 
@@ -100,7 +98,7 @@ def _head(summary: Summary) -> str:
     ]
     facts.insert(1, _link("CI job", identity.ci_url) if identity.ci_url else "")
     lines = [for_markdown(counts), " · ".join(filter(None, facts))]
-    symbol = SYMBOLS[_EXIT_SYMBOLS[summary.exit_code]]
+    symbol = shown_exit_code(summary).facts.symbol
     return f"### {symbol} {for_markdown(_cut(line, _LONGEST_LINE))}\n\n{'<br>'.join(filter(None, lines))}\n"
 
 
@@ -114,11 +112,11 @@ def _causes(collected: Sequence[Finding], results: Sequence[Result], summary: Su
     """A row for each finding that somebody has to look at, the worst first; empty if there is none."""
     writers = by_build_date(result.writer for result in results)
     readers = by_build_date(result.reader for result in results)
-    named, left_out = capped([finding for finding in collected if finding.title in LEVELS], _MOST_OF_A_KIND)
+    named, left_out = capped([finding for finding in collected if finding.kind.level], _MOST_OF_A_KIND)
     rows, cut = _fitting([(finding, _row(finding, summary, writers, readers)) for finding in named], _LONGEST_TABLE)
     lines = ["| | what | cells | case | written by | read by | when |", "|---|---|---:|---|---|---|---|"]
     lines += [row for _, row in rows]
-    lines += [f"| | {count:,} more: {title} | | | | | |" for title, count in (cut + Counter(left_out)).items()]
+    lines += [f"| | {count:,} more: {kind.title} | | | | | |" for kind, count in (cut + left_out).items()]
     return "\n".join(lines) + "\n" if named else ""
 
 
@@ -129,7 +127,7 @@ def _row(finding: Finding, summary: Summary, writers: Sequence[str], readers: Se
     case = cause.cases[0] if len(cause.cases) == 1 else f"{len(cause.cases):,} cases"
     texts = (case, ranges(cause.writers, writers), ranges(cause.readers, readers), began_and_ended(cause))
     words = " | ".join(for_markdown(_cut(text, 2 * _LONGEST_WORDS)) for text in texts)
-    what = f"{SYMBOLS[cause.judgement]} | {_what(finding, summary)}"
+    what = f"{cause.judgement.facts.symbol} | {_what(finding, summary)}"
     return f"| {what} | {cause.cells:,} | {words} |"
 
 
@@ -140,9 +138,9 @@ def _what(finding: Finding, summary: Summary) -> str:
         return for_markdown(f"{finding.title}: {_cut(finding.sentence, 2 * _LONGEST_WORDS)}")
     issue = next((issue for issue in summary.known_issues if issue.id == cause.upstream), None)
     words = f"{cause.verdict} in stage {cause.stage}{'' if cause.platform == 'cpu' else f' on {cause.platform}'}"
-    if finding.title == "NOT REPLAYABLE":
+    if finding.kind is NOT_REPLAYABLE:
         words += ", not replayable by its own writer either"
-    if finding.title == NUMBERS_MOVED:
+    if finding.kind is NUMBERS_MOVED:
         words += ", looks like rounding"
     said = for_markdown(_cut(issue.title if issue else first_line(cause.message), _LONGEST_WORDS))
     # GitHub's own redirect: a comment with the plain URL would be announced in the upstream issue.
@@ -177,7 +175,7 @@ def _test(finding: Finding, summary: Summary, folder: Path) -> str:
 
 def _section(finding: Finding, test: str, *, opened: bool) -> str:
     """One finding, folded unless `opened`: its sentence is what is seen of it."""
-    symbol = f"{SYMBOLS[finding.cause.judgement]} " if finding.cause else ""
+    symbol = f"{finding.cause.judgement.facts.symbol} " if finding.cause else ""
     title = f"<summary>{symbol}<b>{for_html(finding.title)}</b>: {for_html(_cut(finding.sentence, 500))}</summary>"
     text = _cut(shown("\n".join(labelled_lines(finding.details))), _LONGEST_SECTION)
     # A fence longer than any run of backquotes in the text: nothing in it can end the block.
@@ -187,32 +185,37 @@ def _section(finding: Finding, test: str, *, opened: bool) -> str:
     return "\n".join(filter(None, lines))
 
 
-def _fitting(texts: Sequence[tuple[Finding, str]], room: int) -> tuple[list[tuple[Finding, str]], Counter[str]]:
+def _fitting(texts: Sequence[tuple[Finding, str]], room: int) -> tuple[list[tuple[Finding, str]], Counter[Kind]]:
     """Those that fit, in their order, and how many do not: the first of each kind comes before the second of any."""
-    turns: Counter[str] = Counter()
+    turns: Counter[Kind] = Counter()
     order = []
     for number, (finding, text) in enumerate(texts):
-        turns[finding.title] += 1
-        order.append((turns[finding.title], number, len(text.encode()) + _AROUND_BYTES))
+        turns[finding.kind] += 1
+        order.append((turns[finding.kind], number, len(text.encode()) + _AROUND_BYTES))
     fitting = set()
     for _, number, size in sorted(order):
         if size <= room:
             fitting.add(number)
             room -= size
-    left_out = Counter(finding.title for number, (finding, _) in enumerate(texts) if number not in fitting)
+    left_out = Counter(finding.kind for number, (finding, _) in enumerate(texts) if number not in fitting)
     return [text for number, text in enumerate(texts) if number in fitting], left_out
 
 
-def _grouped(sections: Sequence[tuple[Finding, str]], counted: dict[str, str]) -> Iterator[str]:
-    """The sections, each kind that is not in `_UNFOLDED` in one. `counted` are the cells of a kind, in words."""
-    for title, group in groupby(sections, lambda section: section[0].title):
+def _grouped(sections: Sequence[tuple[Finding, str]], counted: dict[Kind, str]) -> Iterator[str]:
+    """The sections, those of a kind without lines of their own in one. `counted` are the cells of a kind, in words."""
+    for kind, group in groupby(sections, lambda section: section[0].kind):
         texts = [(finding, text) for finding, text in group]
-        if title in _UNFOLDED:
+        if _has_own_line(kind):
             yield from (text for _, text in texts)
             continue
-        count = f": {counted[title]}" if counted[title] else ""
+        count = f": {counted[kind]}" if counted[kind] else ""
         inside = "\n".join(text for _, text in texts)
-        yield f"<details><summary>{for_html(title)}{count}</summary>\n\n{inside}\n</details>\n"
+        yield f"<details><summary>{for_html(kind.title)}{count}</summary>\n\n{inside}\n</details>\n"
+
+
+def _has_own_line(kind: Kind) -> bool:
+    """Whether findings of a kind have a line each; those of other kinds are folded together."""
+    return bool(kind.level) or kind.is_open
 
 
 def _link(text: str, url: str) -> str:

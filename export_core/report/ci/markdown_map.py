@@ -10,21 +10,7 @@ from dataclasses import dataclass
 from export_core.escaping import for_markdown
 from export_core.judge import Judgement, Result
 from export_core.judge.result import ReaderOf, WriterOf
-from export_core.report.wording import JUDGEMENT_MEANINGS, ranges
-
-SYMBOLS = {
-    Judgement.BROKEN: "❌",
-    Judgement.OWED: "🟥",
-    Judgement.INCOMPLETE: "❔",
-    Judgement.COSTLY: "💰",
-    Judgement.KNOWN: "🟡",
-    Judgement.OUTSIDE: "⚪",
-    Judgement.BONUS: "🔵",
-    Judgement.KEPT: "✅",
-}
-"""What a judgement looks like, the worst first. Shapes differ where colours are not told apart."""
-
-_COUNTED = (Judgement.BROKEN, Judgement.OWED, Judgement.INCOMPLETE, Judgement.COSTLY)
+from export_core.report.wording import ranges
 
 _Row = tuple[WriterOf, str]
 _Counts = dict[_Row, dict[ReaderOf, Counter[Judgement]]]
@@ -78,17 +64,17 @@ def _square(now: _Counts, then: _Counts, row: _Row, reader: ReaderOf, *, several
     if not counts:
         return ""
     worst, then_worst = _worst(counts), _worst(earlier) if earlier else None
-    before = f"{SYMBOLS[then_worst]}→" if then_worst and then_worst is not worst else ""
+    before = f"{then_worst.facts.symbol}→" if then_worst and then_worst is not worst else ""
     number = ""
-    if worst in _COUNTED:
+    if worst.fails_run:
         changed = then_worst is worst and earlier[worst] != counts[worst]
         number = f" {earlier[worst]:,}→{counts[worst]:,}" if changed else f" {counts[worst]:,}"
         number += " each" if several else ""
-    return f"{before}{SYMBOLS[worst]}{number}"
+    return f"{before}{worst.facts.symbol}{number}"
 
 
 def _worst(counts: Counter[Judgement]) -> Judgement:
-    return next(judgement for judgement in SYMBOLS if counts[judgement])
+    return next(judgement for judgement in Judgement if counts[judgement])
 
 
 def _names(releases: Sequence[WriterOf | ReaderOf]) -> dict[WriterOf | ReaderOf, str]:
@@ -105,4 +91,4 @@ def _names(releases: Sequence[WriterOf | ReaderOf]) -> dict[WriterOf | ReaderOf,
 def _legend(*runs: _Counts) -> str:
     """What each symbol means that is there."""
     seen = {_worst(counts) for run in runs for cells in run.values() for counts in cells.values()}
-    return " · ".join(f"{SYMBOLS[name]} {name}: {JUDGEMENT_MEANINGS[name]}" for name in SYMBOLS if name in seen)
+    return " · ".join(f"{name.facts.symbol} {name}: {name.facts.meaning}" for name in Judgement if name in seen)

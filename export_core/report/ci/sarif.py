@@ -14,7 +14,7 @@ from typing import Any
 from export_core.escaping import safe_json, shown
 from export_core.judge import Result, Summary
 from export_core.policy import FILE
-from export_core.report.ci.affected_tests import LEVELS, AffectedTest, affected_tests
+from export_core.report.ci.affected_tests import AffectedTest, affected_tests
 from export_core.report.ci.source_lines import SourceLine
 from export_core.report.finding import Finding
 from export_core.report.findings import findings
@@ -32,7 +32,7 @@ def sarif_file(results: Sequence[Result], summary: Summary, folder: Path = Path(
     collected = findings(results, summary)
     tests = affected_tests(collected)
     rules: dict[str, dict[str, Any]] = {}
-    for finding in (finding for finding in collected if finding.title in LEVELS):
+    for finding in (finding for finding in collected if finding.kind.level):
         rules.setdefault(_rule_id(finding), _rule(finding, summary))
     places = {name: number for number, name in enumerate(rules)}
     alerts = [_result(test, places, _place(test, summary, folder)) for test in tests[:MOST]]
@@ -86,7 +86,7 @@ def _rule(finding: Finding, summary: Summary) -> dict[str, Any]:
         "fullDescription": {"text": _short(finding.sentence)},
         "help": {"text": _text("\n".join(help_lines))},
         **({"helpUri": _text(issue.issue)} if issue and issue.issue else {}),
-        "defaultConfiguration": {"level": LEVELS[finding.title]},
+        "defaultConfiguration": {"level": finding.kind.level},
         "properties": {"tags": [_text(tag) for tag in ("jax.export", *tags)], "precision": "very-high"},
     }
 
@@ -99,7 +99,7 @@ def _result(test: AffectedTest, places: dict[str, int], place: SourceLine) -> di
     return {
         "ruleId": rule,
         "ruleIndex": places[rule],
-        "level": test.level,
+        "level": test.finding.kind.level,
         "message": {"text": _text(test.message)},
         "locations": [_location(place)],
         "partialFingerprints": {"primaryLocationLineHash": f"{digest}:1"},

@@ -7,12 +7,11 @@ from xml.etree import ElementTree as Xml
 import msgspec
 
 from export_core.judge import Judgement, Summary
+from export_core.judge.verdicts import ExitCode
 from export_core.report.drawing.svg import add, text_of, width_of
-from export_core.report.wording import headline, promised_nothing
+from export_core.report.wording import headline, promised_nothing, shown_exit_code
 
 _LABEL = "jax.export"
-_COLOURS = {0: "#2c8a58", 1: "#c62f38", 3: "#6f7780", 4: "#9a6a00"}
-"""By exit code; white text is readable on each."""
 
 
 class Badge(msgspec.Struct, frozen=True, rename="camel"):
@@ -28,9 +27,9 @@ def badge(summary: Summary) -> Badge:
     """The first numbers of the headline: ``broken: 67 of 1,350 promised cells``, ``kept: …, 76 known failures``."""
     name, _, facts = headline(summary)[0].removesuffix(".").partition(": ")
     message = name.lower() if promised_nothing(summary) else f"{name.lower()}: {facts.split('; ')[0].split(', ')[0]}"
-    if summary.exit_code == 0 and (known := summary.judgements.get(Judgement.KNOWN)):
+    if summary.exit_code == ExitCode.KEPT and (known := summary.judgements.get(Judgement.KNOWN)):
         message += f", {known:,} known failure{'' if known == 1 else 's'}"
-    return Badge(1, _LABEL, message, _COLOURS.get(3 if promised_nothing(summary) else summary.exit_code, _COLOURS[3]))
+    return Badge(1, _LABEL, message, shown_exit_code(summary).facts.colour)
 
 
 def badge_svg(shown: Badge) -> str:

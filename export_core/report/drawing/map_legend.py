@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from xml.etree import ElementTree as Xml
 
+from export_core.judge import Judgement
 from export_core.report.drawing.release_map import ReleaseMap
 from export_core.report.drawing.svg import add, width_of
 
-LOOKS = {
-    "kept": "kept",
-    "broken": "broken",
-    "owed": "fails where it is deployed",
-    "incomplete": "no result",
-    "costly": "over a budget",
-    "known": "known failure",
-    "bonus": "works, not promised",
+_OUTSIDE = Judgement.OUTSIDE
+LOOKS: dict[str, str] = {
+    **{name: name.facts.short for name in (Judgement.KEPT, *Judgement) if name is not _OUTSIDE},
     "partly": "fails in part, not promised",
-    "outside": "fails, not promised",
+    _OUTSIDE: _OUTSIDE.facts.short,
 }
 """How a square may look, and what the legend says of it."""
 

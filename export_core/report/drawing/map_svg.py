@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from xml.etree import ElementTree as Xml
 
-from export_core.judge import Result, Summary
+from export_core.judge import Judgement, Result, Summary
 from export_core.phrases import plural
 from export_core.report.drawing.axis import Axis, make_axis
 from export_core.report.drawing.map_legend import add_entry, legend
@@ -20,8 +20,6 @@ from export_core.report.drawing.svg import add, picture, text_of, width_of
 from export_core.report.errors import ReportError
 from export_core.report.links import filter_link
 from export_core.report.wording import headline
-
-_COUNTED = ("broken", "owed", "incomplete", "costly", "known", "partly")
 
 
 @dataclass(frozen=True)
@@ -248,7 +246,7 @@ def _square(parent: Xml.Element, row: MapRow, reader: MapRelease, plane: _Plane,
     half = size / 2
     box = plane.box((along - half, along + half), (across - half, across + half))
     add(parent, "rect", rx=min(5.0, size / 4), **box)
-    if square.look in _COUNTED and size >= 10:
+    if square.look not in (Judgement.KEPT, Judgement.BONUS, Judgement.OUTSIDE) and size >= 10:
         x, y = plane.point(along, across)
         count = _short(square.counts[square.worst])
         letters = min(size * 0.48, size * 1.45 / len(count))

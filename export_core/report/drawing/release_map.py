@@ -14,7 +14,6 @@ from export_core.judge.retention import leaves_window_on
 from export_core.matrix.cell import CellKey
 from export_core.releases import Direction, Windows
 from export_core.report.links import release_term
-from export_core.report.wording import JUDGEMENT_MEANINGS
 
 
 @dataclass(frozen=True)
@@ -171,4 +170,4 @@ def _windows(results: Iterable[Result]) -> Windows:
 
 
 def _worst_first(counter: Counter[Judgement]) -> dict[Judgement, int]:
-    return {judgement: counter[judgement] for judgement in JUDGEMENT_MEANINGS if counter[judgement]}
+    return {judgement: counter[judgement] for judgement in Judgement if counter[judgement]}

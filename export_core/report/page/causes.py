@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from export_core.judge import Judgement, Summary
 from export_core.judge.causes import Cause
-from export_core.matrix import Verdict
+from export_core.judge.verdicts import VERDICTS, Kind
 from export_core.phrases import few, plural
 from export_core.policy.known_issues import KnownIssue
 from export_core.report.finding import Finding
 from export_core.report.links import cause_link, cell_link, filter_link, web_address
-from export_core.report.wording import VERDICT_PHRASES, first_sentence, ranges, writer_and_reader
+from export_core.report.wording import first_sentence, ranges, writer_and_reader
 
-URGENT = (Judgement.BROKEN, Judgement.OWED, Judgement.INCOMPLETE)
 _ON_CARD = ("known as", "stage", "to do", "reproduce")
-_TITLES = {Verdict.NUMERICS: "Different numbers", Verdict.REFUSED: "Refused", Verdict.NOT_RUN: "Not run"}
 
 
 def is_urgent(finding: Finding) -> bool:
     """Whether a finding is a cause of broken, owed or missing cells."""
-    return finding.cause is not None and finding.cause.judgement in URGENT
+    return finding.cause is not None and finding.cause.judgement.is_urgent
 
 
 def cause_card(finding: Finding, summary: Summary, writers: Sequence[str], readers: Sequence[str]) -> dict[str, Any]:
@@ -45,7 +43,7 @@ def cause_card(finding: Finding, summary: Summary, writers: Sequence[str], reade
         "kind": finding.title.lower(),
         "count": f"{cause.cells:,}",
         "cells": plural(cause.cells, "cell"),
-        "title": issue.title if issue else _TITLES.get(cause.verdict, VERDICT_PHRASES[cause.verdict].capitalize()),
+        "title": issue.title if issue else VERDICTS[cause.verdict].short.capitalize(),
         "verdict": str(cause.verdict),
         "stage": str(cause.stage),
         "message": cause.message,
@@ -95,13 +93,14 @@ class FindingsOfKind:
     more: int
 
 
-def by_kind(collected: Sequence[Finding], more: dict[str, int]) -> list[FindingsOfKind]:
+def by_kind(collected: Sequence[Finding], more: Mapping[Kind, int]) -> list[FindingsOfKind]:
     """Findings by kind, and how many more there are of it."""
-    kinds: dict[str, FindingsOfKind] = {}
+    kinds: dict[Kind, FindingsOfKind] = {}
     for finding in collected:
         cause = finding.cause
         kind = kinds.setdefault(
-            finding.title, FindingsOfKind(finding.title, finding.rank[0] < 3, [], more.get(finding.title, 0))
+            finding.kind,
+            FindingsOfKind(finding.title, bool(finding.kind.exit_code), [], more.get(finding.kind, 0)),
         )
         kind.findings.append(
             {

@@ -14,14 +14,15 @@ import msgspec
 
 from export_core.environments.placement import Mode
 from export_core.escaping import plain_text
-from export_core.judge import Result
+from export_core.judge import Judgement, Result
 from export_core.judge.result import ReaderOf, WriterOf
+from export_core.judge.verdicts import VERDICTS
 from export_core.phrases import few
 from export_core.report.cost_wording import figures_line, limits_line
 from export_core.report.grid import Grid
 from export_core.report.links import release_term
 from export_core.report.page.cost_lines import cost_line
-from export_core.report.wording import VERDICT_PHRASES, judgement_mark, window_line
+from export_core.report.wording import judgement_mark, window_line
 from export_core.runs.baseline import BaselineDifference, CellDifference
 
 _ELEMENT = re.compile(r"(?m)^\s*((?:worst|first) at \[[^\]\n]*\]): expected (.+), got (.+)$")
@@ -30,13 +31,14 @@ _ELEMENT = re.compile(r"(?m)^\s*((?:worst|first) at \[[^\]\n]*\]): expected (.+)
 class PageData(msgspec.Struct):
     """`rows` and `cells` are columns, the cells of a row from `rows["start"]` on; `tables` are what they point into.
 
-    `files` is the address of the folder of goldens, empty if unknown.
+    `files` is the address of the folder of goldens, empty if unknown. `judgements` are all there are, the worst first.
     """
 
     tables: dict[str, list[Any]]
     rows: dict[str, list[Any]]
     cells: dict[str, list[Any]]
     files: str
+    judgements: list[str]
 
 
 class _Table:
@@ -100,13 +102,14 @@ def page_data(table: Grid, files: str, difference: BaselineDifference | None = N
         {**rows.columns, "golden": goldens, "start": start},
         {**cells.columns, "seconds": seconds, "timings": timings},
         files,
+        list(Judgement),
     )
 
 
 def _cell(result: Result) -> dict[str, Hashable]:
     mode = "compiled only: nothing ran" if result.mode is Mode.COMPILE else ""
     state = (
-        *(str(result.judgement), str(result.verdict), str(result.stage), VERDICT_PHRASES[result.verdict]),
+        *(str(result.judgement), str(result.verdict), str(result.stage), VERDICTS[result.verdict].phrase),
         *(judgement_mark(result), result.promised, plain_text(result.cause), mode),
     )
     values = (result.case, result.writer.jaxlib, result.reader.jaxlib)

@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from export_core.judge import Result, Summary
-from export_core.report.baseline_report import COST, TITLES, baseline_findings, baseline_line
+from export_core.report.baseline_report import CAVEAT, CHANGED, COST, baseline_findings, baseline_line
 from export_core.report.drawing.map_svg import map_svg
 from export_core.report.drawing.release_map import aligned, release_map
 from export_core.report.finding import Finding
@@ -51,17 +51,17 @@ class Comparison:
 def comparison_of(difference: BaselineDifference) -> Comparison:
     """What regressed and what works again first."""
     collected = baseline_findings(difference)
-    listed, more = capped((finding for finding in collected if finding.title != "CAVEAT"), _MOST)
+    listed, more = capped((finding for finding in collected if finding.kind is not CAVEAT), _MOST)
     counts = Counter(cell.change for cell in difference.cells)
     in_this_run = {cell.now.key for cell in difference.cells if cell.now}
     kinds = [
         ChangesOfKind(
             name=str(change),
-            title=title.capitalize(),
+            title=kind.title.capitalize(),
             cells=counts[change],
             # A cell that is gone has no place in the table.
             address="" if change is Change.GONE else filter_link(change=change),
-            is_open=change in (Change.REGRESSED, Change.FIXED),
+            is_open=kind.is_open,
             findings=[
                 {
                     "sentence": finding.sentence,
@@ -69,14 +69,14 @@ def comparison_of(difference: BaselineDifference) -> Comparison:
                     "address": cell_link(finding.results[0].key) if finding.results[0].key in in_this_run else "",
                 }
                 for finding in listed
-                if finding.title == title
+                if finding.kind is kind
             ],
-            more=more.get(title, 0),
+            more=more[kind],
         )
-        for change, title in TITLES.items()
+        for change, kind in CHANGED.items()
         if counts[change]
     ]
-    costs = [finding for finding in listed if finding.title == COST]
+    costs = [finding for finding in listed if finding.kind is COST]
     return Comparison(baseline_line(difference), difference.caveats, kinds, costs, _maps(difference))
 
 

@@ -21,15 +21,11 @@ from export_core.report.drawing.windows_svg import windows_figure
 from export_core.report.findings import capped, findings
 from export_core.report.grid import Grid, grid
 from export_core.report.links import file_address, filter_link, web_address
-from export_core.report.page.causes import URGENT, by_kind, cause_card, is_urgent
+from export_core.report.page.causes import by_kind, cause_card, is_urgent
 from export_core.report.page.cell_data import page_data
 from export_core.report.page.comparison import comparison_of
 from export_core.report.page.rendering import rendered
-from export_core.report.wording import (
-    JUDGEMENT_MEANINGS,
-    headline,
-    promised_nothing,
-)
+from export_core.report.wording import LEGEND, headline, shown_exit_code
 from export_core.runs.baseline import BaselineDifference, Change
 
 MOST_FINDINGS = 40
@@ -37,8 +33,6 @@ MOST_FINDINGS = 40
 
 SCRIPTS = ("data.js", "filter.js", "table.js", "cell.js", "map.js", "page.js")
 _HALF_A_YEAR = datetime.timedelta(days=183)
-_ORDER = (*URGENT, Judgement.COSTLY, Judgement.KNOWN, Judgement.KEPT, Judgement.BONUS, Judgement.OUTSIDE)
-"""What is promised, the worst first, then what is not."""
 
 
 def html_page(results: Sequence[Result], summary: Summary, difference: BaselineDifference | None = None) -> str:
@@ -46,7 +40,7 @@ def html_page(results: Sequence[Result], summary: Summary, difference: BaselineD
     results = completed(results)
     table, drawn = grid(results), release_map(results, summary)
     judgements = Counter(result.judgement for result in results)
-    by_promise = [judgement for judgement in _ORDER if judgements[judgement]]
+    by_promise = [judgement for judgement in _by_promise() if judgements[judgement]]
     files = file_address(summary.identity.source_url, summary.identity.goldens)
     return rendered(
         "page.html",
@@ -59,7 +53,7 @@ def html_page(results: Sequence[Result], summary: Summary, difference: BaselineD
             (
                 str(judgement),
                 f"{judgements[judgement]:,}",
-                JUDGEMENT_MEANINGS[judgement],
+                judgement.facts.meaning,
                 filter_link(judgement=judgement),
             )
             for judgement in by_promise
@@ -69,8 +63,15 @@ def html_page(results: Sequence[Result], summary: Summary, difference: BaselineD
         windows=Markup(windows_figure(drawn.generations, drawn.as_of, drawn.as_of + _HALF_A_YEAR)),
         facets=_facets(results, summary, difference),
         writers=_writers(table, by_promise),
+        marks=" · ".join(LEGEND.splitlines()[2:]),
         data=_embedded(page_data(table, files, difference)),
     )
+
+
+def _by_promise() -> list[Judgement]:
+    """What is promised, the worst first, then what is not."""
+    others = [Judgement.BONUS, Judgement.OUTSIDE]
+    return [*(judgement for judgement in Judgement if judgement not in others), *others]
 
 
 def _headline(summary: Summary) -> dict[str, Any]:
@@ -84,7 +85,7 @@ def _headline(summary: Summary) -> dict[str, Any]:
         "fact": fact if affected else fact.removesuffix("."),
         "affected": affected[:1].upper() + affected[1:],
         "counts": counts,
-        "exit_code": 3 if promised_nothing(summary) else summary.exit_code,
+        "exit_code": int(shown_exit_code(summary)),
     }
 
 
@@ -130,8 +131,7 @@ def _baseline(difference: BaselineDifference | None) -> list[tuple[str, str, str
 def _bar(summary: Summary) -> list[tuple[str, float, float]]:
     """The shares of the promised cells by judgement: name, start and length in percent."""
     total, start, parts = sum(summary.promised.values()), 0.0, []
-    order = (Judgement.KEPT, Judgement.KNOWN, Judgement.COSTLY, Judgement.INCOMPLETE, Judgement.BROKEN)
-    for judgement in order:
+    for judgement in reversed(Judgement):
         if count := summary.promised.get(judgement, 0):
             # A single broken cell of many is still to be seen.
             share = max(100 * count / total, 0.6)
@@ -155,7 +155,7 @@ def _facets(
         "call": sorted({call for calls in {result.custom_calls for result in results} for call in calls}),
     }
     return [
-        ("judgement", [(name, f"{name} ({counts[name]:,})") for name in JUDGEMENT_MEANINGS if counts[name]]),
+        ("judgement", [(name, f"{name} ({counts[name]:,})") for name in Judgement if counts[name]]),
         *((name, [(value, value) for value in values]) for name, values in plain.items()),
         ("cause", list(causes.items())),
         ("change", _changes(difference) if difference else []),

@@ -7,21 +7,11 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from export_core.judge import Judgement, Result
+from export_core.judge import Result
 from export_core.report.grid import grid
 from export_core.report.terminal.paragraphs import wrapped
 from export_core.report.wording import LEGEND, cell_mark
 
-_STYLE = {
-    Judgement.KEPT: "green",
-    Judgement.BONUS: "cyan",
-    Judgement.OUTSIDE: "bright_black",
-    Judgement.KNOWN: "yellow",
-    Judgement.COSTLY: "red",
-    Judgement.INCOMPLETE: "magenta",
-    Judgement.OWED: "bold red",
-    Judgement.BROKEN: "bold red",
-}
 _LINES_AT_ONCE = 200
 _NARROWEST_COLUMN = 9  # a date with two digits of the year, and a gap
 
@@ -65,4 +55,4 @@ def _row(name: str, label: int, texts: Sequence[Text], width: int) -> Text:
 
 
 def _cell(result: Result | None) -> Text:
-    return Text(cell_mark(result), style=_STYLE[result.judgement]) if result else Text("")
+    return Text(cell_mark(result), style=result.judgement.facts.style) if result else Text("")

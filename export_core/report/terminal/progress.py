@@ -26,7 +26,6 @@ SPEED_SECONDS = 120.0
 """The time over which the speed is averaged for the estimate of the time left."""
 MOST_FAILURES = 20
 """Failures that are shown as they happen, the first of each kind; the report at the end has all."""
-_FAILURES = (Judgement.BROKEN, Judgement.OWED, Judgement.INCOMPLETE, Judgement.KNOWN)
 
 
 class RunProgress:
@@ -92,10 +91,10 @@ class RunProgress:
         self._left[reader] -= 1
         self._verdicts.setdefault(reader, Counter())[result.verdict] += 1
         self._ready.add(reader)
-        self._failures[result.judgement] += result.judgement in _FAILURES
+        self._failures[result.judgement] += 1
         self._flaky += bool(result.flaky)
         self._promised += result.promised
-        if result.judgement in (Judgement.BROKEN, Judgement.OWED, Judgement.INCOMPLETE):
+        if result.judgement.is_urgent:
             self._show_failure(result)
         self._bar.update(self._task, advance=1, state=self._short_state())
         if result.promised and self._promised == self._all_promised and any(self._left.values()):
@@ -146,7 +145,8 @@ class RunProgress:
         return f"{counted}, {plural(causes, 'cause')}" if causes else counted
 
     def _failed_so_far(self) -> str:
-        counts = {**{name.value: self._failures[name] for name in _FAILURES}, "flaky": self._flaky}
+        bad = [name for name in Judgement if name.facts.badness and name is not Judgement.OUTSIDE]
+        counts = {**{name.value: self._failures[name] for name in bad}, "flaky": self._flaky}
         failures = counts_line({name: count for name, count in counts.items() if count})
         return f" · so far {failures}" if failures else ""
 

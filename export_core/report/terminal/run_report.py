@@ -9,42 +9,19 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from export_core.judge import Result, Summary
+from export_core.judge import Judgement, Result, Summary
+from export_core.judge.verdicts import FAIL_ON, Kind
 from export_core.matrix import Plan
 from export_core.phrases import plural
-from export_core.report.finding import FAILING, MISSING, Finding
+from export_core.report.finding import Finding
 from export_core.report.findings import cells_of, findings
 from export_core.report.terminal.cells_table import print_table
 from export_core.report.terminal.costs_table import newest_costs
 from export_core.report.terminal.paragraphs import labelled_paragraphs, wrapped
 from export_core.report.terminal.writers_table import table_lines
-from export_core.report.wording import first_line, headline, named_folder, promised_nothing
+from export_core.report.wording import first_line, headline, named_folder, shown_exit_code
 from export_core.run_options import RESULTS
 
-_TITLE_STYLE = {
-    **dict.fromkeys(FAILING, "bold red"),
-    "REGRESSED": "bold red",
-    "CAVEAT": "bold yellow",
-    "fixed": "green",
-    **dict.fromkeys(MISSING, "bold magenta"),
-    "STALE LIST": "bold yellow",
-    "FLAKY": "bold yellow",
-    "SLOWER": "bold yellow",
-    "NOT MEASURED": "bold yellow",
-    "NOT COVERED": "bold yellow",
-    "known failure": "yellow",
-}
-_HEADLINE_STYLE = {0: "bold green", 1: "bold red", 3: "bold magenta", 4: "bold yellow"}
-_COUNT_STYLES = {
-    r"[\d,]+ (to [\d,]+ )?broken\b": "bold red",
-    r"[\d,]+ (to [\d,]+ )?owed\b": "bold red",
-    r"[\d,]+ (to [\d,]+ )?incomplete\b": "bold magenta",
-    r"[\d,]+ (to [\d,]+ )?costly\b": "red",
-    r"[\d,]+ (to [\d,]+ )?known\b": "yellow",
-    r"(?<=: )ok\b": "green",
-}
-_DECIDING = (*FAILING, *MISSING)
-"""Kinds of finding that decide the exit code: shown with evidence, as far as a screen has room."""
 MOST_SHOWN = 3
 """Findings with their evidence, all kinds together, but at least one of each kind."""
 _MOST_LINES = 2
@@ -100,10 +77,8 @@ def print_report(
     else:
         console.print()
         for number, line in enumerate(table_lines(results, console.width)):
-            text = Text(line, style="" if number else "bold")
-            for pattern, style in _COUNT_STYLES.items():
-                text.highlight_regex(pattern, style)
-            console.print(text, soft_wrap=True)
+            line.style = "" if number else "bold"
+            console.print(line, soft_wrap=True)
         _print_short(console, collected, summary)
     print_lines(console, labelled_paragraphs(_next_steps(collected, folder, options, full=full), console.width))
     print_headline(console, summary)
@@ -113,55 +88,53 @@ def print_findings(console: Console, collected: Iterable[Finding]) -> None:
     """Each with its title, which is coloured, and with all of its evidence."""
     for finding in collected:
         console.print()
-        _print_finding(console, finding.title, finding.sentence, finding.details)
+        _print_finding(console, finding.kind, finding.sentence, finding.details)
 
 
 def print_headline(console: Console, summary: Summary) -> None:
     """The last lines: the headline, the counts, the exit code."""
     line, counts = headline(summary)
-    # Never in the colour of a promise that is kept, also where the policy says that such a run is meant.
-    style = _TITLE_STYLE["NOTHING PROMISED"] if promised_nothing(summary) else _HEADLINE_STYLE[summary.exit_code]
-    print_lines(console, wrapped(line, console.width, indent=2), style)
+    print_lines(console, wrapped(line, console.width, indent=2), shown_exit_code(summary).facts.style)
     print_lines(console, wrapped(counts, console.width, indent=2))
 
 
 def _print_short(console: Console, collected: Sequence[Finding], summary: Summary) -> None:
     """What decides the exit code, the first of each kind with evidence; then a line for each other kind."""
-    kinds: dict[str, list[Finding]] = defaultdict(list)
+    kinds: dict[Kind, list[Finding]] = defaultdict(list)
     for finding in collected:
-        kinds[finding.title].append(finding)
+        kinds[finding.kind].append(finding)
     deciding = _deciding(kinds)
-    for title in deciding:
+    for kind in deciding:
         most = max(1, MOST_SHOWN // len(deciding))
-        for finding in kinds[title][:most]:
+        for finding in kinds[kind][:most]:
             console.print()
             evidence = _evidence(finding, collected)
-            _print_finding(console, title, finding.brief or finding.sentence, evidence, _MOST_LINES)
-        if rest := kinds[title][most:]:
-            print_lines(console, [f"{title}  and {_counted(rest)}"], _title_style(title))
+            _print_finding(console, kind, finding.brief or finding.sentence, evidence, _MOST_LINES)
+        if rest := kinds[kind][most:]:
+            print_lines(console, [f"{kind.title}  and {_counted(rest)}"], kind.style)
     console.print()
-    for title in kinds:
-        if title not in deciding:
-            about = kinds[title] if kinds[title][0].cause else kinds[title][1:]
+    for kind, of_kind in kinds.items():
+        if kind not in deciding:
+            about = of_kind if of_kind[0].cause else of_kind[1:]
             counted = _counted(about, summary) if about else ""
-            text = counted if about == kinds[title] else " And ".join(filter(None, (kinds[title][0].sentence, counted)))
-            _print_finding(console, title, text, (), 1)
+            text = counted if about == of_kind else " And ".join(filter(None, (of_kind[0].sentence, counted)))
+            _print_finding(console, kind, text, (), 1)
 
 
-def _deciding(kinds: Iterable[str]) -> list[str]:
+def _deciding(kinds: Iterable[Kind]) -> list[Kind]:
     """The kinds of finding that decide the exit code of a run that has all of these."""
     kinds = list(dict.fromkeys(kinds))
-    also = ("outside the window",) if "FAIL ON" in kinds else ()
-    return [title for title in kinds if title in (*_DECIDING, *also)]
+    also = Judgement.OUTSIDE.facts.kind if FAIL_ON in kinds else None
+    return [kind for kind in kinds if kind.exit_code or kind is also]
 
 
 def _print_finding(
-    console: Console, title: str, sentence: str, details: Iterable[tuple[str, str]], most: int = 0
+    console: Console, kind: Kind, sentence: str, details: Iterable[tuple[str, str]], most: int = 0
 ) -> None:
     """`most`: lines of one text; 0 is all."""
-    lines = wrapped(sentence, console.width, f"{title}  ", most=most and most + 2)
+    lines = wrapped(sentence, console.width, f"{kind.title}  ", most=most and most + 2)
     first = Text(lines[0])
-    first.stylize(_title_style(title), 0, len(title))
+    first.stylize(kind.style, 0, len(kind.title))
     console.print(first, soft_wrap=True)
     print_lines(console, [*lines[1:], *labelled_paragraphs(details, console.width, most)])
 
@@ -195,15 +168,11 @@ def _counted(rest: Sequence[Finding], summary: Summary | None = None) -> str:
 def _next_steps(collected: Sequence[Finding], folder: Path, options: str, *, full: bool) -> list[tuple[str, str]]:
     """The commands to run next: the worst cell again, and the whole report."""
     named = named_folder(folder) + (f" {options}" if options else "")
-    deciding = _deciding(finding.title for finding in collected)
-    worst = next((finding.cause for finding in collected if finding.cause and finding.title in deciding), None)
+    deciding = _deciding(finding.kind for finding in collected)
+    worst = next((finding.cause for finding in collected if finding.cause and finding.kind in deciding), None)
     steps = [worst.reproduce] if worst and worst.reproduce else []
     steps.append(f"jaxexport report{named} --html report.html{'' if full else '  # or here: --full'}")
     return [("next", "\n".join(steps))]
-
-
-def _title_style(title: str) -> str:
-    return _TITLE_STYLE.get(title, "bright_black")
 
 
 def print_lines(console: Console, lines: Iterable[str], style: str = "") -> None:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from export_core.escaping import plain_text
 from export_core.judge.result import ReaderOf, release_name
-from export_core.matrix.cell import WORKS
 from export_core.phrases import plural
 from export_core.report.terminal.paragraphs import wrapped
 from export_core.why.bisection.bisected import FOUND, NOT_REPRODUCED, Bisection, TriedRelease
@@ -101,7 +100,7 @@ def answer(found: Bisection) -> Iterator[tuple[str, str]]:
 
 def _sides(found: Bisection, good: ReaderOf) -> tuple[str, str]:
     """How the bad side of the edge is called, and the other one, which may fail in another way."""
-    works = not any(tried.reader == good and tried.verdict not in WORKS for tried in found.tried)
+    works = not any(tried.reader == good and not tried.verdict.works for tried in found.tried)
     if _began(found):
         return "first bad", "last good" if works else "before it"
     return "last bad", "first good" if works else "after it"

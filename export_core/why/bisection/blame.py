@@ -8,7 +8,6 @@ from typing import Protocol
 
 from export_core.judge import judge
 from export_core.matrix import Cell, Outcome, Verdict
-from export_core.matrix.cell import WORKS
 from export_core.matrix.limits import ReplayOptions
 from export_core.releases import Release
 from export_core.why.bisection.bisected import MixedPair
@@ -42,7 +41,7 @@ def mixed_pairs(
         cell = choice.cell_in(Release(jaxlib_of.jaxlib, jax_of.jax, jaxlib_of.built))
         result = judge(replay_pair(cell, jax_of, jaxlib_of, trials.options), trials.options.policy)
         answer = like.is_bad(result)
-        if answer is False and like.threshold is None and result.verdict not in WORKS:
+        if answer is False and like.threshold is None and not result.verdict.works:
             # A failure that neither release has shows that the two parts do not fit, and says nothing of the break.
             answer = False if measure.label(result) == good_label else None
         why = result.message if result.verdict is Verdict.NOT_RUN else happened(result)

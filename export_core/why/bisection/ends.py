@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from export_core.judge import Result
 from export_core.matrix import Verdict
-from export_core.matrix.cell import WORKS
 from export_core.matrix.selection import release_named
 from export_core.releases import Calendar, Release, ReleaseError
 from export_core.releases.calendar import version_key
@@ -38,7 +37,7 @@ def ends(choice: Choice, good: str, measure: Measure, trials: Trials) -> tuple[R
     bad = trials[reader]
     if bad.verdict is Verdict.NOT_RUN:
         raise NoEdge(NO_ANSWER, f"jaxlib {reader.jaxlib} could not be run: {bad.message}")
-    if not measure.is_size and bad.verdict in WORKS:
+    if not measure.is_size and bad.verdict.works:
         then = f". The results say {happened(choice.result)}" if choice.result else ""
         raise NoEdge(NOT_REPRODUCED, f"it does not fail here in jaxlib {reader.jaxlib}: {bad.verdict}{then}")
     if measure.is_size:
@@ -101,14 +100,14 @@ def _names(choice: Choice, measure: Measure) -> Iterator[str]:
         return is_beyond, abs((result.reader.built - built).days)
 
     if not measure.is_size:
-        works = [result for result in choice.stored if result.verdict in WORKS]
+        works = [result for result in choice.stored if result.verdict.works]
         yield from (f"{near.reader.jaxlib}-jax{near.reader.jax}" for near in sorted(works, key=distance))
     yield f"{writer.jaxlib}-jax{writer.jax}"
     yield choice.plan.calendar.newest()
 
 
 def _is_good(result: Result, measure: Measure) -> bool:
-    return measure.size(result) is not None if measure.is_size else result.verdict in WORKS
+    return measure.size(result) is not None if measure.is_size else result.verdict.works
 
 
 def _alike(like: Likeness, good: Result, bad: Result) -> str:

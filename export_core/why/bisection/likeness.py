@@ -10,15 +10,12 @@ from export_core.judge import Result
 from export_core.judge.cost import cost_of
 from export_core.judge.failure_signature import failure_signature
 from export_core.matrix import Verdict
-from export_core.matrix.cell import WORKS
 from export_core.phrases import signal_name
 from export_core.why.bisection.search import Answer
 from export_core.why.errors import WhyError
 
 FACTOR = 1.1
 """How many times the cost of the good release a release has to cost to be like the bad one, unless it is said."""
-COMPARED = (Verdict.PASS, Verdict.CONVERTED, Verdict.NUMERICS)
-"""The verdicts of cells whose outputs were compared."""
 
 
 class BisectBy(StrEnum):
@@ -55,7 +52,7 @@ class Measure:
         """What is measured of a result; None where it has no such figure, or nothing is measured."""
         if self.by is BisectBy.COST:
             return cost_of(result, self.figure)
-        if self.by is not BisectBy.NUMBERS or result.verdict not in COMPARED:
+        if self.by is not BisectBy.NUMBERS or not result.verdict.is_compared:
             return None
         # A result has no number that JSON has not: infinity, and an error where there must be none.
         error = result.max_noise_error
@@ -63,7 +60,7 @@ class Measure:
 
     def label(self, result: Result) -> str:
         """The class of a result in words, the same for results that are alike by verdict and message."""
-        if result.verdict in WORKS or self.by is BisectBy.VERDICT:
+        if result.verdict.works or self.by is BisectBy.VERDICT:
             return str(result.verdict)
         signal = signal_name(result.signal) if result.signal else ""
         # Most messages of a crash name the signal, and those of another limit do not.
@@ -112,7 +109,7 @@ def _no_size(measure: Measure, result: Result) -> str:
     where = f"{result.golden} in jaxlib {result.reader.jaxlib} on {result.platform}"
     if measure.by is BisectBy.COST:
         return f"--by cost: {where} ended in {result.verdict} and says no {measure.figure}. Name another --figure."
-    if result.verdict not in COMPARED:
+    if not result.verdict.is_compared:
         return f"--by numbers: {where} ended in {result.verdict}, and gave no numbers. Bisect it by message."
     return (
         f"--by numbers: {where} has no error in units of noise, since the golden's writer measured none. "

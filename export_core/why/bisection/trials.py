@@ -9,7 +9,6 @@ from typing import Protocol
 from export_core.judge import Result, judge
 from export_core.judge.result import release_name
 from export_core.matrix import Cell, Outcome
-from export_core.matrix.cell import WORKS
 from export_core.matrix.limits import ReplayOptions
 from export_core.releases import Release
 from export_core.why.choice import Choice
@@ -51,7 +50,7 @@ class Trials:
 
 def happened(result: Result) -> str:
     """What happened to a cell, in a line: ``crash in stage run: died by signal 11 (SIGSEGV)``."""
-    if result.verdict in WORKS:
+    if result.verdict.works:
         return str(result.verdict)
     message = "".join(f": {line}" for line in result.message.strip().splitlines()[:1])
     return f"{result.verdict} in stage {result.stage}{message}"

@@ -1,12 +1,11 @@
 "use strict";
 // The data of the page: columns of numbers, which are places in tables of values. The texts are made in Python.
-const { tables, rows, cells, files } = JSON.parse(document.getElementById("data").textContent);
+const { tables, rows, cells, files, judgements: WORST } = JSON.parse(document.getElementById("data").textContent);
 const ROWS = rows.golden.length, CELLS = cells.reader.length;
 const at = (id) => document.getElementById(id);
 
 // A state is a list; these are the places in it, in the order in which cell_data.py writes them.
 const [JUDGEMENT, VERDICT, STAGE, PHRASE, MARK, PROMISED, CAUSE, MODE] = [0, 1, 2, 3, 4, 5, 6, 7];
-const WORST = ["broken", "owed", "incomplete", "costly", "known", "outside", "bonus", "kept"];
 
 const rowOfCell = new Int32Array(CELLS);
 for (let row = 0; row < ROWS; row += 1) rowOfCell.fill(row, rows.start[row], rows.start[row + 1]);

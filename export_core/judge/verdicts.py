@@ -1,0 +1,257 @@
+"""The one table of verdicts, judgements and exit codes: words, looks, order and consequences, for every medium."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import Self
+
+from export_core.matrix.cell import Verdict
+
+
+@dataclass(frozen=True)
+class ExitCodeFacts:
+    """How media show a run that ends with an exit code. `colour` is one on which white text is readable."""
+
+    style: str
+    symbol: str
+    colour: str
+    junit: str = ""
+
+
+class ExitCode(IntEnum):
+    """The exit codes of a run."""
+
+    facts: ExitCodeFacts
+
+    def __new__(cls, code: int, facts: ExitCodeFacts) -> Self:
+        """A member with its facts; it is equal to its number."""
+        member = int.__new__(cls, code)
+        member._value_, member.facts = code, facts
+        return member
+
+    @classmethod
+    def of(cls, code: int) -> ExitCode:
+        """The member that is equal to a number."""
+        return next(member for member in cls if member == code)
+
+    KEPT = 0, ExitCodeFacts("bold green", "✅", "#2c8a58")
+    """Every promise is kept."""
+    BROKEN = 1, ExitCodeFacts("bold red", "❌", "#c62f38", "failure")
+    """A promise is broken, a place does not run what it has to, a budget is exceeded, or `fail_on` asks for it."""
+    BAD_INPUT = 2, ExitCodeFacts("bold red", "❔", "#6f7780", "error")
+    """Bad input: nothing was judged."""
+    INCOMPLETE = 3, ExitCodeFacts("bold magenta", "❔", "#6f7780", "error")
+    """A planned or required cell has no result that counts; this outranks broken. Or nothing was promised."""
+    STALE = 4, ExitCodeFacts("bold yellow", "🟡", "#9a6a00", "failure")
+    """All else is kept, and an entry of the known failures or quirks is no longer true."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a finding is: findings of a kind are shown together, and the kinds by `rank`, the lowest first."""
+
+    title: str
+    rank: int
+    style: str = "bright_black"
+    """Its title in a terminal."""
+    exit_code: ExitCode = ExitCode.KEPT
+    """What a run ends with that has such a finding: anything but `KEPT` is shown with its evidence."""
+    level: str = ""
+    """``error`` or ``warning`` where it points at the line of a test; empty for what nobody has to look at."""
+    to_do: str = ""
+    """What to do about it, where that does not depend on verdict or judgement."""
+    is_open: bool = False
+    """Whether its findings are unfolded though nobody has to look at them."""
+
+
+def failing(title: str, to_do: str = "") -> Kind:
+    """A kind of finding that fails a run."""
+    return Kind(title, 0, "bold red", ExitCode.BROKEN, "error", to_do)
+
+
+def missing(title: str) -> Kind:
+    """A kind of finding that leaves a run without an answer."""
+    return Kind(title, 1, "bold magenta", ExitCode.INCOMPLETE, "warning")
+
+
+BROKEN_PROMISE = failing("BROKEN PROMISE")
+NUMBERS_MOVED = failing(
+    "NUMBERS MOVED",
+    "Find the operation that rounds in another way: `{}`. Compare both releases with a reference in double "
+    "precision: `{}`. If the new numbers are as good, allow them with a rule (`numbers` in the policy) and its reason.",
+)
+"""What is broken, and looks like rounding. What to do needs the commands `reduce` and `explain` of the cell."""
+NOT_REPLAYABLE = failing(
+    "NOT REPLAYABLE",
+    "Look at the test before any release: its own writer gives another result in a new process. "
+    "`jaxexport goldens verify` checks the files; then export it again.",
+)
+FAIL_ON = failing("FAIL ON")
+MISSING_RESULT = missing("INCOMPLETE")
+NOTHING_PROMISED = missing("NOTHING PROMISED")
+STALE_LIST = Kind("STALE LIST", 2, "bold yellow", ExitCode.STALE, "error")
+
+
+@dataclass(frozen=True)
+class JudgementFacts:
+    """What a judgement says, how it looks, and what follows from it."""
+
+    meaning: str
+    """In a sentence that explains."""
+    short: str
+    """In a legend, and behind a number of cells."""
+    symbol: str
+    """In Markdown. Shapes differ where colours are not told apart."""
+    style: str
+    """In a terminal."""
+    badness: int
+    """For the comparison of two runs: more is worse, and 0 is fine."""
+    works: bool = False
+    """Whether such a cell works."""
+    mark: str = ""
+    """Behind the verdict in a table."""
+    exit_code: ExitCode = ExitCode.KEPT
+    """What a run with such a cell ends with, if nothing else outranks it."""
+    junit: str = ""
+    """The outcome of its test case; empty for one that passed."""
+    kind: Kind | None = None
+    """What a finding about such cells is."""
+    next_step: str = ""
+    """What to do about it, whatever the verdict."""
+    addition: str = ""
+    """What a sentence about such a cell says behind its verdict; ``{}`` is the names of its places."""
+
+
+class Judgement(StrEnum):
+    """What a verdict means, given the two dates. The worst comes first, in every list."""
+
+    facts: JudgementFacts
+
+    def __new__(cls, name: str, facts: JudgementFacts) -> Self:
+        """A member with its facts; it is equal to its name."""
+        member = str.__new__(cls, name)
+        member._value_, member.facts = name, facts
+        return member
+
+    BROKEN = "broken", JudgementFacts(
+        "promised, and it fails; or wrong numbers on any date", "broken", "❌", "bold red", 4, mark="!",
+        exit_code=ExitCode.BROKEN, junit="failure", kind=BROKEN_PROMISE,
+    )  # fmt: skip
+    """A promised cell fails, or a cell gives wrong numbers, promised or not."""
+    OWED = "owed", JudgementFacts(
+        "not promised, and it fails in a place where it is deployed", "fails where it is deployed", "🟥", "bold red", 3,
+        mark="o", exit_code=ExitCode.BROKEN, junit="failure", kind=failing("OWED"),
+        addition=", and place {} must run it",
+        next_step="Do not deploy it there: export it with a release that this one reads (`jaxexport inspect FILE`), "
+        "convert it, or upgrade the place; `jaxexport can-i-deploy` names the first release that runs it.",
+    )  # fmt: skip
+    """A cell of a place of `deployed` fails outside its window: an obligation of the policy is broken."""
+    INCOMPLETE = "incomplete", JudgementFacts(
+        "has no result", "no result", "❔", "bold magenta", 5,
+        exit_code=ExitCode.INCOMPLETE, junit="error", kind=MISSING_RESULT,
+    )  # fmt: skip
+    """A cell was not run that had to run."""
+    COSTLY = "costly", JudgementFacts(
+        "promised, and it works, but costs more than a budget allows", "over a budget", "💰", "red", 2, works=True,
+        mark="$", exit_code=ExitCode.BROKEN, junit="failure", kind=failing("OVER BUDGET"),
+        addition=", but costs more than a budget allows",
+    )  # fmt: skip
+    """A promised cell works, and exceeds an entry of `budgets`."""
+    KNOWN = "known", JudgementFacts(
+        "promised, and it fails exactly as the list of known failures says", "known failure", "🟡", "yellow", 1,
+        mark="k", junit="skipped", kind=Kind("known failure", 4, "yellow"),
+    )  # fmt: skip
+    """A broken or owed cell that fails exactly as an entry of `known_failures` says."""
+    OUTSIDE = "outside", JudgementFacts(
+        "not promised, and it fails", "fails, not promised", "⚪", "bright_black", 1,
+        junit="skipped", kind=Kind("outside the window", 5),
+    )  # fmt: skip
+    """A cell outside the window fails, or was not run."""
+    BONUS = "bonus", JudgementFacts("not promised, and it works", "works, not promised", "🔵", "cyan", 0, works=True)
+    """A cell outside the window works."""
+    KEPT = "kept", JudgementFacts("promised, and it works", "kept", "✅", "green", 0, works=True)
+    """A promised cell works."""
+
+    @property
+    def fails_run(self) -> bool:
+        """Whether one such cell is enough for an exit code that is not 0."""
+        return self.facts.exit_code is not ExitCode.KEPT
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether the cell fails or has no result, and fails its run by that."""
+        return self.fails_run and not self.facts.works
+
+    @property
+    def is_breach(self) -> bool:
+        """Whether the cell was run and fails, against a promise or an obligation: what may be a known failure."""
+        return self.is_urgent and self.facts.exit_code is ExitCode.BROKEN
+
+
+@dataclass(frozen=True)
+class VerdictFacts:
+    """What a verdict says, and what it means inside and outside the window."""
+
+    phrase: str
+    """The predicate of a sentence about a cell."""
+    short: str
+    """In a legend, or as a title."""
+    mark: str
+    """Where a table has room for a word."""
+    inside: Judgement
+    """Its judgement inside the window."""
+    outside: Judgement
+    """Its judgement outside the window, of a cell that is not required and has no place."""
+    is_explained: bool = True
+    """Whether the message says what went wrong; else the release in which it began says more."""
+    next_step: str = ""
+    """What to do about a cell that fails so; ``{}`` is the folder of the results as an argument."""
+    advice: str = ""
+    """What to do where the writer's own replay of a golden ends so, before it is stored."""
+
+
+_REPORT = (
+    "Run the command below. If a release is to blame, report it to JAX; `jaxexport judge --propose` prints an entry "
+    "for the list of known failures."
+)
+
+_BROKEN = Judgement.BROKEN
+_OUTSIDE = Judgement.OUTSIDE
+
+VERDICTS: Mapping[Verdict, VerdictFacts] = {
+    Verdict.NUMERICS: VerdictFacts(
+        # Outside too: a silently wrong number is never fine.
+        "ran with different numbers", "different numbers", "num", _BROKEN, _BROKEN, False,
+        "`jaxexport trend{} --numbers` shows in which release the numbers moved. If they are right, allow them with a "
+        "rule (`numbers` in the policy) and its reason.",
+        "The outputs must be those of the inputs, and the same in each process: a function that draws random numbers "
+        "takes a key.",
+    ),
+    Verdict.CRASH: VerdictFacts("crashed", "killed by a signal", "sig", _BROKEN, _OUTSIDE, False, _REPORT),
+    Verdict.TIMEOUT: VerdictFacts(
+        "timed out", "timed out", "time", _BROKEN, _OUTSIDE, False,
+        "Run it alone with a larger --timeout: a busy machine and an endless compilation look alike.",
+        "Export a smaller case: no reader would get more time.",
+    ),
+    Verdict.ERROR: VerdictFacts("failed", "failed", "err", _BROKEN, _OUTSIDE, True, _REPORT),
+    Verdict.REFUSED: VerdictFacts(
+        "was refused", "refused", "ref", _BROKEN, _OUTSIDE, True,
+        "Check how old the artifact is with `jaxexport inspect`; inside the window, report it to JAX.",
+    ),
+    Verdict.COMPILED: VerdictFacts("compiled", "compiled only: nothing ran", "comp", Judgement.KEPT, Judgement.BONUS),
+    Verdict.CONVERTED: VerdictFacts(
+        # Inside too: JAX promises nothing for what it has not written.
+        "works as a converted artifact", "works as a converted artifact", "conv", Judgement.BONUS, Judgement.BONUS,
+    ),
+    Verdict.PASS: VerdictFacts(
+        "ran and agrees with the writer's outputs", "agrees", "ok", Judgement.KEPT, Judgement.BONUS,
+    ),
+    Verdict.NOT_RUN: VerdictFacts(
+        "was not run", "not run", "-", Judgement.INCOMPLETE, _OUTSIDE, True,
+        "Mend what the message names, then `jaxexport matrix --resume` or the same command again.",
+    ),
+}  # fmt: skip
+"""Every verdict, from a silently wrong number down to what is not a failure."""
+WORST_FIRST = (*VERDICTS,)

@@ -1,0 +1,86 @@
+"""The one table of verdicts, judgements and exit codes: every entry is there, and none looks like another."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import export_core
+from export_core.judge.verdicts import VERDICTS as TABLE
+from export_core.judge.verdicts import WORST_FIRST, ExitCode, Judgement, Kind
+from export_core.matrix import Verdict
+from export_core.report import baseline_report, cost_findings, findings, healing_findings
+
+PACKAGE = Path(export_core.__file__).parent
+KINDS = (
+    {
+        kind
+        for module in (baseline_report, cost_findings, findings, healing_findings)
+        for kind in vars(module).values()
+        if isinstance(kind, Kind)
+    }
+    | {*baseline_report.CHANGED.values()}
+    | {judgement.facts.kind for judgement in Judgement if judgement.facts.kind}
+)
+
+
+def test_every_verdict_has_an_entry():
+    assert set(TABLE) == set(Verdict) == set(WORST_FIRST)
+    for facts in TABLE.values():
+        assert facts.phrase, facts.short
+
+
+def test_what_fails_has_a_next_step_and_what_works_none():
+    assert {verdict for verdict in Verdict if TABLE[verdict].next_step} == {
+        verdict for verdict in Verdict if TABLE[verdict].inside.is_urgent
+    }
+
+
+@pytest.mark.parametrize("look", ["symbol", "meaning", "short"])
+def test_no_two_judgements_look_alike(look):
+    assert len({getattr(judgement.facts, look) for judgement in Judgement}) == len(Judgement)
+
+
+def test_no_two_marks_of_a_table_are_one():
+    marks = [facts.mark for facts in TABLE.values()] + [name.facts.mark for name in Judgement if name.facts.mark]
+    assert not [mark for mark, count in Counter(marks).items() if count > 1]
+
+
+def test_no_two_kinds_of_finding_have_one_title():
+    assert not [title for title, count in Counter(kind.title for kind in KINDS).items() if count > 1]
+
+
+def test_what_fails_a_run_is_a_failure_or_an_error_in_junit():
+    outcomes = {ExitCode.KEPT: ("", "skipped"), ExitCode.BROKEN: ("failure",), ExitCode.INCOMPLETE: ("error",)}
+    for judgement in Judgement:
+        assert judgement.facts.junit in outcomes[judgement.facts.exit_code]
+        if kind := judgement.facts.kind:
+            assert kind.exit_code == judgement.facts.exit_code
+
+
+def test_a_judgement_is_stored_as_its_name():
+    assert msgspec.json.decode(msgspec.json.encode([*Judgement]), type=list[Judgement]) == list(Judgement)
+
+
+def test_no_other_module_has_a_table_by_verdict_judgement_or_title():
+    titles = {kind.title for kind in KINDS}
+
+    def is_key(node: ast.expr | None) -> bool:
+        if isinstance(node, ast.Constant):
+            return node.value in titles
+        return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in NAMES
+
+    found = [
+        f"{file.relative_to(PACKAGE)}:{node.lineno}"
+        for file in sorted(PACKAGE.rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Dict) and sum(map(is_key, node.keys)) > 1
+    ]
+    assert [place.partition(":")[0] for place in found] == ["judge/verdicts.py"]
+
+
+NAMES = ("Verdict", "Judgement")

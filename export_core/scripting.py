@@ -76,7 +76,8 @@ def export_artifact(
     """
     where = "export_artifact"
     with _prepared(where, policy, function, args, keywords) as (case, rules, _, _):
-        artifact = read_bytes(export_again(case), name=case.id)
+        data, _ = export_again(case)
+        artifact = read_bytes(data, name=case.id)
         require_audited(artifact, case.options.allow, installed_writer(rules.calendar()))
         return artifact
 

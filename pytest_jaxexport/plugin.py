@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Generator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
@@ -20,6 +21,7 @@ from pytest_jaxexport.location import full_name
 from pytest_jaxexport.unused_goldens import CollectedTests, CollectionListener, ReportedTests, why_partial
 
 if TYPE_CHECKING:
+    from export_core.export import Flags
     from pytest_jaxexport.recorder import Recorder
     from pytest_jaxexport.replayer import Replayer
     from pytest_jaxexport.second_export import SecondExport
@@ -34,6 +36,8 @@ SETTINGS: pytest.StashKey[settings.Settings] = pytest.StashKey()
 SECOND_EXPORT: pytest.StashKey[Sequence[SecondExport]] = pytest.StashKey()
 STARTED_WITH: pytest.StashKey[Mapping[str, str]] = pytest.StashKey()
 """The environment variables of this process when pytest began."""
+FLAGS: pytest.StashKey[Flags] = pytest.StashKey()
+"""The settings of jax when all test files had been imported; empty where none imports jax."""
 _ATTACHED = "_jaxexport"
 """The attribute of a test's report that carries our data, as text: what xdist can send."""
 _REFUSED = "jaxexport_refused"
@@ -95,6 +99,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         # Raised in a worker of xdist, this would be an internal error of its controller, so it travels as text.
         config.workeroutput[_REFUSED] = str(error)  # type: ignore[attr-defined]
         items.clear()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Note the settings of jax, which any test file may have set when it was imported."""
+    config = session.config
+    if SETTINGS in config.stash and "jax" in sys.modules and not config.getoption("collectonly"):
+        from export_core.export import current_flags
+
+        config.stash[FLAGS] = current_flags()
 
 
 @pytest.fixture
@@ -306,7 +319,9 @@ def _recorder(item: pytest.Item) -> Recorder:
         item.stash[RECORDER] = second_run.recorder(item, item.stash[MARKED], config.stash[SETTINGS])
         return item.stash[RECORDER]
     if SECOND_EXPORT not in config.stash:
-        config.stash[SECOND_EXPORT] = tuple(SecondExport(config, seed) for seed in range(1, SEEDS + 1))
+        config.stash[SECOND_EXPORT] = tuple(
+            SecondExport(config, seed, config.stash.get(FLAGS, {})) for seed in range(1, SEEDS + 1)
+        )
     if REPLAYER not in config.stash:
         config.stash[REPLAYER] = Replayer(config.stash[SETTINGS], marker.user_code(config), config.stash[STARTED_WITH])
     for soon in (item, config.stash[NEXT]):

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import msgspec
 import pytest
 
-from export_core.artifact import Artifact
 from export_core.environments.packages import installed_packages
 from export_core.environments.reader_packages import import_problems
 from export_core.errors import ExportCompatError
@@ -267,9 +266,9 @@ class Recorder:
         """
         if not self._can_be_repeated(produced):
             return None
-        test, case = self._item.nodeid, produced.case.id
-        with progress(self._item.config, f"exporting {shown(case)} again"):
-            return exports_again_otherwise(self._second_exports[:seeds], test, case, produced.artifact)
+        test = self._item.nodeid
+        with progress(self._item.config, f"exporting {shown(produced.case.id)} again"):
+            return exports_again_otherwise(self._second_exports[:seeds], test, produced)
 
     def _with_second_export(self, produced: ProducedGolden) -> ProducedGolden:
         """The golden with what a second export says of it; a stored one that is the same says it already."""
@@ -434,14 +433,15 @@ class Recorder:
         ) from None  # the text contains that of the error behind it
 
 
-def exports_again_otherwise(processes: Sequence[SecondExport], test: str, case: str, artifact: Artifact) -> bool | None:
+def exports_again_otherwise(processes: Sequence[SecondExport], test: str, produced: ProducedGolden) -> bool | None:
     """Whether one of these processes exports a case otherwise; None where the first that is asked cannot export it."""
+    case, artifact, flags = produced.case.id, produced.artifact, produced.manifest.flags
     for start in range(0, len(processes), _AT_ONCE):
         asked = processes[start : start + _AT_ONCE]
         for process in asked:
             process.begin(test)
         for process in asked:
-            if (differs := process.differs(test, case, artifact)) is not False:
+            if (differs := process.differs(test, case, artifact, flags)) is not False:
                 return differs
     return False
 

@@ -10,13 +10,13 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, TypeAlias, cast
 
 import pytest
 
 from export_core.artifact import Artifact, read_bytes
 from export_core.errors import ExportCompatError
-from export_core.export import export_again
+from export_core.export import Flags, export_again
 from export_core.inspection.export_changes import export_digest
 from pytest_jaxexport.marker import MarkerOptions
 from pytest_jaxexport.recorder import Exported, Recorder
@@ -33,6 +33,9 @@ _OPTIONS: dict[str, Any] = {
 }  # fmt: skip
 
 
+SecondArtifact: TypeAlias = tuple[str, str, Flags]
+"""The hash of an artifact, its digest without locations and names, and the settings of jax."""
+
 SEEDS = 12
 """Hash seeds that are tried before a test fails: one orders a set of two names as this run does in half of all cases,
 and all twelve in 1 of 4,096. Of a golden that is written, one is tried."""
@@ -41,8 +44,10 @@ and all twelve in 1 of 4,096. Of a golden that is written, one is tried."""
 class SecondExport:
     """The second process: it is started when a test needs it, and exports one test after another."""
 
-    def __init__(self, config: pytest.Config, seed: int) -> None:
+    def __init__(self, config: pytest.Config, seed: int, flags: Flags) -> None:
+        """`flags` are the settings of jax after collection: test files that it does not import may have set them."""
         self._config = config
+        self._flags = flags
         self._seed = str(seed)
         self._process: subprocess.Popen[str] | None = None
         self._ended = False
@@ -63,8 +68,11 @@ class SecondExport:
         self.start(test)
         self._send(test)
 
-    def differs(self, test: str, case: str, artifact: Artifact) -> bool | None:
-        """Whether the second export of a case does something else than this artifact; None where there is none."""
+    def differs(self, test: str, case: str, artifact: Artifact, flags: Flags) -> bool | None:
+        """Whether the second export of a case does something else than this artifact.
+
+        None where there is no second export, or one with other settings of jax than `flags`, which shows nothing.
+        """
         self.begin(test)
         while test not in self._answers and not self._ended:
             try:
@@ -77,8 +85,10 @@ class SecondExport:
             answer = json.loads(line)
             self._answers[answer["test"]] = answer["exports"]
         # Of equal bytes the first process needs no digest.
-        sha256, digest = self._answers.get(test, {}).get(case, ("", ""))
-        return None if not digest else sha256 != artifact.sha256 and digest != export_digest(artifact)
+        sha256, digest, with_flags = self._answers.get(test, {}).get(case, ("", "", {}))
+        if not digest or with_flags != flags:
+            return None
+        return bool(sha256 != artifact.sha256 and digest != export_digest(artifact))
 
     def close(self) -> None:
         """End the process, which no test waits for any longer."""
@@ -91,6 +101,7 @@ class SecondExport:
         config = self._config
         variables = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
         variables["PYTHONHASHSEED"] = self._seed
+        variables |= {flag.upper(): str(value) for flag, value in self._flags.items() if value is not None}
         process = subprocess.Popen(
             [sys.executable, "-P", Path(__file__).with_name("second_run.py")],
             cwd=config.invocation_params.dir,
@@ -102,7 +113,13 @@ class SecondExport:
         )
         options = {name: value for name, value in vars(config.option).items() if _is_plain(value)}
         setup = {
-            "options": {**options, **{name: value for name, value in _OPTIONS.items() if name in options}},
+            "options": {
+                **options,
+                **{name: value for name, value in _OPTIONS.items() if name in options},
+                # Else pytest looks for them from the test's folder, which may have an ini file of its own.
+                "rootdir": str(config.rootpath),
+                "inifilename": str(config.inipath or os.devnull),
+            },
             "path": str(config.rootpath / test.partition("::")[0]),
             "root": str(config.rootpath),
             "sys_path": sys.path,
@@ -129,11 +146,11 @@ class SecondExport:
 class SecondRecorder(Recorder):
     """The `export_golden` of the second pytest: it exports, and neither checks nor writes.
 
-    `exports` gets the hash and the digest of each artifact, by its case.
+    `exports` gets what it exports, by its case.
     """
 
     def __init__(
-        self, item: pytest.Item, marked: MarkerOptions, settings: Settings, exports: dict[str, tuple[str, str]]
+        self, item: pytest.Item, marked: MarkerOptions, settings: Settings, exports: dict[str, SecondArtifact]
     ) -> None:
         super().__init__(item, marked, settings, cast("Any", None), ())  # what only the first one needs
         self._exports = exports
@@ -143,8 +160,9 @@ class SecondRecorder(Recorder):
         case = self._case(function, args, kwargs, name)
         self._names.add(name)
         try:
-            artifact = read_bytes(export_again(case))
-            self._exports[case.id] = (artifact.sha256, export_digest(artifact))
+            data, flags = export_again(case)
+            artifact = read_bytes(data)
+            self._exports[case.id] = (artifact.sha256, export_digest(artifact), flags)
         except ExportCompatError as error:  # which the first process has told
             self._fail(str(error))
         return Exported(cast("Any", None), to_write=False)

@@ -15,7 +15,7 @@ import pytest
 if TYPE_CHECKING:
     from pytest_jaxexport.marker import MarkerOptions
     from pytest_jaxexport.recorder import Recorder
-    from pytest_jaxexport.second_export import SecondRecorder
+    from pytest_jaxexport.second_export import SecondArtifact, SecondRecorder
     from pytest_jaxexport.settings import Settings
 
 
@@ -46,7 +46,7 @@ class _Session:
         self._requests = requests
         self._answers = answers
         self._root = root
-        self.exports: dict[str, tuple[str, str]] = {}
+        self.exports: dict[str, SecondArtifact] = {}
 
     def recorder(self, item: pytest.Item, marked: MarkerOptions, settings: Settings) -> Recorder:
         """The `export_golden` of a test."""

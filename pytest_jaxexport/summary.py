@@ -31,7 +31,10 @@ def summary_lines(events: Sequence[dict[str, Any]], *, verbose: bool = False) ->
     for event in written:
         yield from (f"  {event['case']}/{event['writer']}: {text}" for text in event["named"])
     if alone := [event["case"] for event in written if event["not_repeated"]]:
-        yield f"{plural(len(alone), 'golden')} exported once only, since no second process could: {few(alone, most=3)}"
+        what = (
+            f"{plural(len(alone), 'golden')} exported once only, since no second process could with the same settings"
+        )
+        yield f"{what}: {few(alone, most=3)}"
     yield from (f"  {text}" for text in dict.fromkeys(event["to_do"] for event in written) if text)
     checked = [event for event in events if "judgements" in event]
     if checked:

@@ -5,7 +5,9 @@ from export_core.export.errors import ExportError
 from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks, require_values
 from export_core.export.produce import (
     LARGE,
+    Flags,
     ProducedGolden,
+    current_flags,
     export_again,
     free_caches,
     installed_writer,
@@ -20,9 +22,11 @@ __all__ = [
     "ExportError",
     "ExportOptions",
     "ExtraCall",
+    "Flags",
     "ProducedGolden",
     "add_checks",
     "case_id",
+    "current_flags",
     "export_again",
     "free_caches",
     "installed_writer",

@@ -15,7 +15,9 @@ _FUNCTIONALIZE = (
     "Export jax.jit(lambda *args: checkify.checkify(f)(*args)[1]): the error beside the result has other codes in each "
     "process."
 )
-_EQUINOX = "EQX_ON_ERROR=off leaves equinox's checks out, and throw=False those of the solvers that use it."
+_EQUINOX = (
+    "The variable EQX_ON_ERROR=off leaves equinox's checks out, and throw=False those of the solvers that use it."
+)
 _HIDDEN = "No equation of the function makes the call: a primitive does where it is lowered, or a derivative."
 
 
@@ -30,7 +32,8 @@ def describe_callbacks(jaxpr: Any) -> str:
         return "\n".join([_HIDDEN, *([_EQUINOX] if "equinox" in sys.modules else [])])
     lines = list(dict.fromkeys(call_text(primitive, frames) for primitive, frames in calls))  # no duplicates, in order
     more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
-    files = {frame.file for _, frames in calls for frame in frames}
+    # Other libraries are called through equinox too: it has made a call only where its own line is the innermost.
+    files = {frames[0].file for _, frames in calls if frames}
     if any(name == "check" for name, _ in calls):
         more.append(_FUNCTIONALIZE)
     if any(f"{os.sep}equinox{os.sep}" in file for file in files):

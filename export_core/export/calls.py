@@ -38,14 +38,15 @@ def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping
     Raises:
         ExportError: it is not a jitted function.
     """
+    if type(function) is _JITTED:  # first, since jax gives it the attributes of what it wraps, such as a bound method
+        _require_hash(test, function.__wrapped__)
+        return JittedCall(function, lambda args, kwargs: (args, dict(kwargs)))
     if isinstance(function, functools.partial):
         first, named = function.args, function.keywords
         inner = jitted_call(test, function.func, (*first, *args), {**named, **kwargs})
         return JittedCall(inner.function, lambda args, kwargs: inner.bind((*first, *args), {**named, **kwargs}))
     if hasattr(function, "__func__") and hasattr(function, "__self__"):
         return jitted_call(test, functools.partial(function.__func__, function.__self__), args, kwargs)
-    if type(function) is _JITTED:
-        return JittedCall(function, lambda args, kwargs: (args, dict(kwargs)))
     if not (callable(function) and hasattr(function, "lower")):
         name = getattr(function, "__name__", "f")
         if hasattr(function, "wait_checks"):  # as chexify needs a jitted function inside, jitting it again is refused
@@ -59,6 +60,20 @@ def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping
             f"Wrap it: jax.jit({name})."
         )
     return _library_call(test, function, (args, dict(kwargs)))
+
+
+def _require_hash(test: str, wrapped: Any) -> None:
+    """Refuse what jax cannot hash, and so cannot call: a module whose fields are arrays, or a method bound to it."""
+    try:
+        hash(wrapped)
+    except TypeError as error:
+        bound = getattr(wrapped, "__self__", wrapped)
+        call = f"module{f'.{wrapped.__name__}' if bound is not wrapped else ''}(*args)"
+        raise ExportError(
+            f"{test}: jax.jit cannot call {value_and_type(bound)}: it has no hash ({error}). With "
+            f"jax.jit(lambda *args: {call}), its arrays are constants of the artifact. With "
+            f"eqx.filter_jit(lambda module, *args: {call}) and the module as the first argument, they are arguments."
+        ) from error
 
 
 def _library_call(test: str, function: Any, first: Any) -> JittedCall:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from itertools import starmap
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax._src.lib
@@ -50,6 +50,7 @@ FLAGS = (
     "jax_export_ignore_forward_compatibility",
 )
 """Settings of jax that change what is exported. A release that lacks one leaves it out of the manifest."""
+Flags: TypeAlias = dict[str, bool | int | str | None]
 
 _WITHOUT_LOCATIONS = {
     "jax_traceback_in_locations_limit": 0,
@@ -154,12 +155,13 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
     return ProducedGolden(case, export.call, manifest, files, artifact, inputs, outputs, exported, arguments, outside)
 
 
-def export_again(case: Case) -> bytes:
-    """The artifact of a case, for which nothing is run: to see whether another process exports the same.
+def export_again(case: Case) -> tuple[bytes, Flags]:
+    """The artifact of a case, for which nothing is run, and the settings of jax that it was exported with.
 
-    Raises what `produce` raises.
+    It shows whether another process exports the same. Raises what `produce` raises.
     """
-    return _export_case(case, reproducible=True).data
+    export = _export_case(case, reproducible=True)
+    return export.data, export.flags
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,7 @@ class _Export:
     flattened: Flattened | None
     data: bytes
     closed_jaxpr: Any
-    flags: dict[str, bool | int | str | None]
+    flags: Flags
 
 
 def _export_case(case: Case, *, reproducible: bool) -> _Export:
@@ -198,7 +200,7 @@ def _export_case(case: Case, *, reproducible: bool) -> _Export:
         jaxpr = _jaxpr(case, specs)
         if exported.nr_devices == 1:
             require_devices(case, jaxpr)
-        return _Export(case, call, values, passed, arguments, exported, flattened, data, jaxpr, _flags())
+        return _Export(case, call, values, passed, arguments, exported, flattened, data, jaxpr, current_flags())
 
 
 def free_caches(produced: Sequence[ProducedGolden]) -> list[ProducedGolden]:
@@ -296,7 +298,7 @@ def _manifest(
     options: Options,
     artifact: Artifact,
     files: Mapping[str, bytes],
-    flags: dict[str, bool | int | str | None],
+    flags: Flags,
 ) -> Manifest:
     assert artifact.envelope is not None  # jax.export has just written it
     return Manifest(
@@ -363,7 +365,7 @@ def _settings_of(case: Case) -> AbstractContextManager[None]:
     return api.temporary_settings(case.test, values)
 
 
-def _flags() -> dict[str, bool | int | str | None]:
+def current_flags() -> Flags:
     """The settings of `FLAGS` as they are now, for the manifest."""
     known: dict[str, Any] = jax.config.values
     return {

@@ -77,7 +77,9 @@ def call_text(primitive: str, frames: tuple[Frame, ...]) -> str:
     """``debug_print at model.py:4 in step: jax.debug.print("{}", x)``; names the library's file that makes the call."""
     if not frames:
         return primitive
-    user = next((frame for frame in frames if _library(frame.file) is None), frames[0])
+    # A file `<string>` is an `__init__` that dataclasses made.
+    written = (frame for frame in frames if _library(frame.file) is None and frame.file != "<string>")
+    user = next(written, frames[0])
     by = "" if user == frames[0] else f" ({_path(frames[0])})"
     function = user.function.rpartition(".<locals>.")[2]
     source = linecache.getline(user.file, user.line).strip()

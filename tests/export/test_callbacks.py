@@ -108,6 +108,26 @@ def test_the_library_that_makes_the_call_is_named() -> None:
     assert "EQX_ON_ERROR=off" in text
 
 
+def compiled(program: str, file: str, **names: Any) -> Any:
+    found = {"jax": jax, **names}
+    exec(compile(program, file, "exec"), found)
+    return found["call"]
+
+
+def test_a_call_of_another_library_through_equinox_is_not_equinox_s() -> None:
+    inner = compiled("def call(x):\n    return jax.pure_callback(abs, x, x)\n", "/lib/site-packages/gp/solver.py")
+    outer = compiled("def call(x):\n    return inner(x)\n", "/lib/site-packages/equinox/_module.py", inner=inner)
+    text = describe_callbacks(jax.make_jaxpr(lambda x: outer(x))(1.0))
+    assert text.startswith("pure_callback (gp/solver.py) at ")
+    assert "EQX_ON_ERROR" not in text
+
+
+def test_a_made_init_is_nobody_s_line() -> None:
+    inner = compiled("def call(x):\n    return jax.pure_callback(abs, x, x)\n", "/lib/site-packages/gp/solver.py")
+    made = compiled("def call(x):\n    return inner(x)\n", "<string>", inner=inner)
+    assert "test_callbacks.py" in describe_callbacks(jax.make_jaxpr(lambda x: made(x))(1.0))
+
+
 def test_a_call_that_is_in_no_equation_is_told_as_such(monkeypatch):
     monkeypatch.delitem(sys.modules, "equinox", raising=False)
     text = describe_callbacks(jax.make_jaxpr(jnp.sin)(1.0))

@@ -94,6 +94,48 @@ def test_an_object_that_is_neither_static_nor_a_tree_is_told(exported):
         exported(Layer(3).not_static, X)
 
 
+class Unhashable:
+    """A module as equinox has them: its hash is that of its fields, and arrays have none."""
+
+    def __hash__(self):
+        return hash(X)
+
+    def __call__(self, x):
+        return x
+
+    def scaled(self, x):
+        return x
+
+
+class BoundMethod:
+    """A bound method that is an object itself, as those of equinox: jax.jit copies its attributes."""
+
+    def __init__(self, module):
+        self.__func__, self.__self__, self.__name__ = Unhashable.scaled, module, "scaled"
+
+    def __hash__(self):
+        return hash(self.__self__)
+
+    def __call__(self, x):
+        return x
+
+
+@pytest.mark.parametrize(
+    ("function", "advice"),
+    [(Unhashable(), "*args: module(*args)"), (BoundMethod(Unhashable()), "*args: module.scaled(*args)")],
+    ids=["module", "method"],
+)
+def test_a_jitted_object_without_a_hash_is_told_to_be_an_argument(exported, function, advice):
+    with pytest.raises(ExportError, match=r"jax.jit cannot call .*Unhashable.*: it has no hash") as refused:
+        exported(jax.jit(function), X)
+    assert advice in str(refused.value)
+
+
+def test_a_jitted_bound_method_is_jitted(exported):
+    method = BoundMethod(0)
+    assert outputs(exported(jax.jit(method), X)) == [[0, 1, 2]]
+
+
 def test_a_library_jit_takes_arrays_and_keeps_the_rest(exported):
     golden = exported(
         FilterJit(lambda tree, x: (tree["f"](x) * tree["w"], "text", tree["f"])), {"f": jnp.square, "w": X}, X

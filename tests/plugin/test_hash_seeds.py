@@ -12,9 +12,12 @@ from pytest_jaxexport.recorder import exports_again_otherwise
 from pytest_jaxexport.second_export import SEEDS
 
 if TYPE_CHECKING:
-    from export_core.artifact import Artifact
+    from export_core.export import ProducedGolden
 
-ARTIFACT = cast("Artifact", SimpleNamespace())
+PRODUCED = cast(
+    "ProducedGolden",
+    SimpleNamespace(case=SimpleNamespace(id="test_a.test_a"), artifact=None, manifest=SimpleNamespace(flags={})),
+)
 
 ORDERS = "print(*(min({f'a{number}', f'b{number}'}, key=lambda _: 0)[0] for number in range(200)), sep='')"
 """Prints which of two names comes first, for 200 sets of two names."""
@@ -36,7 +39,7 @@ class Process:
 
 def ask(*answers: bool | None) -> tuple[bool | None, list[Process]]:
     processes = [Process(answer) for answer in answers]
-    return exports_again_otherwise(cast("Any", processes), "test_a.py::test_a", "test_a.test_a", ARTIFACT), processes
+    return exports_again_otherwise(cast("Any", processes), "test_a.py::test_a", PRODUCED), processes
 
 
 def test_almost_each_set_of_two_is_ordered_in_both_ways():

@@ -1,0 +1,77 @@
+"""Settings of jax that another test file sets when it is imported: a second export has the same, or shows nothing."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Project, Projects
+
+SETS = """
+import jax
+
+jax.config.update("jax_default_matmul_precision", "highest")
+"""
+
+PRODUCT = """
+import jax
+import numpy as np
+import pytest
+
+
+@pytest.mark.export_compat
+def test_product(export_golden):
+    export_golden(jax.jit(lambda x: x @ x), np.eye(3, dtype=np.float32))
+"""
+
+AT_RUN = """
+
+def test_another():
+    import jax
+
+    jax.config.update("jax_default_matmul_precision", "highest")
+"""
+
+COLD = {**os.environ, "JAX_PLATFORMS": "cpu"}
+
+
+@pytest.fixture(scope="module")
+def project(projects: Projects) -> Project:
+    project = projects(test_a=SETS, test_b=PRODUCT)
+    done = project.pytest("--update-goldens", twice=True, cold=True, environment=COLD)
+    assert done.code == 0, done.text
+    assert "exported once only" not in done.text
+    return project
+
+
+def test_the_second_process_has_the_settings_of_the_first(project: Project) -> None:
+    manifest = project.manifest("test_b.test_product")
+    assert manifest["flags"]["jax_default_matmul_precision"] == "highest"
+    assert "reproducible" not in manifest
+
+
+def test_without_the_other_file_the_export_has_changed(project: Project) -> None:
+    done = project.pytest("test_b.py", cold=True, environment=COLD)
+    assert "export changed" in done["test_product"].text
+    assert "jax_default_matmul_precision: golden highest; now None" in done["test_product"].text
+
+
+def test_a_second_export_with_other_settings_shows_nothing(projects: Projects) -> None:
+    project = projects(test_a=AT_RUN, test_b=PRODUCT)
+    done = project.pytest("--update-goldens", twice=True, cold=True, environment=COLD)
+    assert "1 golden exported once only" in done.text
+    assert "reproducible" not in project.manifest("test_b.test_product")
+
+
+def test_an_ini_file_beside_a_test_is_not_that_of_the_second_process(projects: Projects) -> None:
+    project = projects(test_b=PRODUCT)
+    inner = project.folder / "inner"
+    inner.mkdir()
+    (inner / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    (inner / "test_first.py").write_text(PRODUCT, encoding="utf-8")
+    done = project.pytest("--update-goldens", twice=True, cold=True, environment=COLD)
+    assert "2 goldens new" in done.text
+    assert "exported once only" not in done.text

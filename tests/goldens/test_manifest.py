@@ -15,7 +15,7 @@ from export_core.goldens.manifest import FORMAT
 from export_core.goldens.manifest_file import dump_manifest, load_manifest
 from export_core.tolerances import COMPARATORS, FLOATS, PLATFORMS
 
-OLD_GOLDENS = Path(__file__).parents[1] / "every_release" / "golden"
+OLD_GOLDENS = Path(__file__).parents[2] / "studies" / "every_release" / "golden"
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 NAMES = st.from_regex(r"[A-Za-z0-9_=\[\],+-][A-Za-z0-9_.=\[\],+-]{0,20}[A-Za-z0-9]", fullmatch=True)

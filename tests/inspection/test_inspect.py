@@ -26,7 +26,7 @@ from tools.schemas import schema
 SCREENS = Path(__file__).with_name("screens")
 FILES = sorted(DATA.glob("*/*.jaxexport"))
 CASES = {path.parts[-3]: path for path in sorted((Path(__file__).parents[2] / "golden").glob("*/*/artifact.jaxexport"))}
-OLD_GOLDENS = Path(__file__).parents[1] / "every_release" / "golden"
+OLD_GOLDENS = Path(__file__).parents[2] / "studies" / "every_release" / "golden"
 GOLDENS = list(CASES.values())  # one of each case; the calling convention is tested on all
 SCHEMA = schema("inspect")
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)

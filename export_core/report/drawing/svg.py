@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -35,8 +36,12 @@ def add(parent: Xml.Element, tag: str, kind: str = "", text: str = "", /, **attr
 
 
 def width_of(text: str, size: float) -> float:
-    """About how wide a text is, in a font of this size: no font is loaded to draw a picture."""
-    return size * sum(0.33 if letter in "fijlrt ,.:;'|!()I" else 0.85 if letter in "mwMW" else 0.59 for letter in text)
+    """About how wide a text is, in a font of this size: no font is loaded to draw a picture.
+
+    The same with each Python: from 3.12 on, `sum` loses fewer digits.
+    """
+    widths = (0.33 if letter in "fijlrt ,.:;'|!()I" else 0.85 if letter in "mwMW" else 0.59 for letter in text)
+    return size * math.fsum(widths)
 
 
 def text_of(root: Xml.Element) -> str:

@@ -33,9 +33,7 @@ def measure_goldens(
             continue
         writer = golden.manifest.writer
         by_writer.setdefault(Release(writer.jaxlib, writer.jax, writer.built), []).append(golden)
-    with ReaderEnvironments(
-        calendar, packages=policy.reader_packages, variables=policy.environment, notify=notify
-    ) as environments:
+    with ReaderEnvironments.of(policy, calendar, notify=notify) as environments:
         for writer_release, group in by_writer.items():
             releases = [writer_release, *_later(writer_release, calendar)]
             yield from _of_writer(group, releases, environments, limits, notify)

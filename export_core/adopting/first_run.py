@@ -55,9 +55,7 @@ def outputs_of(
             yield golden, problem
         else:
             runnable.append(golden)
-    with ReaderEnvironments(
-        policy.calendar(), packages=policy.reader_packages, variables=policy.environment, notify=notify
-    ) as environments:
+    with ReaderEnvironments.of(policy, policy.calendar(), notify=notify) as environments:
         for release, group in by_writer(runnable).items():
             yield from _outputs_in(group, release, environments, limits)
 

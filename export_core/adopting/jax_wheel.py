@@ -61,9 +61,7 @@ def find_data(named: str, policy: Policy, notify: Callable[[str], None]) -> JaxD
 def _of_release(named: str, policy: Policy, notify: Callable[[str], None]) -> JaxData:
     calendar = policy.calendar()
     release = calendar.release(named)
-    with ReaderEnvironments(
-        calendar, packages=policy.reader_packages, variables=policy.environment, notify=notify
-    ) as environments:
+    with ReaderEnvironments.of(policy, calendar, notify=notify) as environments:
         folder = environments.build(Placement(release)).folder
         info = metadata_of(folder, "jax") if folder else None
         if info is None:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from export_core.environments.build import Built, Recipe, build, environments_folder, find_built, give_up, uv_command
 from export_core.environments.download_size import describe_download, download_sizes
@@ -20,6 +21,7 @@ from export_core.environments.interpreters import CPython, interpreter_for, inte
 from export_core.environments.locks import EnvironmentLocks
 from export_core.environments.own_interpreter import hash_of_this_interpreter
 from export_core.environments.placement import Mode, Placement
+from export_core.policy import Policy
 from export_core.releases import Calendar, Release
 from export_core.releases.wheels import Wheel
 from export_core.urls import without_credentials
@@ -172,6 +174,11 @@ class ReaderEnvironments:
         self._notify = notify
         self._ready = ready
         self._locks = EnvironmentLocks()
+
+    @classmethod
+    def of(cls, policy: Policy, calendar: Calendar, sources: Sources = PUBLISHED, **more: Any) -> ReaderEnvironments:
+        """Those of a policy, with the packages and the variables that it names. `more` are those of `__init__`."""
+        return cls(calendar, sources, packages=policy.reader_packages, variables=policy.environment, **more)
 
     def __enter__(self) -> ReaderEnvironments:
         self._locks.__enter__()

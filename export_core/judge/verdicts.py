@@ -59,11 +59,11 @@ class Kind:
     exit_code: ExitCode = ExitCode.KEPT
     """What a run ends with that has such a finding: anything but `KEPT` is shown with its evidence."""
     level: str = ""
-    """``error`` or ``warning`` where it points at the line of a test; empty for what nobody has to look at."""
+    """Its level as an annotation on the line of a test: ``error`` or ``warning``; empty if it is no annotation."""
     to_do: str = ""
     """What to do about it, where that does not depend on verdict or judgement."""
     is_open: bool = False
-    """Whether its findings are unfolded though nobody has to look at them."""
+    """Whether its findings are shown unfolded in Markdown although they fail no run."""
 
 
 def failing(title: str, to_do: str = "") -> Kind:

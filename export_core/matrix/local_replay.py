@@ -36,14 +36,8 @@ def replay_here(
     stopping = threading.Event()
     run = functools.partial(replay, options=options, notify=notify, stopping=stopping)
     # Its locks are released when the replay has ended, and with it every process that runs in one of the environments.
-    with ReaderEnvironments(
-        options.calendar,
-        options.sources,
-        packages=options.policy.reader_packages,
-        variables=options.policy.environment,
-        stopping=stopping,
-        notify=notify,
-        ready=ready,
+    with ReaderEnvironments.of(
+        options.policy, options.calendar, options.sources, stopping=stopping, notify=notify, ready=ready
     ) as environments:
         if options.dump:
             yield from run(cells, environments.build)

@@ -89,13 +89,7 @@ def editor_for(choice: Choice, notify: Callable[[str], None]) -> Iterator[Module
     calendar, policy = choice.plan.calendar, choice.options.policy
     with (
         scratch_folder() as scratch,
-        ReaderEnvironments(
-            calendar,
-            choice.options.sources,
-            packages=policy.reader_packages,
-            variables=policy.environment,
-            notify=notify,
-        ) as environments,
+        ReaderEnvironments.of(policy, calendar, choice.options.sources, notify=notify) as environments,
         ModuleEditor(environments.build(Placement(calendar.release(calendar.newest()))), scratch) as editor,
     ):
         yield editor

@@ -54,13 +54,7 @@ def reference_lines(choice: Choice, result: Result, notify: Callable[[str], None
             raise WhyError(problem)
         with (
             scratch_folder() as scratch,
-            ReaderEnvironments(
-                calendar,
-                choice.options.sources,
-                packages=policy.reader_packages,
-                variables=policy.environment,
-                notify=notify,
-            ) as environments,
+            ReaderEnvironments.of(policy, calendar, choice.options.sources, notify=notify) as environments,
         ):
             own = environments.build(cell.placement)
             newest = environments.build(Placement(calendar.release(calendar.newest())))

@@ -12,8 +12,7 @@ from making import manifest, write_golden
 
 from export_core.adopting import adoption, first_run
 from export_core.adopting.archive import case_of
-from export_core.environments.environment import Environment, this_interpreter
-from export_core.environments.placement import Placement
+from export_core.environments.environment import this_interpreter
 from export_core.goldens import Golden, GoldenStore, Origin
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import content_of
@@ -40,16 +39,7 @@ def archive(tmp_path) -> Path:
 def writers_here(monkeypatch, forked_workers) -> None:
     """Every writer's environment is this interpreter. Nothing is replayed, and no noise measured."""
 
-    class Environments:
-        def __init__(self, *_: object, **__: object) -> None: ...
-        def __enter__(self) -> Environments:
-            return self
-
-        def __exit__(self, *_: object) -> None: ...
-        def build(self, placement: Placement) -> Environment:
-            return this_interpreter(placement.reader)
-
-    monkeypatch.setattr(first_run, "ReaderEnvironments", Environments)
+    monkeypatch.setattr(first_run.ReaderEnvironments, "build", lambda _, placement: this_interpreter(placement.reader))
     monkeypatch.setattr(adoption, "measure_goldens", lambda goldens, *_: [(golden, "no time") for golden in goldens])
     monkeypatch.setattr(
         adoption, "replays_by_writer", lambda goldens, *_: {golden.id: FirstReplay() for golden in goldens}

@@ -89,7 +89,7 @@ def test_a_tolerance_is_told_of_the_output_that_is_small_beside_it(tmp_path):
     stored = write_golden(
         GoldenStore(tmp_path), manifest(comparison=Comparison(atol=0.01)), {**files(), OUTPUTS: outputs}
     )
-    assert [told.reason for told in accepted_in([stored], Policy())] == ["accepts zeros in place of output 1"]
+    assert [accepted.reason for accepted in accepted_in([stored], Policy())] == ["accepts zeros in place of output 1"]
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -305,17 +303,12 @@ def test_an_interrupted_bisection_runs_no_cell_twice(bisect, jaxexport, monkeypa
             environment_for(cell.placement)  # its content is a part of the key in the cache
             yield from fake([cell], options)
 
-    class Environments(contextlib.nullcontext[Any]):
-        def __init__(self, *_: Any, **__: Any) -> None:
-            super().__init__(self)
-
-        def find(self, placement: Placement) -> Environment:
-            return dataclasses.replace(this_interpreter(placement.reader), content_hash=placement.reader.jaxlib)
-
-        build = find
+    def find(_: object, placement: Placement) -> Environment:
+        return dataclasses.replace(this_interpreter(placement.reader), content_hash=placement.reader.jaxlib)
 
     monkeypatch.setattr(local_replay, "replay", replay)
-    monkeypatch.setattr(local_replay, "ReaderEnvironments", Environments)
+    for name in ("find", "build"):
+        monkeypatch.setattr(local_replay.ReaderEnvironments, name, find)
     words = ("bisect", GOLDEN, *DAY, "--reader", "0.12.0.1", "--no-pairs", "--json")
     stopped = jaxexport(*words)
     assert (stopped.code, stopped.out, len(fake.ran)) == (130, "", most)

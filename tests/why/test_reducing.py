@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
@@ -17,8 +16,7 @@ from commands import finished
 from making import manifest, write_golden
 
 from export_core.artifact import read_bytes
-from export_core.environments.environment import Environment, this_interpreter
-from export_core.environments.placement import Placement
+from export_core.environments.environment import this_interpreter
 from export_core.goldens import Check, Golden, GoldenStore, Leaf, Options, Writer
 from export_core.goldens.arrays import from_npz, leaf_of, to_npz
 from export_core.goldens.manifest_file import load_manifest
@@ -252,14 +250,7 @@ def test_the_results_of_another_machine_are_enough(golden_of, here, kept, forked
     plan = {"goldens": {golden.id: hash_of(golden.manifest)}}
     finished(elsewhere / "ci", *with_causes([judge(crash, Policy(), "a command of another machine")]), plan=plan)
 
-    class Environments(contextlib.nullcontext[Any]):
-        def __init__(self, *_: Any, **__: Any) -> None:
-            super().__init__(self)
-
-        def build(self, placement: Placement) -> Environment:
-            return this_interpreter(placement.reader)
-
-    monkeypatch.setattr(chosen, "ReaderEnvironments", Environments)
+    monkeypatch.setattr(chosen.ReaderEnvironments, "build", lambda _, placement: this_interpreter(placement.reader))
     monkeypatch.setattr(chosen, "reduce_cell", functools.partial(reduce_cell, start=kept.start))
     ended = jaxexport("reduce", "--results", "ci", "-o", "out", "--quiet")
     assert ended.code == 0, ended.err

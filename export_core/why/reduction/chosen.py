@@ -43,13 +43,7 @@ def reduce_chosen(
     if second == cell.reader and good:
         raise WhyError(f"--good {good}: is the release in which the cell fails. Name one in which it works.")
     options, policy = choice.options, choice.options.policy
-    with ReaderEnvironments(
-        calendar,
-        options.sources,
-        packages=policy.reader_packages,
-        variables=policy.environment,
-        notify=notify,
-    ) as environments:
+    with ReaderEnvironments.of(policy, calendar, options.sources, notify=notify) as environments:
 
         def second_environment() -> Environment | None:
             if second == cell.reader:

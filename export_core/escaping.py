@@ -6,23 +6,23 @@ where it leaves: in the one function of each format that writes it.
 
 from __future__ import annotations
 
-import html
 import re
 from typing import Any, Literal
 
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
+# As text: `re` compiles each when it is first used, and a command that shows plain text uses none.
+_ANSI = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])"
 # Marks that change the direction of the text around them, and what some programs take for the end of a line.
 _MISLEADING = "\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069"
 # Control characters, surrogates, and what XML 1.0 forbids.
-_UNPRINTABLE = re.compile(rf"[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[{_MISLEADING}]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_IN_JSON = re.compile(rf"[\x7f-\x9f{_MISLEADING}]")
+_UNPRINTABLE = rf"[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[{_MISLEADING}]"
+_SURROGATE = "[\ud800-\udfff]"
+_IN_JSON = rf"[\x7f-\x9f{_MISLEADING}]"
 
 # For GitHub's runner, a line that begins with ::, after spaces too, is a command, and so is ##[ anywhere in a line.
-_COMMAND = re.compile(r"(?m)(^[^\S\n]*:)(?=:)|##(?=\[)")
+_COMMAND = r"(?m)(^[^\S\n]*:)(?=:)|##(?=\[)"
 
-_MARKDOWN = re.compile(r"[\\`*_{}\[\]<>#|~&$]")
-_LINK = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)", re.IGNORECASE)
+_MARKDOWN = r"[\\`*_{}\[\]<>#|~&$]"
+_LINK = r"(?i)(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)"
 
 
 def plain_text(text: str) -> str:
@@ -32,12 +32,14 @@ def plain_text(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text  # nearly all texts of a large run
-    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
+    return re.sub(
+        _UNPRINTABLE, "\N{REPLACEMENT CHARACTER}", re.sub(_ANSI, "", text.replace("\r\n", "\n").replace("\r", "\n"))
+    )
 
 
 def without_commands(text: str) -> str:
     """Text no line of which a CI system takes for a command: a backslash is put into ``::`` and ``##[``."""
-    return _COMMAND.sub(lambda match: f"{match[0]}\\", text) if ":" in text or "##[" in text else text
+    return re.sub(_COMMAND, lambda match: f"{match[0]}\\", text) if ":" in text or "##[" in text else text
 
 
 def shown(text: str) -> str:
@@ -52,14 +54,16 @@ def printable(text: str) -> str:
 
 def for_markdown(text: str) -> str:
     """Text as itself in a line or a cell of a table: no markup, no HTML, no link or image, nobody mentioned."""
-    line = _MARKDOWN.sub(r"\\\g<0>", re.sub(r"[\n\t]+", " ", plain_text(text)))
-    return _LINK.sub("\N{ZERO WIDTH SPACE}", line)
+    line = re.sub(_MARKDOWN, r"\\\g<0>", re.sub(r"[\n\t]+", " ", plain_text(text)))
+    return re.sub(_LINK, "\N{ZERO WIDTH SPACE}", line)
 
 
 def for_html(text: str) -> str:
     """Text as itself on a line of HTML inside Markdown, where GitHub still makes links and mentions people."""
+    import html  # here: of its entities, a command in a terminal needs none
+
     line = html.escape(re.sub(r"[\n\t]+", " ", plain_text(text))).replace("[", "&#91;")
-    return _LINK.sub("\N{ZERO WIDTH SPACE}", line)
+    return re.sub(_LINK, "\N{ZERO WIDTH SPACE}", line)
 
 
 def safe_json(value: object, *, indent: int = -1) -> bytes:
@@ -88,7 +92,7 @@ def json_bytes(value: object, *, order: Literal["deterministic"] | None = None) 
 def in_utf8(value: Any) -> Any:
     """A value of plain types, with the number of each byte of a name that is not UTF-8, as Python's escape."""
     if isinstance(value, str):
-        return _SURROGATE.sub(lambda match: _as_byte(match[0]), value)
+        return re.sub(_SURROGATE, lambda match: _as_byte(match[0]), value)
     if isinstance(value, dict):
         return {in_utf8(key): in_utf8(item) for key, item in value.items()}
     return [in_utf8(item) for item in value] if isinstance(value, list | tuple) else value
@@ -103,4 +107,4 @@ def _as_byte(surrogate: str) -> str:
 def for_json(text: str) -> str:
     """JSON that means the same, with every letter escaped that is more than a letter to a terminal or a log."""
     # Such letters are in strings only, where the escape means the same.
-    return _IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text).replace("##[", "##\\u005b")
+    return re.sub(_IN_JSON, lambda match: f"\\u{ord(match[0]):04x}", text).replace("##[", "##\\u005b")

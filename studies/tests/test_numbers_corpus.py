@@ -175,7 +175,7 @@ def test_a_small_corpus_goes_through_the_whole_session(tmp_path):
     words += ["--sets", "corpus,processors"]
     done = subprocess.run(
         [sys.executable, "-m", "studies.numbers", "--work", tmp_path, *words],
-        cwd=Path(__file__).parents[1],
+        cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
         check=True,

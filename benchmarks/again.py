@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 from benchmarks.line import Line
-from export_core.environments.build import cache_folder
 from export_core.policy import load_policy
-from export_core.runs.results import read_results
+from export_core.readers.build import cache_folder
+from export_core.run.results import read_results
 
 ROOT = Path(__file__).parents[1]
 BUDGET = 2.0

@@ -24,13 +24,13 @@ import msgspec
 from benchmarks import parts
 from benchmarks.line import Line
 from benchmarks.warm import WarmProcess, sharing
-from export_core.environments.environment import Environment
 from export_core.goldens.store import ARTIFACT
 from export_core.matrix import Cell, Limits
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.replay import replay
+from export_core.readers.environment import Environment
+from export_core.readers.worker.processes import PROGRAM
 from export_core.releases import Calendar
-from export_core.worker.processes import PROGRAM
 
 BUDGET = 1.4
 PEERS_CELLS = 24

@@ -18,12 +18,12 @@ from pathlib import Path
 from benchmarks import bound
 from benchmarks.line import Line
 from benchmarks.warm import WarmProcess, sharing
-from export_core.environments.environment import Environment, ReaderEnvironments
-from export_core.environments.placement import Placement
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell
 from export_core.policy import load_policy
-from export_core.worker.client import start_worker
+from export_core.readers.environment import Environment, ReaderEnvironments
+from export_core.readers.placement import Placement
+from export_core.readers.worker.client import start_worker
 
 ROOT = Path(__file__).parents[1]
 COLD_BUDGET = 1.4

@@ -17,12 +17,12 @@ from typing import Any
 from unittest import mock
 
 from benchmarks.line import Line
-from export_core.environments.build import uv_command
-from export_core.environments.environment import Environment, ReaderEnvironments
-from export_core.environments.installed import READY, interpreter_in
-from export_core.environments.placement import Placement
+from export_core.base.variables import passed_variables
 from export_core.policy import load_policy
-from export_core.variables import passed_variables
+from export_core.readers.build import uv_command
+from export_core.readers.environment import Environment, ReaderEnvironments
+from export_core.readers.installed import READY, interpreter_in
+from export_core.readers.placement import Placement
 
 ROOT = Path(__file__).parents[1]
 RELEASES = 3

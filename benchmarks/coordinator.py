@@ -17,13 +17,13 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from export_core.cli import app as cli
-from export_core.environments.environment import Environment, ReaderEnvironments, this_interpreter
-from export_core.environments.placement import Placement
 from export_core.goldens.store import OUTPUTS
 from export_core.matrix import local_replay as local
 from export_core.matrix.replay import replay
-from export_core.worker.program import few_digits
-from export_core.worker.protocol import Cost, Reply, Request, Stage, Timings
+from export_core.readers.environment import Environment, ReaderEnvironments, this_interpreter
+from export_core.readers.placement import Placement
+from export_core.readers.worker.program import few_digits
+from export_core.readers.worker.protocol import Cost, Reply, Request, Stage, Timings
 
 
 class Stub:

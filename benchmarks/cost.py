@@ -14,14 +14,14 @@ from pathlib import Path
 from unittest import mock
 
 from benchmarks.line import Line
-from export_core.environments.environment import Environment, ReaderEnvironments
-from export_core.environments.placement import Placement
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.replay import replay
 from export_core.policy import load_policy
-from export_core.worker import processes
+from export_core.readers.environment import Environment, ReaderEnvironments
+from export_core.readers.placement import Placement
+from export_core.readers.worker import processes
 
 ROOT = Path(__file__).parents[1]
 BUDGET = 1.05

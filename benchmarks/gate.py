@@ -9,8 +9,8 @@ from benchmarks.line import Line
 from export_core.judge import Result
 from export_core.matrix import Selection
 from export_core.policy import load_policy
-from export_core.run_options import RunOptions
-from export_core.session import Observer, run_matrix
+from export_core.policy.run_options import RunOptions
+from export_core.run.session import Observer, run_matrix
 
 ROOT = Path(__file__).parents[1]
 READERS = ("0.7.2", "0.8.1", "0.9.2", "0.10.1", "0.11.0", "0.11.2", "0.12.0", "0.12.0.1")

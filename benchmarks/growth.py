@@ -19,7 +19,7 @@ from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 from export_core.policy import load_policy
-from export_core.runs.results import read_summary
+from export_core.run.results import read_summary
 
 ROOT = Path(__file__).parents[1]
 READERS = 40

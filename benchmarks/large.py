@@ -19,7 +19,7 @@ import yaml
 
 from export_core.goldens import GoldenStore
 from export_core.policy import load_policy
-from export_core.runs.results import read_summary
+from export_core.run.results import read_summary
 
 ROOT = Path(__file__).parents[1]
 CASES = ROOT / "tests" / "compat"

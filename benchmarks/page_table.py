@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.line import Line
-from export_core.atomic import write_whole
+from export_core.base.atomic import write_whole
 
 BEGIN, END = "<!-- nox -s bench: begin -->\n", "<!-- nox -s bench: end -->\n"
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from benchmarks.line import Line
 from benchmarks.warm import WarmProcess, sharing
-from export_core.environments.environment import Environment
 from export_core.matrix import Cell
-from export_core.worker import processes
+from export_core.readers.environment import Environment
+from export_core.readers.worker import processes
 
 MARKED = Path(__file__).with_name("marked_worker.py")
 BEFORE = {"fork": "its process begins", "pages": "pages that any cell writes are copied", "client": "the client starts"}

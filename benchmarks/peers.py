@@ -17,7 +17,7 @@ from export_core.export import installed_writer
 from export_core.goldens import Comparison, GoldenStore
 from export_core.goldens.adopt import adopt_artifact
 from export_core.policy import load_policy
-from export_core.runs.results import read_summary
+from export_core.run.results import read_summary
 
 ROOT = Path(__file__).parents[1]
 RUNS = 3

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.line import Line
 from export_core.policy import load_policy
-from export_core.runs.results import read_summary
+from export_core.run.results import read_summary
 
 ROOT = Path(__file__).parents[1]
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from export_core.environments.environment import Environment
 from export_core.matrix import Cell, Limits
 from export_core.matrix.checks import request_of
-from export_core.worker.processes import PROGRAM
-from export_core.worker.protocol import Request
+from export_core.readers.environment import Environment
+from export_core.readers.worker.processes import PROGRAM
+from export_core.readers.worker.protocol import Request
 
 _WARM = """
 import importlib.util, json, sys, time

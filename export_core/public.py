@@ -22,17 +22,17 @@ STABLE: dict[str, tuple[str, ...]] = {
     ),
     "export_core.policy": ("find_policy", "load_policy", "Policy", "PolicyError"),
     "export_core.goldens": ("GoldenStore", "Golden", "Leaf", "Manifest", "Writer", "GoldenError"),
-    "export_core.runs": ("read_run", "RecordedRun", "RunError", "IncompleteResults"),
+    "export_core.run": ("read_run", "RecordedRun", "RunError", "IncompleteResults"),
     "export_core.judge": ("Result", "Summary", "Judgement"),
     "export_core.matrix": ("Verdict",),
-    "export_core.errors": ("ExportCompatError",),
+    "export_core.base.errors": ("ExportCompatError",),
     "pytest_jaxexport.sessions": ("register",),
 }
 """By module. These stay as they are until a release says under "Breaking" in the changelog that they changed."""
 
 PROVISIONAL: dict[str, tuple[str, ...]] = {
-    "export_core.session": ("run_matrix", "MatrixRun", "Observer"),
-    "export_core.run_options": ("RunOptions",),
+    "export_core.run.session": ("run_matrix", "MatrixRun", "Observer"),
+    "export_core.policy.run_options": ("RunOptions",),
     "export_core.matrix": ("Selection",),
 }
 """By module. These can be used, and may change in any release, which then says so in the changelog."""

@@ -11,7 +11,7 @@ import pytest
 from pytest_jaxexport.keywords import NAME
 
 if TYPE_CHECKING:
-    from export_core.comparing.user_code import UserCode
+    from export_core.numbers.user_code import UserCode
 
 _USER_CODE: pytest.StashKey[UserCode] = pytest.StashKey()
 
@@ -73,7 +73,7 @@ def read_marker(item: pytest.Item) -> MarkerOptions | None:
         for key, value in marker.kwargs.items():
             merged.setdefault(key, value)
     # A run with no marked test must not load export_core.
-    from export_core import keywords as core
+    from export_core.run import keywords as core
 
     try:
         return MarkerOptions(**core.read_keywords(merged, _where(item), lambda: user_code(item.config)))
@@ -96,7 +96,7 @@ def own_targets(item: pytest.Item) -> set[str]:
 def user_code(config: pytest.Config) -> UserCode:
     """The process of this run's own comparators, with the root directory first on its `sys.path`."""
     if _USER_CODE not in config.stash:
-        from export_core.comparing.user_code import UserCode
+        from export_core.numbers.user_code import UserCode
 
         # Here: the settings import this module.
         from pytest_jaxexport.settings import added_variables
@@ -108,7 +108,7 @@ def user_code(config: pytest.Config) -> UserCode:
 
 def parse_platforms(value: object, where: str) -> tuple[str, ...]:
     """Platform names of jax.export. Raises `pytest.UsageError` for any other."""
-    from export_core import keywords as core  # here: most runs name no platforms, and need not load it
+    from export_core.run import keywords as core  # here: most runs name no platforms, and need not load it
 
     try:
         return core.parse_platforms(value, where)

@@ -215,7 +215,7 @@ class GoldensReporter:
         # An exit code that already reports a failure stays: that is the more important one.
         if self.not_pruned and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
-        # `export_core.backfill`, which this module must not import, cannot tell from an exit code of 0 who chose it.
+        # The feature `backfill`, which this module must not import, cannot tell from an exit code of 0 who chose it.
         if ended := os.environ.get("JAXEXPORT_SESSION_ENDED"):
             Path(ended).touch()
 
@@ -233,7 +233,7 @@ class GoldensReporter:
                 f"--update-goldens: {reason} (@pytest.mark.{keywords.NAME}); nothing was written.", red=True
             )
         elif self.events or self.unused:
-            from export_core.escaping import shown
+            from export_core.base.escaping import shown
             from pytest_jaxexport.summary import summary_lines
 
             terminalreporter.write_sep("=", "export compatibility")  # section() would add a blank line after the title
@@ -252,7 +252,7 @@ class GoldensReporter:
         if reason or (not delete and why_partial(config)):
             self.not_pruned = f"{reason}; nothing was deleted." if delete else ""
             return
-        from export_core.errors import ExportCompatError
+        from export_core.base.errors import ExportCompatError
         from pytest_jaxexport.pruning import list_unused, report_unused
 
         run = (settings.goldens_folder(config), self.reported, self.collected, config.rootpath)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from export_core.errors import ExportCompatError
+from export_core.base.errors import ExportCompatError
 from export_core.goldens import GoldenError, GoldenStore
 from export_core.goldens.strays import delete_leftovers, strays
 from pytest_jaxexport.unused_goldens import CollectedTests, ReportedTests, find_unused, is_gone

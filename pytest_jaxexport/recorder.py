@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import msgspec
 import pytest
 
-from export_core.environments.packages import installed_packages
-from export_core.environments.reader_packages import import_problems
-from export_core.errors import ExportCompatError
-from export_core.escaping import shown
+from export_core.base.errors import ExportCompatError
+from export_core.base.escaping import shown
 from export_core.export import (
     LARGE,
     MISMATCH,
@@ -30,19 +28,21 @@ from export_core.export import (
     produce,
     require_values,
 )
-from export_core.golden_writing import add_noise, first_crash, require_audited
+from export_core.features.costs.over_budget import with_budgets
+from export_core.features.inspect.source_difference import source_difference
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.store import ARTIFACT, MODULE_TEXT
-from export_core.inspection.noise_text import WHAT_TO_DO, outputs_to_name
-from export_core.inspection.source_difference import source_difference
 from export_core.judge import Result
-from export_core.judge.budgets import with_budgets
 from export_core.matrix.checks import GoldenOutputs
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.noise_runs import MeasuredNoise, lacks_noise
+from export_core.numbers.noise_text import WHAT_TO_DO, outputs_to_name
 from export_core.policy import Budget, Policy
 from export_core.policy.known_issues import known_issues
+from export_core.readers.packages import installed_packages
+from export_core.readers.reader_packages import import_problems
 from export_core.report import broken_cell, outcome_line
+from export_core.run.golden_writing import add_noise, first_crash, require_audited
 from pytest_jaxexport.changes import Changes, changes_since
 from pytest_jaxexport.comparisons import correction, marked_now
 from pytest_jaxexport.location import full_name, locate

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from export_core.errors import ExportCompatError
+from export_core.base.errors import ExportCompatError
 from export_core.goldens import GoldenStore
 from export_core.goldens.rename import exporting_test
 from pytest_jaxexport.unused_goldens import is_named_in, why_partial

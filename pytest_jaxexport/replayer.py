@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 import pytest
 
-from export_core.comparing.user_code import UserCode
 from export_core.export import LARGE, case_id
-from export_core.golden_writing import OwnReader
 from export_core.goldens import Golden, GoldenStore
 from export_core.judge import Result
 from export_core.matrix.noise_runs import MeasuredNoise
+from export_core.numbers.user_code import UserCode
 from export_core.policy import policy_file
-from export_core.run_options import ProjectOptions, RunOptions, option_words
+from export_core.policy.run_options import ProjectOptions, RunOptions, option_words
+from export_core.run.golden_writing import OwnReader
 from pytest_jaxexport.comparisons import marked_now
 from pytest_jaxexport.location import full_name, locate
 from pytest_jaxexport.marker import MarkerOptions

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import nox
 
-from export_core.errors import PREFIX, ExportCompatError
+from export_core.base.errors import PREFIX, ExportCompatError
 from export_core.goldens import GoldenError, GoldenStore
 from export_core.matrix.selection import window_readers
 from export_core.policy import Policy, find_policy

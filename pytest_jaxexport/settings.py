@@ -12,10 +12,10 @@ import pytest
 from pytest_jaxexport.marker import MarkerOptions, parse_platforms, parse_tolerance, usage_error
 
 if TYPE_CHECKING:
+    from export_core.base.tolerances import Sources
     from export_core.export import ExportOptions
     from export_core.goldens import Comparison
     from export_core.policy import Policy
-    from export_core.tolerances import Sources
 
 _POLICY = "export_compat.yaml"
 _OPTIONS = ("goldens", "export_platforms", "export_rtol", "export_atol", "export_policy")
@@ -47,13 +47,13 @@ class Settings(NamedTuple):  # no dataclass: every pytest run makes this class, 
 
     def export_options(self, marked: MarkerOptions) -> ExportOptions:
         """How a test's function is to be exported."""
-        from export_core import keywords as core
+        from export_core.run import keywords as core
 
         return core.export_options(marked._asdict(), self.policy, self.platforms)
 
     def comparison(self, marked: MarkerOptions) -> Comparison:
         """Comparator and tolerances of a test."""
-        from export_core import keywords as core
+        from export_core.run import keywords as core
 
         return core.comparison(marked._asdict(), self.policy, self.rtol, self.atol)
 
@@ -215,7 +215,7 @@ def _module_text(config: pytest.Config) -> bool:
 def _dump_folder(config: pytest.Config) -> Path | None:
     if not (named := config.getoption("dump_ir")):
         return None
-    from export_core.errors import ExportCompatError
+    from export_core.base.errors import ExportCompatError
     from export_core.matrix.dump import make_dump_folder
 
     try:
@@ -225,7 +225,7 @@ def _dump_folder(config: pytest.Config) -> Path | None:
 
 
 def _read_policy(config: pytest.Config) -> Policy:
-    from export_core.errors import ExportCompatError
+    from export_core.base.errors import ExportCompatError
     from export_core.policy import find_policy
 
     try:

@@ -13,7 +13,10 @@ def summary_lines(events: Sequence[dict[str, Any]], *, verbose: bool = False) ->
 
     `verbose`: also how many goldens did not run again.
     """
-    from export_core.phrases import few, plural  # here: pytest runs without a marked test must not load export_core
+    from export_core.base.phrases import (  # here: pytest runs without a marked test must not load export_core
+        few,
+        plural,
+    )
 
     written = [event for event in events if "written" in event]
     for change in ("new", "replaced", "unchanged"):
@@ -78,7 +81,7 @@ def _corrected(events: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Cases that this run compares otherwise than a matrix does, with the entries of the policy that it lacks."""
     if not events:
         return
-    from export_core.phrases import plural
+    from export_core.base.phrases import plural
     from export_core.report.yaml_text import yaml_text
 
     cases: dict[str, list[str]] = {}

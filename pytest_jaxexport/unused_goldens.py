@@ -152,7 +152,7 @@ def is_gone(golden: Golden, collected: CollectedTests, root: Path) -> bool:
 
 def is_named_in(path: Path, test: str) -> bool:
     """Whether a test file exists and names a test, or the class that it is in."""
-    from export_core.untrusted import read_named
+    from export_core.base.untrusted import read_named
 
     try:
         text = read_named(path).decode(errors="replace")

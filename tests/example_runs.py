@@ -19,7 +19,7 @@ from export_core.judge.gate import RunIdentity, in_order
 from export_core.judge.judgement import judge_again
 from export_core.matrix import Verdict
 from export_core.policy import Policy
-from export_core.worker.protocol import Cost, Stage, Timings
+from export_core.readers.worker.protocol import Cost, Stage, Timings
 
 READERS = (
     *("0.6.1", "0.6.2", "0.7.0", "0.7.1", "0.7.2", "0.8.0", "0.8.1", "0.9.1", "0.9.2", "0.10.0", "0.10.1"),

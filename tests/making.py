@@ -16,7 +16,6 @@ import numpy as np
 
 from export_core.artifact import ArtifactError, read, read_bytes
 from export_core.artifact.envelope.encode import encode
-from export_core.environments.placement import Mode
 from export_core.goldens import Comparison, Golden, GoldenStore, Manifest, Options, Signature, Writer
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.manifest import signature_of
@@ -25,8 +24,9 @@ from export_core.judge import Judgement, Result, RunFacts, Summary, calendar_fac
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy, Required, WindowDays
+from export_core.readers.placement import Mode
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import Release, Windows, load_calendar
-from export_core.worker.protocol import Stage
 
 ARTIFACTS = Path(__file__).parent / "artifact" / "data"
 NEWEST = "0.12.0.1"

@@ -21,16 +21,16 @@ from typing import Any
 import pytest
 from warm_worker import Start, starts, warm_worker
 
-from export_core.environments.environment import CELL_VARIABLES, Environment, this_interpreter
-from export_core.environments.placement import Placement
 from export_core.goldens import Golden, GoldenStore
 from export_core.matrix import Cell, Limits, Outcome
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.replay import replay
 from export_core.policy import Policy
+from export_core.readers.environment import CELL_VARIABLES, Environment, this_interpreter
+from export_core.readers.placement import Placement
+from export_core.readers.worker import processes
+from export_core.readers.worker.warm_workers import WarmWorkers
 from export_core.releases import Calendar, Release, load_calendar
-from export_core.worker import processes
-from export_core.worker.warm_workers import WarmWorkers
 
 HERE = Path(__file__).parent
 FLAKY = Path(tempfile.gettempdir()) / f"jaxexport-test-flaky-{os.getpid()}"

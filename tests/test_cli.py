@@ -17,8 +17,8 @@ from making import ARTIFACTS, NEWEST, files, manifest, write_golden
 from export_core.goldens import GoldenStore, Options
 from export_core.goldens.manifest_file import dump_manifest
 from export_core.goldens.store import ARTIFACT
-from export_core.runs.journal import Journal
-from export_core.runs.plan_record import PlanRecord
+from export_core.run.journal import Journal
+from export_core.run.plan_record import PlanRecord
 from tools.schemas import schema
 
 

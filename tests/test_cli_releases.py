@@ -12,8 +12,8 @@ from commands import process
 
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
-from export_core.runs.results import read_results, read_summary
-from export_core.worker.protocol import Stage
+from export_core.readers.worker.protocol import Stage
+from export_core.run.results import read_results, read_summary
 
 WRITE_GOLDENS = Path(__file__).with_name("write_goldens.py")
 

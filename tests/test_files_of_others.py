@@ -1,6 +1,7 @@
 """Every place where a file that somebody else made enters: what is no such file is one clear error, at once.
 
-`PLACES` has them all: a call that opens a file in any other way than `export_core.untrusted` is found in the source.
+`PLACES` has them all: a call that opens a file in any other way than `export_core.base.untrusted` is
+found in the source.
 """
 
 from __future__ import annotations
@@ -22,30 +23,30 @@ import pytest
 from making import ARTIFACTS, manifest, write_golden
 
 import export_core
-from export_core import untrusted
-from export_core.adopting.archive import Archive, Candidate
-from export_core.adopting.artifact_list import read_artifact_list
-from export_core.adopting.jax_wheel import find_data
 from export_core.artifact import read, read_bytes
-from export_core.conversion.evidence import given_evidence
-from export_core.errors import ExportCompatError
+from export_core.artifact.archive import Found, artifact_in
+from export_core.base import untrusted
+from export_core.base.errors import ExportCompatError
+from export_core.features.adopt.archive import Archive, Candidate
+from export_core.features.adopt.artifact_list import read_artifact_list
+from export_core.features.adopt.jax_wheel import find_data
+from export_core.features.convert.evidence import given_evidence
+from export_core.features.inspect.conversions import converted_facts
+from export_core.features.inspect.inventory_row import read_row
 from export_core.goldens import GoldenStore, adopt
 from export_core.goldens.adopt import Given, adopt_inputs
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.manifest_file import load_manifest
-from export_core.inspection.archive import Found, artifact_in
-from export_core.inspection.conversions import converted_facts
-from export_core.inspection.inventory_row import read_row
-from export_core.inspection.terms import Terms
 from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues
 from export_core.policy.load import load_policy
+from export_core.policy.terms import Terms
 from export_core.releases import load_calendar
 from export_core.releases.entries import shipped_entries
 from export_core.releases.project_releases import read_releases
 from export_core.releases.wheels import read_wheel
-from export_core.runs.journal import recorded_plan
-from export_core.runs.results import read_results, read_summary
+from export_core.run.journal import recorded_plan
+from export_core.run.results import read_results, read_summary
 from pytest_jaxexport.unused_goldens import is_named_in
 
 ROOT = Path(__file__).parents[1]
@@ -286,26 +287,26 @@ def test_the_same_key_in_several_tables_is_none_twice(tmp_path):
 
 OWN = {
     "export_core/artifact/vhlo_tables.py": "data of the package",
-    "export_core/conversion/programs.py": "what a program of ours wrote into a scratch folder",
-    "export_core/conversion/rewriting/export_again.py": "a job in a scratch folder",
-    "export_core/conversion/rewriting/program.py": "a job in a scratch folder",
-    "export_core/environments/build.py": "an environment in the user's cache",
-    "export_core/environments/cost.py": "an environment in the user's cache",
-    "export_core/environments/environment.py": "an environment in the user's cache",
-    "export_core/environments/hardware.py": "the system's",
-    "export_core/environments/installed.py": "an environment in the user's cache",
-    "export_core/environments/inventory.py": "an environment in the user's cache",
-    "export_core/environments/libtpu.py": "data of the package",
-    "export_core/environments/own_interpreter.py": "what is installed",
-    "export_core/environments/own_package.py": "what is installed",
-    "export_core/environments/packages.py": "what is installed",
-    "export_core/environments/placement.py": "data of the package",
+    "export_core/features/convert/programs.py": "what a program of ours wrote into a scratch folder",
+    "export_core/features/convert/rewriting/export_again.py": "a job in a scratch folder",
+    "export_core/features/convert/rewriting/program.py": "a job in a scratch folder",
+    "export_core/readers/build.py": "an environment in the user's cache",
+    "export_core/readers/cost.py": "an environment in the user's cache",
+    "export_core/readers/environment.py": "an environment in the user's cache",
+    "export_core/readers/hardware.py": "the system's",
+    "export_core/readers/installed.py": "an environment in the user's cache",
+    "export_core/readers/inventory.py": "an environment in the user's cache",
+    "export_core/readers/libtpu.py": "data of the package",
+    "export_core/readers/own_interpreter.py": "what is installed",
+    "export_core/readers/own_package.py": "what is installed",
+    "export_core/readers/packages.py": "what is installed",
+    "export_core/readers/placement.py": "data of the package",
     "export_core/export/registrations.py": "a module that the test itself has imported",
     "export_core/goldens/adopt.py": "an open file",
     "export_core/goldens/jax_goldens.py": "data of the package",
     "export_core/goldens/npy.py": "an open file",
-    "export_core/inspection/source_difference.py": "an open file",
-    "export_core/adopting/jax_wheel.py": "an open file",
+    "export_core/features/inspect/source_difference.py": "an open file",
+    "export_core/features/adopt/jax_wheel.py": "an open file",
     "export_core/releases/wheels.py": "an open file",
     "export_core/matrix/content_keys.py": "the package itself, and the system's",
     "export_core/matrix/known_messages.py": "data of the package",
@@ -314,16 +315,16 @@ OWN = {
     "export_core/releases/stable_targets.py": "data of the package",
     "export_core/report/drawing/svg.py": "data of the package",
     "export_core/report/page/rendering.py": "data of the package",
-    "export_core/untrusted.py": "the way in",
-    "export_core/why/bisection/changes.py": "an environment in the user's cache",
-    "export_core/why/bisection/pairs.py": "an environment in the user's cache",
-    "export_core/why/bundle.py": "the package itself",
-    "export_core/why/editing/program.py": "a job in a scratch folder",
-    "export_core/why/editing/source.py": "arrays in a scratch folder",
-    "export_core/why/reduction/editor.py": "what a program of ours wrote into a scratch folder",
-    "export_core/why/reproduce.py": "bytes in the program itself",
+    "export_core/base/untrusted.py": "the way in",
+    "export_core/features/why/bisection/changes.py": "an environment in the user's cache",
+    "export_core/features/why/bisection/pairs.py": "an environment in the user's cache",
+    "export_core/features/why/bundle.py": "the package itself",
+    "export_core/features/why/editing/program.py": "a job in a scratch folder",
+    "export_core/features/why/editing/source.py": "arrays in a scratch folder",
+    "export_core/features/why/reduction/editor.py": "what a program of ours wrote into a scratch folder",
+    "export_core/features/why/reproduce.py": "bytes in the program itself",
     "pytest_jaxexport/settings.py": "pyproject.toml, which pytest itself has read",
-    "export_core/worker/program.py": "files whose hashes were compared; the system's",
+    "export_core/readers/worker/program.py": "files whose hashes were compared; the system's",
 }
 """The modules that open a file otherwise, each with what it is."""
 

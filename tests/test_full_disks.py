@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from disks import NO_ROOM, on_a_small_disk
 
-from export_core.environments.build import cache_folder
+from export_core.readers.build import cache_folder
 
 WRITE_GOLDENS = Path(__file__).with_name("write_goldens.py")
 SMALL = ("waves", "both", "keys", "every_dtype", "other_numbers", "cholesky", "x64")

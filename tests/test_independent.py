@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from replaying import replayed
 
-from export_core.environments.environment import ReaderEnvironments
-from export_core.environments.placement import Placement
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Selection, Verdict, make_plan
 from export_core.policy import load_policy
+from export_core.readers.environment import ReaderEnvironments
+from export_core.readers.placement import Placement
 
 ROOT = Path(__file__).parents[1]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from commands import wait_for, written_to
 
-from export_core.environments.build import cache_folder
+from export_core.readers.build import cache_folder
 
 WRITE_GOLDENS = Path(__file__).with_name("write_goldens.py")
 CASES = ("both", "hangs", "keys", "waves")

@@ -9,58 +9,95 @@ from pathlib import Path
 
 import pytest
 
+from export_core.features import FEATURES
+
 ROOT = Path(__file__).parents[1]
 
 ROOMS = (
-    ("public", "escaping", "urls", "untrusted", "phrases", "atomic", "variables", "process_groups"),
-    ("cache_folder",),
-    ("errors",),
-    ("scratch",),
-    ("releases", "artifact", "tolerances"),
-    ("goldens", "policy", "run_options"),
-    ("export", "environments", "comparing"),
-    ("keywords",),
-    ("worker",),
+    ("base", "public"),
+    ("releases",),
+    ("artifact",),
+    ("policy",),
+    ("goldens",),
+    ("export", "readers"),
+    ("numbers",),
     ("matrix",),
-    ("conversion",),
-    ("remote", "judge"),
-    ("runs",),
-    ("inspection",),
-    ("deploying",),
+    ("judge",),
+    ("run",),
     ("report",),
-    ("why",),
-    ("backfill", "session", "measuring"),
-    ("golden_writing",),
-    ("scripting",),
-    ("adopting",),
     ("cli",),
-    ("__main__",),
 )
-"""The rooms of export_core, the ground floor first. A module may import from its own room and from floors below it."""
+"""The rooms of the kernel, the ground floor first. A module may import from its own room and from floors below it."""
 
 FLOORS = {f"export_core.{room}": floor for floor, rooms in enumerate(ROOMS) for room in rooms}
-FLOORS["pytest_jaxexport"] = len(ROOMS)
+FLOORS |= {f"export_core.features.{name}": len(ROOMS) for name in FEATURES}
+FLOORS |= {"export_core.features": len(ROOMS), "export_core.__main__": len(ROOMS), "pytest_jaxexport": len(ROOMS) + 1}
 
 JAX = {
-    "export_core.worker.program",
-    "export_core.worker.moved_inside",
-    "export_core.inspection.module_text",
-    "export_core.conversion.rewriting.program",
-    "export_core.conversion.rewriting.lapack",
-    "export_core.conversion.rewriting.shardy",
-    "export_core.conversion.rewriting.export_again",
-    "export_core.why.reproduce",
-    "export_core.why.editing.program",
-    "export_core.why.editing.program_parts",
-    "export_core.why.editing.edits",
-    "export_core.why.editing.in_double",
-    "export_core.why.editing.source",
-    "export_core.why.editing.source_lines",
+    "export_core.readers.worker.program",
+    "export_core.readers.worker.moved_inside",
+    "export_core.features.inspect.module_text",
+    "export_core.features.convert.rewriting.program",
+    "export_core.features.convert.rewriting.lapack",
+    "export_core.features.convert.rewriting.shardy",
+    "export_core.features.convert.rewriting.export_again",
+    "export_core.features.why.reproduce",
+    "export_core.features.why.editing.program",
+    "export_core.features.why.editing.program_parts",
+    "export_core.features.why.editing.edits",
+    "export_core.features.why.editing.in_double",
+    "export_core.features.why.editing.source",
+    "export_core.features.why.editing.source_lines",
 }
 """Modules that import jax or jaxlib beside export/: the programs that run in readers, and what prints a module."""
 
-PUBLISHED = ("export_core.inspection", "export_core.adopting", "export_core.scripting")
+PUBLISHED = ("export_core.policy", "export_core.features.adopt", "export_core.features.script")
 """The rooms of the names that can be imported from the package itself."""
+
+UPWARDS = [
+    "export_core.cli.entry -> export_core.features.inspect",
+    "export_core.cli.judge -> export_core.features.compare_runs",
+    "export_core.cli.judging -> export_core.features.costs",
+    "export_core.cli.report -> export_core.features.compare_runs",
+    "export_core.features.adopt.jax_goldens -> export_core.features.convert",
+    "export_core.features.adopt.writers -> export_core.features.inspect",
+    "export_core.features.compare_runs.baseline -> export_core.features.costs",
+    "export_core.features.compare_runs.trend_command -> export_core.features.costs",
+    "export_core.features.convert.convert_command -> export_core.features.inspect",
+    "export_core.features.inspect.conversions -> export_core.features.convert",
+    "export_core.features.why.explanation -> export_core.features.convert",
+    "export_core.features.why.explanation -> export_core.features.inspect",
+    "export_core.judge.drift -> export_core.features.costs",
+    "export_core.judge.judgement -> export_core.features.deploy",
+    "export_core.matrix.plan -> export_core.features.deploy",
+    "export_core.matrix.selection -> export_core.features.deploy",
+    "export_core.policy -> export_core.features.costs",
+    "export_core.policy -> export_core.features.deploy",
+    "export_core.policy.load -> export_core.features.deploy",
+    "export_core.policy.load_check -> export_core.features.inspect",
+    "export_core.policy.model -> export_core.features.costs",
+    "export_core.policy.model -> export_core.features.deploy",
+    "export_core.policy.validation -> export_core.features.costs",
+    "export_core.policy.validation -> export_core.features.deploy",
+    "export_core.report.ci.markdown -> export_core.features.compare_runs",
+    "export_core.report.findings -> export_core.features.convert",
+    "export_core.report.findings -> export_core.features.costs",
+    "export_core.report.findings -> export_core.features.deploy",
+    "export_core.report.page.cell_data -> export_core.features.compare_runs",
+    "export_core.report.page.cell_data -> export_core.features.costs",
+    "export_core.report.page.run_page -> export_core.features.compare_runs",
+    "export_core.report.page.run_page -> export_core.features.forecast",
+    "export_core.report.terminal.run_report -> export_core.features.costs",
+    "export_core.report.wording -> export_core.features.deploy",
+    "export_core.run.first_replay -> export_core.report",
+    "export_core.run.golden_writing -> export_core.report",
+    "export_core.run.keywords -> export_core.features.costs",
+    "export_core.run.merge -> export_core.features.costs",
+    "export_core.run.session -> export_core.features.convert",
+    "export_core.run.session -> export_core.features.costs",
+    "export_core.run.session -> export_core.features.remote",
+]
+"""Imports that run upwards, or from one feature to another, and have yet to be turned around. No new one is added."""
 
 NUMERIC = {"jax", "jaxlib", "numpy", "ml_dtypes"}
 MODULES = sorted(path for package in ("export_core", "pytest_jaxexport") for path in (ROOT / package).rglob("*.py"))
@@ -105,7 +142,8 @@ def packages_of(path: Path, *, at_load_only: bool = False) -> set[str]:
 
 
 def room_of(module: str) -> str | None:
-    return next((room for room in FLOORS if module == room or module.startswith(room + ".")), None)
+    rooms = [room for room in FLOORS if module == room or module.startswith(room + ".")]
+    return max(rooms, key=len, default=None)
 
 
 def test_every_module_has_a_room():
@@ -114,13 +152,13 @@ def test_every_module_has_a_room():
 
 def test_imports_run_downwards_only():
     """The package itself imports only what it makes public, and only when that is used."""
-    upwards = [
-        f"{name_of(path)} imports {imported}"
+    upwards = {
+        f"{name_of(path)} -> {room_of(imported)}"
         for path in MODULES
         for imported in imports_of(path)
         if not may_look(room_of(name_of(path)), room_of(imported))
-    ]
-    assert upwards == []
+    }
+    assert sorted(upwards) == UPWARDS
 
 
 def may_look(here: str | None, there: str | None) -> bool:
@@ -141,7 +179,7 @@ def test_the_core_has_no_pytest_and_no_nox_in_it():
 
 def test_the_worker_loads_nothing_of_ours_and_nothing_heavy():
     for name in ("program", "moved_inside"):
-        worker = ROOT / "export_core" / "worker" / f"{name}.py"
+        worker = ROOT / "export_core" / "readers" / "worker" / f"{name}.py"
         assert all(room_of(imported) is None for imported in imports_of(worker))
         assert not packages_of(worker, at_load_only=True) & NUMERIC
 

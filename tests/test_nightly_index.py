@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 from making import NEWEST
 
-from export_core.environments.environment import ReaderEnvironments
-from export_core.environments.placement import Placement
 from export_core.policy import load_policy
-from export_core.runs.results import read_results
+from export_core.readers.environment import ReaderEnvironments
+from export_core.readers.placement import Placement
+from export_core.run.results import read_results
 
 pytestmark = pytest.mark.matrix
 ROOT = Path(__file__).parents[1]

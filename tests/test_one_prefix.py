@@ -8,7 +8,7 @@ import sys
 import pytest
 from commands import assert_bad_input, process
 
-from export_core.errors import PREFIX
+from export_core.base.errors import PREFIX
 from pytest_jaxexport.marker import usage_error
 
 

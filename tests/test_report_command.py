@@ -15,13 +15,13 @@ from click.testing import Result as Ended
 from commands import finished
 from making import result
 
+from export_core.base.errors import ExportCompatError
 from export_core.cli.app import jaxexport
-from export_core.errors import ExportCompatError
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
-from export_core.runs.errors import IncompleteResults
-from export_core.runs.results import result_line
-from export_core.worker.protocol import Stage
+from export_core.readers.worker.protocol import Stage
+from export_core.run.errors import IncompleteResults
+from export_core.run.results import result_line
 
 CRASH = result(Verdict.CRASH, Judgement.BROKEN, case="t.b", stage=Stage.RUN, message="died by signal 11", signal=11)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from export_core.runs.results import read_results, read_summary
+from export_core.run.results import read_results, read_summary
 
 ROOT = Path(__file__).parents[1]
 WRITE_GOLDENS = ROOT / "tests" / "write_goldens.py"

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from export_core import scratch as module
-from export_core.errors import InfrastructureFault
-from export_core.scratch import remove_abandoned, scratch_folder
+from export_core.base import scratch as module
+from export_core.base.errors import InfrastructureFault
+from export_core.base.scratch import remove_abandoned, scratch_folder
 
 OWNER = """
 import sys, time
-from export_core.scratch import scratch_folder
+from export_core.base.scratch import scratch_folder
 with scratch_folder() as folder:
     (folder / "1").mkdir()
     (folder / "1" / "outputs.npz").write_bytes(bytes(1000))

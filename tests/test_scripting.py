@@ -15,7 +15,7 @@ from msgspec import structs
 
 import export_core
 from export_core.artifact import read_bytes
-from export_core.errors import ExportCompatError
+from export_core.base.errors import ExportCompatError
 from export_core.export import ExportError
 from export_core.goldens import GoldenError, GoldenStore
 from export_core.goldens.manifest import UNKNOWN

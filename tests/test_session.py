@@ -11,11 +11,9 @@ import pytest
 from making import day, golden, release
 
 from export_core.cli.matrix import matrix
-from export_core.environments.placement import Mode
 from export_core.matrix import Cell, Plan, Selection
 from export_core.matrix.reproduce_command import reproduce_command
-from export_core.releases import load_calendar
-from export_core.run_options import (
+from export_core.policy.run_options import (
     GIB,
     OPTIONS,
     RunOptions,
@@ -25,6 +23,8 @@ from export_core.run_options import (
     reproduce_options,
     values_in,
 )
+from export_core.readers.placement import Mode
+from export_core.releases import load_calendar
 
 CELL = Cell(golden("t.test_f[a b;$(rm)]", "0.9.2"), release("0.10.2"), "cpu")
 

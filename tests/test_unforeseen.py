@@ -15,17 +15,17 @@ import click
 import pytest
 from making import ARTIFACTS, manifest, result, write_golden
 
+from export_core.base.escaping import safe_json
 from export_core.cli import app, entry
-from export_core.environments.placement import Mode
-from export_core.escaping import safe_json
+from export_core.features.inspect import inspect_text
 from export_core.goldens import GoldenStore
-from export_core.inspection import inspect_text
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.matrix.content_keys import expected_content
 from export_core.matrix.outcome_cache import OutcomeCache
+from export_core.readers.placement import Mode
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
-from export_core.runs.results import result_line
-from export_core.worker.protocol import Stage
+from export_core.run.results import result_line
 
 MLP = ARTIFACTS / "0.9.2" / "mlp.jaxexport"
 UNFORESEEN = 70

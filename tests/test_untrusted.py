@@ -8,17 +8,17 @@ import os
 import pytest
 from making import golden
 
-from export_core.atomic import write_whole
+from export_core.base.atomic import write_whole
+from export_core.base.untrusted import read_regular
 from export_core.goldens import Comparison
 from export_core.matrix.content_keys import expected_content
 from export_core.policy import PolicyError
 from export_core.policy.load import load_policy
 from export_core.releases import ReleaseError
 from export_core.releases.project_releases import read_releases
-from export_core.runs.errors import RunError
-from export_core.runs.journal import recorded_plan
-from export_core.runs.results import read_results, read_summary
-from export_core.untrusted import read_regular
+from export_core.run.errors import RunError
+from export_core.run.journal import recorded_plan
+from export_core.run.results import read_results, read_summary
 
 DEEP = ["[" * 40_000, "a: " + "{a: " * 40_000, "- " * 40_000 + "x", "a: &a [1]\nb: &b [*a, *a]"]
 

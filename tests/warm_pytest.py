@@ -26,7 +26,12 @@ from warm_worker import starts
 # Neither xdist nor pytest_jaxexport: pytest warns of plugins that it can no longer rewrite.
 IMPORTED = (
     *("pytest", "_pytest.junitxml", "scipy.optimize", "jaxlib.mlir.dialects.mhlo", "jaxlib.mlir.dialects.builtin"),
-    *("export_core.export", "export_core.session", "export_core.report", "export_core.inspection.source_difference"),
+    *(
+        "export_core.export",
+        "export_core.run.session",
+        "export_core.report",
+        "export_core.features.inspect.source_difference",
+    ),
 )
 
 WHOLE_NOISE = ""
@@ -92,7 +97,7 @@ class WarmPytest:
 
 
 def main(workers: str) -> None:
-    from export_core.environments.own_interpreter import hash_of_this_interpreter
+    from export_core.readers.own_interpreter import hash_of_this_interpreter
 
     for name in IMPORTED:
         importlib.import_module(name)
@@ -106,8 +111,8 @@ def main(workers: str) -> None:
 
 
 def use_warm_workers(path: str) -> None:
-    from export_core.environments.environment import CELL_VARIABLES
-    from export_core.worker import processes
+    from export_core.readers.environment import CELL_VARIABLES
+    from export_core.readers.worker import processes
 
     processes.start = starts(lambda deciding: Path(path) if deciding == CELL_VARIABLES else None)
 

@@ -94,9 +94,9 @@ Start = Callable[..., "subprocess.Popen[bytes] | ForkedWorker"]
 
 def starts(path_of: Callable[[Mapping[str, str]], Path | None]) -> Start:
     """A `processes.start` whose workers are forks of the process that listens on `path_of` the deciding variables."""
-    from export_core.environments.environment import Environment
-    from export_core.variables import deciding_variables
-    from export_core.worker import processes
+    from export_core.base.variables import deciding_variables
+    from export_core.readers.environment import Environment
+    from export_core.readers.worker import processes
 
     anew = processes.start
     if sys.platform != "linux":

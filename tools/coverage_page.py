@@ -7,8 +7,8 @@ from pathlib import Path
 import yaml
 
 from export_core.artifact.foreseen import PLATFORMS
+from export_core.features.inspect.coverage import SECTIONS, Coverage, Row, coverage
 from export_core.goldens import GoldenStore
-from export_core.inspection.coverage import SECTIONS, Coverage, Row, coverage
 
 ROOT = Path(__file__).parents[1]
 NOT_COVERED = ROOT / "tests" / "compat" / "not_covered.yaml"

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as Xml
 from export_core.artifact import read
 from export_core.artifact.bytecode.cursor import SECTION_NAMES
 from export_core.artifact.bytecode.sections import Tables
-from export_core.phrases import plural
+from export_core.base.phrases import plural
 from export_core.releases import Windows, load_calendar
 from export_core.releases.windows import promise
 from export_core.report.drawing.svg import add, picture, text_of

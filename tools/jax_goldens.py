@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from export_core.adopting.jax_data import DataError, read_data
+from export_core.features.adopt.jax_data import DataError, read_data
 from export_core.goldens import jax_goldens
 from export_core.goldens.store import sha256
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
-import export_core.environments
-from export_core.atomic import write_whole
-from export_core.environments.build import uv_command
-from export_core.environments.libtpu import load_pins
+import export_core.readers
+from export_core.base.atomic import write_whole
+from export_core.readers.build import uv_command
+from export_core.readers.libtpu import load_pins
 from export_core.releases import load_calendar
 
-TABLE = Path(export_core.environments.__file__).with_name("data") / "libtpu.yaml"
+TABLE = Path(export_core.readers.__file__).with_name("data") / "libtpu.yaml"
 HEAD = """\
 # The libtpu that jax[tpu] pins, by the version that jax and jaxlib share. Written by `python -m tools.libtpu_pins`.
 # Releases before 0.5.1 pin libtpu-nightly, which is no longer on the index.

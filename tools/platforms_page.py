@@ -17,14 +17,14 @@ from pathlib import Path
 
 import msgspec
 
-from export_core.environments.environment import ReaderEnvironments
-from export_core.environments.errors import EnvironmentFailed
-from export_core.environments.placement import Mode, Placement, Target, load_devices
 from export_core.judge import Result, judge_again
 from export_core.matrix import Verdict
 from export_core.policy import find_policy
+from export_core.readers.environment import ReaderEnvironments
+from export_core.readers.errors import EnvironmentFailed
+from export_core.readers.placement import Mode, Placement, Target, load_devices
 from export_core.releases import load_calendar
-from export_core.runs.results import read_run
+from export_core.run.results import read_run
 
 START, END = "<!-- measured: start -->", "<!-- measured: end -->"
 PLATFORMS = ("cpu", "tpu", "cuda")

@@ -13,22 +13,22 @@ from typing import Any
 
 import msgspec
 
-from export_core.adopting.artifact_list import ArtifactList
-from export_core.conversion.record import ConversionRecord
-from export_core.deploying.answers import Deployability
+from export_core.features.adopt.artifact_list import ArtifactList
+from export_core.features.compare_runs.baseline_report import BaselineReport
+from export_core.features.convert.record import ConversionRecord
+from export_core.features.deploy.answers import Deployability
+from export_core.features.inspect.facts import Inspection
+from export_core.features.inspect.inventory_row import InventoryRow
+from export_core.features.why.bisection.bisected import Bisection
+from export_core.features.why.explained import Explanation
 from export_core.goldens import Manifest
-from export_core.inspection.facts import Inspection
-from export_core.inspection.inventory_row import InventoryRow
 from export_core.judge import Result, Summary
 from export_core.judge.drift import Trend
 from export_core.judge.forecast_types import Forecast
 from export_core.policy import Policy
 from export_core.policy.json_schema import TITLE, policy_schema, titled
 from export_core.releases.release_list import DatedCalendar
-from export_core.report.baseline_report import BaselineReport
 from export_core.report.terminal.plan_report import PlanReport
-from export_core.why.bisection.bisected import Bisection
-from export_core.why.explained import Explanation
 from tools.field_docs import field_docs, types_in
 
 KINDS: dict[str, tuple[type, str]] = {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from export_core.judge import Judgement, Result
 from export_core.releases import load_calendar
-from export_core.runs.results import read_run
+from export_core.run.results import read_run
 
 COMPAT = Path(__file__).parents[1] / "tests" / "compat"
 

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from export_core.environments.build import cache_folder, uv_command
+from export_core.readers.build import cache_folder, uv_command
 
 ROOT = Path(__file__).parents[1]
 

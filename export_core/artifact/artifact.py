@@ -10,7 +10,7 @@ from export_core.artifact.bytecode.module import Module
 from export_core.artifact.bytecode.sections import MAGIC
 from export_core.artifact.envelope.decode import begins_like_one, decode
 from export_core.artifact.errors import ArtifactError
-from export_core.untrusted import UnexpectedFileError, read_regular
+from export_core.base.untrusted import UnexpectedFileError, read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

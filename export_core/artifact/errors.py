@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from export_core.errors import ExportCompatError
+from export_core.base.errors import ExportCompatError
 
 DAMAGED = "The file is damaged or is not a serialized jax.export artifact: export it again, or check the copy."
 LIMIT = "No artifact that JAX writes comes near this limit; do not trust where this file came from."

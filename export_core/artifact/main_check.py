@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from export_core.phrases import plural
+from export_core.base.phrases import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

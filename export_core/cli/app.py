@@ -9,15 +9,10 @@ from typing import Any
 
 import click
 
-from export_core.cli.artifacts import audit, diff, inspect
-from export_core.cli.backfill import backfill
+from export_core.base.errors import NOBODY_READS, PREFIX, ExportCompatError, report_unforeseen
+from export_core.base.feature import feature_commands
 from export_core.cli.badge import badge
-from export_core.cli.bisect import bisect
-from export_core.cli.convert import convert
-from export_core.cli.deploy import can_i_deploy
 from export_core.cli.environments import environments_group
-from export_core.cli.explain import explain
-from export_core.cli.forecast import forecast
 from export_core.cli.goldens import goldens_group
 from export_core.cli.help import HelpfulGroup
 from export_core.cli.judge import judge
@@ -26,18 +21,12 @@ from export_core.cli.merge import merge
 from export_core.cli.output import accept_any_text, echo
 from export_core.cli.plan import plan
 from export_core.cli.policy import policy_group
-from export_core.cli.reduce import reduce
 from export_core.cli.releases import releases
 from export_core.cli.report import report
-from export_core.cli.trend import trend
 from export_core.cli.version import show_version
-from export_core.errors import NOBODY_READS, PREFIX, ExportCompatError, report_unforeseen
 
-_COMMANDS = (
-    *(inspect, audit, diff, convert, matrix, plan, merge, judge, policy_group, forecast, can_i_deploy),
-    *(report, badge, trend, explain, bisect, reduce),
-    *(environments_group, backfill, goldens_group, releases),
-)
+_COMMANDS = (matrix, plan, merge, judge, report, badge, policy_group, environments_group, goldens_group, releases)
+"""The commands of the kernel."""
 
 
 class UnexpectedExitError(ExportCompatError):
@@ -79,6 +68,11 @@ def jaxexport() -> None:
 
 for _command in _COMMANDS:
     jaxexport.add_command(_command)
+for _words, _command in feature_commands():
+    _group, _, _name = _words.rpartition(" ")
+    _parent = jaxexport.commands[_group] if _group else jaxexport
+    assert isinstance(_parent, click.Group)
+    _parent.add_command(_command, _name)
 
 
 def main() -> None:

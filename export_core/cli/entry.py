@@ -6,7 +6,7 @@ A person waits for `inspect`, and click with what it imports takes longer than r
 import os
 import sys
 
-from export_core.errors import NOBODY_READS, PREFIX, ExportCompatError, report_unforeseen
+from export_core.base.errors import NOBODY_READS, PREFIX, ExportCompatError, report_unforeseen
 
 
 def main() -> None:
@@ -22,7 +22,7 @@ def main() -> None:
         return
 
     try:
-        from export_core.inspection.inspect_text import inspect_text
+        from export_core.features.inspect.inspect_text import inspect_text
 
         text = inspect_text(files[0], as_json="--json" in words)
     except ExportCompatError as error:

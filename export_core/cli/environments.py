@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
+from export_core.base.phrases import plural
 from export_core.cli.help import HelpfulGroup
 from export_core.cli.options import console
 from export_core.cli.output import echo
-from export_core.phrases import plural
 
 UNUSED_DAYS = 30
 
@@ -22,8 +22,8 @@ def list_() -> None:
     """Show each environment: what it was built for, its size, when it was last used, and whether it is in use."""
     from rich.table import Table
 
-    from export_core.environments.build import cache_folder
-    from export_core.environments.inventory import cached_environments
+    from export_core.readers.build import cache_folder
+    from export_core.readers.inventory import cached_environments
 
     environments = cached_environments()
     table = Table(box=None, pad_edge=False)
@@ -65,7 +65,7 @@ def clean(names: tuple[str, ...], older_than: int | None, everything: bool, yes:
     """
     import datetime
 
-    from export_core.environments.inventory import cached_environments, named, remove, to_clean
+    from export_core.readers.inventory import cached_environments, named, remove, to_clean
 
     if names and (everything or older_than is not None):
         raise click.UsageError("NAME cannot be combined with --all or --older-than.")

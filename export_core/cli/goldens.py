@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from export_core.cli.adding import add
+from export_core.base.phrases import plural
 from export_core.cli.help import HelpfulGroup
-from export_core.cli.importing import import_goldens
 from export_core.cli.options import Project, as_of_option, day_of, project_options
 from export_core.cli.output import echo
-from export_core.phrases import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +30,7 @@ def list_goldens(project: Project, sizes: bool) -> None:
     """List every golden: case, writer, build date, platforms, custom calls."""
     goldens = project.store.goldens()
     if sizes:
-        from export_core.inspection.sizes import size_lines
+        from export_core.goldens.sizes import size_lines
 
         for line in size_lines(goldens):
             echo(line)
@@ -50,53 +48,16 @@ def list_goldens(project: Project, sizes: bool) -> None:
 
 
 @goldens_group.command()
-@click.argument("name", metavar="CASE[/WRITER]")
-@project_options
-@click.option("--mlir", is_flag=True, help="Only module.mlir: the module as its writer printed it.")
-@click.option("--jaxpr", is_flag=True, help="Only jaxpr.txt: the jaxpr as its writer printed it.")
-def show(project: Project, name: str, mlir: bool, jaxpr: bool) -> None:
-    """Show everything in one golden: manifest, arrays with their first values, files.
-
-    CASE and WRITER are as `jaxexport goldens list` prints them; without WRITER the newest golden is shown.
-    """
-    from export_core.inspection.golden import golden_screen, side_file
-
-    generations, golden = _find_golden(project.store, name)
-    files = [file for is_wanted, file in ((mlir, "module.mlir"), (jaxpr, "jaxpr.txt")) if is_wanted]
-    for file in files:
-        echo(side_file(golden, file), nl=False)
-    if not files:
-        others = [other for other in generations if other is not golden]
-        echo(golden_screen(golden, others, project.policy), nl=False)
-
-
-@goldens_group.command()
-@project_options
-def coverage(project: Project) -> None:
-    """Count what the goldens cover: custom-call targets, primitives, dtypes, effects, features and formats.
-
-    A number counts cases: all of them, then those exported for each platform. Writers are jaxlib releases.
-    """
-    from export_core.goldens import GoldenError
-    from export_core.inspection.coverage import coverage, coverage_text
-
-    goldens = project.store.goldens()
-    if not goldens:  # a table of nothing would look like goldens that cover nothing
-        raise GoldenError(f"{project.store.root}: expected goldens, found none. Name their folder with --goldens.")
-    echo(coverage_text(coverage(goldens)), nl=False)
-
-
-@goldens_group.command()
 @project_options
 def verify(project: Project) -> None:
     """Compare every file with its SHA-256, read every artifact, and find files that belong to no golden.
 
     The build date of each writer must be that of the calendar, and what is said of noise must follow from noise.npz.
     """
-    from export_core.comparing.stored_noise import check_noise
     from export_core.goldens import GoldenError
     from export_core.goldens.strays import strays, unlisted_files
     from export_core.goldens.verify import verify_goldens
+    from export_core.numbers.stored_noise import check_noise
 
     # Before anything is opened: the store itself completes an update that was killed between two renames.
     stray_files = list(strays(project.store.root))
@@ -112,10 +73,6 @@ def verify(project: Project) -> None:
     echo(f"{plural(len(goldens), 'golden')}, every file as it was written")
 
 
-goldens_group.add_command(add)
-goldens_group.add_command(import_goldens)
-
-
 @goldens_group.command()
 @click.argument("names", metavar="[CASE[/WRITER]]...", nargs=-1)
 @click.option("--again", is_flag=True, help="Measure those too whose noise is known.")
@@ -127,8 +84,8 @@ def noise(project: Project, names: Sequence[str], again: bool) -> None:
     oldest later release where that cannot be built. Artifact, inputs and outputs stay as they are. Without names, those
     of all goldens that have none.
     """
-    from export_core.adopting.noise import add_noise
     from export_core.goldens.verify import verify_goldens
+    from export_core.matrix.measuring import add_noise
 
     goldens = [golden for name in names for golden in _named(project.store, name)] if names else project.store.goldens()
     verify_goldens(project.store, project.policy.calendar(), project.policy.allow)
@@ -206,7 +163,7 @@ def prune(project: Project, as_of: str | None, delete: bool, quiet: bool) -> Non
         echo(f"would delete {counted}, as of {day}" + (": run it again with --delete" if prunable else ""))
 
 
-def _find_golden(store: GoldenStore, name: str) -> tuple[list[Golden], Golden]:
+def find_golden(store: GoldenStore, name: str) -> tuple[list[Golden], Golden]:
     """The goldens of a case, and the named one of them: the newest, or that of a writer.
 
     Raises `GoldenError` for an unknown case or writer.
@@ -224,7 +181,7 @@ def _find_golden(store: GoldenStore, name: str) -> tuple[list[Golden], Golden]:
 
 def _named(store: GoldenStore, name: str) -> list[Golden]:
     """All goldens of a case, or the one of a writer. Raises `GoldenError` for an unknown name."""
-    generations, golden = _find_golden(store, name)
+    generations, golden = find_golden(store, name)
     return [golden] if "/" in _inside(store, name) else generations
 
 

@@ -60,9 +60,9 @@ def judge(
     those of `jaxexport matrix`; --baseline alone does not change them.
     """
     from export_core.cli.report import print_difference
+    from export_core.features.compare_runs.baseline import compare_with_baseline
     from export_core.report import print_headline, print_report
     from export_core.report.proposal import proposal
-    from export_core.runs.baseline import compare_with_baseline
 
     if as_json and not baseline:
         raise click.UsageError("--json prints the difference from a baseline: it needs --baseline OLD.")

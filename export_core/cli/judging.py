@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from export_core.cli.options import day_of, with_fail_on
-from export_core.runs.errors import RunError
+from export_core.run.errors import RunError
 
 if TYPE_CHECKING:
     from export_core.judge import Result, Summary
@@ -28,11 +28,11 @@ class JudgedRun:
 
 def judged_run(folder: Path, policy_file: str | None, as_of: str | None, fail_on: Sequence[str] = ()) -> JudgedRun:
     """Judge the results in a folder by the named policy, else that of the project here, else that of the run."""
+    from export_core.features.costs.over_budget import with_budgets
     from export_core.judge import RunFacts, calendar_facts, judge_again, summarize
-    from export_core.judge.budgets import with_budgets
     from export_core.judge.causes import with_causes
     from export_core.policy import policy_file as policy_path
-    from export_core.runs.results import policy_of, read_run
+    from export_core.run.results import policy_of, read_run
 
     recorded, before, _ = read_run(folder)
     file = policy_path(Path(), policy_file)

@@ -10,7 +10,7 @@ import click
 from export_core.cli.help import HelpfulCommand
 from export_core.cli.options import console, policy_of, with_fail_on, with_options
 from export_core.cli.plan import PLANNING, RUNNING, run_options, selection_of
-from export_core.run_options import RESULTS, RunOptions
+from export_core.policy.run_options import RESULTS, RunOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from export_core.matrix import Plan
     from export_core.releases import Release
     from export_core.report.terminal.progress import RunProgress
-    from export_core.session import Observer
+    from export_core.run.session import Observer
 
 
 @click.command(cls=HelpfulCommand)
@@ -49,8 +49,8 @@ def matrix(quiet: bool, unpromised: str | None, fail_on: Sequence[str], **values
 
     from export_core.cli.signals import Interrupted, interruptible
     from export_core.report import print_report
-    from export_core.runs.errors import ResultsNotWritten
-    from export_core.session import run_matrix
+    from export_core.run.errors import ResultsNotWritten
+    from export_core.run.session import run_matrix
 
     policy = policy_of(values["policy_file"])
     if unpromised is not None:
@@ -97,7 +97,7 @@ class Follower:
 
     def observer(self) -> Observer:
         """What is called during the run."""
-        from export_core.session import Observer
+        from export_core.run.session import Observer
 
         return Observer(self._plan, self._start, self._environment, self._note, self._result, self._end)
 
@@ -136,7 +136,7 @@ class Follower:
 
     def state(self) -> str:
         """What is done, what is left, and how to continue."""
-        from export_core.runs.journal import results_written
+        from export_core.run.journal import results_written
 
         if not self._planned:
             return "No cell was run. Nothing was judged."

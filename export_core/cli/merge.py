@@ -9,7 +9,7 @@ import click
 from export_core.cli.help import HelpfulCommand
 from export_core.cli.options import console
 from export_core.cli.output import echo
-from export_core.runs.errors import RunError
+from export_core.run.errors import RunError
 
 
 @click.command(cls=HelpfulCommand)
@@ -29,9 +29,9 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
     are shards of different plans. Exit codes are those of `jaxexport matrix`.
     """
     from export_core.report import print_report
-    from export_core.runs.journal import Journal
-    from export_core.runs.merge import merge_shards
-    from export_core.runs.results import finish_run
+    from export_core.run.journal import Journal
+    from export_core.run.merge import merge_shards
+    from export_core.run.results import finish_run
 
     # `.jaxexport` is the default of both --results: a shard is easily named by mistake.
     if results.resolve() in {folder.resolve() for folder in folders}:

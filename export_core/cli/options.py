@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from export_core.cli.output import echo, safe_console
-from export_core.run_options import DEFAULTS, OPTIONS, Option
+from export_core.policy.run_options import DEFAULTS, OPTIONS, Option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -188,7 +188,7 @@ def write_output(name: str, data: bytes) -> None:
 
     Raises `ReportError` where that is not possible.
     """
-    from export_core.atomic import write_whole
+    from export_core.base.atomic import write_whole
     from export_core.report.errors import ReportError
 
     if name == STDOUT:

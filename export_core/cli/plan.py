@@ -11,7 +11,7 @@ import click
 from export_core.cli.help import HelpfulCommand
 from export_core.cli.options import console, policy_of, with_options
 from export_core.cli.output import echo_json
-from export_core.run_options import (
+from export_core.policy.run_options import (
     GROUPS,
     OPTIONS,
     ProjectOptions,
@@ -40,7 +40,7 @@ def plan(as_json: bool, form: str | None, **values: Any) -> None:
     """Show which cells `jaxexport matrix` would run with these options, and how many, without running them."""
     from export_core.matrix.shards import part_of
     from export_core.report.terminal.plan_report import github_jobs, plan_report, print_plan_report
-    from export_core.session import environments_cost, plan_matrix
+    from export_core.run.session import environments_cost, plan_matrix
 
     if form and values["shard"]:
         raise click.UsageError(

@@ -25,8 +25,8 @@ def init(goldens: str | None) -> None:
 
     Nothing is overwritten.
     """
+    from export_core.base.phrases import plural
     from export_core.goldens import GoldenStore
-    from export_core.phrases import plural
     from export_core.policy import FILE, Policy, PolicyError, policy_file
     from export_core.policy.json_schema import policy_schema_file
     from export_core.report.first_policy import first_policy
@@ -60,12 +60,12 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
     Exit codes: 0 no problems found, or warnings only; 2 the policy has errors, or a golden claims another build date
     than the calendar has; 4 an entry has expired.
     """
+    from export_core.base.phrases import plural
     from export_core.goldens import GoldenStore
     from export_core.goldens.dates import check_dates
     from export_core.judge.known import expired
     from export_core.judge.unmatched import unmatched_patterns
     from export_core.judge.verdicts import ExitCode
-    from export_core.phrases import plural
     from export_core.policy import find_policy
     from export_core.policy import policy_file as policy_path
     from export_core.policy.known_issues import known_issues

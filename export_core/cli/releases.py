@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
+from export_core.base.untrusted import read_named
 from export_core.cli.help import HelpfulGroup
 from export_core.cli.options import as_of_option, day_of, policy_of, policy_option
 from export_core.cli.output import echo, echo_json
-from export_core.untrusted import read_named
 
 
 @click.group(cls=HelpfulGroup)
@@ -64,10 +64,10 @@ def refresh(policy_file: str | None, index: str | None, wheels: str | None, into
     """Add newly published releases, each dated by the newest time stamp inside its wheels."""
     from functools import partial
 
-    from export_core.environments.environment import Sources
-    from export_core.environments.formats import measure as measure_stablehlo
-    from export_core.phrases import plural
+    from export_core.base.phrases import plural
     from export_core.policy import releases_file
+    from export_core.readers.environment import Sources
+    from export_core.readers.formats import measure as measure_stablehlo
     from export_core.releases import Calendar
     from export_core.releases.calendar import CalendarFile
     from export_core.releases.index import configured_index

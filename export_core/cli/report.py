@@ -24,8 +24,8 @@ from export_core.cli.options import (
 from export_core.cli.output import echo_json
 
 if TYPE_CHECKING:
+    from export_core.features.compare_runs.baseline import BaselineDifference
     from export_core.judge import Result, Summary
-    from export_core.runs.baseline import BaselineDifference
 
 
 def _html(results: list[Result], summary: Summary, difference: BaselineDifference | None) -> bytes:
@@ -113,8 +113,8 @@ def report(
     Exit code 0: the report was written. Whether the promise was kept is the exit code of `jaxexport matrix` and
     `jaxexport judge`.
     """
-    from export_core.runs.baseline import compare_with_baseline
-    from export_core.runs.results import policy_of, read_run
+    from export_core.features.compare_runs.baseline import compare_with_baseline
+    from export_core.run.results import policy_of, read_run
 
     if [*files.values(), STDOUT if annotations else None].count(STDOUT) > 1:
         raise click.UsageError("- is standard output, as --annotations is: only one format can be written to it.")
@@ -149,8 +149,8 @@ def report(
 
 def print_difference(difference: BaselineDifference, *, as_json: bool) -> None:
     """What is different from an earlier run, for people or for programs."""
+    from export_core.features.compare_runs.baseline_report import baseline_findings, baseline_line, baseline_report
     from export_core.report import print_findings
-    from export_core.report.baseline_report import baseline_findings, baseline_line, baseline_report
 
     if as_json:
         echo_json(baseline_report(difference))

@@ -8,11 +8,11 @@ from typing import Any
 import jax
 from jax.sharding import PartitionSpec
 
+from export_core.base.phrases import few
 from export_core.export import api
 from export_core.export.arguments import Arguments
 from export_core.export.case import Case
 from export_core.export.errors import ExportError, value_and_type
-from export_core.phrases import few
 
 
 def symbolic_arguments(case: Case, arguments: Arguments) -> Arguments | None:

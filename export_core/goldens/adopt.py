@@ -15,6 +15,7 @@ from msgspec import structs
 
 from export_core.artifact import Artifact, Aval, Envelope
 from export_core.artifact.hlo_sharding import Spec
+from export_core.base.untrusted import UnexpectedFileError, open_regular, read_named
 from export_core.goldens.adopted_mesh import mesh_for, specs_for
 from export_core.goldens.arrays import KEYS, PLAIN, Leaf, from_npz, to_npz
 from export_core.goldens.arrays import nothing_to_compare as shows_nothing
@@ -23,7 +24,6 @@ from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import Comparison, Manifest, Options, Origin, Writer, signature_of
 from export_core.goldens.rules import is_plain_name
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
-from export_core.untrusted import UnexpectedFileError, open_regular, read_named
 
 Arrays = Path | Sequence[Any]
 """An .npz, or arrays and leaves in order."""

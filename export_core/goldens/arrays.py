@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from export_core.base.tolerances import FLOATS
+from export_core.base.untrusted import open_regular
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.npy import arrays_in
-from export_core.tolerances import FLOATS
-from export_core.untrusted import open_regular
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -10,13 +10,13 @@ import msgspec
 from export_core.artifact import Artifact, Envelope
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.writers import contradiction
+from export_core.base.untrusted import decode_json, read_regular
 from export_core.goldens import jax_goldens
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import ConvertedFrom, Manifest, signature_of
 from export_core.goldens.manifest_file import RESTORE
 from export_core.goldens.store import ARTIFACT, MANIFEST, Golden
 from export_core.releases import Calendar, ReleaseError
-from export_core.untrusted import decode_json, read_regular
 
 
 def check_dates(goldens: Iterable[Golden], calendar: Calendar, *, all_known: bool = True) -> None:

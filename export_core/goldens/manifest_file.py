@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import yaml
 
+from export_core.base.phrases import schema_problem
+from export_core.base.untrusted import decode_yaml, read_regular
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import FORMAT, Manifest
 from export_core.goldens.rules import problems
-from export_core.phrases import schema_problem
-from export_core.untrusted import decode_yaml, read_regular
 
 RESTORE = (
     "Restore the golden from version control, or write it again: `pytest --update-goldens` with the installed jaxlib, "

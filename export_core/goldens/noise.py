@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from export_core.base.tolerances import FLOATS
 from export_core.goldens.arrays import Array, Leaf, from_npz, to_npz
 from export_core.goldens.errors import GoldenError
-from export_core.tolerances import FLOATS
 
 Noise = tuple["Array | None", ...]
 """For each output its noise as float64 of the same shape; None where elements must be equal."""

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from export_core.artifact.factored import REQUIRED
+from export_core.base.tolerances import FLOATS, problem_of_name, read_amount
 from export_core.goldens.adopted_mesh import parse_specs
 from export_core.goldens.errors import GoldenError
-from export_core.tolerances import FLOATS, problem_of_name, read_amount
 
 if TYPE_CHECKING:
     from export_core.artifact.hlo_sharding import Spec

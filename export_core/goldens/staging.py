@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from export_core.atomic import exchange_folders, write_whole
+from export_core.base.atomic import exchange_folders, write_whole
 
 # Hidden folders in a case's folder, by the step at which a killed process leaves them. The first and the last end in
 # -PID-RANDOM, so that another process can tell whether their owner is still alive; the second is found again by its

@@ -18,6 +18,9 @@ from pathlib import Path
 
 from export_core.artifact import Artifact, ArtifactError, read_bytes
 from export_core.artifact.factored import factored_outputs, has_factorization
+from export_core.base.scratch import scratch_folder
+from export_core.base.tolerances import Sources
+from export_core.base.untrusted import LARGEST, open_regular, read_named
 from export_core.goldens import staging
 from export_core.goldens.arrays import Leaf, from_npz
 from export_core.goldens.errors import GoldenError
@@ -25,9 +28,6 @@ from export_core.goldens.manifest import Check, FactorGroup, Manifest, as_stored
 from export_core.goldens.manifest_file import RESTORE, check_manifest, dump_manifest, load_manifest, refuse_newer_format
 from export_core.goldens.noise import Noise, noise_from_npz
 from export_core.goldens.rules import is_plain_name
-from export_core.scratch import scratch_folder
-from export_core.tolerances import Sources
-from export_core.untrusted import LARGEST, open_regular, read_named
 
 MANIFEST = "golden.yaml"
 ARTIFACT = "artifact.jaxexport"

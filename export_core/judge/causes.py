@@ -15,15 +15,15 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from export_core.base.tolerances import ROUNDING
 from export_core.judge.drift import FailingStretch, failing_stretches
 from export_core.judge.failure_signature import failure_signature
 from export_core.judge.result import ReaderOf, Result, by_build_date, release_name
 from export_core.judge.verdicts import VERDICTS, WORST_FIRST, Judgement
 from export_core.matrix import Verdict
 from export_core.matrix.cell import CellKey
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import Calendar
-from export_core.tolerances import ROUNDING
-from export_core.worker.protocol import Stage
 
 
 class Cause(msgspec.Struct, frozen=True):

@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
+from export_core.base.phrases import few
 from export_core.judge.result import Result, by_build_date
 from export_core.judge.verdicts import Judgement
 from export_core.matrix import Verdict
-from export_core.phrases import few
 from export_core.policy import Policy, Required
 from export_core.policy.patterns import matches
-from export_core.run_options import BACKWARD, Selection
+from export_core.policy.run_options import BACKWARD, Selection
 
 
 class PlaceSummary(msgspec.Struct, frozen=True):

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from export_core.environments.placement import Mode
-from export_core.judge.cost_steps import Costs
+from export_core.features.costs.cost_steps import Costs
 from export_core.judge.result import ReaderOf, Result, WriterOf
 from export_core.matrix import Verdict
+from export_core.readers.placement import Mode
 
 _AS_WRITTEN = "as written"
 _FAILS = "fails"

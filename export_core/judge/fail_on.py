@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from export_core.base.phrases import plural
 from export_core.judge.result import Result
 from export_core.judge.verdicts import Judgement
 from export_core.matrix import Verdict
-from export_core.phrases import plural
 from export_core.policy import Policy
 
 OUTSIDE, BONUS_LOST = "outside", "bonus-lost"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from export_core.judge.result import Result
 from export_core.matrix import Outcome, Verdict
-from export_core.worker.protocol import Stage
+from export_core.readers.worker.protocol import Stage
 
 _OWN = re.compile(r"https?://\S+|'[^']*'|0x[0-9a-f]+|\d+|(?<=Function )\S+|(?<=function )\S+|(?<=custom call to )\S+")
 """What is a case's own in a message."""

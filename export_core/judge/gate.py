@@ -11,6 +11,8 @@ from typing import Any, cast
 
 import msgspec
 
+from export_core.base.phrases import plural
+from export_core.base.urls import without_credentials
 from export_core.judge.accepted import Accepted
 from export_core.judge.causes import Cause, causes_in, completed
 from export_core.judge.coverage import (
@@ -26,11 +28,9 @@ from export_core.judge.fail_on import failing_outside
 from export_core.judge.known import check_width, scope_of, stale_entries
 from export_core.judge.result import Result
 from export_core.judge.verdicts import ExitCode, Judgement
-from export_core.phrases import plural
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.releases import Calendar, load_calendar
-from export_core.urls import without_credentials
 
 
 class ShardOf(msgspec.Struct, frozen=True):

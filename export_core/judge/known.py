@@ -6,14 +6,14 @@ import datetime
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from export_core.environments.placement import Mode
 from export_core.judge.result import Result
 from export_core.judge.verdicts import Judgement
 from export_core.matrix import Cell
 from export_core.matrix.quirks import is_about
 from export_core.policy import Budget, KnownFailure, NumbersRule, Policy, PolicyError, Quirk
 from export_core.policy.patterns import matches
-from export_core.worker.protocol import Stage
+from export_core.readers.placement import Mode
+from export_core.readers.worker.protocol import Stage
 
 
 class Scope(NamedTuple):

@@ -13,14 +13,14 @@ from typing import Any
 
 import msgspec
 
-from export_core.conversion.healed import Healing
-from export_core.environments.placement import Mode
+from export_core.base.tolerances import ROUNDING
 from export_core.goldens import Writer
+from export_core.judge.healed import Healing
 from export_core.judge.verdicts import Judgement
 from export_core.matrix.cell import CellKey, Verdict
+from export_core.readers.placement import Mode
+from export_core.readers.worker.protocol import Cost, Stage, Timings
 from export_core.releases import Direction, Release
-from export_core.tolerances import ROUNDING
-from export_core.worker.protocol import Cost, Stage, Timings
 
 
 class WriterOf(msgspec.Struct, frozen=True, gc=False):

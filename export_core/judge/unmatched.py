@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from export_core.base.tolerances import PLATFORMS
 from export_core.goldens import Golden
 from export_core.judge.known import entry_name
 from export_core.judge.retention import unmatched_pins
@@ -17,7 +18,6 @@ from export_core.policy import Budget, KnownFailure, NumbersRule, Policy, Quirk,
 from export_core.policy.patterns import matches
 from export_core.releases import Calendar, load_calendar
 from export_core.releases.contradictions import withdrawn_by_project
-from export_core.tolerances import PLATFORMS
 
 _UNPUBLISHED = re.compile(r"dev|rc|\+")
 """In a pattern of readers: releases of --index and --wheels, which only a run with those options knows."""

@@ -4,7 +4,7 @@ from export_core.matrix.cell import Cell, Outcome, Verdict
 from export_core.matrix.errors import MatrixError
 from export_core.matrix.limits import Limits
 from export_core.matrix.plan import Plan, make_plan
-from export_core.run_options import Selection
+from export_core.policy.run_options import Selection
 
 __all__ = [
     "Cell",

@@ -7,14 +7,14 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from typing import Protocol
 
-from export_core.environments.environment import Environment
-from export_core.environments.hardware import shares_device
-from export_core.environments.placement import Placement
 from export_core.matrix.cell import Cell, Outcome
 from export_core.matrix.content_keys import OutcomeKeys, depends_on_more
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.outcome_cache import OutcomeCache
 from export_core.matrix.replay import EnvironmentProvider, Notify, no_notes
+from export_core.readers.environment import Environment
+from export_core.readers.hardware import shares_device
+from export_core.readers.placement import Placement
 
 Replay = Callable[[Sequence[Cell], EnvironmentProvider], Generator[Outcome, None, None]]
 """Runs cells in environments that it asks for."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from export_core.comparing.compare import Difference
-from export_core.environments.placement import Mode, Placement, Target
 from export_core.goldens import Golden
+from export_core.numbers.compare import Difference
+from export_core.readers.placement import Mode, Placement, Target
+from export_core.readers.worker.protocol import Cost, Stage, Timings
 from export_core.releases import Release
-from export_core.worker.protocol import Cost, Stage, Timings
 
 
 class Verdict(StrEnum):

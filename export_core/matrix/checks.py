@@ -11,11 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from export_core.comparing.bits import bits_of, bits_of_calls
-from export_core.comparing.compare import Difference, compare_leaves, kind_of_all, rules_in_words
-from export_core.comparing.rules import NO_NOISE, CallNoise, call_noise
-from export_core.comparing.user_code import UserCode
-from export_core.environments.placement import Mode
+from export_core.base.tolerances import ROUNDING, Tolerances
 from export_core.goldens import Check, Comparison, Golden, Leaf
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.rules import adopted_specs
@@ -23,9 +19,13 @@ from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.matrix.cell import Cell
 from export_core.matrix.dump import cell_dump_folder
 from export_core.matrix.limits import Limits, ReplayOptions
-from export_core.run_options import of_cell
-from export_core.tolerances import ROUNDING, Tolerances
-from export_core.worker.protocol import CheckRequest, Reply, Request
+from export_core.numbers.bits import bits_of, bits_of_calls
+from export_core.numbers.compare import Difference, compare_leaves, kind_of_all, rules_in_words
+from export_core.numbers.rules import NO_NOISE, CallNoise, call_noise
+from export_core.numbers.user_code import UserCode
+from export_core.policy.run_options import of_cell
+from export_core.readers.placement import Mode
+from export_core.readers.worker.protocol import CheckRequest, Reply, Request
 
 _NO_LIMIT_SECONDS = 1e9
 """Not infinity: JSON has none, and `threading.Timer`, which gets twice this, takes at most 9.2e9."""

@@ -15,15 +15,15 @@ from typing import Any
 
 import msgspec
 
-from export_core.environments.environment import Environment
-from export_core.escaping import in_utf8
+from export_core.base.escaping import in_utf8
+from export_core.base.variables import deciding_variables
 from export_core.goldens import Golden, GoldenError, Manifest
 from export_core.goldens.store import FOR_THE_EYE
 from export_core.matrix.cell import Cell
 from export_core.matrix.checks import register_modules, request_of
 from export_core.matrix.limits import Limits, ReplayOptions
 from export_core.matrix.self_contained import is_self_contained
-from export_core.variables import deciding_variables
+from export_core.readers.environment import Environment
 
 _OUTPUTS = Path("outputs")
 _CORE = Path(__file__).parents[1]
@@ -108,11 +108,11 @@ def depends_on_more(golden: Golden) -> bool:
 def code() -> str:
     """A hash of the code and the tables that run a cell and say how it ended, on this machine or another one."""
     # With remote: machines that exchange jobs must have the same `tool`. Without judge: cells are judged in every run.
-    names = ("artifact", "comparing", "environments", "goldens", "matrix", "policy", "releases", "remote", "worker")
+    names = "artifact", "base", "features/remote", "goldens", "matrix", "numbers", "policy", "readers", "releases"
     rooms = (_CORE / name for name in names)
     paths = [path for room in rooms for pattern in ("*.py", "data/*.*") for path in sorted(room.rglob(pattern))]
     digest = hashlib.sha256()
-    for path in (*paths, *(_CORE / f"{name}.py" for name in ("run_options", "tolerances", "variables"))):
+    for path in paths:
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

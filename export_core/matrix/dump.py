@@ -6,9 +6,9 @@ import contextlib
 import re
 from pathlib import Path
 
+from export_core.base.untrusted import read_regular
 from export_core.matrix.cell import Cell
 from export_core.matrix.errors import MatrixError
-from export_core.untrusted import read_regular
 
 MODULE = "module.mlir"
 

@@ -1,6 +1,6 @@
 """The error of this folder."""
 
-from export_core.errors import ExportCompatError
+from export_core.base.errors import ExportCompatError
 
 
 class MatrixError(ExportCompatError):

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from export_core.comparing.user_code import SECONDS, UserCode
-from export_core.environments.environment import PUBLISHED, Sources
+from export_core.numbers.user_code import SECONDS, UserCode
 from export_core.policy import Policy
+from export_core.policy.run_options import CellOptions, RunOptions, of_cell
+from export_core.readers.environment import PUBLISHED, Sources
 from export_core.releases import Calendar
-from export_core.run_options import CellOptions, RunOptions, of_cell
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 
-from export_core.environments.build import cache_folder
-from export_core.environments.environment import ReaderEnvironments
-from export_core.environments.hardware import resolve_mode
 from export_core.matrix.cached_replay import replay_unknown
 from export_core.matrix.cell import Cell, Outcome
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.outcome_cache import OutcomeCache
 from export_core.matrix.replay import Notify, no_notes, replay
+from export_core.readers.build import cache_folder
+from export_core.readers.environment import ReaderEnvironments
+from export_core.readers.hardware import resolve_mode
 from export_core.releases import Release
 
 

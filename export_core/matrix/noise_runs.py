@@ -13,11 +13,9 @@ import numpy as np
 
 from export_core.artifact.factored import LAPACK
 from export_core.artifact.float_types import narrowest_float
-from export_core.comparing.jumps import ULPS, noise_and_jumps
-from export_core.comparing.noise import moved_by, spread
-from export_core.comparing.stored_noise import proves_nothing, undecided_outputs
-from export_core.environments.environment import Environment, with_variables
-from export_core.environments.hardware import instruction_set, other_openblas_core
+from export_core.base.phrases import signal_name
+from export_core.base.scratch import scratch_folder
+from export_core.base.tolerances import FLOATS
 from export_core.goldens import Golden, GoldenError, GoldenStore, Leaf, Manifest
 from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.manifest import as_stored
@@ -27,12 +25,14 @@ from export_core.goldens.store import NOISE, sha256
 from export_core.matrix.cell import Cell
 from export_core.matrix.checks import checks_of, request_of
 from export_core.matrix.limits import Limits
-from export_core.phrases import signal_name
-from export_core.scratch import scratch_folder
-from export_core.tolerances import FLOATS
-from export_core.worker.moved_inside import moves
-from export_core.worker.protocol import CheckRequest, Reply, Request, VariantRequest, Worker
-from export_core.worker.warm_workers import WarmWorkers
+from export_core.numbers.jumps import ULPS, noise_and_jumps
+from export_core.numbers.noise import moved_by, spread
+from export_core.numbers.stored_noise import proves_nothing, undecided_outputs
+from export_core.readers.environment import Environment, with_variables
+from export_core.readers.hardware import instruction_set, other_openblas_core
+from export_core.readers.worker.moved_inside import moves
+from export_core.readers.worker.protocol import CheckRequest, Reply, Request, VariantRequest, Worker
+from export_core.readers.worker.warm_workers import WarmWorkers
 
 MOVED = 6
 """Runs with inputs moved by up to one unit in the last place."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from export_core.environments.placement import Placement
 from export_core.matrix.cell import Cell
+from export_core.readers.placement import Placement
 
 
 def deciding_first(cells: Sequence[Cell], execution: Callable[[Cell], object]) -> list[list[Cell]]:

@@ -20,10 +20,10 @@ from typing import Self, TypeVar
 import filelock
 import msgspec
 
-from export_core.comparing.compare import Difference
-from export_core.environments.placement import Mode
 from export_core.matrix.cell import Cell, Outcome, Verdict
-from export_core.worker.protocol import Cost, Stage, Timings
+from export_core.numbers.compare import Difference
+from export_core.readers.placement import Mode
+from export_core.readers.worker.protocol import Cost, Stage, Timings
 
 FILE = "outcomes.sqlite3"
 LOCKS = "cells"

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from export_core.comparing.errors import CompareError
-from export_core.environments.placement import Mode
-from export_core.errors import InfrastructureFault
+from export_core.base.errors import InfrastructureFault
+from export_core.base.phrases import signal_name
+from export_core.base.urls import without_credentials
 from export_core.goldens import GoldenError
 from export_core.matrix.cell import Cell, Outcome, Verdict
 from export_core.matrix.checks import CallResults, check_calls
 from export_core.matrix.known_messages import find_driver_need, find_refusal
 from export_core.matrix.limits import ReplayOptions
-from export_core.phrases import signal_name
-from export_core.run_options import GIB
-from export_core.urls import without_credentials
-from export_core.worker.protocol import Reply, Stage
+from export_core.numbers.errors import CompareError
+from export_core.policy.run_options import GIB
+from export_core.readers.placement import Mode
+from export_core.readers.worker.protocol import Reply, Stage
 
 SENT_FROM_OUTSIDE = frozenset({1, 2, 9, 15})
 """SIGHUP, SIGINT, SIGKILL and SIGTERM by number, since Windows lacks some of the names.

@@ -7,18 +7,18 @@ import fnmatch
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from export_core.comparing.user_code import UserCode, opened
-from export_core.environments.environment import PUBLISHED, Sources
-from export_core.environments.placement import Mode, parse_platform, parse_targets
+from export_core.features.deploy.policy_key import names_of
 from export_core.goldens import Golden
 from export_core.goldens.dates import check_dates
 from export_core.matrix.cell import Cell
 from export_core.matrix.errors import MatrixError
 from export_core.matrix.selection import Readers, choose_readers, known_releases
+from export_core.numbers.user_code import UserCode, opened
 from export_core.policy import Place
-from export_core.policy.deployed import names_of
+from export_core.policy.run_options import BACKWARD, Selection
+from export_core.readers.environment import PUBLISHED, Sources
+from export_core.readers.placement import Mode, parse_platform, parse_targets
 from export_core.releases import Calendar, Release, Windows, promise
-from export_core.run_options import BACKWARD, Selection
 
 
 @dataclass(frozen=True)

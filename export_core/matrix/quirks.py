@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
+from export_core.base.tolerances import AMOUNTS, GOLDEN, takes_tolerances
 from export_core.goldens import Comparison, Golden, Manifest
 from export_core.matrix.errors import MatrixError
 from export_core.policy import NumbersRule, Quirk
-from export_core.tolerances import AMOUNTS, GOLDEN, takes_tolerances
 
 
 def apply_quirks(goldens: Sequence[Golden], quirks: Sequence[Quirk]) -> list[Golden]:

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from export_core.environments.environment import Environment, damage
-from export_core.environments.placement import Placement
 from export_core.matrix.cell import Verdict
+from export_core.readers.environment import Environment, damage
+from export_core.readers.placement import Placement
 
 
 def is_suspicious(verdict: Verdict) -> bool:

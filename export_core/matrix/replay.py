@@ -11,11 +11,9 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from export_core.environments.environment import Environment
-from export_core.environments.errors import EnvironmentFailed, tried_twice
-from export_core.environments.hardware import missing_hardware, shares_device
-from export_core.environments.placement import Mode, Placement
-from export_core.errors import InfrastructureFault
+from export_core.base.errors import InfrastructureFault
+from export_core.base.scratch import remove_abandoned, scratch_folder
+from export_core.base.variables import kernels_in_words
 from export_core.matrix.cell import Cell, CellKey, Outcome, Verdict
 from export_core.matrix.cell_audit import audit_problem
 from export_core.matrix.checks import request_of
@@ -24,11 +22,13 @@ from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.order import deciding_first
 from export_core.matrix.outcomes import machine_fault, not_run, outcome_of
 from export_core.matrix.repairs import Repairs, is_suspicious
-from export_core.scratch import remove_abandoned, scratch_folder
-from export_core.variables import kernels_in_words
-from export_core.worker.client import start_worker
-from export_core.worker.errors import WorkerDied
-from export_core.worker.protocol import Reply, Stage, Worker, WorkerStarter
+from export_core.readers.environment import Environment
+from export_core.readers.errors import EnvironmentFailed, tried_twice
+from export_core.readers.hardware import missing_hardware, shares_device
+from export_core.readers.placement import Mode, Placement
+from export_core.readers.worker.client import start_worker
+from export_core.readers.worker.errors import WorkerDied
+from export_core.readers.worker.protocol import Reply, Stage, Worker, WorkerStarter
 
 LOOK_SECONDS = 0.5
 """How often the main thread, which waits for outcomes, handles the signals that have come."""

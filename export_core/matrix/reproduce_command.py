@@ -6,9 +6,9 @@ import os
 import shlex
 from collections.abc import Sequence
 
+from export_core.base.variables import kernel_settings
 from export_core.matrix.cell import Cell
 from export_core.matrix.plan import Plan
-from export_core.variables import kernel_settings
 
 
 def reproduce_command(plan: Plan, cell: Cell, options: Sequence[str]) -> str:

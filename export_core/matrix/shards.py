@@ -9,7 +9,7 @@ from dataclasses import replace
 from export_core.matrix.cell import Cell
 from export_core.matrix.errors import MatrixError
 from export_core.matrix.plan import Plan
-from export_core.run_options import Shard
+from export_core.policy.run_options import Shard
 
 
 def part_of(plan: Plan, shard: Shard) -> Plan:

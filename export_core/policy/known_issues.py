@@ -10,10 +10,10 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from export_core.phrases import schema_problem
+from export_core.base.phrases import schema_problem
+from export_core.base.untrusted import decode_yaml, read_named
 from export_core.policy.errors import PolicyError
 from export_core.releases import load_calendar
-from export_core.untrusted import decode_yaml, read_named
 
 SHIPPED = Path(__file__).parent / "data" / "known_issues.yaml"
 

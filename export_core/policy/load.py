@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from export_core.policy.deployed import problems_of_releases
+from export_core.features.deploy.policy_key import problems_of_releases
 from export_core.policy.entries import ExtraReleases
 from export_core.policy.errors import PolicyError
 from export_core.policy.model import LOCATED, Policy

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from export_core.policy.budgets import Budget
-from export_core.policy.deployed import Place
+from export_core.base.tolerances import Tolerance
+from export_core.features.costs.policy_key import Budget
+from export_core.features.deploy.policy_key import Place
 from export_core.policy.entries import (
     CustomCallChange,
     ExtraReleases,
@@ -23,7 +24,6 @@ from export_core.policy.entries import (
 from export_core.policy.numbers import NumbersRule
 from export_core.releases import Calendar, Windows, load_calendar
 from export_core.releases.project_releases import project_calendar
-from export_core.tolerances import Tolerance
 
 PlatformMode = Literal["auto", "run", "compile"]
 

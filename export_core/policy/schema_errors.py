@@ -15,7 +15,7 @@ from typing import Any
 from jsonschema import Draft202012Validator, FormatChecker, ValidationError
 from jsonschema.validators import extend
 
-from export_core.phrases import close_match, did_you_mean
+from export_core.base.phrases import close_match, did_you_mean
 from export_core.policy.json_schema import policy_schema
 from export_core.policy.toml_lines import Key
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import yaml
 
-from export_core.phrases import plural
+from export_core.base.phrases import plural
+from export_core.base.untrusted import read_named
 from export_core.policy.errors import PolicyError
 from export_core.policy.toml_lines import Key, toml_lines
-from export_core.untrusted import read_named
 
 TABLE = ("tool", "jaxexport")
 MOST_NODES = 100_000

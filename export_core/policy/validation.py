@@ -11,17 +11,8 @@ import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from export_core.phrases import did_you_mean
-from export_core.policy.budgets import FIGURES, LIMITS, Budget
-from export_core.policy.deployed import problems_of_places
-from export_core.policy.entries import CustomCallChange, KnownFailure, Quirk
-from export_core.policy.model import Policy
-from export_core.policy.numbers import NumbersRule
-from export_core.policy.toml_lines import Key
-from export_core.releases import JaxlibRelease, JaxRelease, ReleaseError, load_calendar
-from export_core.releases.calendar import version_key
-from export_core.releases.contradictions import contradiction
-from export_core.tolerances import (
+from export_core.base.phrases import did_you_mean
+from export_core.base.tolerances import (
     AMOUNTS,
     PLATFORMS,
     problem_of_name,
@@ -30,6 +21,15 @@ from export_core.tolerances import (
     similar_platform,
     takes_tolerances,
 )
+from export_core.features.costs.policy_key import FIGURES, LIMITS, Budget
+from export_core.features.deploy.policy_key import problems_of_places
+from export_core.policy.entries import CustomCallChange, KnownFailure, Quirk
+from export_core.policy.model import Policy
+from export_core.policy.numbers import NumbersRule
+from export_core.policy.toml_lines import Key
+from export_core.releases import JaxlibRelease, JaxRelease, ReleaseError, load_calendar
+from export_core.releases.calendar import version_key
+from export_core.releases.contradictions import contradiction
 
 LONGEST_DAYS = 90
 """How many days an entry may be in force, unless it is permanent and was approved."""

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 from packaging.version import InvalidVersion, Version
 
-from export_core.phrases import close_match, did_you_mean
+from export_core.base.phrases import close_match, did_you_mean
 from export_core.releases.errors import ReleaseError
 
 StableHloVersions = tuple[str | None, str | None, str | None]

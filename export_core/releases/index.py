@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from export_core.base.untrusted import read_named
+from export_core.base.urls import without_credentials
 from export_core.releases.errors import ReleaseError
-from export_core.untrusted import read_named
-from export_core.urls import without_credentials
 
 PUBLIC = "https://pypi.org/simple"
 VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")

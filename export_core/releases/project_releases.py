@@ -9,12 +9,12 @@ from pathlib import Path
 
 import msgspec
 
-from export_core.atomic import write_whole
-from export_core.phrases import schema_problem
+from export_core.base.atomic import write_whole
+from export_core.base.phrases import schema_problem
+from export_core.base.untrusted import decode_yaml, read_named
 from export_core.releases.calendar import Calendar, CalendarFile, JaxlibRelease, JaxRelease, version_key
 from export_core.releases.contradictions import contradiction, unreleased_minimums
 from export_core.releases.errors import ReleaseError
-from export_core.untrusted import decode_yaml, read_named
 
 FILE = "export_releases.yaml"
 HEADER = """\

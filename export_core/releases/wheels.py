@@ -14,9 +14,9 @@ from typing import BinaryIO
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import parse_wheel_filename
 
+from export_core.base.untrusted import open_regular
 from export_core.releases.calendar import Calendar, JaxlibRelease, JaxRelease, date_in_version, version_key
 from export_core.releases.errors import ReleaseError
-from export_core.untrusted import open_regular
 
 OLDEST = datetime.date(2018, 12, 1)
 """jaxlib was first published then. Builders without time stamps write one from before: 1980 (zip), 2010 (bazel)."""

@@ -11,7 +11,10 @@ from pathlib import Path
 
 import msgspec
 
-from export_core.inspection.noise_text import WHAT_TO_DO
+from export_core.base.phrases import few, plural
+from export_core.features.convert.findings import healing_findings
+from export_core.features.costs.findings import cost_findings
+from export_core.features.deploy.wording import places_lines
 from export_core.judge import Accepted, JudgedChange, Judgement, Result, Summary, matching_entry
 from export_core.judge.causes import Cause, completed, is_own_writer
 from export_core.judge.result import by_build_date
@@ -27,13 +30,10 @@ from export_core.judge.verdicts import (
     Kind,
 )
 from export_core.matrix import Verdict
-from export_core.phrases import few, plural
+from export_core.numbers.noise_text import WHAT_TO_DO
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
-from export_core.report.cost_findings import cost_findings
 from export_core.report.finding import Finding
-from export_core.report.healing_findings import healing_findings
-from export_core.report.places_wording import places_lines
 from export_core.report.wording import (
     cell_sentence,
     error_size,

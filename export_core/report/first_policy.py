@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from export_core.artifact.audit import judge_calls
+from export_core.base.phrases import plural
 from export_core.goldens import Golden
-from export_core.phrases import plural
 from export_core.policy import Policy
 from export_core.releases.stable_targets import stable_targets
 from export_core.report.yaml_text import yaml_text

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from export_core.escaping import printable, shown
+from export_core.base.escaping import printable, shown
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.known import Scope, scope_of
 from export_core.matrix import Verdict

@@ -7,20 +7,20 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from export_core.conversion.healed import Level
-from export_core.environments.placement import Mode
-from export_core.escaping import plain_text
+from export_core.base.escaping import plain_text
+from export_core.base.phrases import few, plural
+from export_core.base.variables import KERNELS, kernel_settings
+from export_core.features.deploy.wording import needed_facts, owed_facts
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
+from export_core.judge.healed import Level
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.judge.verdicts import MISSING_RESULT, NOTHING_PROMISED, STALE_LIST, VERDICTS, ExitCode
 from export_core.matrix import Verdict
-from export_core.phrases import few, plural
+from export_core.policy.run_options import ONE_CELL, OPTIONS, RESULTS
+from export_core.readers.placement import Mode
 from export_core.releases import Direction
 from export_core.report.cost_wording import limits_line
-from export_core.report.places_wording import needed_facts, owed_facts
-from export_core.run_options import ONE_CELL, OPTIONS, RESULTS
-from export_core.variables import KERNELS, kernel_settings
 
 HEALED_BY = {
     Level.ENVELOPE: "its envelope alone",

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from export_core.escaping import for_json
+from export_core.base.escaping import for_json
 
 
 class _Dumper(yaml.SafeDumper):

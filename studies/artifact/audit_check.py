@@ -27,8 +27,8 @@ from kept import DATA, FILES
 
 from export_core.artifact import ArtifactError, read, read_bytes
 from export_core.artifact.audit import DISABLED, audit
-from export_core.environments.environment import ReaderEnvironments
-from export_core.environments.placement import Placement
+from export_core.readers.environment import ReaderEnvironments
+from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
 from studies.artifact.mutants import Mutants
 

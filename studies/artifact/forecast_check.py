@@ -22,8 +22,8 @@ from pathlib import Path
 from export_core.artifact import read
 from export_core.artifact.main_check import check_main
 from export_core.artifact.readers import loads, readers_of
-from export_core.environments.environment import Environment, ReaderEnvironments
-from export_core.environments.placement import Placement
+from export_core.readers.environment import Environment, ReaderEnvironments
+from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
 from export_core.releases.entries import calendar_entries
 

@@ -14,8 +14,8 @@ from itertools import groupby, pairwise
 
 import msgspec
 
+from export_core.features.costs.cost_steps import cost_steps
 from export_core.judge.causes import cell_signature, is_own_writer
-from export_core.judge.cost_steps import cost_steps
 from export_core.judge.drift import number_drift
 from export_core.judge.result import ReaderOf, Result, WriterOf
 from export_core.matrix import Verdict

@@ -26,7 +26,7 @@ from pathlib import Path
 from export_core.goldens import GoldenStore
 from export_core.policy import load_policy
 from export_core.releases import load_calendar
-from export_core.runs.results import read_run
+from export_core.run.results import read_run
 from studies.atlas.pages import write_pages
 from studies.atlas.parts import FIRST, HARNESSES, JAX, OWN, REGRESSIONS, Part, programs
 from studies.atlas.scores import atlas_of

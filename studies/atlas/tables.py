@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from export_core.escaping import for_markdown
-from export_core.phrases import plural
+from export_core.base.escaping import for_markdown
+from export_core.base.phrases import plural
 from export_core.report.wording import first_line
 from studies.atlas.scores import Atlas, EndOfLife, Lifetimes, ReleaseScore
 

@@ -18,12 +18,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from export_core.conversion.convert import UNCHANGED, convert, find_reader
-from export_core.conversion.errors import ConversionRefused
-from export_core.conversion.healed import Healing, Level
-from export_core.conversion.healing import heal
-from export_core.conversion.modules import ModuleRewriter
+from export_core.features.convert.convert import UNCHANGED, convert, find_reader
+from export_core.features.convert.errors import ConversionRefused
+from export_core.features.convert.healing import heal
+from export_core.features.convert.modules import ModuleRewriter
 from export_core.goldens import GoldenStore
+from export_core.judge.healed import Healing, Level
 from export_core.matrix import Cell, Limits, Verdict
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.limits import ReplayOptions

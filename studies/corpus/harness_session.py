@@ -22,7 +22,7 @@ from xml.etree import ElementTree
 
 from export_core.goldens import GoldenStore
 from export_core.judge import Judgement, Result
-from export_core.runs.results import read_results
+from export_core.run.results import read_results
 from studies.corpus.harness_sampling import COMPARED_BY, primitive_of
 
 ROOT = Path(__file__).parents[2]

@@ -20,8 +20,8 @@ from typing import Any
 from kept import WRITERS
 
 from export_core.cli.app import main as jaxexport
-from export_core.environments.environment import ReaderEnvironments
-from export_core.environments.placement import Placement
+from export_core.readers.environment import ReaderEnvironments
+from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
 from studies.corpus.negative_corpus import CONTROLS, calls, corpus
 

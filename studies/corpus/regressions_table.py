@@ -19,9 +19,9 @@ from pathlib import Path
 from export_core.goldens import GoldenStore
 from export_core.judge import Result
 from export_core.matrix import Verdict
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
-from export_core.runs.results import read_results
-from export_core.worker.protocol import Stage
+from export_core.run.results import read_results
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).with_name("regressions")

@@ -21,7 +21,7 @@ from export_core.judge import Result
 from export_core.matrix import Verdict
 from export_core.policy import load_policy
 from export_core.releases import Calendar
-from export_core.runs.results import read_results
+from export_core.run.results import read_results
 
 PROJECT = Path(__file__).parent / "project"
 POLICY = PROJECT / "export_compat.yaml"

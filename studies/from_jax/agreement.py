@@ -16,13 +16,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from export_core.environments.environment import ReaderEnvironments
-from export_core.environments.placement import Placement
+from export_core.base.phrases import signal_name
 from export_core.judge import Result
 from export_core.matrix import Verdict
-from export_core.phrases import signal_name
+from export_core.readers.environment import ReaderEnvironments
+from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
-from export_core.runs.results import read_results
+from export_core.run.results import read_results
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("jax_verdicts.py")

@@ -24,7 +24,7 @@ from xml.etree import ElementTree
 from export_core.goldens import GoldenStore
 from export_core.judge import Result
 from export_core.matrix import Verdict
-from export_core.runs.results import read_results
+from export_core.run.results import read_results
 
 ROOT = Path(__file__).parents[2]
 POLICY = Path(__file__).parent / "export_compat.yaml"

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from export_core.atomic import write_whole
+from export_core.base.atomic import write_whole
 from studies.numbers import collect, tables
 from studies.numbers.findings import Findings, find
 from studies.numbers.sets import PROCESSORS, SETS, USUAL, groups_of

@@ -17,11 +17,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from export_core.environments.environment import ReaderEnvironments
-from export_core.environments.placement import Placement
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.store import NOISE
 from export_core.policy import load_policy
+from export_core.readers.environment import ReaderEnvironments
+from export_core.readers.placement import Placement
 from studies.numbers.sets import ACROSS, NATIVE, OTHERS, ROOT, Group, Processor, program_in, set_of
 
 POLICY = Path(__file__).with_name("policy.yaml")

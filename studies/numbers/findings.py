@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from export_core.base.tolerances import FLOATS
 from export_core.goldens import Check, Golden, GoldenStore, Leaf
 from export_core.goldens.arrays import from_npz, leaf_of
-from export_core.inspection.noise_text import knows_inputs_only
 from export_core.matrix.cell import Cell as MatrixCell
 from export_core.matrix.checks import checks_of
+from export_core.numbers.noise_text import knows_inputs_only
 from export_core.releases import Release
-from export_core.runs.results import read_results
-from export_core.tolerances import FLOATS
+from export_core.run.results import read_results
 from studies.numbers.changes import Change, change_of
 from studies.numbers.collect import Folders, Replay
 from studies.numbers.double import Call, Farther, References

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from export_core.environments.environment import Environment, ReaderEnvironments, with_variables
-from export_core.environments.hardware import instruction_set
-from export_core.environments.placement import Placement
 from export_core.policy import load_policy
+from export_core.readers.environment import Environment, ReaderEnvironments, with_variables
+from export_core.readers.hardware import instruction_set
+from export_core.readers.placement import Placement
 from studies.numbers.__main__ import WRITERS, write_page
 from studies.numbers.collect import POLICY
 from studies.numbers.sets import ROOT

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 import msgspec
 import numpy as np
 
-from export_core.comparing.algebra import to_double
-from export_core.comparing.compare import compare_leaves
-from export_core.comparing.factors import FACTORIZATIONS
-from export_core.comparing.noise import FACTOR
+from export_core.base.tolerances import FLOATS
 from export_core.goldens import Check, Comparison, Golden, Leaf
 from export_core.matrix.checks import GoldenOutputs, comparison_of
-from export_core.tolerances import FLOATS
+from export_core.numbers.algebra import to_double
+from export_core.numbers.compare import compare_leaves
+from export_core.numbers.factors import FACTORIZATIONS
+from export_core.numbers.noise import FACTOR
 
 FACTORS = (1, 2, 3, 4, 6, 8, 16, 32)
 """How many times its noise an element may be off, for the curve."""

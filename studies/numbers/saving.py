@@ -13,11 +13,11 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from export_core.cli import app as cli
-from export_core.environments.environment import Environment
 from export_core.matrix import local_replay as local
 from export_core.matrix.replay import replay
-from export_core.worker.client import start_worker
-from export_core.worker.protocol import Reply, Request, Worker
+from export_core.readers.environment import Environment
+from export_core.readers.worker.client import start_worker
+from export_core.readers.worker.protocol import Reply, Request, Worker
 
 
 class Saving:

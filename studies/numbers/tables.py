@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from export_core.comparing.noise import FACTOR
+from export_core.numbers.noise import FACTOR
 from studies.numbers.double import CLEARLY
 from studies.numbers.findings import Cell, Findings, Planted
 from studies.numbers.rules import FACTORS

@@ -23,14 +23,14 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from export_core.cli.app import jaxexport
-from export_core.environments.environment import ReaderEnvironments
-from export_core.environments.placement import Placement
 from export_core.judge import Result
 from export_core.matrix import Selection, Verdict
 from export_core.policy import Policy
+from export_core.policy.run_options import RunOptions
+from export_core.readers.environment import ReaderEnvironments
+from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
-from export_core.run_options import RunOptions
-from export_core.session import run_matrix
+from export_core.run.session import run_matrix
 
 PROGRAMS = Path(__file__).with_name("sharded_programs.py")
 VERSIONS = ("0.6.2", "0.7.2", "0.9.2", "0.10.2", "0.12.0.1")

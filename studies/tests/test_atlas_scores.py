@@ -8,7 +8,7 @@ from making import result
 
 from export_core.judge import Judgement, Result
 from export_core.matrix import Verdict
-from export_core.worker.protocol import Cost, Stage
+from export_core.readers.worker.protocol import Cost, Stage
 from studies.atlas.scores import Atlas, atlas_of
 from studies.atlas.tables import atlas_markdown, percent, score_row
 

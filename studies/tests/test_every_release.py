@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from export_core.environments.environment import ReaderEnvironments
-from export_core.environments.placement import Placement
 from export_core.export.api import MIGRATION
 from export_core.goldens import GoldenStore
 from export_core.policy import load_policy
-from export_core.runs.results import read_results
+from export_core.readers.environment import ReaderEnvironments
+from export_core.readers.placement import Placement
+from export_core.run.results import read_results
 from studies.every_release import cross
 
 ROOT = Path(__file__).parents[2]

@@ -18,9 +18,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from export_core.environments.build import uv_command
-from export_core.environments.interpreters import find_python
-from export_core.why.bundle import SCRIPT
+from export_core.features.why.bundle import SCRIPT
+from export_core.readers.build import uv_command
+from export_core.readers.interpreters import find_python
 
 ROOT = Path(__file__).parents[2]
 WORK = ROOT / ".nox" / "why"

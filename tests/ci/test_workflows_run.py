@@ -19,9 +19,9 @@ import pytest
 from actions import Actions, Job, scripts
 from making import make_wheel
 
-from export_core.environments.build import cache_folder
-from export_core.environments.environment import ReaderEnvironments
-from export_core.environments.placement import Placement
+from export_core.readers.build import cache_folder
+from export_core.readers.environment import ReaderEnvironments
+from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
 
 ROOT = Path(__file__).parents[2]

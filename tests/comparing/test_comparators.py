@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from making import day, golden
 
-from export_core.comparing.compare import compare_leaves
-from export_core.comparing.errors import CompareError
-from export_core.comparing.user_code import UserCode
 from export_core.goldens import Comparison
 from export_core.goldens.arrays import leaf_of
 from export_core.matrix import Selection, make_plan
+from export_core.numbers.compare import compare_leaves
+from export_core.numbers.errors import CompareError
+from export_core.numbers.user_code import UserCode
 from export_core.releases import Windows, load_calendar
 
 CHECKS = """

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from export_core.comparing.compare import Difference, compare_leaves
-from export_core.comparing.rules import Rule
+from export_core.base.tolerances import COARSE, DEFAULT_RTOL, Tolerance, tolerance_for
 from export_core.goldens import Comparison
 from export_core.goldens.arrays import key_leaf, leaf_of
-from export_core.tolerances import COARSE, DEFAULT_RTOL, Tolerance, tolerance_for
+from export_core.numbers.compare import Difference, compare_leaves
+from export_core.numbers.rules import Rule
 
 INF, NAN = math.inf, math.nan
 

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from export_core.comparing.compare import compare_leaves
-from export_core.comparing.diagnosis import Diagnosis, diagnose
+from export_core.base.tolerances import ROUNDING
 from export_core.goldens import Comparison
 from export_core.goldens.arrays import leaf_of
-from export_core.tolerances import ROUNDING
+from export_core.numbers.compare import compare_leaves
+from export_core.numbers.diagnosis import Diagnosis, diagnose
 
 NAN, INF = np.nan, np.inf
 BFLOAT16 = ml_dtypes.bfloat16

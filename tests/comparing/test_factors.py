@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from export_core.comparing.compare import Difference, compare_leaves
-from export_core.comparing.errors import CompareError
-from export_core.comparing.factors import FACTORIZATIONS, parts_of
-from export_core.comparing.rules import CallNoise
+from export_core.base.tolerances import COMPARATORS
 from export_core.goldens import Comparison, FactorGroup
 from export_core.goldens.arrays import leaf_of
-from export_core.tolerances import COMPARATORS
+from export_core.numbers.compare import Difference, compare_leaves
+from export_core.numbers.errors import CompareError
+from export_core.numbers.factors import FACTORIZATIONS, parts_of
+from export_core.numbers.rules import CallNoise
 
 
 def compared(expected, actual, compare, **how) -> Difference:

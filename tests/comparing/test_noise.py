@@ -9,8 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from export_core.comparing.compare import compare_leaves
-from export_core.comparing.noise import (
+from export_core.base.tolerances import Tolerance
+from export_core.goldens import Comparison, Leaf
+from export_core.goldens.arrays import leaf_of
+from export_core.numbers.compare import compare_leaves
+from export_core.numbers.noise import (
     FACTOR,
     FACTOR_OF_INPUTS,
     UNITS,
@@ -20,11 +23,8 @@ from export_core.comparing.noise import (
     scale_of,
     spread,
 )
-from export_core.comparing.rules import CallNoise
-from export_core.comparing.ulp import ulp_distance
-from export_core.goldens import Comparison, Leaf
-from export_core.goldens.arrays import leaf_of
-from export_core.tolerances import Tolerance
+from export_core.numbers.rules import CallNoise
+from export_core.numbers.ulp import ulp_distance
 
 FLOATS = hnp.arrays(np.float32, st.integers(0, 8), elements=st.floats(width=32))
 

@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from export_core.comparing import compare, noise
-from export_core.comparing.compare import compare_leaves
-from export_core.comparing.rules import NO_NOISE, CallNoise
 from export_core.goldens import Comparison
 from export_core.goldens.arrays import leaf_of
+from export_core.numbers import compare, noise
+from export_core.numbers.compare import compare_leaves
+from export_core.numbers.rules import NO_NOISE, CallNoise
 
 RANDOM = np.random.default_rng(0)
 VALUES = RANDOM.normal(size=(40, 25)).astype(np.float32)

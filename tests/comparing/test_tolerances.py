@@ -8,8 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from export_core.policy import PolicyError, load_policy
-from export_core.tolerances import (
+from export_core.base.tolerances import (
     COARSE,
     DEFAULT_RTOL,
     FLOATS,
@@ -20,6 +19,7 @@ from export_core.tolerances import (
     read_amount,
     tolerance_for,
 )
+from export_core.policy import PolicyError, load_policy
 
 NOTHING = Tolerance()
 
@@ -165,5 +165,5 @@ def test_a_policy_with_a_tolerance_that_cannot_be_is_refused(tmp_path, text, mes
 
 
 def test_what_a_marker_reads_needs_no_numpy():
-    code = "import sys, export_core.tolerances; sys.exit('numpy' in sys.modules)"
+    code = "import sys, export_core.base.tolerances; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from export_core.artifact import Artifact, payloads, read
+from export_core.features.inspect.describe import describe
+from export_core.features.inspect.difference import differences
 from export_core.goldens import GoldenStore
-from export_core.inspection.describe import describe
-from export_core.inspection.difference import differences
-from export_core.inspection.terms import Terms
+from export_core.policy.terms import Terms
 from export_core.releases.entries import shipped_entries
 
 GOLDEN = Path(__file__).parents[2] / "golden"

@@ -11,11 +11,11 @@ from replaying import misbehaving, replayed
 
 from export_core.artifact import DisabledCheck
 from export_core.artifact.envelope.encode import encode
-from export_core.conversion import healing, proof
-from export_core.environments.environment import this_interpreter
+from export_core.features.convert import healing, proof
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.store import ARTIFACT, sha256
 from export_core.matrix import Limits
+from export_core.readers.environment import this_interpreter
 
 if TYPE_CHECKING:
     from commands import Ended

@@ -14,17 +14,17 @@ from kept import DATA
 from making import files, write_golden
 
 from export_core.artifact import read
-from export_core.conversion import run
-from export_core.conversion.errors import ConversionRefused
-from export_core.conversion.record import ConversionRecord
+from export_core.features.convert import run
+from export_core.features.convert.errors import ConversionRefused
+from export_core.features.convert.record import ConversionRecord
 from export_core.goldens import GoldenStore
 from export_core.goldens.dates import check_claims
 from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
 from export_core.judge import Judgement, judge
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.policy import Policy
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
-from export_core.worker.protocol import Stage
 
 pytestmark = pytest.mark.usefixtures("in_a_folder")
 

@@ -12,7 +12,7 @@ from export_core.artifact import Artifact, ArtifactError, DisabledCheck, HloShar
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.hlo_sharding import proto_of, spec_on, tiles_of
 from export_core.artifact.readers import loads
-from export_core.conversion.convert import (
+from export_core.features.convert.convert import (
     REWRITTEN,
     UNCHANGED,
     Converted,
@@ -22,9 +22,9 @@ from export_core.conversion.convert import (
     convert,
     find_reader,
 )
-from export_core.conversion.envelope import rewrite_envelope
-from export_core.conversion.errors import ConversionRefused
-from export_core.conversion.formats import fields_of, format_of, wire_version
+from export_core.features.convert.envelope import rewrite_envelope
+from export_core.features.convert.errors import ConversionRefused
+from export_core.features.convert.formats import fields_of, format_of, wire_version
 from export_core.releases import ReleaseError, load_calendar
 
 CALENDAR = load_calendar()

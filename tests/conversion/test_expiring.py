@@ -9,9 +9,9 @@ from kept import DATA
 from making import day
 
 from export_core.artifact import read
+from export_core.features.inspect.expiring import expiring
 from export_core.goldens import GoldenStore
-from export_core.inspection.expiring import expiring
-from export_core.inspection.terms import Terms
+from export_core.policy.terms import Terms
 from export_core.releases.entries import shipped_entries
 
 OLD, NEW = DATA / "0.9.2" / "mlp.jaxexport", DATA / "0.12.0.1" / "mlp.jaxexport"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from export_core.conversion import modules, programs
-from export_core.conversion.convert import ModuleJob
-from export_core.conversion.errors import ConversionRefused
-from export_core.conversion.modules import ModuleRewriter
-from export_core.environments.environment import this_interpreter
-from export_core.environments.errors import EnvironmentFailed
+from export_core.features.convert import modules, programs
+from export_core.features.convert.convert import ModuleJob
+from export_core.features.convert.errors import ConversionRefused
+from export_core.features.convert.modules import ModuleRewriter
+from export_core.readers.environment import this_interpreter
+from export_core.readers.errors import EnvironmentFailed
 from export_core.releases import load_calendar
 
 JOB = ModuleJob((b"ML\xefR",), "1.11.0", shardy=True)

@@ -11,18 +11,18 @@ import pytest
 from making import ARTIFACTS, NEWEST, golden, release
 
 from export_core.artifact import read
-from export_core.conversion import proof
-from export_core.conversion.convert import REWRITTEN, UNCHANGED, Converted
-from export_core.conversion.errors import ConversionRefused
-from export_core.conversion.evidence import Evidence
+from export_core.features.convert import proof
+from export_core.features.convert.convert import REWRITTEN, UNCHANGED, Converted
+from export_core.features.convert.errors import ConversionRefused
+from export_core.features.convert.evidence import Evidence
 from export_core.goldens import Comparison, FactorGroup
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT, MODULE_TEXT
 from export_core.matrix import Cell, Verdict
 from export_core.matrix.cell import Outcome
 from export_core.policy import NumbersRule, Policy
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
-from export_core.worker.protocol import Stage
 
 GOLDEN = golden()
 SVD_GOLDEN = Path(__file__).parents[2] / "golden/tests.compat.test_linear_algebra.test_svd/0.12.0.1-cpu"

@@ -9,7 +9,7 @@ import pytest
 from kept import DATA
 
 from export_core.artifact import read
-from export_core.conversion.record import ConversionRecord
+from export_core.features.convert.record import ConversionRecord
 from export_core.goldens import Comparison, GoldenStore
 from export_core.releases.stable_targets import stable_targets
 

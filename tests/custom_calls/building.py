@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from export_core.environments.environment import Environment
+from export_core.readers.environment import Environment
 
 HERE = Path(__file__).parent
 COMPILER = shutil.which("g++")

@@ -16,19 +16,19 @@ import click
 import msgspec
 from building import HERE, build_libraries, with_library
 
-from export_core.cli.adding import add as add_golden
-from export_core.environments.environment import Environment, ReaderEnvironments
-from export_core.environments.placement import Placement
+from export_core.features.adopt.add_command import add as add_golden
 from export_core.goldens import GoldenStore
 from export_core.judge import Result, RunFacts, judge, summarize
 from export_core.matrix import Selection, make_plan
 from export_core.matrix.limits import Limits, ReplayOptions
 from export_core.matrix.replay import replay
 from export_core.policy import load_policy
+from export_core.readers.environment import Environment, ReaderEnvironments
+from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
-from export_core.runs.journal import Journal
-from export_core.runs.plan_record import record_of
-from export_core.runs.results import result_line, write_summary
+from export_core.run.journal import Journal
+from export_core.run.plan_record import record_of
+from export_core.run.results import result_line, write_summary
 
 AS_OF = datetime.date(2026, 11, 21)
 CASE = "scale"

@@ -8,12 +8,12 @@ import pytest
 import replaying
 from building import HERE, with_library
 
-from export_core.environments.environment import this_interpreter
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Limits, Verdict
+from export_core.readers.environment import this_interpreter
+from export_core.readers.worker import processes
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import Release, load_calendar
-from export_core.worker import processes
-from export_core.worker.protocol import Stage
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_the_committed_results_are_what_real_releases_say(tmp_path):
     """Those that docs/how-to/change-a-custom-call.md shows; `python tests/custom_calls/replays.py` writes them."""
     from replays import run
 
-    from export_core.runs.results import read_results
+    from export_core.run.results import read_results
 
     def told(result):
         return result.golden, result.reader.jaxlib, result.verdict, result.stage, result.message, result.custom_calls

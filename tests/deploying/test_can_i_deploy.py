@@ -17,21 +17,21 @@ from making import ARTIFACTS, day, files, golden, manifest, result, write_golden
 
 from export_core.artifact import read
 from export_core.artifact.envelope.encode import encode
-from export_core.deploying.answers import Answer, Deployability, Question, deployability
-from export_core.deploying.subjects import Subject
-from export_core.environments.placement import Mode
+from export_core.features.deploy.answers import Answer, Deployability, Question, deployability
+from export_core.features.deploy.subjects import Subject
 from export_core.goldens import GoldenStore, Options
 from export_core.goldens.store import ARTIFACT
-from export_core.inspection.terms import Terms
 from export_core.judge import Result, judge_again
 from export_core.matrix import Verdict
 from export_core.matrix.comparisons import under_policy
 from export_core.policy import Place, Policy
 from export_core.policy.load import load_policy
+from export_core.policy.terms import Terms
+from export_core.readers.placement import Mode
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
 from export_core.releases.entries import shipped_entries
-from export_core.runs.plan_record import hash_of
-from export_core.worker.protocol import Stage
+from export_core.run.plan_record import hash_of
 
 CASE = "tests.test_a.test_f"
 POLICY = """\

@@ -16,7 +16,7 @@ import pytest
 
 from export_core.judge import Judgement
 from export_core.report.links import cell_link
-from export_core.runs.results import read_results
+from export_core.run.results import read_results
 from tools.printed import check, read
 
 pytestmark = pytest.mark.browser

@@ -8,10 +8,10 @@ import sys
 import pytest
 from making import day
 
-from export_core.environments.build import READY
-from export_core.environments.cost import TYPICAL, MissingEnvironment, expected_cost
-from export_core.environments.environment import ReaderEnvironments
-from export_core.environments.placement import Mode, Placement, parse_targets
+from export_core.readers.build import READY
+from export_core.readers.cost import TYPICAL, MissingEnvironment, expected_cost
+from export_core.readers.environment import ReaderEnvironments
+from export_core.readers.placement import Mode, Placement, parse_targets
 from export_core.releases import JaxlibRelease, JaxRelease, load_calendar
 
 VERSIONS = ("9.0", "9.1", "9.2")

@@ -15,22 +15,22 @@ import filelock
 import pytest
 from making import make_wheel, release
 
-from export_core.environments import build as module
-from export_core.environments import environment as environments
-from export_core.environments import hardware
-from export_core.environments.build import LAST_LINES, Built, Recipe, cache_folder
-from export_core.environments.environment import (
+from export_core.base.variables import deciding_variables, kernels_in_words
+from export_core.readers import build as module
+from export_core.readers import environment as environments
+from export_core.readers import hardware
+from export_core.readers.build import LAST_LINES, Built, Recipe, cache_folder
+from export_core.readers.environment import (
     ReaderEnvironments,
     cell_variables,
     requirements,
     this_interpreter,
     with_variables,
 )
-from export_core.environments.errors import EnvironmentFailed
-from export_core.environments.locks import EnvironmentLocks
-from export_core.environments.placement import Placement
+from export_core.readers.errors import EnvironmentFailed
+from export_core.readers.locks import EnvironmentLocks
+from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
-from export_core.variables import deciding_variables, kernels_in_words
 
 CHECK = "import sys, tiny; print(sys.prefix)"
 
@@ -295,8 +295,8 @@ def _fake(folder: Path) -> None:
 
 def test_two_processes_build_the_same_environment_once(cache, tiny):
     script = (
-        "from export_core.environments.build import Recipe, build\n"
-        "from export_core.environments.locks import EnvironmentLocks\n"
+        "from export_core.readers.build import Recipe, build\n"
+        "from export_core.readers.locks import EnvironmentLocks\n"
         f"build(Recipe('empty', {sys.executable!r}, {tiny!r}, {CHECK!r}), EnvironmentLocks())"
     )
     both = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(2)]

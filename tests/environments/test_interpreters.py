@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from making import day
 
-from export_core.environments import environment as environments
-from export_core.environments.build import Built, Recipe
-from export_core.environments.environment import ReaderEnvironments
-from export_core.environments.errors import EnvironmentFailed
-from export_core.environments.interpreters import find_python, interpreter_for, interpreter_here, python_for
-from export_core.environments.placement import Placement
+from export_core.readers import environment as environments
+from export_core.readers.build import Built, Recipe
+from export_core.readers.environment import ReaderEnvironments
+from export_core.readers.errors import EnvironmentFailed
+from export_core.readers.interpreters import find_python, interpreter_for, interpreter_here, python_for
+from export_core.readers.placement import Placement
 from export_core.releases import JaxlibRelease, Release, load_calendar
 
 WANTED = "3.77"  # nobody has it

@@ -16,11 +16,11 @@ from click.testing import CliRunner
 from making import make_wheel
 
 from export_core.cli.app import jaxexport
-from export_core.environments import locks as locks_module
-from export_core.environments.build import READY, Recipe, build, find_built
-from export_core.environments.errors import UnknownEnvironment
-from export_core.environments.inventory import cached_environments, remove, to_clean
-from export_core.environments.locks import EnvironmentLocks
+from export_core.readers import locks as locks_module
+from export_core.readers.build import READY, Recipe, build, find_built
+from export_core.readers.errors import UnknownEnvironment
+from export_core.readers.inventory import cached_environments, remove, to_clean
+from export_core.readers.locks import EnvironmentLocks
 
 
 def today() -> datetime.date:
@@ -118,8 +118,8 @@ def test_one_in_use_stays_until_its_process_is_killed(cache):
     folder = made(cache, "jaxlib-0.9.0-a", days=40)
     started = today()
     script = (
-        "import sys, pathlib; from export_core.environments.build import find_built\n"
-        "from export_core.environments.locks import EnvironmentLocks\n"
+        "import sys, pathlib; from export_core.readers.build import find_built\n"
+        "from export_core.readers.locks import EnvironmentLocks\n"
         "with EnvironmentLocks() as locks:\n"
         "    found = find_built(pathlib.Path(sys.argv[1]), locks); print('has it', flush=True); sys.stdin.read()"
     )

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from export_core.environments import own_interpreter
-from export_core.environments.own_interpreter import hash_of_this_interpreter
+from export_core.readers import own_interpreter
+from export_core.readers.own_interpreter import hash_of_this_interpreter
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from making import make_wheel
 
-from export_core.environments.build import uv_command
-from export_core.environments.errors import EnvironmentFailed
-from export_core.environments.own_package import own_requirement
+from export_core.readers.build import uv_command
+from export_core.readers.errors import EnvironmentFailed
+from export_core.readers.own_package import own_requirement
 
 
 def install(wheel: str | Path, folder: Path) -> Distribution:

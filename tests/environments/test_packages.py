@@ -9,11 +9,11 @@ from importlib.metadata import version
 import pytest
 from making import make_wheel
 
-from export_core.environments import build as module
-from export_core.environments.build import Recipe
-from export_core.environments.errors import EnvironmentFailed
-from export_core.environments.locks import EnvironmentLocks
-from export_core.environments.packages import constraints_of, installed_constraints, installed_packages
+from export_core.readers import build as module
+from export_core.readers.build import Recipe
+from export_core.readers.errors import EnvironmentFailed
+from export_core.readers.locks import EnvironmentLocks
+from export_core.readers.packages import constraints_of, installed_constraints, installed_packages
 
 UV_LOCK = """
 version = 1

@@ -14,20 +14,20 @@ from making import day, golden, release, result, summarize
 from replaying import replayed
 from rich.console import Console
 
-from export_core.environments import hardware as hardware_module
-from export_core.environments.download_size import describe_download
-from export_core.environments.environment import cell_variables, this_interpreter
-from export_core.environments.errors import PlacementError
-from export_core.environments.hardware import missing_hardware, resolve_mode
-from export_core.environments.placement import Mode, Placement, load_devices, parse_platform, parse_targets
 from export_core.goldens import Options
 from export_core.matrix import Cell, Selection, Verdict, make_plan
 from export_core.matrix.known_messages import find_driver_need, load_driver_needs
 from export_core.policy import Policy
+from export_core.readers import hardware as hardware_module
+from export_core.readers.download_size import describe_download
+from export_core.readers.environment import cell_variables, this_interpreter
+from export_core.readers.errors import PlacementError
+from export_core.readers.hardware import missing_hardware, resolve_mode
+from export_core.readers.placement import Mode, Placement, load_devices, parse_platform, parse_targets
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, load_calendar
 from export_core.report import print_plan
 from export_core.report.findings import findings
-from export_core.worker.protocol import Stage
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
@@ -93,7 +93,7 @@ def test_more_devices_than_any_topology_has_are_refused():
 
 def test_every_gpu_is_described_by_the_same_fields():
     fields = {}
-    for path in resources.files("export_core.environments").joinpath("data/gpus").iterdir():
+    for path in resources.files("export_core.readers").joinpath("data/gpus").iterdir():
         fields[path.name] = set(re.findall(r"^ *(\w+)[:{ ]", path.read_text(), re.MULTILINE)) - {"dnn_version_info"}
     names = {each.config for platform in load_devices().values() for each in platform.devices.values() if each.config}
     assert set(fields) == names

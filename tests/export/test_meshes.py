@@ -11,15 +11,15 @@ import pytest
 from jax.experimental.layout import Format, Layout
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
-from export_core.comparing.user_code import UserCode
 from export_core.export import ExportError, ExtraCall, add_checks, api
 from export_core.export.arguments import Arguments, leaf_from, placed_like
 from export_core.export.golden_checks import WRONG_DEVICES
 from export_core.export.meshes import concrete_mesh, shard_layout
-from export_core.golden_writing import OwnReader
 from export_core.goldens.store import staged_golden
+from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
-from export_core.run_options import RunOptions
+from export_core.policy.run_options import RunOptions
+from export_core.run.golden_writing import OwnReader
 
 X = np.arange(8, dtype=np.float32).reshape(4, 2)
 SPEC = PartitionSpec

@@ -18,7 +18,6 @@ from export_core.artifact import Artifact, HloSharding, read
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.errors import ArtifactError
 from export_core.artifact.hlo_sharding import spec_on, tiles_of
-from export_core.environments.environment import this_interpreter
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.adopt import adopt_artifact
 from export_core.goldens.adopted_mesh import mesh_for, parse_mesh, parse_specs, specs_for
@@ -26,6 +25,7 @@ from export_core.goldens.manifest_file import dump_manifest, load_manifest
 from export_core.matrix import Cell, Verdict
 from export_core.matrix.checks import request_of
 from export_core.matrix.limits import Limits
+from export_core.readers.environment import this_interpreter
 from export_core.releases.calendar import version_key
 
 pytestmark = pytest.mark.usefixtures("forked_workers")

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from export_core.base.tolerances import FLOATS
 from export_core.goldens import GoldenError, Leaf
 from export_core.goldens.arrays import KEYS, PLAIN, from_npz, key_leaf, leaf_of, nothing_to_compare, to_npz
-from export_core.tolerances import FLOATS
 
 NARROW = (
     *(

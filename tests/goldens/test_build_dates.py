@@ -9,9 +9,9 @@ from making import NEWEST, day, files, manifest, release, write_golden
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.matrix import Selection
 from export_core.policy import ExtraReleases, Policy
+from export_core.policy.run_options import RunOptions
 from export_core.releases import JaxlibRelease
-from export_core.run_options import RunOptions
-from export_core.session import Interpreter, plan_matrix
+from export_core.run.session import Interpreter, plan_matrix
 
 
 @pytest.fixture

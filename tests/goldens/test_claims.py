@@ -12,15 +12,15 @@ from making import ARTIFACTS, NEWEST, files, manifest, release, write_golden, wr
 
 from export_core.artifact import read_bytes
 from export_core.artifact.envelope.encode import encode
-from export_core.conversion.record import ConversionRecord, dump_record
+from export_core.features.convert.record import ConversionRecord, dump_record
 from export_core.goldens import Golden, GoldenError, GoldenStore, Origin, dates, jax_goldens
 from export_core.goldens.manifest import ConvertedFrom, Manifest
 from export_core.goldens.store import ARTIFACT, sha256
 from export_core.matrix import Selection
 from export_core.policy import Policy
+from export_core.policy.run_options import RunOptions
 from export_core.releases import load_calendar
-from export_core.run_options import RunOptions
-from export_core.session import Interpreter, plan_matrix
+from export_core.run.session import Interpreter, plan_matrix
 
 RECORD = f"{ARTIFACT}.converted.json"
 CONVERTED = ConvertedFrom(sha256(b"the original"), "0.9.2", "rewritten", (), "pytest-jaxexport")

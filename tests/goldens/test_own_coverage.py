@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from packaging.version import Version
 
+from export_core.features.inspect.coverage import coverage
 from export_core.goldens import GoldenStore
-from export_core.inspection.coverage import coverage
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "coverage.md"

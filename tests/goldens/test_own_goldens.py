@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from export_core.base.tolerances import FLOATS
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.arrays import from_npz
-from export_core.tolerances import FLOATS
 
 OWN = GoldenStore(Path(__file__).parents[2] / "golden")
 

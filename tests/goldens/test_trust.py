@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from making import files, manifest, write_golden, writer
 
-from export_core.comparing.stored_noise import check_noise
 from export_core.goldens import (
     Check,
     Comparison,
@@ -36,6 +35,7 @@ from export_core.goldens.noise_record import NoiseRecord, UndecidedOutput
 from export_core.goldens.rules import found_in
 from export_core.goldens.store import INPUTS, NOISE, OUTPUTS, sha256
 from export_core.goldens.verify import verify_goldens
+from export_core.numbers.stored_noise import check_noise
 
 HASH = sha256(b"")
 LISTED = {INPUTS: HASH, OUTPUTS: HASH}

@@ -10,12 +10,12 @@ import pytest
 from artifacts import DATA, Run, unlisted
 from making import manifest, write_golden
 
-from export_core.adopting import adoption, first_run
-from export_core.adopting.archive import case_of
-from export_core.environments.environment import this_interpreter
+from export_core.features.adopt import adoption, first_run
+from export_core.features.adopt.archive import case_of
 from export_core.goldens import Golden, GoldenStore, Origin
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import content_of
+from export_core.readers.environment import this_interpreter
 from export_core.report import FirstReplay
 
 OF_092 = DATA / "0.9.2"

@@ -15,7 +15,7 @@ from export_core.goldens.arrays import from_npz
 from export_core.goldens.noise_record import NoiseRecord
 from export_core.matrix.noise_runs import MeasuredNoise
 from export_core.report import FirstReplay
-from export_core.runs.results import read_results
+from export_core.run.results import read_results
 
 GOLDENS = DATA.parents[2] / "golden"
 MLP = GOLDENS / "tests.compat.test_models.test_mlp_with_gradients" / "0.9.2-cpu"
@@ -339,7 +339,7 @@ def test_a_writer_that_cannot_have_written_it_is_refused(add, tmp_path):
 def test_one_that_proves_nothing_is_added_under_a_comparison_rule(add, tmp_path, monkeypatch):
     record = NoiseRecord("0.9.2", "AVX2", 6, ())
     measured = MeasuredNoise(record, b"noise", proves_nothing=True)
-    adoption = "export_core.adopting.adoption"
+    adoption = "export_core.features.adopt.adoption"
     monkeypatch.setattr(f"{adoption}.measure_goldens", lambda goldens, *_: [(golden, measured) for golden in goldens])
     monkeypatch.setattr(f"{adoption}.replays_by_writer", lambda goldens, *_: dict.fromkeys(ids(goldens), FirstReplay()))
     words = (MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "outputs.npz")

@@ -14,8 +14,8 @@ import jsonschema
 import pytest
 from artifacts import DATA, bare, changed, unlisted
 
-from export_core.inspection import archive
-from export_core.inspection.archive import ArchiveError, Found, files_of, in_parallel
+from export_core.artifact.archive import ArchiveError, Found, files_of, in_parallel
+from export_core.features.inspect import archive
 from tools.schemas import schema
 
 DAY = ("--as-of", "2026-11-22")

@@ -6,7 +6,7 @@ import shutil
 
 from artifacts import DATA, bare, unlisted, with_an_unknown_operation, with_another_dialect
 
-from export_core.inspection import archive
+from export_core.features.inspect import archive
 
 CHOLESKY = DATA / "0.12.0.1" / "cholesky.jaxexport"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from export_core.features.inspect.coverage import coverage
 from export_core.goldens import GoldenStore
-from export_core.inspection.coverage import coverage
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tests.compat.test_platforms.test_targets_of_each_platform"
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")

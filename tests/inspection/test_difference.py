@@ -6,10 +6,10 @@ import pytest
 from artifacts import DATA, bare, changed, unlisted
 
 from export_core.artifact import read
-from export_core.inspection.describe import describe
-from export_core.inspection.difference import differences
-from export_core.inspection.facts import ConstantFacts, Inspection
-from export_core.inspection.terms import Terms
+from export_core.features.inspect.describe import describe
+from export_core.features.inspect.difference import differences
+from export_core.features.inspect.facts import ConstantFacts, Inspection
+from export_core.policy.terms import Terms
 from export_core.releases.entries import shipped_entries
 
 MLP = DATA / "0.12.0.1" / "mlp.jaxexport"

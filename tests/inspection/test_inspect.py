@@ -15,10 +15,10 @@ import pytest
 from artifacts import DATA, bare, changed, raw, unlisted
 
 from export_core.artifact import DisabledCheck, read_bytes
-from export_core.inspection.describe import describe
-from export_core.inspection.facts import Inspection
-from export_core.inspection.screen import LINE, WIDTH, screen
-from export_core.inspection.terms import Terms
+from export_core.features.inspect.describe import describe
+from export_core.features.inspect.facts import Inspection
+from export_core.features.inspect.screen import LINE, WIDTH, screen
+from export_core.policy.terms import Terms
 from export_core.releases import load_calendar
 from export_core.releases.entries import calendar_entries, shipped_entries
 from tools.schemas import schema

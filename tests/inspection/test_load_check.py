@@ -14,7 +14,7 @@ from artifacts import DATA, bare, unlisted, with_an_unknown_operation
 
 import export_core
 from export_core.artifact import ArtifactError, read
-from export_core.inspection import load_check
+from export_core.features.inspect import load_check
 from export_core.releases import ReleaseError
 
 CHOLESKY = DATA / "0.12.0.1" / "cholesky.jaxexport"

@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from export_core.features.inspect.golden import golden_screen
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.arrays import from_npz
-from export_core.inspection.golden import golden_screen
 from export_core.policy import Policy
 
 GOLDEN = Path(__file__).parents[2] / "golden"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from making import day, result, summarize
 
+from export_core.features.costs.over_budget import unmeasured, with_budgets
+from export_core.features.costs.policy_key import FIGURES
 from export_core.judge import Judgement, Result
-from export_core.judge.budgets import unmeasured, with_budgets
 from export_core.matrix import Verdict
 from export_core.policy import Budget, Policy
-from export_core.policy.budgets import FIGURES
+from export_core.readers.worker.protocol import Cost, Timings
 from export_core.report.findings import findings
-from export_core.worker.protocol import Cost, Timings
 
 OWN = result(reader="0.9.2", cost=Cost(temp_bytes=84_000_000, flops=1e6))
 TWICE = result(cost=Cost(temp_bytes=168_000_000, flops=1e6))

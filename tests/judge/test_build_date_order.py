@@ -13,7 +13,7 @@ from export_core.judge.coverage import uncovered
 from export_core.judge.result import by_build_date
 from export_core.matrix import Verdict
 from export_core.policy import Required
-from export_core.worker.protocol import Stage
+from export_core.readers.worker.protocol import Stage
 
 ORDER = ["0.9.0", "0.8.3", "0.10.0", "0.12.0.1"]
 

@@ -17,7 +17,7 @@ from export_core.judge.upstream import upstream_of
 from export_core.matrix import Verdict
 from export_core.policy import PolicyError
 from export_core.policy.known_issues import known_issues
-from export_core.worker.protocol import Stage
+from export_core.readers.worker.protocol import Stage
 
 GOLDENS = Path(__file__).parents[2] / "golden"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from making import result
 
+from export_core.features.costs.cost_steps import cost_steps
+from export_core.features.costs.cost_text import cost_lines
 from export_core.judge import Result
-from export_core.judge.cost_steps import cost_steps
-from export_core.report.terminal.cost_text import cost_lines
-from export_core.worker.protocol import Cost, Timings
+from export_core.readers.worker.protocol import Cost, Timings
 
 
 def read(reader: str, **figures: float) -> Result:

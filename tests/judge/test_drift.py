@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from making import result
 
-from export_core.environments.placement import Mode
 from export_core.judge import Judgement, Result
 from export_core.judge.drift import failing_stretches, number_drift
 from export_core.matrix import Verdict
+from export_core.readers.placement import Mode
 
 
 def read(reader: str, outputs: str = "", *, wrong: bool = False, writer: str = "0.9.2", **changes: object) -> Result:

@@ -10,7 +10,7 @@ from making import result
 
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
-from export_core.worker.protocol import Stage
+from export_core.readers.worker.protocol import Stage
 
 KEPT = result(case="t.kept")
 CRASH = result(

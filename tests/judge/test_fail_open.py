@@ -15,7 +15,6 @@ from commands import Ended, assert_bad_input, finished
 from making import day, manifest, result, write_golden
 from rows import write_rows
 
-from export_core.environments.environment import this_interpreter
 from export_core.goldens import Comparison, GoldenStore
 from export_core.goldens.manifest_file import dump_manifest
 from export_core.judge import Judgement, Result
@@ -23,9 +22,10 @@ from export_core.judge.result import ReaderOf
 from export_core.matrix import Verdict
 from export_core.matrix import local_replay as local
 from export_core.policy import ExtraReleases, Policy, Required
+from export_core.readers.environment import this_interpreter
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import JaxlibRelease
-from export_core.runs.plan_record import PlanRecord, policy_hash
-from export_core.worker.protocol import Stage
+from export_core.run.plan_record import PlanRecord, policy_hash
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
@@ -235,7 +235,7 @@ def test_a_comparators_module_that_exits_is_bad_input(words, code, project, jaxe
 
 
 def test_an_exit_from_anywhere_but_a_command_is_incomplete(project, jaxexport, monkeypatch):
-    monkeypatch.setattr("export_core.session.verify_goldens", lambda *_, **__: sys.exit(0))
+    monkeypatch.setattr("export_core.run.session.verify_goldens", lambda *_, **__: sys.exit(0))
     ended = jaxexport("plan")
     assert ended.code == 3
     assert "SystemExit(0) ended `jaxexport plan` before it was done. Nothing was judged." in ended.err

@@ -6,14 +6,14 @@ import msgspec
 import pytest
 from making import golden, release, result
 
+from export_core.features.why.bisection.likeness import Measure
+from export_core.features.why.reduction.failure import Failure
 from export_core.judge import Result, judge_again
 from export_core.judge.causes import cell_signature, with_causes
 from export_core.judge.failure_signature import failure_signature, message_class
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.policy import Policy
-from export_core.why.bisection.likeness import Measure
-from export_core.why.reduction.failure import Failure
-from export_core.worker.protocol import Stage
+from export_core.readers.worker.protocol import Stage
 
 WRONG = "ValueError: no 'x' in Function f of 0x12"
 FAILED = {

@@ -13,7 +13,7 @@ from making import result
 from export_core.judge import Judgement, Result
 from export_core.matrix import Verdict
 from export_core.policy import Policy, Required
-from export_core.worker.protocol import Stage
+from export_core.readers.worker.protocol import Stage
 
 CRASH = result(
     Verdict.CRASH, Judgement.BROKEN, case="t.b", stage=Stage.RUN, message="died by signal 11 (SIGSEGV)", signal=11

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from making import ARTIFACTS, NEWEST, golden, manifest, release, result, rules, write_golden
 
-from export_core.comparing.compare import Difference
 from export_core.goldens import GoldenStore
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT
 from export_core.judge import Judgement, Result, judge, judge_again, judge_verdict
 from export_core.matrix import Cell, Outcome, Verdict
+from export_core.numbers.compare import Difference
 from export_core.policy import Policy, Required
+from export_core.readers.worker.protocol import Cost, Stage, Timings
 from export_core.releases import Windows, load_calendar, promise
-from export_core.worker.protocol import Cost, Stage, Timings
 
 KEPT, BROKEN, BONUS, OUTSIDE, INCOMPLETE = (
     Judgement.KEPT, Judgement.BROKEN, Judgement.BONUS, Judgement.OUTSIDE, Judgement.INCOMPLETE,

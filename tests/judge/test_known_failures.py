@@ -8,13 +8,13 @@ import msgspec
 import pytest
 from making import day, golden, release, result, rules, summarize
 
-from export_core.environments.placement import Mode
 from export_core.judge import Judgement, judge_again
 from export_core.judge.known import Scope, check_width, covers, promised_scopes, scope_of, stale_entries
 from export_core.matrix import Cell, Verdict
 from export_core.policy import KnownFailure, Policy, PolicyError, Quirk
+from export_core.readers.placement import Mode
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows
-from export_core.worker.protocol import Stage
 
 ENTRY = KnownFailure(
     cases=("t.test_chol*",),

@@ -7,15 +7,15 @@ import pytest
 from commands import assert_bad_input
 from making import day, golden, result, summarize
 
+from export_core.features.forecast.forecast import forecast
 from export_core.judge import Judgement, Result, judge_again, judge_verdict
-from export_core.judge.forecast import forecast
 from export_core.judge.known import stale_entries
 from export_core.judge.retention import retention_status
 from export_core.judge.verdicts import VERDICTS
 from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Place, Policy, Required
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
-from export_core.worker.protocol import Stage
 
 CASE = "tests.test_a.test_f"
 SERVING = Place(name="serving", jaxlib="0.9.2", until=day("2026-12-31"))

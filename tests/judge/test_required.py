@@ -8,9 +8,9 @@ from making import day, result, rules, summarize
 from export_core.judge import Judgement, judge_again
 from export_core.matrix import Verdict
 from export_core.policy import Policy, Required
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows
 from export_core.report import findings
-from export_core.worker.protocol import Stage
 
 PASS = result()
 NOT_RUN = result(

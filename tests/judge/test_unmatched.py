@@ -13,9 +13,9 @@ from export_core.judge.unmatched import unmatched_patterns
 from export_core.matrix import Selection
 from export_core.matrix.quirks import apply_quirks
 from export_core.policy import find_policy, load_policy
+from export_core.policy.run_options import RunOptions
 from export_core.releases import load_calendar
-from export_core.run_options import RunOptions
-from export_core.session import plan_matrix
+from export_core.run.session import plan_matrix
 
 ENTRY = "reason: r, owner: o, issue: i, added: 2026-11-01, expires: 2026-12-01"
 FAILS = f"verdict: crash, stage: run, message: m, {ENTRY}"

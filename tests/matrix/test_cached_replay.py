@@ -15,8 +15,6 @@ import pytest
 from making import ARTIFACTS, REGISTERING, files, golden, manifest, release, write_golden
 from replaying import StubEnvironments, replayed
 
-from export_core.environments.environment import Environment, this_interpreter
-from export_core.environments.placement import Placement
 from export_core.goldens import Comparison, Golden, GoldenStore, Options
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
@@ -27,8 +25,10 @@ from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.outcome_cache import OutcomeCache
 from export_core.matrix.replay import replay
 from export_core.policy import Policy
+from export_core.readers.environment import Environment, this_interpreter
+from export_core.readers.placement import Placement
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import Release, load_calendar
-from export_core.worker.protocol import Stage
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 

@@ -7,12 +7,6 @@ import numpy as np
 import pytest
 from making import files, golden, manifest, release, write_golden
 
-from export_core.comparing import compare
-from export_core.comparing.compare import Difference
-from export_core.comparing.diagnosis import Diagnosis
-from export_core.comparing.noise import FACTOR, FACTOR_OF_INPUTS
-from export_core.comparing.rules import call_noise
-from export_core.environments.placement import Mode, Target
 from export_core.goldens import Check, Comparison, FactorGroup, GoldenStore, Options
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.noise import noise_to_npz
@@ -21,9 +15,15 @@ from export_core.goldens.store import ARTIFACT, INPUTS, NOISE, OUTPUTS
 from export_core.matrix import Cell, checks
 from export_core.matrix.checks import WRONG_PLATFORM, CallResults, check_calls, checks_of, comparison_of, request_of
 from export_core.matrix.limits import Limits, ReplayOptions
+from export_core.numbers import compare
+from export_core.numbers.compare import Difference
+from export_core.numbers.diagnosis import Diagnosis
+from export_core.numbers.noise import FACTOR, FACTOR_OF_INPUTS
+from export_core.numbers.rules import call_noise
+from export_core.policy.run_options import of_cell
+from export_core.readers.placement import Mode, Target
+from export_core.readers.worker.protocol import Reply, Stage
 from export_core.releases import load_calendar
-from export_core.run_options import of_cell
-from export_core.worker.protocol import Reply, Stage
 
 ONES = np.ones(2, np.float32)
 

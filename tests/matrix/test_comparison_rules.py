@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from making import day, golden
 
-from export_core.environments.environment import this_interpreter
 from export_core.goldens import Comparison, Golden, GoldenStore
 from export_core.goldens.adopt import adopt_artifact
 from export_core.goldens.arrays import from_npz, leaf_of, to_npz
@@ -21,9 +20,10 @@ from export_core.matrix.comparisons import under_policy
 from export_core.matrix.content_keys import OutcomeKeys
 from export_core.matrix.limits import ReplayOptions
 from export_core.policy import NumbersRule, Policy, Quirk
+from export_core.policy.run_options import RunOptions
+from export_core.readers.environment import this_interpreter
 from export_core.releases import load_calendar
-from export_core.run_options import RunOptions
-from export_core.session import Interpreter, run_matrix
+from export_core.run.session import Interpreter, run_matrix
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 

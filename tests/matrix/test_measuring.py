@@ -7,14 +7,13 @@ import threading
 import pytest
 from making import manifest, release, write_golden
 
-from export_core import measuring
-from export_core.environments.environment import this_interpreter
-from export_core.environments.errors import EnvironmentFailed
 from export_core.goldens import GoldenStore
 from export_core.goldens.noise_record import NoiseRecord
-from export_core.matrix import Limits
+from export_core.matrix import Limits, measuring
 from export_core.matrix.noise_runs import MeasuredNoise
 from export_core.policy import Policy
+from export_core.readers.environment import this_interpreter
+from export_core.readers.errors import EnvironmentFailed
 
 
 class Worker:

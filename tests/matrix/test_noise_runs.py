@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from making import files, manifest, release, write_golden
 
-from export_core.environments.environment import this_interpreter
-from export_core.environments.hardware import instruction_set
+from export_core.base.tolerances import FLOATS
 from export_core.goldens import Check, Comparison, Golden, GoldenStore
 from export_core.goldens.arrays import from_npz, leaf_of, to_npz
 from export_core.goldens.noise_record import UndecidedOutput
@@ -29,8 +28,9 @@ from export_core.matrix.noise_runs import (
     measure_noise,
     with_noise,
 )
-from export_core.tolerances import FLOATS
-from export_core.worker.protocol import Reply, Request, Stage
+from export_core.readers.environment import this_interpreter
+from export_core.readers.hardware import instruction_set
+from export_core.readers.worker.protocol import Reply, Request, Stage
 
 PLAIN = np.asarray([1.0, 2.0], np.float32)
 OK = Reply(Stage.RUN, "ok")

@@ -10,16 +10,16 @@ import pytest
 from making import golden, release
 from replaying import StubEnvironments, replayed
 
-from export_core.environments.environment import this_interpreter
 from export_core.matrix import Cell, Limits, Outcome, Verdict
 from export_core.matrix.cached_replay import replay_unknown
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.order import deciding_first
 from export_core.matrix.outcome_cache import OutcomeCache
 from export_core.matrix.replay import replay
+from export_core.readers.environment import this_interpreter
+from export_core.readers.worker.errors import WorkerDied
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
-from export_core.worker.errors import WorkerDied
-from export_core.worker.protocol import Stage
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 

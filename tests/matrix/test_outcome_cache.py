@@ -14,10 +14,10 @@ import msgspec
 import pytest
 from making import golden, release
 
-from export_core.comparing.compare import Difference, DifferingElement
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.matrix.outcome_cache import FILE, STORED_DAYS, CachedOutcome, OutcomeCache
-from export_core.worker.protocol import Cost, Stage, Timings
+from export_core.numbers.compare import Difference, DifferingElement
+from export_core.readers.worker.protocol import Cost, Stage, Timings
 
 CELL = Cell(golden(), release("0.12.0.1"), "cpu")
 WRONG = Difference(
@@ -141,7 +141,7 @@ def test_several_processes_keep_at_once(tmp_path):
     script = (
         "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[3]); from making import golden, release\n"
         "from export_core.matrix import Cell, Outcome, Verdict\n"
-        "from export_core.worker.protocol import Stage\n"
+        "from export_core.readers.worker.protocol import Stage\n"
         "from export_core.matrix.outcome_cache import OutcomeCache\n"
         "def complain(text): raise SystemExit(text)\n"
         "cache = OutcomeCache(Path(sys.argv[1]), complain)\n"

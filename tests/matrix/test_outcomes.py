@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 from making import golden, release
 
-from export_core.comparing.compare import Difference
-from export_core.comparing.errors import CompareError
-from export_core.environments.placement import Mode
-from export_core.errors import InfrastructureFault
+from export_core.base.errors import InfrastructureFault
 from export_core.goldens import GoldenError, Options
 from export_core.matrix import Cell, Verdict, outcomes
 from export_core.matrix.checks import CallResults
 from export_core.matrix.limits import Limits, ReplayOptions
 from export_core.matrix.outcomes import machine_fault, outcome_of
+from export_core.numbers.compare import Difference
+from export_core.numbers.errors import CompareError
+from export_core.policy.run_options import GIB
+from export_core.readers.placement import Mode
+from export_core.readers.worker.protocol import Reply, Stage
 from export_core.releases import load_calendar
-from export_core.run_options import GIB
-from export_core.worker.protocol import Reply, Stage
 
 NO_DRIVER = "operation cuInit(0) failed"
 OPTIONS = ReplayOptions(load_calendar(), limits=Limits(jobs=1, timeout=7, memory=3 * GIB // 2))

@@ -11,9 +11,9 @@ from making import day, golden, writer
 from export_core.goldens import Options
 from export_core.matrix import MatrixError, Plan, Selection, make_plan
 from export_core.policy import Place, Policy
+from export_core.policy.run_options import RunOptions
 from export_core.releases import Windows, load_calendar
-from export_core.run_options import RunOptions
-from export_core.session import Interpreter, run_matrix
+from export_core.run.session import Interpreter, run_matrix
 
 CALENDAR = load_calendar()
 TODAY = day("2026-11-21")

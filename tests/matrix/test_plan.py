@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from making import NEWEST, day, golden
 
-from export_core.comparing.errors import CompareError
-from export_core.environments.errors import PlacementError
-from export_core.environments.placement import Mode
 from export_core.goldens import Comparison, GoldenError, Options
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.matrix import MatrixError, Plan, Selection, make_plan
 from export_core.matrix.selection import window_readers
+from export_core.numbers.errors import CompareError
+from export_core.readers.errors import PlacementError
+from export_core.readers.placement import Mode
 from export_core.releases import ReleaseError, Windows, load_calendar, promise
 
 CALENDAR = load_calendar()

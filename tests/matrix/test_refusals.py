@@ -8,8 +8,8 @@ import pytest
 from making import day
 
 from export_core.matrix.known_messages import find_refusal, load_refusals
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
-from export_core.worker.protocol import Stage
 
 CALENDAR = load_calendar()
 VERSION = ("deserialize", "NotImplementedError", "deserialize unsupported version 3")

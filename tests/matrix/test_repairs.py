@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from making import make_wheel
 
-from export_core.environments import build as module
-from export_core.environments.build import Recipe
-from export_core.environments.environment import Environment, cell_variables
-from export_core.environments.locks import EnvironmentLocks
 from export_core.matrix import Verdict
-from export_core.worker.client import start_worker
+from export_core.readers import build as module
+from export_core.readers.build import Recipe
+from export_core.readers.environment import Environment, cell_variables
+from export_core.readers.locks import EnvironmentLocks
+from export_core.readers.worker.client import start_worker
 
 CHECK = "import tiny; print(tiny.__version__)"
 MODULES = {"sitecustomize.py": "import os".ljust(60)}
@@ -78,7 +78,7 @@ def test_damage_that_no_size_shows_is_healed(run, here, environment_of, damage, 
 
 
 def test_a_sound_environment_is_looked_at_once_and_stays(run, here, environment_of, monkeypatch):
-    from export_core.environments import environment as environments
+    from export_core.readers import environment as environments
 
     looks: list[Path] = []
     changed_in = environments.changed_in

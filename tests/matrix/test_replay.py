@@ -14,16 +14,16 @@ import pytest
 from replaying import START, misbehaving, replayed
 
 import export_core.matrix.replay as matrix_run
-from export_core.environments.environment import this_interpreter, with_variables
-from export_core.environments.errors import EnvironmentFailed
 from export_core.matrix import Cell, Limits, Outcome, Verdict
 from export_core.matrix.checks import request_of
+from export_core.readers.environment import this_interpreter, with_variables
+from export_core.readers.errors import EnvironmentFailed
+from export_core.readers.worker import client as pool
+from export_core.readers.worker import processes
+from export_core.readers.worker.client import ForkingWorker, FreshInterpreters, start_worker
+from export_core.readers.worker.protocol import Stage
+from export_core.readers.worker.warm_workers import WarmWorkers
 from export_core.releases import load_calendar
-from export_core.worker import client as pool
-from export_core.worker import processes
-from export_core.worker.client import ForkingWorker, FreshInterpreters, start_worker
-from export_core.worker.protocol import Stage
-from export_core.worker.warm_workers import WarmWorkers
 
 WELL = ("waves", "both", "keys", "every_dtype", "cholesky", "eigh", "x64")
 BOTH = pytest.mark.parametrize("fork", [True, False], ids=["fork", "no fork"])
@@ -312,8 +312,8 @@ def test_a_warm_worker_serves_many_replays_and_is_replaced(run):
 
 
 def test_a_worker_that_stays_silent_is_given_up(here, monkeypatch, tmp_path):
-    from export_core.worker import client as pool
-    from export_core.worker.errors import WorkerDied
+    from export_core.readers.worker import client as pool
+    from export_core.readers.worker.errors import WorkerDied
 
     (tmp_path / "sitecustomize.py").write_text("import time; time.sleep(30)")
     monkeypatch.setattr(pool, "START_SECONDS", 0.5)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from making import NEWEST, day, golden, make_wheel
 
-from export_core.environments.environment import requirements
+from export_core.base.urls import without_credentials
 from export_core.matrix import MatrixError, Plan, Selection, make_plan
+from export_core.readers.environment import requirements
 from export_core.releases import Release, ReleaseError, Windows, load_calendar
-from export_core.urls import without_credentials
 
 TODAY = day("2026-11-21")
 NIGHTLY = "0.13.0.dev20261120"

@@ -11,8 +11,8 @@ from making import day, golden, release
 
 from export_core.matrix import Cell, MatrixError, Plan, Selection
 from export_core.matrix.shards import part_of, split
+from export_core.policy.run_options import OptionError, Shard, parse_shard
 from export_core.releases import load_calendar
-from export_core.run_options import OptionError, Shard, parse_shard
 
 READERS = ("0.6.2", "0.7.1", "0.8.1", "0.9.2", "0.10.2", "0.12.0.1")
 

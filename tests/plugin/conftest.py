@@ -17,9 +17,9 @@ import yaml
 from msgspec import structs
 from warm_pytest import NO_NOISE, WarmPytest, own_variables
 
-from export_core.environments.build import cache_folder
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.manifest_file import dump_manifest
+from export_core.readers.build import cache_folder
 from export_core.releases import load_calendar
 
 # Of the plugins that tests of this project need elsewhere, hypothesis takes 0.3 s of each of many runs, and jaxtyping

@@ -12,9 +12,9 @@ import pytest
 import yaml
 from making import day, make_wheel
 
-from export_core import backfill
-from export_core.backfill import choose_writers
-from export_core.environments.environment import requirements
+from export_core.features.backfill import backfill
+from export_core.features.backfill.backfill import choose_writers
+from export_core.readers.environment import requirements
 from export_core.releases import JaxlibRelease, ReleaseError, load_calendar
 
 if TYPE_CHECKING:

@@ -75,7 +75,7 @@ Replayer.noise = noise
 
 BACKFILL = """
 import sys
-from export_core.backfill import _run_to_its_end
+from export_core.features.backfill.backfill import _run_to_its_end
 from export_core.cli.signals import interruptible
 
 with interruptible():

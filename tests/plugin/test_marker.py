@@ -11,8 +11,8 @@ import pytest
 from jax.sharding import PartitionSpec
 
 import export_core.export  # noqa: F401 - pytester forgets what its tests import, and jax can be loaded once only
+from export_core.base.tolerances import COMPARATORS
 from export_core.goldens import Comparison
-from export_core.tolerances import COMPARATORS
 from pytest_jaxexport.keywords import KEYWORDS, SIGNATURE
 from pytest_jaxexport.marker import MarkerOptions, own_targets, read_marker
 from pytest_jaxexport.settings import Settings, read_settings

@@ -11,9 +11,9 @@ from packaging.version import Version
 
 from export_core.matrix.selection import choose_readers, known_releases
 from export_core.policy import ExtraReleases, Policy
+from export_core.policy.run_options import Selection
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, ReleaseError, Windows, load_calendar
 from export_core.releases.entries import calendar_entries
-from export_core.run_options import Selection
 
 CALENDAR = load_calendar()
 PAIRED = [version for version in CALENDAR.jaxlib if version != "0.4.13"]

@@ -13,6 +13,8 @@ from export_core.goldens import Writer
 from export_core.judge import judge
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.matrix.selection import choose_readers, known_releases
+from export_core.policy.run_options import Selection
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import (
     Calendar,
     JaxlibRelease,
@@ -25,8 +27,6 @@ from export_core.releases import (
 )
 from export_core.releases.calendar import date_in_version, version_key
 from export_core.releases.wheels import read_wheel, with_wheels
-from export_core.run_options import Selection
-from export_core.worker.protocol import Stage
 
 DATES = st.dates(day("2023-01-01"), day("2028-12-31"))
 NUMBERS = st.builds(

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from making import day, make_wheel
 from shipped import CALENDAR, SHIPPED, calendar_of, measured, shortened
 
+from export_core.base.urls import without_credentials
 from export_core.releases import ReleaseError
 from export_core.releases.index import JSON, PUBLIC, IndexFile, RemoteFile, configured_index, index_files
 from export_core.releases.project_releases import with_entries
 from export_core.releases.refresh import calendar_update, published_on_index
-from export_core.urls import without_credentials
 
 
 class Server(http.server.ThreadingHTTPServer):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from export_core.environments.errors import PlacementError
-from export_core.environments.placement import parse_platform
+from export_core.base.tolerances import similar_platform
+from export_core.readers.errors import PlacementError
+from export_core.readers.placement import parse_platform
 from export_core.releases import ReleaseError, load_calendar
-from export_core.tolerances import similar_platform
 
 CALENDAR = load_calendar()
 

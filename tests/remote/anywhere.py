@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from export_core.remote.cluster import Executor
+from export_core.features.remote.cluster import Executor
 
 
 @dataclass(frozen=True)

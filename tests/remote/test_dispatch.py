@@ -16,19 +16,19 @@ from anywhere import Anywhere
 from msgspec import structs
 from replaying import replayed
 
-from export_core.comparing.user_code import UserCode
-from export_core.environments.environment import this_interpreter
+from export_core.features.remote import dispatch as executors_module
+from export_core.features.remote.dispatch import batches, cluster_at, replay_on
+from export_core.features.remote.errors import RemoteError
+from export_core.features.remote.job import Job, JobResult, make_job, run_job
 from export_core.goldens import Comparison, Golden
 from export_core.matrix import Cell, Limits, Verdict
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.outcome_cache import CachedOutcome
 from export_core.matrix.replay import replay
+from export_core.numbers.user_code import UserCode
+from export_core.readers.environment import this_interpreter
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
-from export_core.remote import dispatch as executors_module
-from export_core.remote.dispatch import batches, cluster_at, replay_on
-from export_core.remote.errors import RemoteError
-from export_core.remote.job import Job, JobResult, make_job, run_job
-from export_core.worker.protocol import Stage
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 

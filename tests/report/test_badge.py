@@ -12,8 +12,8 @@ from making import day, result, summarize
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy
+from export_core.readers.worker.protocol import Stage
 from export_core.report.drawing.badge import badge, badge_svg
-from export_core.worker.protocol import Stage
 
 
 def test_a_broken_run_says_how_many_of_how_many():

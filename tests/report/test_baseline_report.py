@@ -8,12 +8,12 @@ import jsonschema
 import msgspec
 from making import day, result, summarize
 
+from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference, Change
+from export_core.features.compare_runs.baseline_report import baseline_findings, baseline_line, baseline_report
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy
-from export_core.report.baseline_report import baseline_findings, baseline_line, baseline_report
-from export_core.runs.baseline import BaselineDifference, CellDifference, Change
-from export_core.worker.protocol import Stage
+from export_core.readers.worker.protocol import Stage
 from tools.schemas import schema
 
 

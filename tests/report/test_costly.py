@@ -10,20 +10,20 @@ import pytest
 from commands import finished
 from making import day, result, summarize
 
+from export_core.features.costs.over_budget import with_budgets
+from export_core.features.costs.page_lines import cost_line
 from export_core.judge import Judgement, Result, Summary
-from export_core.judge.budgets import with_budgets
 from export_core.judge.gate import ShardOf
 from export_core.policy import Budget, Policy
+from export_core.readers.worker.protocol import Cost
 from export_core.report.ci.annotations import annotation_commands
 from export_core.report.ci.junit import junit_xml
 from export_core.report.ci.markdown import markdown_text
 from export_core.report.drawing.badge import badge
-from export_core.report.page.cost_lines import cost_line
 from export_core.report.page.run_page import html_page
 from export_core.report.wording import cell_mark, headline
-from export_core.runs.merge import merge_shards
-from export_core.runs.plan_record import cells_by_place, hash_of
-from export_core.worker.protocol import Cost
+from export_core.run.merge import merge_shards
+from export_core.run.plan_record import cells_by_place, hash_of
 
 POLICY = Policy(budgets=(Budget(max_growth=1.2, location="export_compat.yaml:3"),))
 

@@ -10,14 +10,14 @@ import pytest
 from example_runs import broken_run
 from making import day, golden
 
+from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference, change_of
+from export_core.features.forecast.forecast import forecast
+from export_core.features.forecast.forecast_page import forecast_page
 from export_core.judge import Judgement
-from export_core.judge.forecast import forecast
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.releases import load_calendar
-from export_core.report.page.forecast_page import forecast_page
 from export_core.report.page.run_page import html_page
-from export_core.runs.baseline import BaselineDifference, CellDifference, change_of
 
 pytestmark = pytest.mark.browser
 

@@ -15,16 +15,16 @@ from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.noise import noise_to_npz
 from export_core.goldens.noise_record import NoiseRecord, UndecidedOutput
 from export_core.goldens.store import NOISE, OUTPUTS
-from export_core.inspection.noise_text import knows_inputs_only, outputs_to_name, undecided_in
 from export_core.judge import Judgement
 from export_core.judge.verdicts import BROKEN_PROMISE
 from export_core.matrix import Verdict
+from export_core.numbers.noise_text import knows_inputs_only, outputs_to_name, undecided_in
 from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues
+from export_core.readers.worker.protocol import Stage
 from export_core.report import broken_cell, findings, outcome_line
 from export_core.report.findings import capped
 from export_core.report.wording import began_and_ended, first_line, headline, ranges, window_arithmetic
-from export_core.worker.protocol import Stage
 
 
 def summary(results, stale=()):

@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from making import day, result, summarize
 
-from export_core.environments.placement import Mode
-from export_core.escaping import plain_text
+from export_core.base.escaping import plain_text
 from export_core.judge import Judgement, Result, Summary
 from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy
+from export_core.readers.placement import Mode
+from export_core.readers.worker.protocol import Stage
 from export_core.report.ci.junit import junit_xml
-from export_core.worker.protocol import Stage
 
 ENTRY = KnownFailure(
     ("t.known",), ("*",), ("*",), "crash", "run", "signal 11", "LAPACK is not there", "ann", "issue 7",

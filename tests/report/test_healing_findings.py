@@ -5,15 +5,15 @@ from __future__ import annotations
 import msgspec
 from making import day, result, summarize
 
-from export_core.conversion.healed import Healing, Level
 from export_core.judge import Judgement
+from export_core.judge.healed import Healing, Level
 from export_core.matrix import Verdict
 from export_core.policy import Policy
+from export_core.readers.worker.protocol import Stage
 from export_core.report import findings
 from export_core.report.ci.markdown import markdown_text
 from export_core.report.page.run_page import html_page
 from export_core.report.wording import evidence
-from export_core.worker.protocol import Stage
 
 
 def tried(case: str, healing: Healing | None, reader: str = "0.8.1"):

@@ -25,18 +25,23 @@ from hypothesis import strategies as st
 from making import day, files, golden, manifest, result, rules, summarize
 from rich.console import Console
 
+from export_core.base.escaping import for_markdown, safe_json, shown
 from export_core.cli.app import jaxexport
 from export_core.cli.output import echo, fail_safe, safe_console
-from export_core.escaping import for_markdown, safe_json, shown
+from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference, Change
+from export_core.features.compare_runs.trend_text import trend_lines
+from export_core.features.forecast.forecast import forecast
+from export_core.features.forecast.forecast_page import forecast_page
+from export_core.features.forecast.forecast_text import forecast_lines, forecast_markdown
 from export_core.goldens import Check, Golden, GoldenError, GoldenStore, JaxprSummary, Manifest, Options, dates
 from export_core.goldens.manifest_file import check_manifest
 from export_core.goldens.store import INPUTS, OUTPUTS, sha256
 from export_core.judge import Accepted, JudgedChange, Judgement, Result, Summary
 from export_core.judge.custom_calls import Phase
 from export_core.judge.drift import Trend, number_drift
-from export_core.judge.forecast import forecast
 from export_core.matrix import Selection, Verdict, make_plan
 from export_core.policy import KnownFailure, Policy
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, load_calendar
 from export_core.report import print_report
 from export_core.report.ci.annotations import annotation_commands
@@ -47,17 +52,12 @@ from export_core.report.drawing.badge import badge, badge_svg
 from export_core.report.drawing.map_svg import map_figure, map_picture
 from export_core.report.drawing.release_map import release_map
 from export_core.report.first_policy import first_policy
-from export_core.report.page.forecast_page import forecast_page
 from export_core.report.page.run_page import html_page
 from export_core.report.proposal import proposal
-from export_core.report.terminal.forecast_text import forecast_lines, forecast_markdown
 from export_core.report.terminal.plan_report import github_jobs, print_plan_report
 from export_core.report.terminal.policy_text import policy_lines
 from export_core.report.terminal.progress import RunProgress
-from export_core.report.terminal.trend_text import trend_lines
-from export_core.runs.baseline import BaselineDifference, CellDifference, Change
-from export_core.runs.results import result_line
-from export_core.worker.protocol import Stage
+from export_core.run.results import result_line
 from pytest_jaxexport.summary import summary_lines
 
 TODAY = day("2026-11-21")

@@ -12,14 +12,14 @@ from making import day, result, rules, summarize
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference, change_of
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.gate import RunIdentity
 from export_core.matrix import Verdict
 from export_core.policy import Policy
+from export_core.readers.worker.protocol import Stage
 from export_core.report.ci.markdown import MOST_BYTES, markdown_text
 from export_core.report.ci.markdown_map import markdown_map
-from export_core.runs.baseline import BaselineDifference, CellDifference, change_of
-from export_core.worker.protocol import Stage
 from tools.example_report import PAGE
 
 

@@ -9,10 +9,12 @@ import pytest
 from commands import finished
 from making import day, result, summarize
 
+from export_core.features.compare_runs.baseline import Change, change_of
 from export_core.judge import Judgement, Result, Summary, judge_again
 from export_core.judge.causes import with_causes
 from export_core.matrix import Verdict
 from export_core.policy import Place, Policy
+from export_core.readers.worker.protocol import Stage
 from export_core.report.ci.annotations import annotation_commands
 from export_core.report.ci.junit import junit_xml
 from export_core.report.ci.markdown import markdown_text
@@ -23,8 +25,6 @@ from export_core.report.page.run_page import html_page
 from export_core.report.proposal import proposal
 from export_core.report.terminal.writers_table import table_lines
 from export_core.report.wording import cell_mark, headline
-from export_core.runs.baseline import Change, change_of
-from export_core.worker.protocol import Stage
 
 POLICY = Policy(deployed=(Place(name="serving", jaxlib="0.9.2"), Place(name="edge", jaxlib="0.10.2")))
 TODAY = day("2026-11-21")

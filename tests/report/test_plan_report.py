@@ -10,9 +10,9 @@ import pytest
 from making import NEWEST, day, golden
 from rich.console import Console
 
-from export_core.environments.cost import EnvironmentsCost, MissingEnvironment
 from export_core.goldens import Options
 from export_core.matrix import Plan, Selection, make_plan
+from export_core.readers.cost import EnvironmentsCost, MissingEnvironment
 from export_core.releases import JaxlibRelease, JaxRelease, Windows, load_calendar
 from export_core.report.terminal.plan_report import MOST_JOBS, github_jobs, plan_report, print_plan_report
 

@@ -14,8 +14,8 @@ import pytest
 from export_core.goldens import GoldenStore
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
-from export_core.runs.results import read_results
-from export_core.worker.protocol import Stage
+from export_core.readers.worker.protocol import Stage
+from export_core.run.results import read_results
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "surface.md"

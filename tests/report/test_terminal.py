@@ -13,16 +13,16 @@ from example_runs import broken_run, large_run
 from making import day, golden, release, result, summarize
 from rich.console import Console
 
-from export_core.environments.placement import Mode
+from export_core.features.costs.costs_table import newest_costs
 from export_core.judge import Judgement
 from export_core.matrix import Selection, Verdict, make_plan
 from export_core.policy import Policy
+from export_core.readers.placement import Mode
+from export_core.readers.worker.protocol import Cost, Stage, Timings
 from export_core.releases import Windows, load_calendar
 from export_core.report import print_plan, print_report, print_table
-from export_core.report.terminal.costs_table import newest_costs
 from export_core.report.terminal.progress import RunProgress
 from export_core.report.terminal.writers_table import table_lines
-from export_core.worker.protocol import Cost, Stage, Timings
 
 READERS = ("0.9.0", "0.8.3", "0.9.2", "0.10.0", "0.10.1", "0.10.2", "0.11.0", "0.11.1", "0.12.0.1")
 

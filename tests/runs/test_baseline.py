@@ -10,14 +10,14 @@ import pytest
 from commands import finished
 from making import day, result
 
-from export_core.environments.placement import Mode
+from export_core.features.compare_runs.baseline import Change, change_of, compare_with_baseline
 from export_core.judge import Judgement, Result, ShardOf
 from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy
-from export_core.runs.baseline import Change, change_of, compare_with_baseline
-from export_core.runs.errors import RunError
-from export_core.runs.journal import PLAN
-from export_core.worker.protocol import Stage
+from export_core.readers.placement import Mode
+from export_core.readers.worker.protocol import Stage
+from export_core.run.errors import RunError
+from export_core.run.journal import PLAN
 
 KEPT = result()
 BONUS = result(reader="0.12.0.1", judgement=Judgement.BONUS, promised=False)

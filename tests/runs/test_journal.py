@@ -14,20 +14,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from making import day, golden, manifest, result, write_golden
 
-from export_core import session
 from export_core.goldens import Comparison, GoldenStore
 from export_core.judge import Judgement, gate
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.matrix import Limits, Outcome, Selection, Verdict, content_keys, make_plan
 from export_core.matrix.cell import CellKey
 from export_core.policy import Policy, WindowDays
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, load_calendar
-from export_core.runs.errors import IncompleteResults, RunError
-from export_core.runs.journal import RESULTS, SUMMARY, Journal
-from export_core.runs.plan_record import PLAN, PlanRecord, cells_by_place, policy_hash, record_of, recorded_plan
-from export_core.runs.results import read_results, result_line
-from export_core.runs.resume import results_so_far
-from export_core.worker.protocol import Stage
+from export_core.run import session
+from export_core.run.errors import IncompleteResults, RunError
+from export_core.run.journal import RESULTS, SUMMARY, Journal
+from export_core.run.plan_record import PLAN, PlanRecord, cells_by_place, policy_hash, record_of, recorded_plan
+from export_core.run.results import read_results, result_line
+from export_core.run.resume import results_so_far
 
 LINES = [b'{"n":1}', b'{"n":2}', b'{"n":3}']
 

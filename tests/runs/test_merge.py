@@ -14,14 +14,14 @@ import pytest
 from commands import timeless
 
 from export_core.cli.app import main
-from export_core.environments.environment import this_interpreter
 from export_core.matrix import local_replay as local
-from export_core.runs.errors import IncompleteResults, RunError
-from export_core.runs.journal import RESULTS, SUMMARY
-from export_core.runs.merge import merge_shards
-from export_core.runs.plan_record import PLAN, recorded_plan
-from export_core.runs.results import read_summary, write_summary
-from export_core.worker import processes
+from export_core.readers.environment import this_interpreter
+from export_core.readers.worker import processes
+from export_core.run.errors import IncompleteResults, RunError
+from export_core.run.journal import RESULTS, SUMMARY
+from export_core.run.merge import merge_shards
+from export_core.run.plan_record import PLAN, recorded_plan
+from export_core.run.results import read_summary, write_summary
 
 CASES = ("waves", "both", "large", "other_numbers", "x64")
 COUNT = 3

@@ -15,7 +15,7 @@ from replaying import misbehaving
 
 from export_core.cli.app import main
 from export_core.matrix import local_replay
-from export_core.runs.journal import RESULTS
+from export_core.run.journal import RESULTS
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 

@@ -17,11 +17,11 @@ from commands import timeless
 from making import make_wheel
 from replaying import replayed
 
-from export_core.environments.build import cache_folder
-from export_core.environments.environment import ReaderEnvironments
-from export_core.environments.placement import Placement
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Limits, Verdict
+from export_core.readers.build import cache_folder
+from export_core.readers.environment import ReaderEnvironments
+from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
 
 WRITE_GOLDENS = Path(__file__).parents[1] / "write_goldens.py"

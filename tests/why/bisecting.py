@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from export_core.comparing.compare import Difference
 from export_core.matrix import Cell, Outcome, Verdict
-from export_core.worker.protocol import Cost, Stage
+from export_core.numbers.compare import Difference
+from export_core.readers.worker.protocol import Cost, Stage
 
 Ending = dict[str, Any]
 """What an outcome has beside its cell."""

@@ -13,17 +13,17 @@ from bisecting import CRASH, NOT_RUN, PASS, REFUSED, Ending, FakeReplay, costing
 from commands import Ended, assert_bad_input, finished
 from making import make_wheel, manifest, result, write_golden
 
-from export_core.environments.environment import Environment, this_interpreter
-from export_core.environments.placement import Placement
+from export_core.features.why.bisection import pairs
+from export_core.features.why.bisection.bisected import Bisection
 from export_core.goldens import GoldenStore
 from export_core.judge import Result, judge_again
 from export_core.judge.causes import with_causes
 from export_core.matrix import Verdict, local_replay
 from export_core.policy import Policy
+from export_core.readers.environment import Environment, this_interpreter
+from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
-from export_core.runs.plan_record import hash_of
-from export_core.why.bisection import pairs
-from export_core.why.bisection.bisected import Bisection
+from export_core.run.plan_record import hash_of
 
 CASE = "tests.test_a.test_f"
 GOLDEN = f"{CASE}/0.9.2-cpu"

@@ -12,12 +12,12 @@ import jax._src.lib
 import pytest
 from making import release
 
-from export_core.environments.environment import Environment
-from export_core.environments.errors import EnvironmentFailed
+from export_core.features.why.bisection.blame import part_to_blame
+from export_core.features.why.bisection.changes import changes_between, commits_between
+from export_core.features.why.bisection.pairs import free_wheel, without_check, without_jaxlib
+from export_core.readers.environment import Environment
+from export_core.readers.errors import EnvironmentFailed
 from export_core.releases import load_calendar
-from export_core.why.bisection.blame import part_to_blame
-from export_core.why.bisection.changes import changes_between, commits_between
-from export_core.why.bisection.pairs import free_wheel, without_check, without_jaxlib
 
 COMMITS = {"0.11.1": "a" * 40, "0.11.2": "b" * 40}
 

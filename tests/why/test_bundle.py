@@ -19,30 +19,30 @@ from bisecting import CRASH, PASS, FakeReplay
 from making import ARTIFACTS
 from test_explanation import CHOLESKY, ROOT, choice_of, judged, without_results
 
-from export_core.comparing.algebra import to_double
-from export_core.comparing.compare import Difference
-from export_core.environments.build import uv_command
-from export_core.environments.environment import this_interpreter
-from export_core.environments.interpreters import find_python
-from export_core.errors import ExportCompatError
-from export_core.escaping import plain_text
+from export_core.base.errors import ExportCompatError
+from export_core.base.escaping import plain_text
+from export_core.features.why import reproduce
+from export_core.features.why.bisection.bisect import Wanted, bisect
+from export_core.features.why.bundle import SCRIPT, Program, program_of, reduced_program, write_bundle
+from export_core.features.why.choice import Choice
+from export_core.features.why.errors import WhyError
+from export_core.features.why.explanation import explain
+from export_core.features.why.reduction.diverging import DivergingOperation
+from export_core.features.why.reduction.editor import ModuleEditor, ModuleSummary
+from export_core.features.why.reduction.failure import KEPT_SHARE
+from export_core.features.why.reduction.record import SOURCE, Reduction, ReductionFolder, Step
+from export_core.features.why.reduction.reduced_program import read_program
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS
 from export_core.judge import Result
 from export_core.judge.result import ReaderOf, reader_of
 from export_core.matrix import Verdict
-from export_core.why import reproduce
-from export_core.why.bisection.bisect import Wanted, bisect
-from export_core.why.bundle import SCRIPT, Program, program_of, reduced_program, write_bundle
-from export_core.why.choice import Choice
-from export_core.why.errors import WhyError
-from export_core.why.explanation import explain
-from export_core.why.reduction.diverging import DivergingOperation
-from export_core.why.reduction.editor import ModuleEditor, ModuleSummary
-from export_core.why.reduction.failure import KEPT_SHARE
-from export_core.why.reduction.record import SOURCE, Reduction, ReductionFolder, Step
-from export_core.why.reduction.reduced_program import read_program
-from export_core.worker.protocol import Stage
+from export_core.numbers.algebra import to_double
+from export_core.numbers.compare import Difference
+from export_core.readers.build import uv_command
+from export_core.readers.environment import this_interpreter
+from export_core.readers.interpreters import find_python
+from export_core.readers.worker.protocol import Stage
 
 __all__ = ["without_results"]  # a fixture of each test here too
 

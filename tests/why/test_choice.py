@@ -12,18 +12,18 @@ from making import artifact_by, files, manifest, result, write_golden
 
 from export_core.artifact import read_bytes
 from export_core.artifact.envelope.encode import encode
-from export_core.environments.placement import Mode
-from export_core.errors import ExportCompatError
+from export_core.base.errors import ExportCompatError
+from export_core.features.why.asked import Asked
+from export_core.features.why.choice import Choice, choose
 from export_core.goldens import GoldenStore, Options
 from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result, judge_again
 from export_core.judge.causes import with_causes
 from export_core.matrix import Verdict
 from export_core.policy import Policy
-from export_core.run_options import GIB, RunOptions
-from export_core.runs.plan_record import hash_of
-from export_core.why.asked import Asked
-from export_core.why.choice import Choice, choose
+from export_core.policy.run_options import GIB, RunOptions
+from export_core.readers.placement import Mode
+from export_core.run.plan_record import hash_of
 
 CASE, OTHER = "tests.test_a.test_f", "tests.test_b.test_g"
 CELL = f"{CASE}/0.9.2-cpu in 0.10.2-jax0.10.2 on cpu"

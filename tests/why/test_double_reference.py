@@ -17,20 +17,20 @@ from making import manifest, write_golden
 from test_explanation import choice_of
 
 from export_core.artifact import read_bytes
-from export_core.environments.environment import this_interpreter
+from export_core.features.why.errors import WhyError
+from export_core.features.why.reduction.editor import ModuleEditor, ModuleParts
+from export_core.features.why.reduction.reduced_program import flat_program
+from export_core.features.why.reduction.trial import Reader
+from export_core.features.why.reference import in_double, nearer, reference_lines
 from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import Leaf, leaf_of
 from export_core.judge import Result, judge
 from export_core.matrix import Cell, Verdict
 from export_core.matrix.cell import Outcome
 from export_core.matrix.limits import Limits, ReplayOptions
+from export_core.readers.environment import this_interpreter
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
-from export_core.why.errors import WhyError
-from export_core.why.reduction.editor import ModuleEditor, ModuleParts
-from export_core.why.reduction.reduced_program import flat_program
-from export_core.why.reduction.trial import Reader
-from export_core.why.reference import in_double, nearer, reference_lines
-from export_core.worker.protocol import Stage
 
 VERSION = stablehlo.get_current_version()
 

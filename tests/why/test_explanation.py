@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from export_core.comparing.compare import Difference
+from export_core.features.why.asked import Asked
+from export_core.features.why.choice import Choice, choose
+from export_core.features.why.errors import WhyError
+from export_core.features.why.explained import Explanation, FailureCause
+from export_core.features.why.explanation import explain, result_of
 from export_core.judge import Result, judge
 from export_core.matrix import Verdict
 from export_core.matrix.cell import Outcome
-from export_core.run_options import RunOptions
-from export_core.why.asked import Asked
-from export_core.why.choice import Choice, choose
-from export_core.why.errors import WhyError
-from export_core.why.explained import Explanation, FailureCause
-from export_core.why.explanation import explain, result_of
-from export_core.worker.protocol import Stage
+from export_core.numbers.compare import Difference
+from export_core.policy.run_options import RunOptions
+from export_core.readers.worker.protocol import Stage
 
 ROOT = Path(__file__).parents[2]
 DERIVATIVE = "tests.compat.test_derivatives.test_first_order"

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from commands import wait_for
 
+from export_core.features.why.reduction.record import STEPS, ReductionFolder
 from export_core.goldens import Golden
 from export_core.goldens.manifest_file import load_manifest
-from export_core.why.reduction.record import STEPS, ReductionFolder
 
 pytestmark = pytest.mark.matrix
 GOLDENS = Path(__file__).parents[2] / "golden"

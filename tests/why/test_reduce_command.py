@@ -6,8 +6,8 @@ import pytest
 from commands import assert_bad_input
 from making import manifest, write_golden
 
+from export_core.features.why.reduction import chosen
 from export_core.goldens import GoldenStore
-from export_core.why.reduction import chosen
 
 CASE = "tests.test_a.test_f"
 

@@ -16,7 +16,11 @@ from commands import finished
 from making import manifest, write_golden
 
 from export_core.artifact import read_bytes
-from export_core.environments.environment import this_interpreter
+from export_core.features.why.errors import WhyError
+from export_core.features.why.reduction import chosen
+from export_core.features.why.reduction.failure import Divergence, divergence
+from export_core.features.why.reduction.record import SOURCE, STEPS, ReductionFolder
+from export_core.features.why.reduction.reduce import Environments, NotReproducedError, Reduced, reduce_cell
 from export_core.goldens import Check, Golden, GoldenStore, Leaf, Options, Writer
 from export_core.goldens.arrays import from_npz, leaf_of, to_npz
 from export_core.goldens.manifest_file import load_manifest
@@ -26,14 +30,10 @@ from export_core.judge.causes import with_causes
 from export_core.matrix import Cell, Limits, Outcome, Verdict
 from export_core.matrix.limits import ReplayOptions
 from export_core.policy import Policy
+from export_core.readers.environment import this_interpreter
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
-from export_core.runs.plan_record import hash_of
-from export_core.why.errors import WhyError
-from export_core.why.reduction import chosen
-from export_core.why.reduction.failure import Divergence, divergence
-from export_core.why.reduction.record import SOURCE, STEPS, ReductionFolder
-from export_core.why.reduction.reduce import Environments, NotReproducedError, Reduced, reduce_cell
-from export_core.worker.protocol import Stage
+from export_core.run.plan_record import hash_of
 
 TARGET = "nobody_has_registered_this"
 

@@ -15,11 +15,11 @@ import pytest
 from jax import lax
 
 from export_core.artifact import read_bytes
-from export_core.environments.environment import this_interpreter
+from export_core.features.why.reduction.editor import ModuleEditor
+from export_core.features.why.reduction.reduced_program import flat_program
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import INPUTS
-from export_core.why.reduction.editor import ModuleEditor
-from export_core.why.reduction.reduced_program import flat_program
+from export_core.readers.environment import this_interpreter
 
 F32 = np.linspace(-2, 3, 12, dtype=np.float32).reshape(3, 4)
 POSITIVE = np.abs(F32) + np.float32(0.25)

@@ -14,13 +14,13 @@ import msgspec
 import pytest
 from commands import wait_for
 
-from export_core.environments.environment import this_interpreter
 from export_core.matrix import Cell
 from export_core.matrix.checks import request_of
 from export_core.matrix.limits import Limits
-from export_core.worker.client import ForkingWorker
-from export_core.worker.processes import PROGRAM
-from export_core.worker.protocol import Stage
+from export_core.readers.environment import this_interpreter
+from export_core.readers.worker.client import ForkingWorker
+from export_core.readers.worker.processes import PROGRAM
+from export_core.readers.worker.protocol import Stage
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 

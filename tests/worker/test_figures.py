@@ -13,15 +13,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from export_core.environments.environment import ReaderEnvironments
-from export_core.environments.placement import Placement
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Verdict
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.replay import replay
+from export_core.readers.environment import ReaderEnvironments
+from export_core.readers.placement import Placement
+from export_core.readers.worker.program import Transcript, cost_of
+from export_core.readers.worker.protocol import Cost, Timings
 from export_core.releases import load_calendar
-from export_core.worker.program import Transcript, cost_of
-from export_core.worker.protocol import Cost, Timings
 
 CALENDAR = load_calendar()
 GOLDENS = Path(__file__).parents[2] / "golden"

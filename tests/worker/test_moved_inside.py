@@ -8,8 +8,15 @@ import numpy as np
 import pytest
 from jax import export, lax
 
-from export_core.comparing.ulp import ulp_distance
-from export_core.worker.moved_inside import NotMovedError, UnreducedError, doublings, lower_moved, moves, refined
+from export_core.numbers.ulp import ulp_distance
+from export_core.readers.worker.moved_inside import (
+    NotMovedError,
+    UnreducedError,
+    doublings,
+    lower_moved,
+    moves,
+    refined,
+)
 
 X = np.random.RandomState(0).uniform(0.5, 2, (6, 5)).astype(np.float32)
 

@@ -15,14 +15,14 @@ from jax.sharding import PartitionSpec
 from msgspec import structs
 from replaying import replayed
 
-from export_core.environments.environment import Environment, cell_variables
 from export_core.export import Case, ExportOptions, ExtraCall, ProducedGolden, add_checks, produce
 from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import MANIFEST, sha256
 from export_core.matrix import Cell, Limits, Outcome, Verdict
+from export_core.readers.environment import Environment, cell_variables
+from export_core.readers.worker import processes
 from export_core.releases import load_calendar
-from export_core.worker import processes
 
 X = np.linspace(0, 1, 4, dtype=np.float32)
 MODULE = "boxes_of_the_worker"

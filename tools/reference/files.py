@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from export_core.releases.calendar import CalendarFile
-from export_core.runs.plan_record import PlanRecord
+from export_core.run.plan_record import PlanRecord
 from tools.field_docs import field_docs
 from tools.reference.schema_tables import fields, nested, whole
 from tools.schemas import KINDS, schema

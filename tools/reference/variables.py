@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from export_core import variables
-from export_core.environments import environment
+from export_core.base import variables
+from export_core.readers import environment
 from tools.reference.markdown import code, table
 
 READ: dict[tuple[str, ...], str] = {

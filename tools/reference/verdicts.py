@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from export_core.environments.placement import Mode
 from export_core.judge.verdicts import VERDICTS, ExitCode, Judgement
 from export_core.matrix.cell import Verdict
+from export_core.readers.placement import Mode
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import Direction
-from export_core.worker.protocol import Stage
 from tools.field_docs import field_docs
 from tools.reference.markdown import code, table
 from tools.reference.schema_tables import members

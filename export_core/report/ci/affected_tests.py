@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from export_core.base.phrases import plural
 from export_core.judge import Result
-from export_core.phrases import plural
 from export_core.report.ci.source_lines import SourceLine, source_line
 from export_core.report.cost_wording import limits_line
 from export_core.report.finding import Finding

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from export_core.escaping import shown
+from export_core.base.escaping import shown
+from export_core.base.phrases import plural
 from export_core.judge import Result, Summary
-from export_core.phrases import plural
 from export_core.report.ci.affected_tests import affected_tests
 from export_core.report.ci.source_lines import SourceLine
 from export_core.report.findings import findings

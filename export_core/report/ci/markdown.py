@@ -9,11 +9,12 @@ from itertools import groupby
 from pathlib import Path
 from urllib.parse import quote
 
-from export_core.escaping import for_html, for_markdown, shown
+from export_core.base.escaping import for_html, for_markdown, shown
+from export_core.features.compare_runs.baseline import BaselineDifference
+from export_core.features.compare_runs.baseline_report import CAVEAT, CHANGED, baseline_findings, baseline_line
 from export_core.judge import Result, Summary
 from export_core.judge.result import by_build_date
 from export_core.judge.verdicts import NOT_REPLAYABLE, NUMBERS_MOVED, Kind
-from export_core.report.baseline_report import CAVEAT, CHANGED, baseline_findings, baseline_line
 from export_core.report.ci.markdown_map import markdown_map
 from export_core.report.ci.source_lines import source_line
 from export_core.report.finding import Finding
@@ -28,7 +29,6 @@ from export_core.report.wording import (
     ranges,
     shown_exit_code,
 )
-from export_core.runs.baseline import BaselineDifference
 
 MOST_BYTES = 65_536
 """GitHub's limit for a comment, in characters. The summary of a step may have 1 MiB: one document is fit for both."""

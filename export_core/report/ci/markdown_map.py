@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from export_core.escaping import for_markdown
+from export_core.base.escaping import for_markdown
 from export_core.judge import Judgement, Result
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.report.wording import ranges

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from export_core.escaping import safe_json, shown
+from export_core.base.escaping import safe_json, shown
 from export_core.judge import Result, Summary
 from export_core.policy import FILE
 from export_core.report.ci.affected_tests import AffectedTest, affected_tests

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
-from export_core.untrusted import read_regular
+from export_core.base.untrusted import read_regular
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from xml.etree import ElementTree as Xml
 
+from export_core.base.phrases import plural
 from export_core.judge import Judgement, Result, Summary
-from export_core.phrases import plural
 from export_core.report.drawing.axis import Axis, make_axis
 from export_core.report.drawing.map_legend import add_entry, legend
 from export_core.report.drawing.release_map import MapRelease, MapRow, ReleaseMap, Square, release_map

@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
-from export_core.escaping import shown
+from export_core.base.escaping import shown
 
 STYLE = Path(__file__).parents[1] / "page" / "templates" / "map.css"
 """Colours, light and dark, of all pictures."""

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from export_core.base.phrases import few, plural
 from export_core.judge import Judgement, Summary
 from export_core.judge.causes import Cause
 from export_core.judge.verdicts import VERDICTS, Kind
-from export_core.phrases import few, plural
 from export_core.policy.known_issues import KnownIssue
 from export_core.report.finding import Finding
 from export_core.report.links import cause_link, cell_link, filter_link, web_address

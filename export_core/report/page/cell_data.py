@@ -12,18 +12,18 @@ from typing import Any
 
 import msgspec
 
-from export_core.environments.placement import Mode
-from export_core.escaping import plain_text
+from export_core.base.escaping import plain_text
+from export_core.base.phrases import few
+from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference
+from export_core.features.costs.page_lines import cost_line
 from export_core.judge import Judgement, Result
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.judge.verdicts import VERDICTS
-from export_core.phrases import few
+from export_core.readers.placement import Mode
 from export_core.report.cost_wording import figures_line, limits_line
 from export_core.report.grid import Grid
 from export_core.report.links import release_term
-from export_core.report.page.cost_lines import cost_line
 from export_core.report.wording import judgement_mark, window_line
-from export_core.runs.baseline import BaselineDifference, CellDifference
 
 _ELEMENT = re.compile(r"(?m)^\s*((?:worst|first) at \[[^\]\n]*\]): expected (.+), got (.+)$")
 

@@ -12,7 +12,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-from export_core.escaping import shown
+from export_core.base.escaping import shown
 
 _TEMPLATES = Path(__file__).parent / "templates"
 

@@ -10,23 +10,23 @@ from typing import Any
 import msgspec
 from markupsafe import Markup
 
-from export_core.escaping import safe_json
+from export_core.base.escaping import safe_json
+from export_core.base.phrases import plural
+from export_core.features.compare_runs.baseline import BaselineDifference, Change
+from export_core.features.compare_runs.page_comparison import comparison_of
+from export_core.features.forecast.windows_svg import windows_figure
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import completed
 from export_core.judge.result import WriterOf, by_build_date
-from export_core.phrases import plural
 from export_core.report.drawing.map_svg import map_figure
 from export_core.report.drawing.release_map import release_map
-from export_core.report.drawing.windows_svg import windows_figure
 from export_core.report.findings import capped, findings
 from export_core.report.grid import Grid, grid
 from export_core.report.links import file_address, filter_link, web_address
 from export_core.report.page.causes import by_kind, cause_card, is_urgent
 from export_core.report.page.cell_data import page_data
-from export_core.report.page.comparison import comparison_of
 from export_core.report.page.rendering import rendered
 from export_core.report.wording import LEGEND, headline, shown_exit_code
-from export_core.runs.baseline import BaselineDifference, Change
 
 MOST_FINDINGS = 40
 """The most findings of each kind that are listed; the table has every cell anyway."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable
 
-from export_core.escaping import plain_text
+from export_core.base.escaping import plain_text
 
 INDENT = 13
 """Where the texts of a finding begin, behind their labels."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from export_core.phrases import plural
+from export_core.base.phrases import plural
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
 from export_core.report.terminal.paragraphs import wrapped

@@ -9,18 +9,18 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from export_core.base.phrases import plural
+from export_core.features.costs.costs_table import newest_costs
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.verdicts import FAIL_ON, Kind
 from export_core.matrix import Plan
-from export_core.phrases import plural
+from export_core.policy.run_options import RESULTS
 from export_core.report.finding import Finding
 from export_core.report.findings import cells_of, findings
 from export_core.report.terminal.cells_table import print_table
-from export_core.report.terminal.costs_table import newest_costs
 from export_core.report.terminal.paragraphs import labelled_paragraphs, wrapped
 from export_core.report.terminal.writers_table import table_lines
 from export_core.report.wording import first_line, headline, named_folder, shown_exit_code
-from export_core.run_options import RESULTS
 
 MOST_SHOWN = 3
 """Findings with their evidence, all kinds together, but at least one of each kind."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
+from export_core.base.phrases import few, plural
 from export_core.judge import Judgement, Result
 from export_core.judge.result import by_build_date
-from export_core.phrases import few, plural
 from export_core.report.terminal.paragraphs import wrapped
 from export_core.report.wording import ranges
 

@@ -1,0 +1,169 @@
+"""The files of an archive, of any size, read in parallel: never more of them in memory than are being read."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections import deque
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from itertools import chain, islice
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from export_core.artifact import Artifact, ArtifactError, read_bytes
+from export_core.artifact.artifact import unreadable, what_else
+from export_core.base.errors import ExportCompatError
+from export_core.base.phrases import plural
+from export_core.base.untrusted import open_regular
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from concurrent.futures import Future
+
+Result = TypeVar("Result")
+
+CHUNK = 64  # files that a process is given at once: 100 ms of work
+SUFFIX = ".jaxexport"
+HEAD = 1 << 14  # bytes that show what a file is
+FEW = 4  # chunks that take less time than processes to start
+AHEAD = 4  # chunks for each process that wait
+
+
+class ArchiveError(ExportCompatError):
+    """An archive that could not be read to its end."""
+
+    exit_code = 3
+
+
+class Found(NamedTuple):
+    """Something in an archive: a file, or what is left out or cannot be listed, and why."""
+
+    path: str
+    named: bool = False
+    left_out: str = ""
+    error: str = ""
+
+
+def files_of(paths: Iterable[str]) -> Iterator[Found]:
+    """Everything that is named, and everything below the folders among it, in the order in which the disk has it.
+
+    Links to files are followed, and links to folders are not: they may lead back.
+    """
+    for path in paths:
+        if os.path.isdir(path):  # noqa: PTH112 - a path is text here, as messages show it
+            yield from _below(path)
+        else:
+            yield Found(path, named=True)
+
+
+def _below(folder: str) -> Iterator[Found]:
+    stack: list[Iterator[os.DirEntry[str]]] = []
+    folders = [folder]
+    while stack or folders:
+        if folders:
+            path = folders.pop()
+            try:
+                stack.append(os.scandir(path))
+            except OSError as error:
+                yield Found(path, error=error.strerror or str(error))
+            continue
+        try:
+            entry = next(stack[-1], None)
+        except OSError as error:  # the disk fails in the middle of a folder
+            yield Found(folder, error=error.strerror or str(error))
+            entry = None
+        if entry is None:
+            stack.pop()
+        elif entry.is_dir(follow_symlinks=False):
+            folders.append(entry.path)
+        else:
+            yield _found(entry)
+
+
+def _found(entry: os.DirEntry[str]) -> Found:
+    try:
+        if entry.is_file():
+            return Found(entry.path)
+        if not entry.is_symlink():
+            return Found(entry.path, left_out="no plain file")  # a pipe would be waited for
+        return Found(entry.path, left_out="a link to a folder" if entry.is_dir() else "a broken link")
+    except OSError as error:
+        return Found(entry.path, error=error.strerror or str(error))
+
+
+def artifact_in(found: Found) -> Artifact | str:
+    """The artifact, or why it is left out.
+
+    A file that was named itself is taken for an artifact, and so is one whose name ends as artifacts' names do.
+
+    Raises:
+        ArtifactError: it cannot be read.
+    """
+    if found.left_out:
+        return found.left_out
+    if found.error:
+        raise ArtifactError("a folder or file to read", found.error, name=found.path, advice="Check its permissions.")
+    try:
+        with open_regular(found.path, follow=True) as file:
+            other = what_else(file.read(HEAD))
+            if other is not None and not found.named and not found.path.endswith(SUFFIX):
+                return other
+            file.seek(0)
+            return read_bytes(file.read(), found.path)
+    except OSError as error:
+        raise unreadable(error, found.path) from None
+
+
+def no_artifacts(paths: Sequence[str], left_out: Counter[str]) -> ArtifactError:
+    """The error where there is no artifact: more likely than an empty archive, another folder was meant."""
+    advice = f"An artifact is known by its first bytes, or by a name that ends in {SUFFIX}."
+    return ArtifactError(
+        "artifacts", f"none in {plural(left_out.total(), 'file')}", name=" ".join(paths), advice=advice
+    )
+
+
+def in_parallel(read: Callable[[Found], Result], found: Iterable[Found], jobs: int) -> Iterator[Result]:
+    """What `read` returns of each, in order. It must be importable by its name, since other processes run it.
+
+    Raises:
+        ArchiveError: such a process was killed.
+    """
+    chunks = _chunks(found)
+    first = list(islice(chunks, FEW))
+    if jobs == 1 or len(first) < FEW:
+        yield from map(read, chain.from_iterable(chain(first, chunks)))
+        return
+    pending: deque[Future[list[Result]]] = deque()
+    # New interpreters, since a process that has imported jax must not be forked.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, context, initializer=_leave_ctrl_c) as pool:
+        try:
+            for chunk in chain(first, chunks):
+                pending.append(pool.submit(_read_all, read, chunk))
+                if len(pending) > AHEAD * jobs:
+                    yield from pending.popleft().result()
+            while pending:
+                yield from pending.popleft().result()
+        except BrokenProcessPool:
+            raise ArchiveError(
+                "expected all files to be read, found a process killed that read them, most likely for its memory. "
+                "With --jobs 1 less memory is needed."
+            ) from None
+        finally:
+            pool.shutdown(cancel_futures=True)  # after Ctrl-C nobody wants the rest
+
+
+def _read_all(read: Callable[[Found], Result], chunk: list[Found]) -> list[Result]:
+    return [read(one) for one in chunk]
+
+
+def _chunks(found: Iterable[Found]) -> Iterator[list[Found]]:
+    files = iter(found)
+    while chunk := list(islice(files, CHUNK)):
+        yield chunk
+
+
+def _leave_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command ends these processes itself

@@ -1,0 +1,66 @@
+"""The one base of every error this project raises on purpose."""
+
+from __future__ import annotations
+
+from export_core.base.escaping import shown
+from export_core.base.urls import without_credentials
+
+PREFIX = "jaxexport: error: "
+"""How every error message begins, whichever command, nox session or test run prints it."""
+
+_LONGEST_NAME = 100
+"""Characters of a name that an error shows."""
+
+UNFORESEEN = 70
+"""The exit code of a command that ends with an error that nobody foresaw: EX_SOFTWARE, which is no command's answer."""
+
+
+NOBODY_READS = 141
+"""The exit code of a command whose output nobody reads to its end, as of a program that SIGPIPE ends."""
+
+
+def report_unforeseen(error: Exception) -> int:
+    """Print an error that nobody foresaw, with its traceback, and return the exit code for it.
+
+    A name that no file can have is bad input, wherever it was looked up: `pathlib` raises for it where it only asks.
+    """
+    import errno
+    import sys
+    import traceback
+
+    if isinstance(error, OSError) and error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+        name = str(error.filename)
+        problem = f"{name if len(name) < _LONGEST_NAME else f'{name[:_LONGEST_NAME]}…'}: {error.strerror}"
+    else:  # of `Path.resolve`, before CPython 3.13
+        problem = str(error) if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop") else ""
+    if problem:
+        sys.stderr.write(f"{PREFIX}expected a path that a file can have, found {problem!a}\n")
+        return ExportCompatError.exit_code
+    text = shown(without_credentials("".join(traceback.format_exception(error))))
+    more = f"{type(error).__name__}, which nobody foresaw: nothing was answered. Please report the lines above."
+    # In ASCII: what cannot be encoded must not be a second error.
+    sys.stderr.write(f"{text}{PREFIX}{more}\n".encode("ascii", "backslashreplace").decode())
+    return UNFORESEEN
+
+
+class ExportCompatError(Exception):
+    """Bad input or a broken part, told to a person.
+
+    The message says what was expected, what was found, where, and what to do next.
+    Command-line tools print it without a traceback.
+    """
+
+    exit_code = 2
+    """The exit code of a command that ends with it."""
+
+    def __str__(self) -> str:
+        """The message as it may be shown anywhere: it may quote a file, another program, or a URL with a password."""
+        return shown(without_credentials(self.message()))
+
+    def message(self) -> str:
+        """The message as it was raised."""
+        return super().__str__()
+
+
+class InfrastructureFault(ExportCompatError):  # noqa: N818 - it names what happened
+    """Something around a cell failed: nothing is known of the cell, and another try may succeed."""

@@ -1,0 +1,10 @@
+"""Goldens of artifacts without their source: of one file, of a whole archive, of live calls."""
+
+from export_core.base.feature import Feature
+
+FEATURE = Feature(
+    commands={
+        "goldens add": "add_command:add",
+        "goldens import": "import_command:import_goldens",
+    },
+)

@@ -1,0 +1,332 @@
+"""Artifacts without their source become goldens, a few at a time: drafted, run by their writers, then stored."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+import msgspec
+
+from export_core.artifact import Artifact, Aval
+from export_core.base.errors import ExportCompatError
+from export_core.base.phrases import plural
+from export_core.base.scratch import scratch_folder
+from export_core.features.adopt.archive import Candidate
+from export_core.features.adopt.first_run import Notify, in_words, outputs_of, replays_by_writer
+from export_core.features.adopt.writers import writer_of
+from export_core.goldens import Comparison, Golden, GoldenError, GoldenStore, Leaf, Manifest, Origin
+from export_core.goldens.adopt import Arrays, adopt_artifact, adopt_inputs, adopt_outputs, envelope_of
+from export_core.goldens.arrays import count_nan, is_finite
+from export_core.goldens.dimensions import symbols_of
+from export_core.goldens.made_inputs import RULES, SEED, made_inputs, sizes_in_words
+from export_core.goldens.manifest import InputsRule
+from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
+from export_core.goldens.verify import check_read_whole
+from export_core.matrix import Limits
+from export_core.matrix.comparisons import under_policy
+from export_core.matrix.measuring import measure_goldens
+from export_core.matrix.noise_runs import with_noise
+from export_core.numbers.noise_text import noise_text, proves_nothing_text
+from export_core.policy import Policy
+from export_core.readers.hardware import instruction_set
+from export_core.readers.reader_packages import import_problems
+
+AT_ONCE = 32
+"""Artifacts that are drafted before any of them is run: those of one writer share a worker."""
+
+LARGEST_BATCH = 1 << 29
+"""Bytes of drafts after which the next batch begins."""
+
+
+class Status(StrEnum):
+    """The result of adopting one artifact."""
+
+    NEW = "new"
+    REPLACED = "replaced"
+    UNCHANGED = "unchanged"
+    FAILED = "not added"
+
+
+@dataclass(frozen=True)
+class Adopted:
+    """An artifact that is a golden now, or why it is not. `remarks` are about its arrays and its first runs."""
+
+    candidate: Candidate
+    status: Status
+    golden: Golden | None = None
+    problem: str = ""
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass
+class _Draft:
+    """A golden that is not stored yet. `problem` is why it will not be, `noise` what was measured, in a sentence."""
+
+    candidate: Candidate
+    artifact: Artifact
+    manifest: Manifest
+    files: dict[str, bytes]
+    remarks: list[str] = field(default_factory=list)
+    noise: str = ""
+    problem: str = ""
+
+    @property
+    def id(self) -> str:
+        """That of the golden."""
+        return f"{self.manifest.case}/{self.manifest.writer.id}"
+
+    @property
+    def computes(self) -> bool:
+        """Whether its writer is to compute its outputs."""
+        origin = self.manifest.origin
+        return origin is not None and origin.outputs == "replayed"
+
+
+@dataclass(frozen=True)
+class Adoption:
+    """How artifacts are adopted: into which store, under which policy.
+
+    `replay`: each is run by its own writer first, and its noise is measured.
+    """
+
+    store: GoldenStore
+    policy: Policy
+    notify: Notify
+    replay: bool = True
+    replace: Collection[str] = ()
+    """The cases whose goldens may be replaced."""
+    limits: Limits = field(default_factory=Limits)
+    symbols: set[str] = field(default_factory=set)
+    """The symbolic dimensions for which sizes were needed so far."""
+
+    def adopt(self, candidates: Iterable[Candidate]) -> Iterator[Adopted]:
+        """What becomes of each, in order; one that fails does not stop the others, and leaves nothing behind."""
+        names: dict[str, Candidate] = {}
+        drafts: list[_Draft | Adopted] = []
+        for candidate in candidates:
+            drafts.append(self._drafted(candidate, names))
+            nbytes = sum(len(data) for draft in drafts if isinstance(draft, _Draft) for data in draft.files.values())
+            if len(drafts) == AT_ONCE or nbytes > LARGEST_BATCH:
+                yield from self._stored(drafts)
+                drafts = []
+        yield from self._stored(drafts)
+
+    def _drafted(self, candidate: Candidate, names: dict[str, Candidate]) -> _Draft | Adopted:
+        try:
+            draft = self._draft(candidate)
+            manifest = draft.manifest
+            other = names.setdefault(draft.id, candidate)
+            if other is not candidate:
+                raise GoldenError(
+                    f"{candidate.file}: expected a case of its own, found {manifest.case} by {manifest.writer.id}, "
+                    f"which {other.file} is already. Give it another name."
+                )
+            same = self._stored_already(draft)
+            if not same:
+                self.check_replaces_nothing(candidate, draft.artifact, manifest)
+        except ExportCompatError as error:
+            return Adopted(candidate, Status.FAILED, problem=str(error))
+        return Adopted(candidate, Status.UNCHANGED, same) if same else draft
+
+    def check_replaces_nothing(
+        self, candidate: Candidate, artifact: Artifact | None = None, manifest: Manifest | None = None
+    ) -> None:
+        """Raise `GoldenError` where a candidate would replace a golden of another artifact, of a test, or other arrays.
+
+        Without its artifact and its manifest only the first two are seen. An adopted golden is written again where its
+        noise was not measured, or where it is damaged. Raises `ExportCompatError` for an artifact that cannot be read.
+        """
+        artifact = artifact or candidate.read()
+        writer = manifest.writer if manifest else writer_of(artifact, self.policy.calendar(), candidate.writer)
+        for golden in self.store.generations(candidate.case):
+            stored = golden.manifest
+            if stored.writer.id != writer.id or stored.case in self.replace:
+                continue
+            files = {ARTIFACT: artifact.sha256, **(manifest.files if manifest else {})}
+            if manifest and manifest.inputs_made and stored.inputs_made:
+                files.pop(INPUTS)  # by another rule
+            if not stored.is_adopted or not files.items() <= stored.files.items():
+                by = f"which {stored.test} wrote" if stored.test else "which has other files"
+                raise GoldenError(
+                    f"{candidate.file}: would replace the golden {golden.id}, {by}. Give this one another name, or say "
+                    f"that it may: --replace {stored.case}"
+                )
+
+    def _draft(self, candidate: Candidate, rule: InputsRule = "") -> _Draft:
+        """The golden as far as its files say it, with inputs made by this rule. Raises `ExportCompatError`."""
+        artifact = candidate.read()
+        envelope = envelope_of(artifact)
+        check_read_whole(artifact, self.policy.allow)
+        writer = writer_of(artifact, self.policy.calendar(), candidate.writer)
+        remarks: list[str] = []
+        inputs: Arrays = candidate.inputs or self._make_inputs(
+            candidate, artifact.name, envelope.in_avals, remarks, rule
+        )
+        computes = candidate.outputs is None and not candidate.given.without_outputs
+        if computes:
+            self._check_computable(artifact.name, envelope.platforms)
+        origin = None
+        if candidate.inputs is None or computes:
+            origin = Origin(
+                inputs="given" if candidate.inputs else "made",
+                outputs="replayed" if computes else "none",
+                outputs_by=writer.id.removesuffix(f"-{writer.platform}") if computes else "",
+                seed=None if candidate.inputs else SEED,
+            )
+        given = replace(candidate.given, origin=origin)
+        if computes:
+            manifest, files = adopt_inputs(artifact, inputs, candidate.case, writer, given)
+        else:
+            manifest, files = adopt_artifact(artifact, inputs, candidate.outputs, candidate.case, writer, given)
+        if problems := import_problems(files, self.policy.reader_packages):
+            raise GoldenError("\n".join(problems))
+        manifest = msgspec.structs.replace(manifest, inputs_rule="" if candidate.inputs else rule)
+        return _Draft(candidate, artifact, manifest, files, remarks)
+
+    def _make_inputs(
+        self, candidate: Candidate, name: str, avals: Sequence[Aval], remarks: list[str], rule: InputsRule
+    ) -> Sequence[Leaf]:
+        if candidate.outputs is not None:
+            raise GoldenError(f"{candidate.outputs}: expected outputs of inputs that are there too, found no inputs.")
+        self.symbols.update(symbols := symbols_of(avals))
+        dims = {symbol: size for symbol, size in candidate.dims.items() if candidate.exact or symbol in symbols}
+        try:
+            inputs, sizes = made_inputs(avals, dims, rule)
+        except GoldenError as error:
+            raise GoldenError(f"{name}: {error}") from None
+        kind = f" ({rule} numbers)" if rule else ""
+        remarks.append(f"inputs made by rule{kind}" + (f" with {sizes_in_words(sizes)}" if sizes else ""))
+        return inputs
+
+    def _check_computable(self, name: str, platforms: Sequence[str]) -> None:
+        if "cpu" not in platforms:
+            raise GoldenError(
+                f"{name}: expected either --outputs NPZ, or --without-outputs REASON where nothing could compute them: "
+                f"it was exported for {', '.join(platforms)}, and its writer's environment runs on the CPU."
+            )
+        if not self.replay:
+            raise GoldenError(
+                f"{name}: expected its outputs, found none. Its writer can compute them, but not with --no-replay."
+            )
+
+    def _stored_already(self, draft: _Draft) -> Golden | None:
+        """The stored golden that is this one: of the same files, as far as they are given."""
+        for golden in self.store.generations(draft.manifest.case):
+            stored = golden.manifest
+            if (
+                self.replay and stored.noise is None
+            ):  # it was added without a replay, or its noise could not be measured
+                continue
+            names = (ARTIFACT, INPUTS, OUTPUTS, *(f"{name}.register.py" for name in stored.options.register))
+            expected = {name: stored.files[name] for name in names if name in stored.files}
+            if draft.computes:
+                expected.pop(OUTPUTS, None)
+            same = (stored.writer, stored.options, stored.origin, expected)
+            drafted = (self._draft(draft.candidate, stored.inputs_rule) if stored.inputs_rule else draft).manifest
+            if same == (drafted.writer, drafted.options, drafted.origin, drafted.files):
+                with contextlib.suppress(GoldenError):  # it is damaged, and written again
+                    golden.verify()
+                    return golden
+        return None
+
+    def _stored(self, drafts: list[_Draft | Adopted]) -> Iterator[Adopted]:
+        """Run what is to be run, store what may be stored."""
+        if self.replay:
+            self._compute_outputs([draft for draft in _open(drafts) if draft.computes])
+            self._measure(_open(drafts))
+            self._replay(_open(drafts))
+        for draft in drafts:
+            yield draft if isinstance(draft, Adopted) else self._store(draft)
+
+    def _compute_outputs(self, drafts: list[_Draft]) -> None:
+        """Run drafts by their writers; those whose made inputs give NaN or infinities once more by the other rules."""
+        outside = self._run(drafts)
+        for rule in RULES[1:]:
+            for draft in outside:
+                other = self._draft(draft.candidate, rule)
+                draft.manifest, draft.files, draft.remarks = other.manifest, other.files, other.remarks
+            outside = self._run(outside) if outside else []
+        for draft in outside:
+            draft.problem = (
+                f"{draft.artifact.name}: expected finite numbers, found NaN or infinities in its outputs for all "
+                "inputs that were made: normally distributed, positive, and positive definite ones. Give inputs for "
+                "which it is defined: --inputs NPZ (np.savez(file, *leaves)); they may give NaN or infinities too."
+            )
+
+    def _run(self, drafts: list[_Draft]) -> list[_Draft]:
+        """Compute the outputs of drafts. Returns those that get none, since their made inputs give no finite ones."""
+        outside = []
+        by_id = {draft.id: draft for draft in drafts}
+        with _staged(drafts) as goldens:
+            for golden, outputs in outputs_of(goldens, self.policy, self.limits, self.notify):
+                draft = by_id[golden.id]
+                if isinstance(outputs, str):
+                    draft.problem = f"{draft.artifact.name}: expected its writer to compute its outputs, but {outputs}"
+                    continue
+                manifest = msgspec.structs.replace(draft.manifest, instruction_set=instruction_set())
+                accepted = draft.candidate.given.nothing_to_compare
+                if draft.manifest.inputs_made and not accepted and not is_finite(outputs):
+                    outside.append(draft)
+                    continue
+                try:
+                    draft.manifest, draft.files = adopt_outputs(
+                        manifest, draft.files, draft.artifact, outputs, accepted
+                    )
+                except GoldenError as error:
+                    draft.problem = f"{draft.artifact.name}: {error}"
+                else:
+                    nan = count_nan(outputs)
+                    remark = f", {plural(nan, 'element')} NaN: other inputs may show more" if nan else ""
+                    draft.remarks.append(f"outputs computed by its own writer{remark}")
+        return outside
+
+    def _measure(self, drafts: list[_Draft]) -> None:
+        by_id = {draft.id: draft for draft in drafts}
+        with _staged(drafts) as goldens:
+            for golden, noise in measure_goldens(goldens, self.policy, self.limits, self.notify):
+                draft = by_id[golden.id]
+                if isinstance(noise, str):
+                    draft.noise = f"its noise is not known: {noise}"
+                    continue
+                (compared,) = under_policy([golden], self.policy)
+                if noise.proves_nothing and compared.manifest.comparison == Comparison():
+                    draft.problem = f"{golden.manifest.case}: {proves_nothing_text(noise.record)}"
+                    continue
+                draft.manifest, draft.files = with_noise(draft.manifest, draft.files, noise)
+                draft.noise = noise_text(noise.record)
+
+    def _replay(self, drafts: list[_Draft]) -> None:
+        with _staged(drafts) as goldens:
+            replays = replays_by_writer(goldens, self.policy, self.notify)
+        for draft in drafts:
+            draft.problem = replays[draft.id].problem
+            draft.remarks += [in_words(replays[draft.id]), draft.noise]
+
+    def _store(self, draft: _Draft) -> Adopted:
+        if draft.problem:
+            return Adopted(draft.candidate, Status.FAILED, problem=draft.problem)
+        manifest = draft.manifest
+        try:
+            status = self.store.write(manifest, draft.files)
+            golden = next(x for x in self.store.generations(manifest.case) if x.manifest.writer == manifest.writer)
+            golden.verify()
+        except GoldenError as error:
+            return Adopted(draft.candidate, Status.FAILED, problem=str(error))
+        return Adopted(draft.candidate, Status(status), golden, remarks=tuple(draft.remarks))
+
+
+def _open(drafts: Iterable[_Draft | Adopted]) -> list[_Draft]:
+    """Those of which nothing is known so far that keeps them out of the store."""
+    return [draft for draft in drafts if isinstance(draft, _Draft) and not draft.problem]
+
+
+@contextlib.contextmanager
+def _staged(drafts: Iterable[_Draft]) -> Iterator[list[Golden]]:
+    """The drafts as goldens in a folder of their own, until the end of the ``with``."""
+    with scratch_folder() as folder:
+        store = GoldenStore(folder)
+        for draft in drafts:
+            store.write(draft.manifest, draft.files)
+        yield store.goldens()

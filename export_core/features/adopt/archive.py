@@ -1,0 +1,154 @@
+"""What belongs to each artifact of an archive: its case, its inputs and outputs, by a list or by a naming rule."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath
+
+from export_core.artifact import Artifact, ArtifactError
+from export_core.artifact.archive import Found, artifact_in, files_of
+from export_core.features.adopt.artifact_list import FILE, ListedArtifact, read_artifact_list
+from export_core.goldens import GoldenError
+from export_core.goldens.adopt import NOTHING_GIVEN, Given
+from export_core.goldens.adopted_mesh import parse_specs
+from export_core.goldens.rules import is_plain_name
+from export_core.goldens.store import MANIFEST
+
+NAME = "{name}"
+INPUTS, OUTPUTS = f"{NAME}.inputs.npz", f"{NAME}.outputs.npz"
+"""The naming rule, of files in the artifact's own folder. `{name}` is the artifact's name without its ending."""
+
+IN_A_FOLDER = "artifact"
+"""A file of this name, with any ending, is called by its folder; `inputs.npz` and `outputs.npz` are beside it."""
+
+IS_GOLDEN = "a golden"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One artifact that is to become a golden. Without inputs they are made, without outputs its writer computes them.
+
+    `dims` are sizes of symbolic dimensions, of which the artifact may lack some unless `exact`.
+    """
+
+    file: Path
+    case: str
+    inputs: Path | None = None
+    outputs: Path | None = None
+    writer: str | None = None
+    dims: Mapping[str, int] = field(default_factory=dict)
+    exact: bool = True
+    given: Given = NOTHING_GIVEN
+
+    def read(self) -> Artifact:
+        """The artifact. Raises `ArtifactError`."""
+        artifact = artifact_in(Found(str(self.file), named=True))
+        if isinstance(artifact, str):
+            raise ArtifactError("an artifact", artifact, name=str(self.file))
+        return artifact
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The folder of an archive, and how its files are named.
+
+    `listed` is the file of its list; None for the one in the folder, where there is one. `defaults` has the writer and
+    the dimensions of artifacts for which nothing else is said.
+    """
+
+    folder: Path
+    listed: Path | None = None
+    inputs: str = INPUTS
+    outputs: str = OUTPUTS
+    defaults: Candidate = Candidate(Path(), "")
+
+    def candidates(self, left_out: Counter[str]) -> Iterator[Candidate | GoldenError]:
+        """Each artifact, or what is wrong with its entry in the list. What is no artifact is counted in `left_out`.
+
+        Raises:
+            GoldenError: there is no such folder, or the list cannot be read.
+        """
+        if not self.folder.is_dir():
+            raise GoldenError(f"--from {self.folder}: expected a folder with artifacts, found none.")
+        listed = self.listed or (self.folder / FILE if os.path.lexists(self.folder / FILE) else None)
+        if listed:
+            yield from (self._of_entry(listed, entry) for entry in read_artifact_list(listed).artifacts)
+            return
+        for found in sorted(files_of([str(self.folder)])):
+            path = Path(found.path)
+            if not found.error and (path.parent / MANIFEST).exists():
+                left_out[IS_GOLDEN] += 1
+                continue
+            try:
+                artifact = artifact_in(found)
+            except ArtifactError as error:
+                yield GoldenError(str(error))
+                continue
+            if isinstance(artifact, str):
+                left_out[artifact] += 1
+            else:
+                yield self._named(path)
+
+    def _named(self, path: Path) -> Candidate:
+        """An artifact with what its path says."""
+        inputs, outputs = (_beside(path, pattern) for pattern in (self.inputs, self.outputs))
+        return replace(
+            self.defaults,
+            file=path,
+            case=case_of(path.relative_to(self.folder)),
+            inputs=inputs if inputs.exists() else None,
+            outputs=outputs if outputs.exists() else None,
+            exact=False,
+        )
+
+    def _of_entry(self, listed: Path, entry: ListedArtifact) -> Candidate | GoldenError:
+        try:
+            named = self._named(self._inside(entry.file))
+            given = Given(
+                [self._inside(name) for name in entry.register],
+                entry.mesh,
+                parse_specs(entry.in_specs) if entry.in_specs else (),
+                entry.nothing_to_compare.strip(),
+                entry.without_outputs.strip(),
+            )
+            return replace(
+                named,
+                case=entry.case or named.case,
+                inputs=self._inside(entry.inputs) if entry.inputs is not None else named.inputs,
+                outputs=self._inside(entry.outputs) if entry.outputs is not None else named.outputs,
+                writer=entry.writer or named.writer,
+                dims=entry.dims or named.dims,
+                exact=bool(entry.dims),
+                given=given,
+            )
+        except GoldenError as error:
+            return GoldenError(f"{listed}: {entry.file}: {error}")
+
+    def _inside(self, name: str) -> Path:
+        """A path of the list. Raises `GoldenError` for one that leads out of the folder."""
+        path = self.folder / name
+        if not name or "\0" in name or not path.resolve().is_relative_to(self.folder.resolve()):
+            raise GoldenError(f"expected a path inside {self.folder}, found {name!r}.")
+        return path
+
+
+def case_of(path: PurePath) -> str:
+    """The name of a case by the path of its artifact below the archive's folder, without the ending.
+
+    Folders and names are joined by dots: ``models/attention.bin`` is ``models.attention``. A file ``artifact`` is
+    called by its folder. What no name of a folder may have becomes ``_``.
+    """
+    parts = [*path.parts[:-1], path.stem]
+    if path.stem == IN_A_FOLDER and len(parts) > 1:
+        parts.pop()
+    name = ".".join(parts).strip(". ")
+    return "".join(letter if is_plain_name(f"a{letter}a") else "_" for letter in name)
+
+
+def _beside(path: Path, pattern: str) -> Path:
+    """The file that belongs to an artifact, in its folder."""
+    name = pattern.replace(f"{NAME}.", "") if path.stem == IN_A_FOLDER else pattern
+    return path.parent / name.replace(NAME, path.stem)

@@ -1,0 +1,227 @@
+"""JAX's own goldens as goldens of a store: a bare module in an envelope as JAX's test runner makes it, and a writer."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from msgspec import structs
+
+from export_core.artifact import Aval, Envelope, Tree, read_bytes
+from export_core.artifact.envelope.encode import encode
+from export_core.artifact.envelope.fields import ByteSpan, Dim
+from export_core.artifact.main_check import fits
+from export_core.base.errors import ExportCompatError
+from export_core.base.phrases import plural
+from export_core.base.tolerances import PLATFORMS
+from export_core.features.adopt.jax_data import WHOLE, DataError, DataRecord, read_data
+from export_core.features.adopt.jax_wheel import JaxData
+from export_core.features.convert.formats import WIDE_NR_DEVICES, fields_of
+from export_core.goldens import Comparison, GoldenError, GoldenStore, Manifest, Origin, Writer, jax_goldens
+from export_core.goldens.adopt import Given, adopt_artifact
+from export_core.goldens.arrays import Array
+from export_core.goldens.manifest import UNKNOWN
+from export_core.goldens.store import WriteStatus
+from export_core.goldens.verify import check_read_whole
+from export_core.numbers.factors import FACTORIZATIONS
+from export_core.policy import Policy
+from export_core.releases import Calendar
+from export_core.releases.stable_targets import stable_targets
+
+CASES = "jax"
+"""What the name of each case begins with."""
+
+LEFT_OUT, REFUSED = "left out", "refused"
+
+_TESTDATA_VERSION = 1
+_NO_ARRAYS = "a whole Exported, whose inputs and outputs are in a test of JAX and in no wheel"
+_LINEAR_ALGEBRA = {"cholesky", "hessenberg", "triangular", "tridiagonal", *FACTORIZATIONS}
+_SINGLE, _DOUBLE = ("float32", "complex64"), ("float64", "complex128")
+
+
+class Imported(NamedTuple):
+    """What became of one golden of JAX: a `WriteStatus`, LEFT_OUT or REFUSED; and that in words."""
+
+    status: str
+    text: str
+
+
+def import_goldens(data: JaxData, store: GoldenStore, policy: Policy) -> Iterator[Imported]:
+    """Store each golden of these data files, in order. One that is refused does not stop the others.
+
+    None of them is run: that its outputs belong to it is what JAX's own tests show.
+    """
+    calendar = policy.calendar()
+    for record in (record for name, source in data.files for record in read_data(name, source)):
+        if isinstance(record, DataError):
+            yield Imported(REFUSED, str(record))
+        elif WHOLE in record.fields:
+            yield Imported(LEFT_OUT, f"{record.place}: left out: {_NO_ARRAYS}")
+        else:
+            try:
+                yield _stored(record, data.jax, store, calendar, policy.allow)
+            except ExportCompatError as error:
+                yield Imported(REFUSED, f"{record.place}: {error}")
+
+
+def _stored(
+    record: DataRecord, jax: str, store: GoldenStore, calendar: Calendar, accepted: Mapping[str, str]
+) -> Imported:
+    if (version := record.get("testdata_version", int)) != _TESTDATA_VERSION:
+        raise DataError(f"testdata_version: expected {_TESTDATA_VERSION}, found {version}")
+    platform, day = record.get("platform", str), record.get("serialized_date", datetime.date)
+    if platform not in PLATFORMS:
+        raise DataError(f"platform: expected one of {', '.join(PLATFORMS)}, found {platform!r}")
+    inputs, outputs = (_arrays(record, key) for key in ("inputs", "expected_outputs"))
+    artifact = read_bytes(encode(_envelope(record, platform, inputs, outputs), _FIELDS), record.place)
+    check_read_whole(artifact, accepted)
+    comparison = comparison_of(record.name, outputs)
+    origin = Origin(
+        inputs="given",
+        outputs="given",
+        source=f"jax {jax}: {record.place}",
+        derived={
+            "writer": f"the first release built from {day} on, the day of the data",
+            "envelope": "around a bare module, as JAX's own test runner makes it",
+            "comparison": "by what JAX's own test of this operation allows",
+        },
+    )
+    writer = _writer_on(day, platform, calendar)
+    # No release wrote it, so its bytes contradict any writer: readers believe this one only of a golden that is listed.
+    if not jax_goldens.is_known(artifact, writer):
+        raise DataError(
+            "expected a golden of JAX that this version of pytest-jaxexport knows by its SHA-256, found another one. "
+            "A newer version may know it."
+        )
+    manifest, files = adopt_artifact(
+        artifact, inputs, outputs, f"{CASES}.{record.name}", writer, Given(origin=origin, nothing_to_compare="JAX's")
+    )
+    promised = frozenset[str]().union(*map(stable_targets, calendar.versions()))
+    allow = {target: "JAX has this golden of it" for target in _targets(record) if target in promised}
+    manifest = structs.replace(manifest, comparison=comparison, options=structs.replace(manifest.options, allow=allow))
+    status = WriteStatus.UNCHANGED if _is_stored(manifest, store) else store.write(manifest, files)
+    return Imported(status, f"{manifest.case}/{writer.id}: {status}, {record.place}")
+
+
+def _is_stored(manifest: Manifest, store: GoldenStore) -> bool:
+    """Whether the same golden is stored, of whichever jax: its noise may have been measured since."""
+    for golden in store.generations(manifest.case):
+        stored = golden.manifest
+        said = [(one.writer, one.options, one.comparison) for one in (stored, manifest)]
+        if said[0] == said[1] and manifest.files.items() <= stored.files.items():
+            with contextlib.suppress(GoldenError):  # it is damaged, and written again
+                golden.verify()
+                return True
+    return False
+
+
+def comparison_of(name: str, outputs: Sequence[Array]) -> Comparison:
+    """How JAX's test of a golden compares, by the operation in the name of its data file.
+
+    Factors that are unique only up to signs, phases or order are compared by their properties, as most of these tests
+    do. The tolerances are those of tests/export_back_compat_test.py; tests without any have those of
+    `CompatTestBase.run_one_test` and of `JaxTestCase.assertAllClose`.
+    """
+    operation = name.rpartition(".data")[0].rpartition(".")[2].lower().split("_")[1:2]
+    if not _LINEAR_ALGEBRA.intersection(operation):
+        return Comparison(rtol=1e-7, atol=dict.fromkeys(_SINGLE, 1e-6) | dict.fromkeys(_DOUBLE, 1e-15))
+    (kind,) = operation
+    factors = FACTORIZATIONS.get(kind)
+    are_factors = factors is not None and len(outputs) in factors.counts and outputs[0].dtype.kind in "fc"
+    return Comparison(
+        compare=kind if are_factors else "allclose",
+        rtol=dict.fromkeys(_SINGLE, 1e-3) | dict.fromkeys(_DOUBLE, 1e-5),
+        atol=dict.fromkeys(_SINGLE, 1e-4) | dict.fromkeys(_DOUBLE, 1e-12),
+    )
+
+
+def _writer_on(day: datetime.date, platform: str, calendar: Calendar) -> Writer:
+    """The first release that was built on this day or later, which has what a build of the day wrote; else the newest.
+
+    An earlier one would be a writer whose own reading of the golden is a forward one.
+    """
+    versions = calendar.versions()
+    jaxlib = next((version for version in versions if calendar.built(version) >= day), versions[-1])
+    jax = jaxlib if jaxlib in calendar.jax else calendar.release(jaxlib).jax
+    return Writer(jax=jax, jaxlib=jaxlib, built=calendar.built(jaxlib), python=UNKNOWN, platform=platform)
+
+
+_FIELDS = (*fields_of(WIDE_NR_DEVICES), "nr_devices")
+"""Those that every jax reads since 0.4.24, the short count of devices with the wide one."""
+
+
+def _envelope(record: DataRecord, platform: str, inputs: Sequence[Array], outputs: Sequence[Array]) -> Envelope:
+    """The fields that `CompatTestBase.run_serialized` gives to the `Exported` that it makes."""
+    code = record.get("mlir_module_serialized", bytes)
+    main = read_bytes(code, record.place).module.main
+    if main is None:
+        raise DataError("mlir_module_serialized: expected a function main, found none")
+    in_avals = tuple(_avals("inputs", main.inputs, inputs))
+    _ = tuple(_avals("expected_outputs", main.outputs, outputs))  # only checked: the runner declares their sizes
+    out_avals = tuple(Aval(output.dtype.name, output.shape) for output in outputs)
+    devices = record.get("nr_devices", int) if "nr_devices" in record.fields else 1
+    version = record.get("xla_call_module_version", int)
+    if not (0 < devices < 1 << 15 and 0 < version < 1 << 15):
+        raise DataError(f"nr_devices and xla_call_module_version: expected numbers from 1, found {devices}, {version}")
+    leaf = Tree("leaf")
+    return Envelope(
+        fun_name="run_serialized",
+        in_tree=Tree("tuple", (Tree("tuple", (leaf,) * len(inputs)), Tree("dict"))),
+        in_avals=in_avals,
+        out_tree=Tree("tuple", (leaf,) * len(outputs)),
+        out_avals=out_avals,
+        platforms=(platform,),
+        nr_devices=devices,
+        in_shardings=(None,) * len(inputs),
+        out_shardings=(None,) * len(outputs),
+        ordered_effects=(),
+        unordered_effects=(),
+        disabled_checks=(),
+        calling_convention_version=version,
+        module_kept_var_idx=tuple(range(len(inputs))),
+        uses_global_constants=any(isinstance(dim, str) for aval in in_avals for dim in aval.shape),
+        vjp=None,
+        jax_version=None,
+        serialization_version=2,  # the only one that jax 0.4.24 to 0.4.34 take
+        format_range=(WIDE_NR_DEVICES, WIDE_NR_DEVICES),
+        slots=_FIELDS,
+        unknown_fields=(),
+        module_source=ByteSpan(code, 0, len(code)),
+    )
+
+
+def _avals(key: str, types: Sequence[str], arrays: Sequence[Array]) -> Iterator[Aval]:
+    """The types of arrays, with a symbol where `main` leaves a dimension open.
+
+    JAX's tests name the symbols. Here dimensions of one size have one: ``d3``. Raises `DataError` where `main` has
+    another type.
+    """
+    if len(types) != len(arrays):
+        raise DataError(f"{key}: expected {plural(len(types), 'array')}, as in main, found {len(arrays)}")
+    for kind, array in zip(types, arrays, strict=True):
+        sizes = kind.removeprefix("tensor<").split("x")
+        shape: Iterable[Dim] = (
+            f"d{size}" if declared == "?" else size for declared, size in zip(sizes, array.shape, strict=False)
+        )
+        aval = Aval(array.dtype.name, tuple(shape))
+        if len(aval.shape) != array.ndim or not fits(kind, aval):
+            raise DataError(f"{key}: expected {kind}, as in main, found {array.dtype.name}{list(array.shape)}")
+        yield aval
+
+
+def _targets(record: DataRecord) -> list[str]:
+    """The custom calls that JAX keeps the golden for: some are on the stable list of later releases only."""
+    targets: list[str] = record.get("custom_call_targets", list)
+    if not all(isinstance(target, str) for target in targets):
+        raise DataError("custom_call_targets: expected texts")
+    return targets
+
+
+def _arrays(record: DataRecord, key: str) -> tuple[Array, ...]:
+    values = record.get(key, tuple, list)
+    if not all(isinstance(value, np.ndarray) for value in values):
+        raise DataError(f"{key}: expected arrays, found {', '.join(type(value).__name__ for value in values)}")
+    return tuple(values)

@@ -1,0 +1,9 @@
+"""Goldens of older writers, made by running the same tests in their environments."""
+
+from export_core.base.feature import Feature
+
+FEATURE = Feature(
+    commands={
+        "backfill": "backfill_command:backfill",
+    },
+)

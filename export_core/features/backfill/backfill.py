@@ -1,0 +1,154 @@
+"""Backfill: goldens by older releases, written by running the project's own tests in their environments."""
+
+from __future__ import annotations
+
+import datetime
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from export_core.base.errors import PREFIX
+from export_core.base.escaping import shown
+from export_core.base.scratch import scratch_folder
+from export_core.base.untrusted import read_named
+from export_core.matrix.selection import DEPLOYED, Readers, choose_readers, known_releases
+from export_core.policy.run_options import GROUPS, Selection
+from export_core.readers.build import Built, Recipe, build, uv_command
+from export_core.readers.environment import requirements, writer_variables
+from export_core.readers.errors import EnvironmentFailed
+from export_core.readers.interpreters import interpreter_for
+from export_core.readers.locks import EnvironmentLocks
+from export_core.readers.own_package import own_requirement
+from export_core.releases import Calendar, Release, ReleaseError, Windows
+
+_CHECK = "import jax, jaxlib.version, pytest_jaxexport; print(jax.__version__, jaxlib.version.__version__)"
+INCOMPLETE = 3
+
+SESSION_ENDED = "JAXEXPORT_SESSION_ENDED"
+"""The environment variable with the path of a file that the plugin makes when a run of pytest ends as it should."""
+
+
+def choose_writers(
+    named: str, calendar: Calendar, *, wheels: tuple[str, ...] = (), indexes: tuple[str, ...] = ()
+) -> Readers:
+    """The releases that were named as writers, oldest build first, and where they come from; named as `--readers` are.
+
+    `calendar` is the one that the tests date their goldens with. Raises `ReleaseError` for a release that it does not
+    have, even if there is a wheel of it: the tests, in its environment, see the calendar and not the wheel.
+    """
+    selection = Selection(readers=named, wheels=wheels, indexes=indexes)
+    if not selection.named or not {*selection.named}.isdisjoint((*GROUPS, DEPLOYED)):
+        raise ReleaseError(
+            f"--writers: expected jaxlib versions such as 0.9.2,0.10.2, or wheel files, found {named!r}."
+        )
+    today = datetime.datetime.now(tz=datetime.UTC).date()
+    chosen = choose_readers(selection, known_releases(selection, calendar), Windows(), (), today)
+    unknown = [release.jaxlib for release in chosen.chosen if release.jaxlib not in calendar.jaxlib]
+    if unknown:
+        raise ReleaseError(
+            f"--writers {named}: expected releases of the calendar here, which dates the goldens that they write, "
+            f"found jaxlib {', '.join(unknown)}. `jaxexport releases refresh --wheels DIR` adds those of a folder; or "
+            "date them under `releases:` in the policy file."
+        )
+    return chosen
+
+
+def write_goldens(
+    writers: Readers, install: Sequence[str], pytest_args: Sequence[str], constraints: tuple[str, ...] = ()
+) -> int:
+    """Run the marked tests of the project in the working folder with each of these jaxlib releases, writing goldens.
+
+    Args:
+        writers: what `choose_writers` chose.
+        install: pip requirements of the tests; if empty, the project in the working folder is installed, if it has a
+            pyproject.toml.
+        pytest_args: handed to pytest after its own.
+        constraints: versions that packages of the environments are held to.
+
+    Returns:
+        0 when every writer wrote; 1 when tests failed in one; 3 when an environment could not be built, or pytest was
+        ended by the code that it ran.
+    """
+    codes = []
+    for release in writers.chosen:
+        click.echo(f"== writing goldens with jax {release.jax}, jaxlib {release.jaxlib} (built {release.built})")
+        try:
+            # Locked until pytest has ended: `jaxexport environments clean` must not remove it meanwhile.
+            with EnvironmentLocks() as locks:
+                environment = _build_writer(release, writers, install, constraints, locks)
+                words = ("--update-goldens", "--record-packages", "-m", "export_compat", "-q")
+                command = [str(environment.python), "-m", "pytest", *words]
+                code = _run_to_its_end([*command, *pytest_args])
+        except EnvironmentFailed as error:
+            click.echo(shown(f"{PREFIX}jaxlib {release.jaxlib}: {error}"), err=True)
+            codes.append(INCOMPLETE)
+        else:
+            codes.append(code)
+    return max(codes)
+
+
+def _run_to_its_end(command: Sequence[str]) -> int:
+    """Run pytest: 0, or 1 where it failed. 3 where it ended with 0 before its session did, as `os._exit(0)` ends it."""
+    with scratch_folder() as folder:
+        ended = folder / "ended"
+        # The same variables as a cold cell: no setting of the caller's jax decides what a golden contains.
+        variables = {**writer_variables(), SESSION_ENDED: str(ended)}
+        with subprocess.Popen(command, env=variables) as process:
+            try:
+                code = process.wait()
+            except KeyboardInterrupt as error:
+                # Ctrl-C reaches pytest too, a SIGTERM does not. Either way, it says what it has written.
+                if signal.SIGTERM in error.args:
+                    process.terminate()
+                process.wait()
+                raise
+        if code:
+            return 1
+        if ended.exists():
+            return 0
+    click.echo(
+        f"{PREFIX}pytest ended with 0 before its session did: a test or a conftest.py has ended its process. Its "
+        "goldens may not be written.",
+        err=True,
+    )
+    return INCOMPLETE
+
+
+def _build_writer(
+    release: Release, writers: Readers, install: Sequence[str], constraints: tuple[str, ...], locks: EnvironmentLocks
+) -> Built:
+    """The environment of a release with the tests of the project. Raises `EnvironmentFailed`."""
+    calendar, sources = writers.calendar, writers.sources
+    interpreter = interpreter_for(calendar.pythons(release.jaxlib), uv_command())
+    if interpreter.note:
+        click.echo(f"jaxlib {release.jaxlib} {interpreter.note}")
+    recipe = Recipe(
+        f"writer-{release.jaxlib}",
+        interpreter.python,
+        (*requirements(release, calendar, sources), "pytest", own_requirement(), *(install or _project_here())),
+        _CHECK,
+        _project_file() + sources.content(release),
+        sources.options(),
+        constraints,
+    )
+    environment = build(recipe, locks)
+    expected = f"{release.jax} {release.jaxlib}"
+    if environment.checked != expected:
+        raise EnvironmentFailed(
+            f"{environment.folder}: expected jax and jaxlib {expected}, found {environment.checked}. Delete the "
+            "folder; it will be built again."
+        )
+    return environment
+
+
+def _project_file() -> str:
+    """The project's pyproject.toml, which decides what is installed: other dependencies mean another environment."""
+    path = Path("pyproject.toml")
+    return read_named(path).decode(errors="replace") if path.exists() else ""
+
+
+def _project_here() -> tuple[str, ...]:
+    return (f"-e{Path.cwd()}",) if Path("pyproject.toml").exists() else ()

@@ -1,0 +1,67 @@
+"""The command `jaxexport backfill`: goldens by older releases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from export_core.cli.help import HelpfulCommand
+from export_core.cli.options import index_option, policy_of, policy_option, wheels_option
+
+
+@click.command(cls=HelpfulCommand)
+@policy_option
+@click.option(
+    "--writers",
+    metavar="WRITER,…",
+    required=True,
+    help="jaxlib releases to write goldens with, in the form of `jaxexport matrix --readers`: 0.10.2, or a wheel file.",
+)
+@wheels_option
+@index_option
+@click.option(
+    "--install",
+    metavar="REQUIREMENT",
+    multiple=True,
+    help="A pip requirement of the tests besides jax; may be given several times. [default: the policy's, else the "
+    "project in the working folder]",
+)
+@click.option(
+    "--constraints",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Hold packages other than jax and jaxlib to the versions of a lock (uv.lock, poetry.lock, pylock.toml) or of "
+    "requirements as `pip freeze` writes them.",
+)
+@click.option("--same-packages", is_flag=True, help="Hold them to the versions that are installed here.")
+@click.argument("pytest_args", nargs=-1, type=click.UNPROCESSED)
+def backfill(
+    policy_file: str | None,
+    writers: str,
+    wheels: Sequence[str],
+    indexes: Sequence[str],
+    install: Sequence[str],
+    constraints: Path | None,
+    same_packages: bool,
+    pytest_args: Sequence[str],
+) -> None:
+    """Write goldens with older releases, by running the marked tests in their environments.
+
+    Arguments after -- go to pytest. Each golden that is written records the versions of all installed packages.
+
+    Exit codes: 0 every writer wrote, 1 tests failed with one, 3 an environment could not be built, or the tests ended
+    pytest.
+    """
+    from export_core.features.backfill.backfill import choose_writers, write_goldens
+    from export_core.readers.packages import constraints_of, installed_constraints
+
+    if constraints and same_packages:
+        raise click.UsageError("--constraints cannot be combined with --same-packages: choose one.")
+
+    policy = policy_of(policy_file)
+    chosen = choose_writers(writers, policy.calendar(), wheels=tuple(wheels), indexes=tuple(indexes))
+    versions = constraints_of(constraints) if constraints else installed_constraints() if same_packages else ()
+    chosen_packages = tuple(install) or policy.backfill_install
+    raise click.exceptions.Exit(write_goldens(chosen, chosen_packages, tuple(pytest_args), versions))

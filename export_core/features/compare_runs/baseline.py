@@ -1,0 +1,256 @@
+"""The difference between a run and its baseline, cell by cell: regressed, fixed, new, gone, changed, unchanged."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from export_core.base.escaping import json_bytes
+from export_core.base.phrases import plural
+from export_core.features.costs.over_budget import with_budgets
+from export_core.judge.cost import FIGURES, CostChange, change_in
+from export_core.judge.fail_on import lost_bonuses
+from export_core.judge.gate import RunFacts, Summary, exit_code_of, summarize
+from export_core.judge.judgement import judge_again
+from export_core.judge.result import Result
+from export_core.judge.verdicts import WORST_FIRST, Judgement
+from export_core.matrix import Verdict
+from export_core.matrix.cell import CellKey
+from export_core.policy import Policy
+from export_core.run.errors import IncompleteResults, RunError
+from export_core.run.plan_record import PlanRecord, plan_of
+from export_core.run.results import policy_of, read_run
+
+_NO_RESULT = Judgement.INCOMPLETE.facts.badness
+
+
+class Change(StrEnum):
+    """How a cell changed from one run to the next."""
+
+    REGRESSED = "regressed"
+    """It was fine and is not any more."""
+    FIXED = "fixed"
+    """It was not fine and is now."""
+    NEW = "new"
+    """Only the new run has it."""
+    GONE = "gone"
+    """Only the earlier run has it."""
+    CHANGED = "changed"
+    """Another verdict, stage or judgement, neither better nor worse."""
+    UNCHANGED = "unchanged"
+    """The same."""
+
+
+@dataclass(frozen=True)
+class CellDifference:
+    """A cell in two runs: `then` is None where only the new one has it, `now` where only the old one has.
+
+    `other_golden`: the golden that it replayed is not the same any more, so that the change may come from the golden.
+    """
+
+    change: Change
+    then: Result | None
+    now: Result | None
+    other_golden: bool = False
+
+    @property
+    def result(self) -> Result:
+        """The newer one."""
+        newer = self.now or self.then
+        assert newer
+        return newer
+
+
+@dataclass(frozen=True)
+class BaselineDifference:
+    """Two runs, both judged by the policy of the new one. `caveats`: why a change may not come from the cell itself.
+
+    `now` is the summary of the new run, with the exit code that it has where the policy forbids to lose a bonus or to
+    grow; `results` are its results, judged so.
+    """
+
+    baseline: Summary
+    now: Summary
+    cells: list[CellDifference]
+    caveats: list[str]
+    results: Sequence[Result] = ()
+
+    @property
+    def costs(self) -> list[tuple[CellDifference, CostChange]]:
+        """The figures that are not the same in both runs, with their cells, the largest change first."""
+        changes = [
+            (cell, change)
+            for cell in self.cells
+            if cell.then and cell.now
+            for figure in FIGURES
+            if (change := change_in(cell.then, cell.now, figure))
+        ]
+        return sorted(changes, key=lambda item: item[1].size, reverse=True)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many cells of each change, all of them named."""
+        counts = Counter(cell.change for cell in self.cells)
+        return {str(change): counts[change] for change in Change}
+
+
+def compare_with_baseline(
+    folder: Path, baseline: Path, results: Sequence[Result], summary: Summary, policy: Policy
+) -> BaselineDifference:
+    """Compare a run with an earlier one.
+
+    Args:
+        folder: that of the new run, where its plan is.
+        baseline: that of the earlier one.
+        results: of the new run, judged by `policy`.
+        summary: of the new run.
+        policy: by which the earlier one is judged again, so that no difference comes from another policy.
+
+    Raises `RunError` for a baseline that is no finished run, is empty, is the new run itself, or has no cell that the
+    new run has.
+    """
+    if folder.resolve() == baseline.resolve():
+        raise RunError(f"--baseline {baseline}: expected an earlier run, found the one that is judged.")
+    before, old, rejudged = _judged_baseline(baseline, policy, summary.as_of)
+    if (grown := with_budgets(results, policy, old)) != results:
+        results, summary = grown, summarize(grown, policy, RunFacts.from_summary(summary))
+    # Of runs without a common cell, everything would be new or gone, and nothing worse.
+    new = {result.key: result for result in results}
+    if old.keys().isdisjoint(new):
+        raise RunError(
+            f"--baseline {baseline}: expected at least one cell that {folder} also has, found none. "
+            "Name another baseline."
+        )
+    plans = _Plans(now=plan_of(folder), then=plan_of(baseline))
+    other_goldens = plans.other_goldens()
+    cells = [
+        CellDifference(change_of(old.get(cell), result), old.get(cell), result, result.golden in other_goldens)
+        for cell, result in new.items()
+    ]
+    cells += [CellDifference(Change.GONE, result, None) for cell, result in old.items() if cell not in new]
+    caveats = [
+        *_incomplete("the baseline", before),
+        *_incomplete("this run", summary),
+        *plans.differences(before, summary),
+        *_golden_caveat(other_goldens),
+        *_policy_caveat(before, policy, rejudged),
+    ]
+    if lost := lost_bonuses([(cell.then, cell.now) for cell in cells], policy):
+        summary = msgspec.structs.replace(summary, failed_on=[*summary.failed_on, *lost])
+        summary = msgspec.structs.replace(summary, exit_code=exit_code_of(summary))
+    return BaselineDifference(before, summary, cells, caveats, results)
+
+
+def _judged_baseline(folder: Path, policy: Policy, as_of: datetime.date) -> tuple[Summary, dict[CellKey, Result], int]:
+    """The summary of a baseline, its results judged by `policy` as of a day, and how many judgements that changes."""
+    try:
+        results, summary, _ = read_run(folder)
+    except IncompleteResults as error:  # the new run is not incomplete because of it
+        raise RunError(f"--baseline: {error}") from None
+    again = (judge_again(result, policy, as_of) for result in results)
+    judged = {result.key: result for result in with_budgets(again, policy)}
+    rejudged = sum(result.judgement != judged[result.key].judgement for result in results)
+    return summary, judged, rejudged
+
+
+def change_of(then: Result | None, now: Result) -> Change:
+    """By the order of judgements, then of verdicts: docs/how-to/compare-runs.md has both as tables.
+
+    A cell that had not run has nothing to be compared with: its first result is new. Only what works now is called
+    fixed.
+    """
+    if then is None or (_level(then) == _NO_RESULT and _level(now) != _NO_RESULT):
+        return Change.NEW
+    if _badness(now) > _badness(then):
+        return Change.REGRESSED
+    if _level(now) == 0 < _level(then):
+        return Change.FIXED
+    return Change.UNCHANGED if _state(now) == _state(then) else Change.CHANGED
+
+
+def _level(result: Result) -> int:
+    # Outside the window a cell that was not run may be judged "outside": it has shown nothing all the same.
+    return _NO_RESULT if result.verdict is Verdict.NOT_RUN else result.judgement.facts.badness
+
+
+def _badness(result: Result) -> tuple[int, int]:
+    """The higher, the worse. All cells that work are equal: whether a device was there makes no difference."""
+    level = _level(result)
+    # WORST_FIRST ends with the best: the sign turns its places around.
+    return level, -WORST_FIRST.index(result.verdict) if level else 0
+
+
+def _state(result: Result) -> tuple[str, ...]:
+    """All of a result that counts as a change."""
+    works = not _level(result)
+    message = "" if works else "".join(result.message.strip().splitlines()[:1])
+    return str(result.judgement), str(result.verdict), str(result.mode), "" if works else str(result.stage), message
+
+
+def _incomplete(name: str, run: Summary) -> Iterator[str]:
+    # Neither a cell that has no result at all nor one that was not run can be compared.
+    missing = run.planned - run.results + run.judgements.get(Judgement.INCOMPLETE, 0)
+    if missing or run.planned == 0:
+        yield f"{name} is incomplete: {missing} of {run.planned} planned cells have no result that counts"
+    if run.shard:
+        yield f"{name} is only shard {run.shard.index}/{run.shard.count} of its plan"
+
+
+@dataclass(frozen=True)
+class _Plans:
+    """What was planned in the two runs."""
+
+    now: PlanRecord
+    then: PlanRecord
+
+    def other_goldens(self) -> set[str]:
+        """Goldens that have the same name in both plans, and another content."""
+        before = self.then.goldens
+        return {golden for golden, digest in self.now.goldens.items() if before.get(golden, digest) != digest}
+
+    def differences(self, before: Summary, after: Summary) -> Iterator[str]:
+        """In which settings the two plans differ: at most one sentence."""
+        now, then = self.now, self.then
+        values: list[tuple[str, Any, Any]] = [
+            ("tool", then.tool, now.tool),
+            ("as of", then.as_of, now.as_of),
+            *((key, then.selection.get(key), value) for key, value in now.selection.items()),
+            *((key, then.limits.get(key, 0.0), value) for key, value in now.limits.items()),
+            ("newest jaxlib", before.calendar.get("newest_jaxlib"), after.calendar.get("newest_jaxlib")),
+        ]
+        different = [f"{name} {_text(old)}, now {_text(new)}" for name, old, new in values if old != new]
+        if different:
+            yield f"another plan: {'; '.join(different)}"
+
+
+def _golden_caveat(other_goldens: set[str]) -> Iterator[str]:
+    if other_goldens:
+        yield (
+            f"{plural(len(other_goldens), 'golden')} changed between the runs, such as {min(other_goldens)}: "
+            "what changed in their cells may come from that"
+        )
+
+
+def _policy_caveat(before: Summary, policy: Policy, rejudged: int) -> Iterator[str]:
+    if keys := _changed_keys(before, policy):
+        yield (
+            f"another policy ({', '.join(keys)}): the baseline is judged by the policy of this run, which changes "
+            f"{plural(rejudged, 'judgement')}"
+        )
+
+
+def _changed_keys(before: Summary, policy: Policy) -> list[str]:
+    old = policy_of(before).without_locations()
+    now = policy.without_locations()
+    return [name for name in Policy.__struct_fields__ if getattr(old, name) != getattr(now, name)]
+
+
+def _text(value: Any) -> str:
+    return str(value) if isinstance(value, str | int | float) else json_bytes(value).decode()

@@ -1,0 +1,259 @@
+"""The difference from a baseline, as findings and as JSON: both verdicts, both dates, and the command to reproduce."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from export_core.base.phrases import few, plural
+from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference, Change
+from export_core.judge import Judgement, Result, Summary
+from export_core.judge.cost import CostChange
+from export_core.judge.fail_on import BONUS_LOST
+from export_core.judge.result import ReaderOf, WriterOf, by_build_date
+from export_core.judge.verdicts import WORST_FIRST, Kind
+from export_core.matrix import Verdict
+from export_core.readers.placement import Mode
+from export_core.readers.worker.protocol import Stage
+from export_core.releases import Direction
+from export_core.report.cost_wording import amount
+from export_core.report.finding import Finding
+from export_core.report.wording import (
+    counts_line,
+    evidence,
+    first_line,
+    first_lines,
+    writer_and_reader,
+)
+
+CAVEAT = Kind("CAVEAT", 0, "bold yellow")
+CHANGED = {
+    Change.REGRESSED: Kind("REGRESSED", 1, "bold red", is_open=True),
+    Change.FIXED: Kind("fixed", 2, "green", is_open=True),
+    Change.CHANGED: Kind("changed", 3),
+    Change.NEW: Kind("new", 4),
+    Change.GONE: Kind("gone", 5),
+}
+"""The kinds of findings about a change."""
+COST = Kind("cost", 6)
+"""The kind of the finding about changed costs."""
+
+
+class ComparedRun(msgspec.Struct, frozen=True):
+    """One of the two runs."""
+
+    as_of: datetime.date
+    """The day as of which it was judged."""
+    planned: int
+    """The number of planned cells."""
+    results: int
+    """The number of results."""
+    judgements: dict[str, int]
+    """Cells by judgement, as its own summary has them."""
+    exit_code: int
+    """Its exit code."""
+    plan: str
+    """The digest of its plan."""
+
+
+class CellState(msgspec.Struct, frozen=True):
+    """What a cell was in one run, judged by the policy of the new one."""
+
+    judgement: Judgement
+    """What the verdict means, by the policy of the new run."""
+    verdict: Verdict
+    """What happened."""
+    mode: Mode
+    """run or compile."""
+    stage: Stage
+    """How far the cell got."""
+    message: str
+    """What happened in words."""
+
+
+class ChangedCell(msgspec.Struct, frozen=True):
+    """A cell that changed."""
+
+    change: Change
+    """How it changed."""
+    case: str
+    """The id of the case."""
+    golden: str
+    """The golden, `case/writer`."""
+    writer: WriterOf
+    """The release that exported it."""
+    reader: ReaderOf
+    """The release that ran it."""
+    platform: str
+    """The platform of the cell."""
+    direction: Direction
+    """Whether the reader was built after the writer, before it, or on the same day."""
+    days: int
+    """The days between the two build dates."""
+    promised: bool
+    """Whether the reader is inside the window of the writer."""
+    promised_until: datetime.date
+    """The last build date of a reader in this direction that is promised."""
+    then: CellState | None
+    """What it was in the baseline; null for a cell that only the new run has."""
+    now: CellState | None
+    """What it is in the new run; null for a cell that only the baseline has."""
+    other_golden: bool
+    """The golden of that name is not the same in both runs."""
+    reproduce: str
+    """The shell command that runs the newer one again."""
+
+
+class ChangedCost(msgspec.Struct, frozen=True):
+    """A figure of the compiler that is not the same in both runs, by more than a hundredth of it."""
+
+    golden: str
+    """The golden, `case/writer`."""
+    reader: ReaderOf
+    """The release that ran it."""
+    platform: str
+    """The platform of the cell."""
+    change: CostChange
+    """The figure, and what it was and is."""
+    other_golden: bool
+    """The golden of that name is not the same in both runs."""
+
+
+class BaselineReport(msgspec.Struct, frozen=True):
+    """What `jaxexport judge NEW --baseline OLD --json` prints."""
+
+    now: ComparedRun
+    """The new run."""
+    baseline: ComparedRun
+    """The earlier run."""
+    caveats: list[str]
+    """What makes the two hard to compare, a sentence each."""
+    counts: dict[str, int]
+    """Cells by change."""
+    cells: list[ChangedCell]
+    """All cells but the unchanged ones."""
+    costs: list[ChangedCost] = []
+    """What changed in costs, the largest change first."""
+
+
+def baseline_report(difference: BaselineDifference) -> BaselineReport:
+    """The difference as other programs read it."""
+    # Unchanged cells are counted only: they are nearly all of a large run.
+    changed = [_changed_cell(cell) for cell in difference.cells if cell.change is not Change.UNCHANGED]
+    runs = _compared_run(difference.now), _compared_run(difference.baseline)
+    costs = [
+        ChangedCost(cell.result.golden, cell.result.reader, cell.result.platform, change, cell.other_golden)
+        for cell, change in difference.costs
+    ]
+    return BaselineReport(*runs, difference.caveats, difference.counts, changed, costs)
+
+
+def baseline_findings(difference: BaselineDifference) -> list[Finding]:
+    """The caveats, then every change by kind, the worst first; cells with one cause and one change are one finding."""
+    collected = [Finding(CAVEAT, number, f"{text}.") for number, text in enumerate(difference.caveats)]
+    for change, kind in CHANGED.items():
+        groups = _alike([cell for cell in difference.cells if cell.change is change])
+        # Within a kind of change, the worst verdict first.
+        groups.sort(key=lambda group: (WORST_FIRST.index(group[0].result.verdict), group[0].result.golden_order))
+        collected += [_finding(group, kind, number) for number, group in enumerate(groups)]
+    return [*collected, *_costs(difference)]
+
+
+def _costs(difference: BaselineDifference) -> Iterator[Finding]:
+    """All changes of costs in one finding, the largest first."""
+    if not (costs := difference.costs):
+        return
+    lines = [
+        f"{cell.result.golden} in jaxlib {cell.result.reader.jaxlib}: {change.figure} "
+        f"{amount(change.figure, change.was)} -> {amount(change.figure, change.now)}"
+        for cell, change in costs
+    ]
+    goldens = plural(len({cell.result.golden for cell, _ in costs}), "golden")
+    sentence = f"{plural(len(costs), 'figure')} of {goldens} changed, the largest first."
+    cells = tuple(cell.result for cell, _ in costs)
+    yield Finding(COST, 0, sentence, (("figures", "\n".join(first_lines(lines))),), cells)
+
+
+def baseline_line(difference: BaselineDifference) -> str:
+    """The counts of all changes, in one line."""
+    baseline, now = difference.baseline, difference.now
+    lost = [text for text in now.failed_on if text.startswith(BONUS_LOST)]
+    grown = sum(any(part.whose == "baseline" for part in result.exceeded) for result in difference.results)
+    lost += [f"{plural(grown, 'cell')} grew by more than a budget allows"] if grown else []
+    return (
+        f"Since the baseline (as of {baseline.as_of}, {baseline.results:,} cells): {counts_line(difference.counts)}. "
+        f"Exit code {now.exit_code}{': ' + '; '.join(lost) if lost else ' is that of the new run alone'}."
+    )
+
+
+def _alike(cells: Sequence[CellDifference]) -> list[list[CellDifference]]:
+    """Those with the same two judgements and verdicts that fail, or failed, for the same cause."""
+    groups: dict[tuple[str, ...], list[CellDifference]] = {}
+    for cell in cells:
+        causes = (cell.then.cause if cell.then else "", cell.now.cause if cell.now else "")
+        key = (_state(cell.then), _state(cell.now), str(cell.other_golden), cell.result.platform, *causes)
+        groups.setdefault(key, []).append(cell)
+    return list(groups.values())
+
+
+def _finding(group: Sequence[CellDifference], kind: Kind, number: int) -> Finding:
+    first = group[0]
+    result = first.result
+    sentence = f"{writer_and_reader(result)}."
+    if len(group) > 1:
+        sentence = f"{len(group):,} cells: {_goldens_and_readers([cell.result for cell in group])}."
+    details = [
+        ("example", writer_and_reader(result) if len(group) > 1 else ""),
+        ("then", _state_line(first.then) or "not in the baseline"),
+        ("now", _state_line(first.now) or "not in this run"),
+        ("golden", "not the same as in the baseline" if first.other_golden else ""),
+        *(pair for pair in evidence(result) if pair[0] in ("window", "stderr", "reproduce")),
+    ]
+    cells = tuple(cell.result for cell in group)
+    return Finding(kind, number, sentence, tuple(pair for pair in details if pair[1].strip()), cells)
+
+
+def _goldens_and_readers(results: Sequence[Result]) -> str:
+    """The goldens and the readers of several cells, or the first of many."""
+    goldens = [golden for *_, golden in sorted({result.golden_order for result in results})]
+    return f"{few(goldens)} in jaxlib {few(by_build_date(result.reader for result in results))}"
+
+
+def _state(result: Result | None) -> str:
+    return f"{result.judgement}: {result.verdict}" if result else ""
+
+
+def _state_line(result: Result | None) -> str:
+    if result is None or result.verdict.works:
+        return _state(result)
+    return f"{_state(result)} in stage {result.stage}: {first_line(result.message) or 'no message'}"
+
+
+def _compared_run(summary: Summary) -> ComparedRun:
+    return msgspec.convert(summary, ComparedRun, from_attributes=True)
+
+
+def _changed_cell(cell: CellDifference) -> ChangedCell:
+    result = cell.result
+    return ChangedCell(
+        change=cell.change,
+        case=result.case,
+        golden=result.golden,
+        writer=result.writer,
+        reader=result.reader,
+        platform=result.platform,
+        direction=result.direction,
+        days=result.days,
+        promised=result.promised,
+        promised_until=result.promised_until,
+        then=_cell_state(cell.then),
+        now=_cell_state(cell.now),
+        other_golden=cell.other_golden,
+        reproduce=result.reproduce,
+    )
+
+
+def _cell_state(result: Result | None) -> CellState | None:
+    return msgspec.convert(result, CellState, from_attributes=True) if result else None

@@ -1,0 +1,87 @@
+"""What `jaxexport trend` says to people: in which release which outputs changed, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from export_core.base.phrases import plural
+from export_core.judge.drift import GoldenDrift, Stretch, Trend
+from export_core.judge.result import ReaderOf, release_name
+from export_core.matrix import Verdict
+from export_core.report.wording import error_size
+
+
+def trend_lines(trend: Trend) -> Iterator[str]:
+    """The steps of all goldens, by the release that made them; then how many goldens have none."""
+    drifts = trend.numbers
+    releases = sorted(
+        {reader for drift in drifts for stretch in drift.stretches for reader in stretch.readers},
+        key=lambda reader: reader.date_order,
+    )
+    if len(releases) < 2:
+        yield "Nothing to compare: no golden has outputs of two releases. `jaxexport matrix --readers all` runs all."
+        return
+    yield (
+        f"numbers of {plural(len(drifts), 'golden')} in {len(releases)} releases by build date, "
+        f"from {release_name(releases[0])} to {release_name(releases[-1])}; "
+        "errors are those against the writer's outputs"
+    )
+    for (before, after), steps in sorted(_steps(drifts).items(), key=_date_order):
+        yield ""
+        yield f"{release_name(after)} gives other bits than {release_name(before)}: {plural(len(steps), 'golden')}"
+        yield from _table([(_error(drift, old), _error(drift, new), _name(drift)) for drift, old, new in steps])
+    yield ""
+    yield from _counts(drifts)
+
+
+def _steps(
+    drifts: Sequence[GoldenDrift],
+) -> dict[tuple[ReaderOf, ReaderOf], list[tuple[GoldenDrift, Stretch, Stretch]]]:
+    """The goldens whose bits change from one release to another, with their stretches on both sides."""
+    steps: dict[tuple[ReaderOf, ReaderOf], list[tuple[GoldenDrift, Stretch, Stretch]]] = {}
+    for drift in drifts:
+        for old, new in pairwise(drift.stretches):
+            steps.setdefault((old.readers[-1], new.readers[0]), []).append((drift, old, new))
+    return steps
+
+
+def _date_order(item: tuple[tuple[ReaderOf, ReaderOf], object]) -> tuple[object, ...]:
+    before, after = item[0]
+    return after.date_order, before.date_order
+
+
+def _name(drift: GoldenDrift) -> str:
+    where = [drift.platform] * (drift.platform != drift.writer.platform) + [drift.device] * bool(drift.device)
+    return " ".join((drift.golden, *(["on", *where] if where else ())))
+
+
+def _error(drift: GoldenDrift, stretch: Stretch) -> str:
+    if stretch.as_written:
+        return "as written"
+    size = "equal values" if stretch.max_abs_error == 0 else error_size(stretch.max_noise_error, stretch.max_abs_error)
+    size += ", out of tolerance" if stretch.verdict is Verdict.NUMERICS else ""
+    earlier = next(other for other in drift.stretches if other.outputs == stretch.outputs)
+    return size if earlier is stretch else f"{size}, as in {earlier.readers[-1].jaxlib}"
+
+
+def _table(rows: Sequence[tuple[str, str, str]]) -> Iterator[str]:
+    before, after = (max(len(row[column]) for row in rows) for column in (0, 1))
+    for row in sorted(rows, key=lambda row: row[2]):
+        yield f"  {row[0]:<{before}} -> {row[1]:<{after}}  {row[2]}"
+
+
+def _counts(drifts: Sequence[GoldenDrift]) -> Iterator[str]:
+    """How many goldens do not change, of how many nothing is known, and how many are not from such a machine."""
+    one = [drift for drift in drifts if len(drift.stretches) == 1]
+    alone = [drift for drift in one if len(drift.stretches[0].readers) == 1]
+    same = [drift for drift in one if len(drift.stretches[0].readers) > 1]
+    as_written = sum(drift.stretches[0].as_written for drift in same)
+    yield f"the same bits in all releases: {plural(len(same), 'golden')}, {as_written} of them as written"
+    if alone:
+        yield f"compared in one release only: {plural(len(alone), 'golden')}"
+    if elsewhere := sum(drift.written_elsewhere for drift in drifts):
+        yield (
+            f"other bits here than in the golden, by the writer's own release: {plural(elsewhere, 'golden')}. Another "
+            "processor wrote them, or the program is not deterministic"
+        )

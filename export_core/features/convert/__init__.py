@@ -1,0 +1,9 @@
+"""The conversion of artifacts for readers that refuse them: envelope, module, custom calls; and the proof of each."""
+
+from export_core.base.feature import Feature
+
+FEATURE = Feature(
+    commands={
+        "convert": "convert_command:convert",
+    },
+)

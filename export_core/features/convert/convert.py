@@ -1,0 +1,208 @@
+"""One artifact made into one that a reader takes: what is rewritten, in which order, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from export_core.artifact import read_bytes
+from export_core.artifact.envelope.fields import NamedSharding
+from export_core.artifact.main_check import check_main
+from export_core.artifact.readers import Reader, loads, module_reasons, readers_of
+from export_core.artifact.version_numbers import version_numbers
+from export_core.artifact.vhlo_needs import needs
+from export_core.base.phrases import did_you_mean
+from export_core.features.convert import formats
+from export_core.features.convert.calls import INITIALIZED_SINCE, calls_not_taken, parts_not_read
+from export_core.features.convert.envelope import rewrite_envelope
+from export_core.features.convert.errors import ConversionRefused
+from export_core.features.convert.shardings import levels_of, shardings_of
+from export_core.releases.entries import calendar_entries
+from export_core.releases.errors import ReleaseError
+
+if TYPE_CHECKING:
+    from export_core.artifact import Artifact
+    from export_core.releases import Calendar
+
+UNCHANGED, REWRITTEN, EXPORTED_AGAIN = "unchanged", "rewritten", "exported again"
+BYPASS = "JAX_EXPORT_DESERIALIZE_EXPIRED_VERSIONS=1"
+BYPASS_SINCE = "0.11.1"
+
+
+class ModuleJob(msgspec.Struct, frozen=True):
+    """What is to be done with the modules of one artifact: see `rewrite_modules`.
+
+    `stablehlo` is the version to write; `shardy` whether the reader parses Shardy's dialect; `replace` the targets of
+    custom calls to replace, `platform` the platform whose lowering replaces them.
+    """
+
+    modules: tuple[bytes, ...]
+    stablehlo: str
+    shardy: bool
+    replace: tuple[str, ...] = ()
+    platform: str = ""
+
+
+@dataclass(frozen=True)
+class RewrittenModules:
+    """The modules again, what was rewritten in words, and the jaxlib that did it."""
+
+    modules: tuple[bytes, ...]
+    rewrites: tuple[str, ...]
+    by: str
+
+
+RewriteModules = Callable[[ModuleJob], RewrittenModules]
+"""Does a `ModuleJob` where a jaxlib is. Raises `ConversionRefused`, or `InfrastructureFault`."""
+
+
+@dataclass(frozen=True)
+class Converted:
+    """An artifact that a reader takes, read again.
+
+    `rewrites` is empty where the reader takes the original. `way` says how it was made and `why` for what reason;
+    `module_by` is the jaxlib that rewrote its modules, empty where they are the original's. `replaced` has the targets
+    of custom calls that were replaced.
+    """
+
+    artifact: Artifact
+    reader: Reader
+    way: str
+    why: str
+    rewrites: tuple[str, ...] = ()
+    module_by: str = ""
+    replaced: tuple[str, ...] = ()
+
+
+def convert(
+    artifact: Artifact,
+    reader: Reader,
+    rewrite_modules: RewriteModules,
+    *,
+    replace_custom_calls: bool = False,
+    allow: Mapping[str, str] | None = None,
+) -> Converted:
+    """Rewrite an artifact for a reader: its envelope, and its modules where they are in the way.
+
+    Args:
+        artifact: what was read. It is not changed.
+        reader: the release that is to take it.
+        rewrite_modules: called where a module has to be rewritten, which needs a jaxlib.
+        replace_custom_calls: replace the custom calls that the reader does not take.
+        allow: custom-call targets that the project accepts, each with its reason.
+
+    Raises:
+        ConversionRefused: it cannot be made into one that the reader takes.
+        ArtifactError: it cannot be read.
+    """
+    allow = allow or {}
+    envelope = artifact.envelope
+    if envelope is None:
+        raise ConversionRefused(
+            f"{artifact.name}: not converted: it is a bare StableHLO module, without the envelope that says how it is "
+            "called. Export the function again."
+        )
+    if not_read := parts_not_read(artifact, allow):
+        raise ConversionRefused(f"{artifact.name}: not converted: {' '.join(not_read)}")
+    calls = calls_not_taken(artifact, reader, allow)
+    if calls and not replace_custom_calls:
+        raise ConversionRefused(
+            f"{artifact.name}: not converted for jaxlib {reader.jaxlib}: {' '.join(calls.values())} "
+            "--replace-custom-calls replaces those of LAPACK."
+        )
+    (load,) = loads(artifact, [reader])
+    if load.ok and not calls and not _misses_shardings(artifact, reader):
+        return Converted(artifact, reader, UNCHANGED, f"jaxlib {reader.jaxlib} takes the original")
+    try:
+        in_the_way = [text for module in artifact.modules for text in module_reasons(needs(module), reader)]
+        modules: Sequence[bytes] = [module.serialized() for module in artifact.modules]
+        by = ""
+        rewrites: tuple[str, ...] = ()
+        if in_the_way or calls:
+            if reader.stablehlo is None:
+                raise ConversionRefused(f"the StableHLO of jaxlib {reader.jaxlib} is not known")
+            done = rewrite_modules(_job(modules, reader, tuple(calls)))
+            modules, by, rewrites = done.modules, done.by, done.rewrites
+        data, outside = rewrite_envelope(artifact, reader, modules)
+        converted = read_bytes(data, f"{artifact.name} for jaxlib {reader.jaxlib}")
+        check_converted(artifact, converted, reader, allow)
+    except ConversionRefused as refused:
+        raise ConversionRefused(
+            f"{artifact.name}: not converted for jaxlib {reader.jaxlib}: {refused.message().rstrip('.')}."
+            f"{_bypass(load.reasons, reader)}"
+        ) from None
+    why = "; ".join((*load.reasons, *calls)) or f"jaxlib {reader.jaxlib} would miss its shardings"
+    return Converted(converted, reader, REWRITTEN, why, (*outside, *rewrites), by, tuple(calls))
+
+
+def find_reader(jaxlib: str, calendar: Calendar) -> Reader:
+    """The release of that number.
+
+    Raises:
+        ReleaseError: there is none.
+    """
+    entries = calendar_entries(calendar)
+    readers = readers_of({entry.jaxlib: entry.stablehlo for entry in entries}, {x.jaxlib: x.jax for x in entries})
+    reader = next((reader for reader in readers if reader.jaxlib == jaxlib), None)
+    if reader is None:
+        hint = did_you_mean(jaxlib, [reader.jaxlib for reader in readers])
+        raise ReleaseError(
+            f"--for: jaxlib {jaxlib} is not in the release calendar.{hint} `jaxexport releases list` shows all."
+        )
+    return reader
+
+
+def _job(modules: Sequence[bytes], reader: Reader, replace: tuple[str, ...]) -> ModuleJob:
+    assert reader.stablehlo is not None
+    return ModuleJob(
+        tuple(modules),
+        reader.stablehlo,
+        reader.knows_shardy,
+        replace,
+        # Readers that do not initialize LAPACK get what XLA expands itself, which is how jax lowers for TPUs.
+        "cpu" if version_numbers(reader.jaxlib) >= INITIALIZED_SINCE else "tpu",
+    )
+
+
+def _misses_shardings(artifact: Artifact, reader: Reader) -> bool:
+    """Whether a reader loads an artifact without its shardings: named ones, with none of XLA's beside them."""
+    if artifact.envelope is None or formats.format_of(reader.jax) >= formats.NAMED_SHARDINGS:
+        return False
+    return any(
+        isinstance(sharding, NamedSharding) and sharding.hlo_sharding_proto is None
+        for level in levels_of(artifact.envelope)
+        for sharding in shardings_of(level)
+    )
+
+
+def check_converted(original: Artifact, converted: Artifact, reader: Reader, allow: Mapping[str, str]) -> None:
+    """Read what was made as any other artifact. Raises `ConversionRefused` for what the reader still refuses."""
+    if _signature(original) != _signature(converted):
+        raise ConversionRefused("it no longer takes and gives what the original does")
+    (load,) = loads(converted, [reader])
+    problems = [*load.reasons, *calls_not_taken(converted, reader, allow).values(), *parts_not_read(converted, allow)]
+    if not load.ok or problems:
+        raise ConversionRefused("; ".join(problems) or "it is not known whether the reader takes it")
+    if new := [text for text in check_main(converted) if text not in check_main(original)]:
+        raise ConversionRefused(f"the module no longer has the arguments that the envelope says: {' '.join(new)}")
+
+
+def _signature(artifact: Artifact) -> list[object]:
+    """The trees and types of arguments and results. The text of a symbolic dimension may differ by release."""
+    envelope = artifact.envelope
+    assert envelope is not None
+    avals = [(aval.dtype, len(aval.shape)) for aval in (*envelope.in_avals, *envelope.out_avals)]
+    return [envelope.in_tree, envelope.out_tree, envelope.platforms, envelope.vjp_order, avals]
+
+
+def _bypass(reasons: Sequence[str], reader: Reader) -> str:
+    """What JAX's own way is worth, where a reader calls an artifact expired."""
+    if not any("expired" in reason for reason in reasons):
+        return ""
+    return (
+        f" JAX's own bypass, {BYPASS} in the environment of the reader (jax {BYPASS_SINCE} and later), reads expired "
+        "formats. It does not cover XLA's shardings from jax 0.12.0 on, nor custom calls that are gone."
+    )

@@ -1,0 +1,237 @@
+"""`jaxexport convert`: artifacts made into ones that older or newer readers take, verified in those readers."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from export_core.base.errors import PREFIX, ExportCompatError
+from export_core.base.phrases import plural
+from export_core.cli.help import HelpfulCommand
+from export_core.cli.options import (
+    PATH,
+    as_of_option,
+    day_of,
+    goldens_option,
+    policy_of,
+    policy_option,
+)
+from export_core.cli.output import echo, echo_json
+from export_core.policy.run_options import comma_separated
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from export_core.features.convert.record import ConversionRecord
+    from export_core.features.convert.run import Conversions
+    from export_core.features.convert.targets import Target
+
+VERIFIED, REFUSED, BAD_INPUT, NOT_VERIFIED = 0, 1, 2, 3
+_WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
+
+
+@click.command(cls=HelpfulCommand)
+@click.argument("files", metavar="FILE|DIR…", type=PATH, nargs=-1, required=True)
+@click.option(
+    "--for", "readers", metavar="JAXLIB,…", required=True, help="The jaxlib that is to take it; one artifact for each."
+)
+@click.option(
+    "-o",
+    "--output",
+    metavar="OUT",
+    type=PATH,
+    required=True,
+    help="The file for the converted artifact; a folder for several files or readers, and for goldens.",
+)
+@click.option(
+    "--replace-custom-calls",
+    is_flag=True,
+    help="Replace custom calls of LAPACK that the reader does not take: by its newer functions, or by what XLA expands "
+    "itself.",
+)
+@click.option(
+    "--via",
+    type=click.Choice(["rewrite", "export", "auto"]),
+    default="rewrite",
+    show_default=True,
+    help="Rewrite the artifact; or let a release that reads it export it again, for one device; or the second where "
+    "the first is refused.",
+)
+@click.option(
+    "--expiring",
+    metavar="DAYS|DATE",
+    help="Of each folder DIR, convert the artifacts that leave the window within so many days, such as 30d, or until a "
+    "date, or have left it.",
+)
+@as_of_option
+@click.option("--inputs", metavar="NPZ", type=PATH, help="Flat arguments to verify it with, where no golden has it.")
+@click.option("--outputs", metavar="NPZ", type=PATH, help="The flat results that they must give.")
+@goldens_option
+@policy_option
+@click.option(
+    "--replace",
+    metavar="NAME",
+    multiple=True,
+    help="A file, or a golden as CASE/WRITER, that may be replaced; may be given several times. Without it what exists "
+    "stays, but for the one file that OUT names.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print each record as JSON (schema/converted.schema.json).")
+@click.pass_context
+def convert(
+    context: click.Context,
+    files: Sequence[str],
+    readers: str,
+    output: str,
+    replace_custom_calls: bool,
+    via: str,
+    expiring: str | None,
+    as_of: str | None,
+    inputs: str | None,
+    outputs: str | None,
+    goldens: str | None,
+    policy_file: str | None,
+    replace: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Make an artifact that another release takes, and verify it there.
+
+    FILE is an artifact, or the folder of a golden. It is never changed. DIR, with --expiring, is a folder of them: OUT
+    then gets the same folders. The reader runs the converted artifact in a cold process; its outputs are compared with
+    those of the golden that has the artifact, in --goldens. Beside OUT, OUT.converted.json says what it was made of and
+    what was verified.
+
+    Exit codes: 0 converted and verified, 1 refused (nothing is written), 2 bad input, 3 converted and not verified, or,
+    with --expiring, an artifact of which the last promised day is not known.
+    """
+    from export_core.features.convert.targets import check_targets, targets_of
+
+    names = list(dict.fromkeys(comma_separated(readers)))
+    if not names:
+        raise click.UsageError("--for expects a jaxlib, such as --for 0.9.2.")
+    if (inputs is None) != (outputs is None) or (inputs and len(files) > 1):
+        raise click.UsageError("--inputs and --outputs belong together, to one FILE.")
+    ended = set()
+    if expiring is None:
+        targets = targets_of(files, names, output)
+    else:
+        targets, code = _expiring_targets(files, names, output, _last_day(expiring, as_of), policy_file)
+        ended.add(code)
+    check_targets(targets, output)
+    arrays = (inputs, outputs) if inputs and outputs else None
+    # A single file is named by --output itself.
+    named = [*replace, *(str(target.path) for target in targets if target.path == Path(output))]
+    conversions = _conversions(goldens, policy_file, arrays, replace_custom_calls, via, named)
+    ended |= {_convert_one(conversions, target, as_json=as_json) for target in targets}
+    context.exit(next(code for code in _WORST_FIRST if code in ended))
+
+
+def _last_day(text: str, as_of: str | None) -> datetime.date:
+    """The day that ``30d`` or a date stands for."""
+    if (number := text.removesuffix("d")).isdecimal() and len(number) <= 5:
+        return day_of(as_of) + datetime.timedelta(int(number))
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError:
+        raise click.UsageError(f"--expiring: expected days such as 30d, or a date, found {text!r}.") from None
+
+
+def _expiring_targets(
+    folders: Sequence[str], readers: Sequence[str], output: str, last_day: datetime.date, policy_file: str | None
+) -> tuple[list[Target], int]:
+    """What leaves the window on a day or before, and the exit code for files that cannot be read."""
+    from export_core.features.convert.errors import ConversionError
+    from export_core.features.convert.targets import targets_below
+    from export_core.features.inspect.expiring import expiring
+    from export_core.policy.terms import terms_here
+
+    terms = terms_here(policy_file)
+    targets, code, unknown = [], VERIFIED, 0
+    for folder in folders:
+        if not Path(folder).is_dir():
+            raise ConversionError(
+                f"{folder}: --expiring expects folders, found {'a file' if Path(folder).exists() else 'nothing'}."
+            )
+        if Path(output).resolve().is_relative_to(Path(folder).resolve()):
+            raise ConversionError(
+                f"--output {output}: is in {folder}, whose artifacts are never touched. Name another."
+            )
+        found = list(expiring([folder], terms, last_day))
+        for one in found:
+            if one.error:
+                echo(f"{PREFIX}{one.file}: {one.error}", err=True)
+                code = BAD_INPUT
+        unknown += sum(one.promised_until is None and not one.error for one in found)
+        files = [one.file for one in found if one.promised_until]
+        targets += targets_below(folder, sorted(files), readers, output)
+    if unknown:
+        code = code or NOT_VERIFIED
+        echo(f"left out: {plural(unknown, 'artifact')} whose last promised day is not known", err=True)
+    if not targets:
+        echo(f"no artifact leaves the window by {last_day}: nothing to convert")
+    return targets, code
+
+
+def _conversions(
+    goldens: str | None,
+    policy_file: str | None,
+    arrays: tuple[str, str] | None,
+    replace_custom_calls: bool,
+    via: str,
+    replace: Sequence[str],
+) -> Conversions:
+    from export_core.features.convert.errors import ConversionError
+    from export_core.features.convert.modules import ModuleRewriter
+    from export_core.features.convert.run import Arrays, Conversions
+
+    policy = policy_of(policy_file)
+    folder = Path(goldens or policy.goldens)
+    if goldens and not folder.is_dir():
+        raise ConversionError(f"--goldens {goldens}: expected a folder of goldens, found none.")
+    calendar = policy.calendar()
+
+    def notify(text: str) -> None:
+        echo(text, err=True)
+
+    return Conversions(
+        policy=policy,
+        calendar=calendar,
+        rewrite_modules=ModuleRewriter(calendar, notify),
+        goldens=folder if folder.is_dir() else None,
+        arrays=Arrays(*map(Path, arrays)) if arrays else None,
+        replace_custom_calls=replace_custom_calls,
+        via=via,
+        notify=notify,
+        replace=replace,
+    )
+
+
+def _convert_one(conversions: Conversions, target: Target, *, as_json: bool) -> int:
+    """Convert one file for one reader, print the result or the error, and return the exit code for it."""
+    from export_core.features.convert.record import CONVERTED
+    from export_core.features.convert.targets import source_of
+
+    try:
+        record = conversions.run(source_of(target.name), target.reader, target.path)
+    except ExportCompatError as error:
+        echo(f"{PREFIX}{error}", err=True)
+        return error.exit_code
+    if as_json:
+        import msgspec
+
+        echo_json(msgspec.to_builtins(record), indent=-1)
+    else:
+        _show(target, record)
+    return VERIFIED if record.verdict == CONVERTED else NOT_VERIFIED
+
+
+def _show(target: Target, record: ConversionRecord) -> None:
+    origin = record.converted_from
+    is_golden = record.golden is not None and Path(target.name).is_dir()
+    written = target.path / str(record.golden) if is_golden else target.path
+    echo(f"{written}: {record.verdict}: {record.message}")
+    echo(f"  {origin.way}: {record.why}")
+    for rewrite in origin.rewrites:
+        echo(f"  - {rewrite}")

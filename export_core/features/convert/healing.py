@@ -1,0 +1,125 @@
+"""Whether conversion heals cells that fail: each is converted for its reader, as little as possible, and replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from export_core.base.errors import ExportCompatError
+from export_core.base.scratch import scratch_folder
+from export_core.features.convert.convert import UNCHANGED, Converted, RewriteModules, convert, find_reader
+from export_core.features.convert.errors import ConversionRefused
+from export_core.features.convert.evidence import evidence_of
+from export_core.features.convert.proof import converted_golden
+from export_core.features.convert.record import tool_name
+from export_core.goldens import Golden
+from export_core.goldens.manifest import ConvertedFrom
+from export_core.goldens.store import ARTIFACT
+from export_core.judge.healed import Healing, Level
+from export_core.matrix.cell import Cell, Verdict
+from export_core.matrix.comparisons import under_policy
+from export_core.matrix.local_replay import replay_here
+from export_core.readers.placement import Mode
+
+if TYPE_CHECKING:
+    from export_core.matrix.limits import ReplayOptions
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A cell of the converted artifact of another cell."""
+
+    original: Cell
+    cell: Cell
+    level: Level
+    rewrites: tuple[str, ...]
+
+
+def heal(
+    cells: Sequence[Cell],
+    rewrite_modules: RewriteModules,
+    options: ReplayOptions,
+    notify: Callable[[str], None],
+) -> Iterator[tuple[Cell, Healing]]:
+    """Convert the artifact of each cell for its reader, and replay it there. Nothing is kept.
+
+    Args:
+        cells: failing cells. Each is yielded once, with its result.
+        rewrite_modules: called where a module has to be rewritten.
+        options: how converted artifacts are replayed.
+        notify: called with a line about what happens meanwhile.
+    """
+    # One replay for each reader: in it, the id of a golden stands for one artifact.
+    for _, group in groupby(sorted(cells, key=_reader), key=_reader):
+        with scratch_folder() as scratch:
+            yield from _heal_in_one_reader(list(group), rewrite_modules, options, notify, scratch)
+
+
+def _reader(cell: Cell) -> tuple[str, str]:
+    return cell.reader.jaxlib, cell.reader.jax
+
+
+def _heal_in_one_reader(
+    cells: Sequence[Cell],
+    rewrite_modules: RewriteModules,
+    options: ReplayOptions,
+    notify: Callable[[str], None],
+    scratch: Path,
+) -> Iterator[tuple[Cell, Healing]]:
+    def make(number: int, cell: Cell) -> _Made | Healing:
+        try:
+            return _made(cell, rewrite_modules, options, scratch / str(number))
+        except ExportCompatError as error:
+            return Healing(message=str(error))
+
+    with ThreadPoolExecutor(options.limits.jobs) as threads:
+        tried = list(threads.map(make, range(len(cells)), cells))
+    made = {}
+    for cell, one in zip(cells, tried, strict=True):
+        if isinstance(one, Healing):
+            yield cell, one
+        else:
+            made[one.cell.key] = one
+    for outcome in replay_here([one.cell for one in made.values()], options, notify=notify):
+        one = made[outcome.cell.key]
+        if outcome.verdict in (Verdict.PASS, Verdict.CONVERTED):
+            yield one.original, Healing(one.level, Verdict.CONVERTED, "; ".join(one.rewrites))
+        else:
+            yield one.original, Healing(one.level, outcome.verdict, f"stage {outcome.stage}: {outcome.message}")
+
+
+def _made(cell: Cell, rewrite_modules: RewriteModules, options: ReplayOptions, folder: Path) -> _Made:
+    """Convert the golden of a cell, by the first level that does it. Raises `ExportCompatError` where none does."""
+    if cell.platform != "cpu" or cell.mode is Mode.COMPILE:
+        raise ConversionRefused(f"not tried: conversions are verified on the CPU, not on {cell.platform}.")
+    converted, level = _converted(cell, rewrite_modules, options)
+    if converted.way == UNCHANGED:
+        raise ConversionRefused(f"nothing to convert: {converted.why}, and it fails there for another reason.")
+    evidence = evidence_of(cell.golden)
+    origin = ConvertedFrom(
+        *(evidence.manifest.files[ARTIFACT], cell.reader.jaxlib, converted.way, converted.rewrites),
+        *(tool_name(), converted.module_by),
+    )
+    manifest, files = converted_golden(evidence, converted, origin)
+    folder.mkdir()
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    (golden,) = under_policy([Golden(manifest, folder)], options.policy)
+    return _Made(cell, replace(cell, golden=golden), level, converted.rewrites)
+
+
+def _converted(cell: Cell, rewrite_modules: RewriteModules, options: ReplayOptions) -> tuple[Converted, Level]:
+    """What its reader takes, without other custom calls if that is enough. Raises `ConversionRefused`."""
+    artifact = cell.golden.read_artifact()
+    reader = find_reader(cell.reader.jaxlib, options.calendar)
+    allow = {**cell.golden.manifest.options.allow, **options.policy.allow}
+    try:
+        done = convert(artifact, reader, rewrite_modules, allow=allow)
+    except ConversionRefused:
+        done = convert(artifact, reader, rewrite_modules, replace_custom_calls=True, allow=allow)
+        return done, Level.CUSTOM_CALLS
+    return done, Level.MODULE if done.module_by else Level.ENVELOPE

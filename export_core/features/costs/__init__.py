@@ -1,0 +1,5 @@
+"""What the call of an artifact costs in each reader: the policy's budgets, and what exceeds them."""
+
+from export_core.base.feature import Feature
+
+FEATURE = Feature()

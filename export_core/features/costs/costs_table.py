@@ -1,0 +1,36 @@
+"""The table of costs in a terminal: what each golden costs in the newest release that compiled it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from statistics import median
+
+from export_core.judge import Result
+from export_core.judge.cost import cost_of
+from export_core.readers.worker.protocol import Timings
+from export_core.report.cost_wording import amount
+
+HEAD: tuple[str, ...] = ("cost of", "reader", "temp", "accessed", "flops", "instructions", "compile", "run")
+
+
+def newest_costs(results: Iterable[Result]) -> Iterator[str]:
+    """A table of what each golden costs in the newest release that compiled it; nothing where no cell says it."""
+    newest = {}
+    for result in sorted(results, key=lambda result: result.reader.date_order):
+        if result.cost:
+            newest[*result.golden_order, result.platform] = result
+    if newest:
+        rows = [HEAD, *(_costs(result) for _, result in sorted(newest.items()))]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for name, *texts in rows:
+            columns = (text.rjust(width) for text, width in zip(texts, widths[1:], strict=True))
+            yield "  ".join((name.ljust(widths[0]), *columns))
+
+
+def _costs(result: Result) -> tuple[str, ...]:
+    figures = [(name, cost_of(result, name)) for name in ("temp_bytes", "bytes_accessed", "flops", "instructions")]
+    timings = result.timings or Timings()
+    seconds = [("run_seconds", timings.compile), ("run_seconds", median(timings.runs) if timings.runs else timings.run)]
+    texts = ["-" if value is None else amount(name, value) for name, value in (*figures, *seconds)]
+    where = "" if result.platform == result.writer.platform else f" on {result.platform}"
+    return (f"{result.golden}{where}", result.reader.jaxlib, *texts)

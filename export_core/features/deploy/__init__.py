@@ -1,0 +1,9 @@
+"""May an artifact be deployed in a place: the answer from stored results, and else from what its bytes foresee."""
+
+from export_core.base.feature import Feature
+
+FEATURE = Feature(
+    commands={
+        "can-i-deploy": "deploy_command:can_i_deploy",
+    },
+)

@@ -1,0 +1,254 @@
+"""The answers: whether each artifact runs in each place, why not and since when, and which place to upgrade first."""
+
+from __future__ import annotations
+
+import datetime
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+
+from export_core.artifact import Artifact
+from export_core.artifact.readers import loads
+from export_core.features.deploy.evidence import Evidence, ran
+from export_core.features.deploy.subjects import Subject
+from export_core.judge import Result
+from export_core.matrix import Verdict
+from export_core.policy import Place
+from export_core.policy.known_issues import KnownIssue
+from export_core.policy.load_check import check_load, find_reader, readers_in
+from export_core.policy.run_options import Selection, option_words
+from export_core.policy.terms import Terms
+from export_core.readers.placement import Mode
+from export_core.readers.worker.protocol import Stage
+from export_core.releases import Calendar
+
+
+class Answer(StrEnum):
+    """Whether an artifact runs in a place."""
+
+    YES = "yes"
+    """A stored result shows that it does."""
+    NO = "no"
+    """A stored result shows that it does not, or its bytes show that the release cannot load it."""
+    UNKNOWN = "unknown"
+    """Nothing shows either: that a release loads it does not show that it runs, or with which numbers."""
+
+
+class Deployment(msgspec.Struct, frozen=True):
+    """The answer for one artifact in one place."""
+
+    artifact: str
+    """The golden, `case/writer`; or the file, with its golden where there is one."""
+    place: str
+    """The name of the place."""
+    jaxlib: str
+    """The jaxlib that runs there."""
+    platform: str
+    """Its platform."""
+    answer: Answer
+    """Whether it runs there."""
+    why: str
+    """What shows it, in words."""
+    shown_by: str
+    """`results` of a stored run, or the `forecast` from the bytes of the artifact."""
+    since: str = ""
+    """Of a no: the first jaxlib of those, up to the place's own, that do not run it; empty where that is not known."""
+    upgrade_to: str = ""
+    """Of a no: the first later jaxlib that runs it; empty where none is known."""
+    foreseen: bool = False
+    """Whether `upgrade_to` was only foreseen to load it."""
+    run: str = ""
+    """Of an unknown: the shell command that answers it."""
+
+
+class Upgrade(msgspec.Struct, frozen=True):
+    """A place that has to be upgraded before all these artifacts run there."""
+
+    place: str
+    """Its name."""
+    jaxlib: str
+    """The jaxlib that runs there."""
+    to: str
+    """The first jaxlib that takes them all; empty where no release is known to take one of them."""
+    foreseen: bool
+    """Whether that was only foreseen, of one of them at least."""
+    artifacts: int
+    """How many artifacts do not run there."""
+
+
+class Deployability(msgspec.Struct, frozen=True):
+    """What `jaxexport can-i-deploy --json` prints."""
+
+    as_of: datetime.date
+    """The day: later releases are ignored."""
+    answers: list[Deployment]
+    """One for each artifact and place."""
+    upgrades: list[Upgrade]
+    """The places to upgrade, in this order: the one with the oldest release first."""
+    exit_code: int
+    """0 yes, 1 a no, 3 no no and something unknown."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What an answer depends on beside artifact and place.
+
+    `calendar` is that of the day, `issues` are the known upstream issues by id. `options` are those of a command that
+    runs cells of the same goldens, `results` the folder for what it finds.
+    """
+
+    calendar: Calendar
+    terms: Terms
+    evidence: Evidence
+    issues: Mapping[str, KnownIssue]
+    options: Sequence[str]
+    results: Path
+
+
+class _State(StrEnum):
+    RUNS, FAILS, MAY, UNKNOWN = "runs", "fails", "may", "unknown"
+
+
+_LOADING = (Stage.READ, Stage.DESERIALIZE, Stage.MODULE)
+"""Stages in which a release cannot load an artifact."""
+
+
+def deployability(pairs: Sequence[tuple[Subject, Place]], question: Question, as_of: datetime.date) -> Deployability:
+    """Answer for each artifact in its places.
+
+    Raises `ArtifactError` for an artifact with a module that cannot be read.
+    """
+    places = list({place.name: place for _, place in pairs}.values())
+    run = _command([subject for subject, _ in pairs], places, question)
+    answers = [_deployment(*pair, question, run) for place in places for pair in pairs if pair[1] == place]
+    given = {answer.answer for answer in answers}
+    exit_code = 1 if Answer.NO in given else 3 if Answer.UNKNOWN in given else 0
+    return Deployability(as_of, answers, _upgrades(answers, places, question.calendar), exit_code)
+
+
+def _deployment(subject: Subject, place: Place, question: Question, run: str) -> Deployment:
+    answer, why, result = _answer(subject, place, question)
+    since, upgrade_to, foreseen = "", "", False
+    if answer is Answer.NO:
+        since, upgrade_to, foreseen = _around(subject, place, question)
+    if answer is Answer.UNKNOWN and subject.golden is None:
+        words = ["--artifact", subject.file, "--inputs", "INPUTS.npz", "--outputs", "OUTPUTS.npz", "--case", "CASE"]
+        run = shlex.join(["jaxexport", "goldens", "add", *words])
+    return Deployment(
+        subject.name,
+        *(place.name, place.jaxlib, place.platform, answer, why),
+        shown_by="results" if result else "forecast",
+        since=since,
+        upgrade_to=upgrade_to,
+        foreseen=foreseen,
+        run=run if answer is Answer.UNKNOWN else "",
+    )
+
+
+def _answer(subject: Subject, place: Place, question: Question) -> tuple[Answer, str, Result | None]:
+    """The answer with its reason, and the stored result that gives it."""
+    result = _stored(subject, place.jaxlib, place.platform, question)
+    if result is not None and ran(result):
+        return Answer.YES, f"it ran in jaxlib {place.jaxlib} and agrees with its writer's outputs", result
+    if result is not None and _failed(result):
+        message = "".join(f": {line}" for line in result.message.strip().splitlines()[:1])
+        issue = question.issues.get(result.upstream)
+        fixed = f", fixed in {issue.mended_in}" if issue and issue.mended_in else ""
+        known = f", known as: {issue.title}{fixed}" if issue else ""
+        return Answer.NO, f"{result.verdict} in stage {result.stage}{message}{known}", result
+    if _is_refused_on(subject.artifact, place.platform):
+        exported = subject.artifact.envelope.platforms if subject.artifact.envelope else ()
+        return Answer.NO, f"it was exported for {', '.join(exported)}, and not for {place.platform}", None
+    check = check_load(subject.artifact, question.terms, find_reader(place.jaxlib, question.terms))
+    if check.loads is False:
+        return Answer.NO, f"cannot be loaded: {'; '.join(check.reasons)}", None
+    if result is not None and result.flaky:
+        return Answer.UNKNOWN, f"it ran in jaxlib {place.jaxlib}, and not each time: it {result.flaky}", None
+    if result is not None and result.mode is Mode.COMPILE:
+        return Answer.UNKNOWN, f"it was compiled for {place.platform}, and did not run", None
+    doubts = [*check.reasons, *(f"{target} is not promised" for target in check.unpromised)]
+    foreseen = f"may load ({'; '.join(doubts)})" if doubts else "should load"
+    return Answer.UNKNOWN, f"it {foreseen}, and no stored result shows that it runs", None
+
+
+def _stored(subject: Subject, jaxlib: str, platform: str, question: Question) -> Result | None:
+    return question.evidence.get((subject.golden.id, jaxlib, platform)) if subject.golden else None
+
+
+def _failed(result: Result) -> bool:
+    return result.verdict.fails
+
+
+def _is_refused_on(artifact: Artifact, platform: str) -> bool:
+    """Whether jax refuses an artifact on a platform for which it was not exported."""
+    envelope = artifact.envelope
+    if envelope is None or platform in envelope.platforms:
+        return False
+    return not any(check.kind == "platform" for check in envelope.disabled_checks)
+
+
+def _around(subject: Subject, place: Place, question: Question) -> tuple[str, str, bool]:
+    """Since which jaxlib a place's own does not run it, the first later one that does, and whether that is foreseen.
+
+    That a release loads an artifact is foreseen from its bytes. It says something where the place's own release cannot
+    load it, or has a known issue that the other one no longer has; of a call that fails for another reason it does not.
+    """
+    if _is_refused_on(subject.artifact, place.platform):
+        return "", "", False
+    built = question.calendar.built
+    versions = sorted({*question.calendar.versions(), place.jaxlib}, key=built)
+    readers = readers_in(question.terms)
+    foreseen = dict(zip(versions, loads(subject.artifact, [readers[version] for version in versions]), strict=True))
+    own = _stored(subject, place.jaxlib, place.platform, question)
+    by_loading = own is None or own.stage in _LOADING
+    issue = question.issues.get(own.upstream) if own else None
+    fixed_on = built(issue.mended_in) if issue and issue.mended_in in question.calendar.jaxlib else None
+
+    def state(version: str) -> _State:
+        result = _stored(subject, version, place.platform, question)
+        if result is not None and result.verdict is Verdict.PASS and ran(result):
+            return _State.RUNS
+        if (result is not None and _failed(result)) or foreseen[version].ok is False:
+            return _State.FAILS
+        is_fixed = fixed_on is not None and built(version) >= fixed_on
+        return _State.MAY if by_loading or is_fixed else _State.UNKNOWN
+
+    here = versions.index(place.jaxlib)
+    # The place's own fails: a stored result or its bytes show it.
+    good = [number for number in range(here) if state(versions[number]) is not _State.FAILS]
+    is_shown = bool(good) and state(versions[good[-1]]) in (_State.RUNS, _State.MAY)
+    since = versions[good[-1] + 1] if is_shown else ""
+    later = next((name for name in versions[here + 1 :] if state(name) in (_State.RUNS, _State.MAY)), "")
+    return since, later, bool(later) and state(later) is _State.MAY
+
+
+def _upgrades(answers: Iterable[Deployment], places: Sequence[Place], calendar: Calendar) -> list[Upgrade]:
+    """The places in which something does not run, the oldest release first."""
+    upgrades = []
+    for place in sorted(places, key=lambda place: (calendar.built(place.jaxlib), place.name)):
+        own = [answer for answer in answers if answer.place == place.name and answer.answer is Answer.NO]
+        if own:
+            to = max((answer.upgrade_to for answer in own if answer.upgrade_to), key=calendar.built, default="")
+            is_known = all(answer.upgrade_to for answer in own)
+            foreseen = any(answer.foreseen for answer in own)
+            upgrades.append(Upgrade(place.name, place.jaxlib, to if is_known else "", is_known and foreseen, len(own)))
+    return upgrades
+
+
+def _command(subjects: Sequence[Subject], places: Sequence[Place], question: Question) -> str:
+    """The command that runs all that is asked: cells whose outcome is in the cache are not run again."""
+    goldens = [subject.golden.manifest for subject in subjects if subject.golden]
+    # To compile is no answer: where the hardware is missing, such a cell is not run.
+    platforms = dict.fromkeys(p if p == "cpu" else f"{p}:run" for p in (place.platform for place in places))
+    selection = Selection(
+        ",".join(dict.fromkeys(place.jaxlib for place in places)),
+        tuple(platforms),
+        tuple(dict.fromkeys(manifest.case for manifest in goldens)),
+        tuple(dict.fromkeys(manifest.writer.jaxlib for manifest in goldens)),
+    )
+    words = [*option_words(selection, plan=True), *question.options, "--results", str(question.results)]
+    return shlex.join(["jaxexport", "matrix", *words])

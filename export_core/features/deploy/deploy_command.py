@@ -1,0 +1,100 @@
+"""The command `jaxexport can-i-deploy`: do artifacts run in the places of the policy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import click
+
+from export_core.cli.help import HelpfulCommand
+from export_core.cli.options import (
+    PATH,
+    as_of_option,
+    console,
+    day_of,
+    goldens_option,
+    policy_of,
+    policy_option,
+)
+from export_core.cli.output import echo, echo_json
+
+
+@click.command(cls=HelpfulCommand, name="can-i-deploy")
+@click.argument("names", metavar="CASE|FILE…", nargs=-1, required=True)
+@click.option(
+    "--to",
+    metavar="NAME|all",
+    required=True,
+    help="A place of the policy (`deployed`); all: every place that is in force and has to run the case.",
+)
+@click.option(
+    "--results",
+    metavar="DIR",
+    type=PATH,
+    help="Folder of a finished run whose results count. [default: .jaxexport, where there is one]",
+)
+@goldens_option
+@policy_option
+@as_of_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/deploy.schema.json).")
+def can_i_deploy(
+    names: Sequence[str],
+    to: str,
+    results: str | None,
+    goldens: str | None,
+    policy_file: str | None,
+    as_of: str | None,
+    as_json: bool,
+) -> None:
+    """Say whether artifacts run in a place of the policy, from stored results and what their bytes foresee.
+
+    CASE is a case, which means all its goldens, a golden, or a glob of either; FILE is an artifact. Nothing is run.
+    A yes needs a stored result of the same golden that is not flaky. A no comes from a stored result, or from a release
+    that is foreseen to refuse the artifact. All else is unknown, with the command that answers it. Results count where
+    the policy now compares cells, and allows custom calls, as it did in that run.
+
+    Exit codes: 0 yes for all, 1 at least one no, 2 bad input, 3 no no, and something is unknown.
+    """
+    from export_core.features.deploy.answers import Question, deployability
+    from export_core.features.deploy.deploy_text import deploy_lines
+    from export_core.features.deploy.evidence import ASKED, stored_evidence
+    from export_core.features.deploy.subjects import asked_pairs, places_named, subjects_named
+    from export_core.goldens import GoldenStore
+    from export_core.goldens.dates import check_claims, check_dates
+    from export_core.matrix.comparisons import under_policy
+    from export_core.policy.known_issues import known_issues
+    from export_core.policy.run_options import RESULTS, ProjectOptions, option_words
+    from export_core.policy.terms import terms_of
+    from export_core.run.journal import SUMMARY
+
+    policy, day = policy_of(policy_file), day_of(as_of)
+    places = places_named(to, policy, day)
+    calendar = policy.calendar()
+    stored = GoldenStore(Path(goldens or policy.goldens)).goldens()
+    check_dates(stored, calendar, all_known=False)
+    stored = under_policy(stored, policy)
+    folder = Path(results) if results else RESULTS
+    # A folder that was named has to have a run; the usual one may not be there yet.
+    folders = [folder] if results else []
+    folders += [path for path in (folder, folder / ASKED) if path not in folders and (path / SUMMARY).exists()]
+    project = ProjectOptions(Path(goldens) if goldens else None, policy_file, day if as_of else None)
+    question = Question(
+        calendar.as_of(day),
+        terms_of(policy),
+        stored_evidence(folders, stored, policy, day, partial(echo, err=True)),
+        {issue.id: issue for issue in known_issues(policy.known_issues)},
+        option_words(project),
+        folder / ASKED,
+    )
+    subjects = subjects_named(names, stored)
+    check_claims([subject.golden for subject in subjects if subject.golden], calendar, all_known=False)
+    pairs = asked_pairs(subjects, places, to)
+    found = deployability(pairs, question, day)
+    if as_json:
+        echo_json(found)
+    else:
+        for line in deploy_lines(found, console().width):
+            echo(line)
+    raise click.exceptions.Exit(found.exit_code)

@@ -1,0 +1,53 @@
+"""The answer of `jaxexport can-i-deploy` for people: a line for each artifact and place, then what to do."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+
+from export_core.base.escaping import plain_text
+from export_core.base.phrases import plural
+from export_core.features.deploy.answers import Answer, Deployability, Deployment, Upgrade
+from export_core.report.terminal.paragraphs import wrapped
+from export_core.report.wording import counts_line
+
+_LABEL = 8
+
+
+def deploy_lines(found: Deployability, width: int) -> Iterator[str]:
+    """The lines, wrapped at a width."""
+    for _, answers in itertools.groupby(found.answers, lambda answer: answer.place):
+        own = list(answers)
+        first = own[0]
+        yield f"{first.place} (jaxlib {first.jaxlib}{'' if first.platform == 'cpu' else f' on {first.platform}'})"
+        for answer in own:
+            yield from wrapped(_sentence(answer), width, f"  {answer.answer:<{_LABEL}}", _LABEL + 2)
+    yield ""
+    for upgrade in found.upgrades:
+        yield from wrapped(_upgrade(upgrade), width, f"{'upgrade':<{_LABEL + 2}}", _LABEL + 2)
+    # Each command in one line: it is copied as it is.
+    for command in dict.fromkeys(answer.run for answer in found.answers if answer.run):
+        yield f"{'run':<{_LABEL + 2}}{plain_text(command)}"
+    counts = Counter(str(answer.answer) for answer in found.answers)
+    counted = counts_line({name: counts[name] for name in Answer if counts[name]})
+    word = {0: "YES", 1: "NO", 3: "UNKNOWN"}[found.exit_code]
+    yield f"{word}: {counted}. As of {found.as_of}, exit code {found.exit_code}."
+
+
+def _sentence(answer: Deployment) -> str:
+    since = f"; so it is since jaxlib {answer.since}" if answer.since else ""
+    how = "may run" if answer.foreseen else "runs"
+    later = f"; the first later release in which it {how}: {answer.upgrade_to}" if answer.upgrade_to else ""
+    return plain_text(f"{answer.artifact}: {answer.why}{since}{later} ({answer.shown_by})")
+
+
+def _upgrade(upgrade: Upgrade) -> str:
+    what = f"before {plural(upgrade.artifacts, 'artifact')} {'is' if upgrade.artifacts == 1 else 'are'} deployed there"
+    if not upgrade.to:
+        return plain_text(
+            f"{upgrade.place}: no later release is known to run all of them. Export them again with a release that "
+            f"jaxlib {upgrade.jaxlib} reads, or convert them."
+        )
+    foreseen = " (foreseen, not run yet)" if upgrade.foreseen else ""
+    return plain_text(f"{upgrade.place} from jaxlib {upgrade.jaxlib} to {upgrade.to}{foreseen}, {what}")

@@ -1,0 +1,245 @@
+"""The forecast: what happens to the goldens on which day ahead, and the obligations of a release built on that day."""
+
+from __future__ import annotations
+
+import datetime
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from export_core.base.phrases import plural
+from export_core.goldens import Golden
+from export_core.judge.custom_calls import status_of
+from export_core.judge.forecast_types import DeployedReader, Event, Forecast, ForecastDay, Generation, Kind, Obligations
+from export_core.judge.known import entry_name
+from export_core.judge.retention import (
+    deletion_day,
+    leaves_window_on,
+    live_readers,
+    readers_in_use,
+    retention_status,
+    retirement_day,
+)
+from export_core.policy import CustomCallChange, KnownFailure, Place, Policy, Quirk
+from export_core.releases import Calendar, Windows, promise
+
+
+def forecast(
+    goldens: Sequence[Golden],
+    policy: Policy,
+    calendar: Calendar,
+    as_of: datetime.date,
+    days: int,
+    deployed: Sequence[str] = (),
+) -> Forecast:
+    """Look ahead, with the goldens and releases that exist on `as_of`.
+
+    `deployed` are jaxlib versions in use beside those of the policy, or places of the policy, also such as are not in
+    force that day. Raises `ReleaseError` for one that does not exist that day.
+    """
+    calendar = calendar.as_of(as_of)
+    places = {place.name: place for place in policy.deployed}
+    versions = [places[name].jaxlib if name in places else name for name in deployed]
+    in_use = tuple(dict.fromkeys((*readers_in_use(policy, as_of), *versions)))
+    # As if the policy named all of them: what is retained and retired depends on them too. Places end by themselves.
+    own = tuple(dict.fromkeys((*policy.retention.deployed, *versions)))
+    policy = replace(policy, retention=replace(policy.retention, deployed=own))
+    here = [place for place in policy.deployed if place.name in deployed or place.in_force(as_of)]
+    goldens = [golden for golden in goldens if golden.manifest.writer.built <= as_of]
+    until = as_of + datetime.timedelta(days=days)
+    events: dict[datetime.date, list[Event]] = defaultdict(list)
+    for day, event in _dated_events(goldens, policy, calendar, as_of):
+        if as_of <= day <= until:
+            events[day].append(event)
+    prunable = _prunable(goldens, policy, calendar, as_of)
+    before = prunable
+    # Nothing becomes prunable on a day on which nothing else happens.
+    for day in sorted(events):
+        now = _prunable(goldens, policy, calendar.as_of(day), day)
+        if day > as_of and (new := tuple(golden for golden in now if golden not in before)):
+            events[day].append(_pruning_event(new))
+        before = now
+    return Forecast(
+        as_of=as_of,
+        until=until,
+        goldens=len(goldens),
+        cases=len({golden.manifest.case for golden in goldens}),
+        generations=_generations(goldens, policy.window_lengths()),
+        deployed=tuple(_deployed_reader(version, calendar, policy.window_lengths(), here) for version in in_use),
+        release=_obligations(goldens, policy, calendar, as_of),
+        prunable=prunable,
+        days=tuple(
+            ForecastDay(day, (day - as_of).days, tuple(events[day]), _obligations(goldens, policy, calendar, day))
+            for day in sorted(events)
+        ),
+    )
+
+
+def _pruning_event(goldens: tuple[str, ...]) -> Event:
+    return Event(Kind.PRUNABLE, "goldens", f"{plural(len(goldens), 'golden')} may be pruned from this day on", goldens)
+
+
+def _dated_events(
+    goldens: Sequence[Golden], policy: Policy, calendar: Calendar, as_of: datetime.date
+) -> Iterator[tuple[datetime.date, Event]]:
+    """Every event that dates alone decide, in no order."""
+    windows = policy.window_lengths()
+    yield from _writer_events(goldens, policy, calendar.newest())
+    yield from _reader_events(goldens, policy, calendar, as_of)
+    yield from _expiry_events(policy)
+    yield from _place_events(policy.deployed)
+    for change in policy.custom_call_changes:
+        yield from _custom_call_events(change, goldens, windows)
+
+
+def _by_writer(goldens: Sequence[Golden]) -> dict[str, list[Golden]]:
+    groups: dict[str, list[Golden]] = defaultdict(list)
+    for golden in goldens:
+        groups[golden.manifest.writer.jaxlib].append(golden)
+    return groups
+
+
+def _generations(goldens: Sequence[Golden], windows: Windows) -> tuple[Generation, ...]:
+    built = {jaxlib: (group[0].manifest.writer.built, len(group)) for jaxlib, group in _by_writer(goldens).items()}
+    generations = (
+        Generation(jaxlib, day, leaves_window_on(day, windows), count) for jaxlib, (day, count) in built.items()
+    )
+    return tuple(sorted(generations, key=lambda generation: (generation.built, generation.writer)))
+
+
+def _writer_events(goldens: Sequence[Golden], policy: Policy, newest: str) -> Iterator[tuple[datetime.date, Event]]:
+    windows = policy.window_lengths()
+    for jaxlib, group in _by_writer(goldens).items():
+        built = group[0].manifest.writer.built
+        leaves = leaves_window_on(built, windows)
+        text = (
+            f"writer {jaxlib} (built {built}) is outside the backward window of {windows.backward_days} days: no "
+            f"jaxlib built from this day on is promised to run its {plural(len(group), 'golden')}"
+        )
+        if adopted := sum(not golden.manifest.test for golden in group):
+            last_day = leaves - datetime.timedelta(1)
+            text += (
+                f"; no test can export {adopted} of them again: `jaxexport convert {policy.goldens} --expiring "
+                f"{last_day} --for {newest} -o converted` rewrites what expires until then"
+            )
+        yield leaves, Event(Kind.LEAVES, jaxlib, text, tuple(golden.id for golden in group))
+
+
+def _reader_events(
+    goldens: Sequence[Golden], policy: Policy, calendar: Calendar, as_of: datetime.date
+) -> Iterator[tuple[datetime.date, Event]]:
+    windows = policy.window_lengths()
+    for version in calendar.versions():
+        # The last day of a window is still in it.
+        closes = calendar.built(version) + datetime.timedelta(days=windows.forward_days + 1)
+        text = (
+            f"reader {version} (built {calendar.built(version)}) is outside the forward window of "
+            f"{windows.forward_days} days: nothing that a jaxlib built from this day on exports is promised to run in "
+            "it"
+        )
+        yield closes, Event(Kind.CLOSES, version, text)
+    written = sorted({golden.manifest.writer.built for golden in goldens})
+    for version in live_readers(written, calendar, windows, as_of, ()):
+        day = retirement_day(calendar.built(version), written, windows)
+        if day is not None and version not in readers_in_use(policy, as_of):
+            text = (
+                f"reader {version} may be retired: no new jaxlib must run what it exports, "
+                "nor any golden that it is promised to run"
+            )
+            yield day, Event(Kind.RETIRES, version, text)
+
+
+def _expiry_events(policy: Policy) -> Iterator[tuple[datetime.date, Event]]:
+    entries: list[tuple[str, int, KnownFailure | Quirk]] = [
+        ("known_failures", number, entry) for number, entry in enumerate(policy.known_failures)
+    ]
+    entries += [("quirks", number, quirk) for number, quirk in enumerate(policy.quirks)]
+    for table, number, entry in entries:
+        if entry.expires is not None:
+            text = f"last day of {entry_name(table, number, entry)}; from the next day on the exit code is 4"
+            # By issue and scope: the number of an entry changes when another one is taken off the list.
+            yield entry.expires, Event(Kind.EXPIRES, f"{entry.issue} {_scope(entry)}", text)
+
+
+def _place_events(places: Sequence[Place]) -> Iterator[tuple[datetime.date, Event]]:
+    for place in places:
+        if place.since is not None:
+            yield place.since, Event(Kind.PLACE, place.name, f"from this day on, place {place} has to run its cases")
+        if place.until is not None:
+            # The last day is still in it.
+            ended = place.until + datetime.timedelta(days=1)
+            yield ended, Event(Kind.PLACE, place.name, f"from this day on, place {place} has to run nothing any more")
+
+
+def _custom_call_events(
+    change: CustomCallChange, goldens: Sequence[Golden], windows: Windows
+) -> Iterator[tuple[datetime.date, Event]]:
+    new = change.new or "nothing"
+    name = f"{change.old} → {new}"
+    new_from = status_of(change, windows, change.introduced).new_from
+    steps = {
+        "introduced": (change.introduced if change.new else None, f"readers have {new} from this day on"),
+        "exports": (new_from, f"exports may use {new} from this day on"),
+        "release": (
+            change.release,
+            f"the first release with {new}: {windows.backward_days} days more for {change.old}",
+        ),
+        "deletion": (deletion_day(change, goldens, windows), f"{change.old} may be deleted"),
+    }
+    for step, (day, text) in steps.items():
+        if day is not None:
+            sentence = f"custom call {name}: {text} (owner {change.owner}, {change.issue})"
+            yield day, Event(Kind.CUSTOM_CALL, f"{name} {step}", sentence)
+
+
+def _scope(entry: KnownFailure | Quirk) -> str:
+    """What distinguishes an entry from others of its issue. An event's subject must not change between forecasts."""
+    if isinstance(entry, Quirk):
+        return f"{entry.case}/{entry.writer}"
+    named = (entry.cases, ("by", *entry.writers), ("in", *entry.readers), ("on", *entry.platforms))
+    return f"{' '.join(name for names in named for name in names)}: {entry.verdict} in {entry.stage}"
+
+
+def _obligations(goldens: Sequence[Golden], policy: Policy, calendar: Calendar, day: datetime.date) -> Obligations:
+    windows = policy.window_lengths()
+    run = [golden for golden in goldens if promise(golden.manifest.writer.built, day, windows).promised]
+    cases = {golden.manifest.case for golden in goldens}
+    unwritten = {}
+    for version in calendar.versions():
+        if promise(calendar.built(version), day, windows).promised:
+            have = {golden.manifest.case for golden in run if golden.manifest.writer.jaxlib == version}
+            if missing := len(cases - have):
+                unwritten[version] = missing
+    writers = {golden.manifest.writer.jaxlib: golden.manifest.writer.built for golden in run}
+    return Obligations(
+        runs=tuple(sorted(writers, key=lambda jaxlib: (writers[jaxlib], jaxlib))),
+        goldens=len(run),
+        readers=tuple(
+            version for version in calendar.versions() if promise(day, calendar.built(version), windows).promised
+        ),
+        cases=len(cases),
+        unwritten=unwritten,
+    )
+
+
+def _deployed_reader(version: str, calendar: Calendar, windows: Windows, places: Sequence[Place]) -> DeployedReader:
+    built, newest = calendar.built(version), calendar.newest()
+    until = built + datetime.timedelta(days=windows.forward_days)
+    writers = [release for release in calendar.versions() if calendar.built(release) <= until]
+    newest_built = calendar.built(newest)
+    return DeployedReader(
+        jaxlib=version,
+        built=built,
+        promised_until=until,
+        writer=newest,
+        writer_built=newest_built,
+        promised=promise(newest_built, built, windows).promised,
+        days=(until - newest_built).days,
+        last_writer=writers[-1] if writers else version,
+        places=tuple(place.name for place in places if place.jaxlib == version),
+    )
+
+
+def _prunable(goldens: Sequence[Golden], policy: Policy, calendar: Calendar, day: datetime.date) -> tuple[str, ...]:
+    return tuple(status.golden.id for status in retention_status(goldens, policy, calendar, day) if not status.reasons)

@@ -1,0 +1,92 @@
+"""The command `jaxexport forecast`: what will happen to the goldens of this project, day by day."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from export_core.base.phrases import did_you_mean
+from export_core.cli.help import HelpfulCommand
+from export_core.cli.options import (
+    as_of_option,
+    day_of,
+    goldens_option,
+    policy_of,
+    policy_option,
+    write_output,
+)
+from export_core.cli.output import echo, echo_json
+from export_core.policy.run_options import comma_separated
+
+if TYPE_CHECKING:
+    from export_core.judge.forecast_types import Forecast
+
+HALF_A_YEAR = 183
+
+
+@click.command(cls=HelpfulCommand)
+@goldens_option
+@policy_option
+@as_of_option
+@click.option(
+    "--days",
+    metavar="DAYS",
+    type=click.IntRange(0, 3660),
+    default=HALF_A_YEAR,
+    show_default=True,
+    help="How many days to look ahead.",
+)
+@click.option(
+    "--deployed",
+    metavar="NAME,…",
+    default="",
+    help="What is in use as a reader, beside the places of the policy (`deployed`) that are in force: jaxlib releases, "
+    "such as 0.11.0, and places by their name.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/forecast.schema.json).")
+@click.option("--markdown", is_flag=True, help="Print a section of Markdown.")
+@click.option("--html", metavar="FILE", help="Write a page: windows as bars over time, and all days.")
+def forecast(as_json: bool, markdown: bool, html: str | None, **selection: Any) -> None:
+    """Show when goldens leave the window, what a jaxlib built on each day must run, and which deadlines are coming."""
+    from export_core.features.forecast.forecast_text import forecast_lines, forecast_markdown
+
+    if as_json and markdown:
+        raise click.UsageError("--json cannot be combined with --markdown.")
+    ahead = _forecast(**selection)
+    if as_json:
+        echo_json(ahead)
+    elif markdown:
+        echo(forecast_markdown(ahead), nl=False)
+    elif not html:
+        for line in forecast_lines(ahead):
+            echo(line)
+    if html:
+        from export_core.features.forecast.forecast_page import forecast_page
+
+        write_output(html, forecast_page(ahead).encode())
+
+
+def _forecast(goldens: str | None, policy_file: str | None, as_of: str | None, days: int, deployed: str) -> Forecast:
+    from export_core.features.forecast.forecast import forecast as look_ahead
+    from export_core.goldens import GoldenError, GoldenStore
+    from export_core.goldens.dates import check_claims
+
+    policy, names = policy_of(policy_file), comma_separated(deployed)
+    places = [place.name for place in policy.deployed]
+    for name in names:
+        # No release is called by a letter first.
+        if name not in places and name[0].isalpha():
+            raise click.UsageError(
+                f"--deployed: expected a place of the policy ({', '.join(places) or 'it has none'}) or a jaxlib "
+                f"release, found {name!r}.{did_you_mean(name, places)}"
+            )
+    store = GoldenStore(Path(goldens or policy.goldens))
+    stored = store.goldens()
+    # A forecast about nothing would say that nothing happens: more likely the folder is not the one meant.
+    if not stored:
+        raise GoldenError(f"{store.root}: expected goldens, found none. Name their folder with --goldens.")
+    calendar = policy.calendar()
+    check_claims(stored, calendar)
+    return look_ahead(stored, policy, calendar, day_of(as_of), days, names)

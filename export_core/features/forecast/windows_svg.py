@@ -1,0 +1,110 @@
+"""The windows of all generations as bars over time: which goldens leave when, and what else happens on which day."""
+
+from __future__ import annotations
+
+import datetime
+from collections import defaultdict
+from collections.abc import Sequence
+from xml.etree import ElementTree as Xml
+
+from export_core.base.phrases import plural
+from export_core.judge.forecast_types import Event, Forecast, Generation, Kind
+from export_core.report.drawing.axis import Axis
+from export_core.report.drawing.svg import add, picture, text_of, width_of
+
+_ROW, _LANE, _HEAD = 38.0, 28.0, 28.0
+
+Dated = tuple[datetime.date, Event]
+
+
+def forecast_figure(forecast: Forecast) -> str:
+    """The drawing of a forecast for a page, wide and narrow."""
+    # A generation that leaves ends its own bar.
+    events = [(day.day, event) for day in forecast.days for event in day.events if event.kind is not Kind.LEAVES]
+    return windows_figure(forecast.generations, forecast.as_of, forecast.until, events)
+
+
+def windows_figure(
+    generations: Sequence[Generation], as_of: datetime.date, until: datetime.date, events: Sequence[Dated] = ()
+) -> str:
+    """The drawing for a page: both pictures, of which the style shows one. Empty without goldens."""
+    if not generations:
+        return ""
+    wide, narrow = (_windows_svg(generations, as_of, until, events, narrow) for narrow in (False, True))
+    return f'<div class="map-wide">{wide}</div><div class="map-narrow">{narrow}</div>'
+
+
+def days_left(generation: Generation, as_of: datetime.date) -> str:
+    """``leaves on 2027-01-13, in 53 days``."""
+    days = (generation.leaves - as_of).days
+    return f"left on {generation.leaves}" if days <= 0 else f"leaves on {generation.leaves}, in {plural(days, 'day')}"
+
+
+def _windows_svg(
+    generations: Sequence[Generation], as_of: datetime.date, until: datetime.date, events: Sequence[Dated], narrow: bool
+) -> str:
+    left, width = (76.0, 350.0) if narrow else (116.0, 900.0)
+    open_since = [generation.built for generation in generations if generation.leaves > as_of]
+    start = min([*open_since, as_of - datetime.timedelta(days=30)])
+    length = width - left - 16
+    axis = Axis(length, 0, (), (start.toordinal(), max(until, as_of).toordinal() + 1), (0.0, length))
+    lanes: dict[Kind, list[Dated]] = defaultdict(list)
+    for day, event in events:
+        lanes[event.kind].append((day, event))
+    below = _HEAD + _ROW * len(generations)
+    bottom = below + _LANE * len(lanes) + (6 if lanes else 0)
+    label = f"Windows of {plural(len(generations), 'writer')} over time, as of {as_of}"
+    root = picture("windows", width, bottom + 26, label, standalone=False)
+    for day, place in axis.months(34 if narrow else 52):
+        add(root, "line", "grid", x1=left + place, y1=_HEAD - 6, x2=left + place, y2=bottom)
+        kind, text = ("month year", f"{day:%Y}") if day.month == 1 else ("month", f"{day:%b}")
+        add(root, "text", kind, text, x=left + place, y=bottom + 16, text_anchor="middle")
+    today = left + axis.start(as_of)
+    add(root, "line", "today", x1=today, y1=_HEAD - 10, x2=today, y2=bottom + 2)
+    add(root, "text", "today", f"as of {as_of}", x=today, y=_HEAD - 15, text_anchor="middle")
+    newest_first = sorted(generations, key=lambda generation: (generation.built, generation.writer), reverse=True)
+    for number, generation in enumerate(newest_first):
+        _bar(root, generation, as_of, axis, left, _HEAD + _ROW * number)
+    for number, (kind, dated) in enumerate(lanes.items()):
+        _lane(root, kind, dated, axis, left, below + 6 + _LANE * number)
+    return text_of(root)
+
+
+def _bar(root: Xml.Element, generation: Generation, as_of: datetime.date, axis: Axis, left: float, top: float) -> None:
+    """A window: what of it is over, and what is left."""
+    add(root, "text", "writer", generation.writer, x=left - 12, y=top + 12, text_anchor="end")
+    add(root, "text", "date", plural(generation.goldens, "golden"), x=left - 12, y=top + 24, text_anchor="end")
+    begin, end = (left + axis.start(day) for day in (generation.built, generation.leaves))
+    today = left + axis.start(as_of)
+    group = add(root, "g", "square is-kept" if generation.leaves > as_of else "square is-outside")
+    text = f"writer {generation.writer}, built {generation.built}: {days_left(generation, as_of)}"
+    add(group, "title", "", text)
+    if end > begin:
+        add(group, "rect", x=begin, y=top + 3, width=end - begin, height=12, rx=4)
+    if begin < today < end:
+        add(root, "rect", "spent", x=begin, y=top + 3, width=today - begin, height=12, rx=4)
+    words = days_left(generation, as_of)
+    needed = width_of(words, 9.5)
+    if generation.leaves > as_of:
+        # Below the end of the bar, and beside the line of today.
+        x, y = min(max(end, left + needed, today + 6 + needed), left + axis.length + 12), top + 26
+        add(root, "text", "date", words, x=x, y=y, text_anchor="end")
+    else:
+        x = end + 8 if end + needed + 12 < today else today + 8
+        add(root, "text", "date", words, x=x, y=top + 12)
+
+
+def _lane(root: Xml.Element, kind: Kind, dated: Sequence[Dated], axis: Axis, left: float, top: float) -> None:
+    """What else happens: a dot for each day, with its name where there is room."""
+    add(root, "text", "date", kind.replace("_", " "), x=left - 12, y=top + 15, text_anchor="end")
+    free = left
+    for day in dict.fromkeys(day for day, _ in dated):
+        events = [event for other, event in dated if other == day]
+        place = left + axis.start(day)
+        dot = add(root, "g", "dot")
+        add(dot, "title", "", f"{day}: {'; '.join(event.text for event in events)}")
+        add(dot, "circle", cx=place, cy=top + 12, r=4)
+        names = ", ".join(event.subject for event in events)
+        if kind in (Kind.RETIRES, Kind.CLOSES) and place - 10 - width_of(names, 9.5) > free:
+            add(root, "text", "date", names, x=place - 8, y=top + 15, text_anchor="end")
+        free = place + 6

@@ -1,0 +1,151 @@
+"""What a folder of goldens covers: targets, primitives, dtypes, effects, features and formats, read without jax."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from msgspec import structs
+
+from export_core.artifact.artifact import Artifact
+from export_core.artifact.envelope.fields import Envelope, Tree
+from export_core.artifact.foreseen import PLATFORMS, belongs
+from export_core.base.escaping import printable
+from export_core.goldens import Golden, Manifest
+
+SECTIONS = ("targets", "primitives", "dtypes", "effects", "features", "formats")
+
+
+@dataclass(frozen=True)
+class Row:
+    """The cases that have one thing: all of them, those of each platform; and their writers' jaxlibs, by build date."""
+
+    cases: set[str] = field(default_factory=set)
+    platforms: dict[str, set[str]] = field(default_factory=lambda: {platform: set() for platform in PLATFORMS})
+    writers: set[tuple[datetime.date, str]] = field(default_factory=set)
+
+
+Coverage = dict[str, dict[str, Row]]
+"""The rows of each section by name."""
+
+
+def coverage(goldens: Iterable[Golden]) -> Coverage:
+    """Return what these goldens cover.
+
+    A primitive is in the jaxpr of an export, which an adopted artifact lacks; all else is read from the artifacts.
+
+    Raises:
+        ArtifactError: an artifact cannot be read.
+        GoldenError: a manifest cannot be read.
+    """
+    rows: Coverage = {section: {} for section in SECTIONS}
+    for golden in goldens:
+        manifest = golden.manifest
+        artifact = golden.read_artifact()
+        exported_for = manifest.options.platforms
+        for section, name in sorted({*_of_artifact(artifact), *_of_manifest(manifest)}):
+            row = rows[section].setdefault(name, Row())
+            row.cases.add(manifest.case)
+            row.writers.add((manifest.writer.built, manifest.writer.jaxlib))
+            for platform in exported_for:
+                if section != "targets" or belongs(name, platform):
+                    row.platforms.setdefault(platform, set()).add(manifest.case)
+    return rows
+
+
+def _of_manifest(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    options = manifest.options
+    if manifest.jaxpr is not None:
+        yield from (("primitives", name) for name in manifest.jaxpr.primitives)
+        yield from (("effects", name) for name in manifest.jaxpr.effects)
+        if manifest.jaxpr.constants:
+            yield "features", "closed-over constants"
+    used = {
+        **structs.asdict(options),  # by the names of the marker's keywords
+        "platforms": False,  # they are columns
+        "several platforms": len(options.platforms) > 1,
+        "64-bit types": manifest.flags.get("jax_enable_x64"),
+        "flattened trees": manifest.flattened,
+        "added without its source": manifest.is_adopted,
+        "further calls": any(check.inputs and not check.refused and not check.vjp for check in manifest.checks),
+        "refused calls": any(check.inputs and check.refused for check in manifest.checks),
+        "spread_over": any(check.spread for check in manifest.checks),
+    }
+    yield from (("features", name) for name, value in used.items() if value)
+
+
+def _of_artifact(artifact: Artifact) -> Iterator[tuple[str, str]]:
+    yield from (("targets", call.target) for call in artifact.custom_calls)
+    yield "formats", f"StableHLO {artifact.module.stablehlo_version}"
+    yield "formats", f"MLIR bytecode {artifact.module.bytecode_version}"
+    envelope = artifact.envelope
+    if envelope is None:
+        yield "formats", "bare StableHLO"
+        return
+    yield "formats", f"serialization format {_format(envelope)}"
+    yield "formats", f"calling convention {envelope.calling_convention_version}"
+    level: Envelope | None = envelope
+    while level is not None:
+        yield from (("dtypes", aval.dtype) for aval in (*level.in_avals, *level.out_avals))
+        level = level.vjp
+    for effect in (*envelope.ordered_effects, *envelope.unordered_effects):
+        yield "effects", effect.rpartition(".")[2].rstrip("'>")  # as a jaxpr has it: "<class 'module.Name'>"
+    yield from (("features", name) for name in _features(envelope))
+
+
+def _features(envelope: Envelope) -> Iterator[str]:
+    if envelope.ordered_effects:
+        yield "ordered effects"
+    if envelope.vjp_order:
+        yield f"derivatives of order {envelope.vjp_order}"
+    if envelope.nr_devices > 1:
+        yield "several devices"
+    if len(envelope.module_kept_var_idx) < len(envelope.in_avals):
+        yield "unused arguments"
+    for sharding in (*envelope.in_shardings, *envelope.out_shardings):
+        if sharding is not None:
+            yield type(sharding).__name__
+            yield from (f"{kind} mesh axes" for kind in getattr(getattr(sharding, "mesh", None), "axis_types", ()))
+    yield from (
+        f"memory space {aval.memory_space}" for aval in envelope.in_avals + envelope.out_avals if aval.memory_space
+    )
+    by_position_or_name = envelope.in_tree.children
+    if any(part.kind == "dict" and part.children for part in by_position_or_name):
+        yield "keyword arguments"
+    for tree in (*(tree for part in by_position_or_name for tree in part.children), envelope.out_tree):
+        yield from (f"tree of {kind}" for kind in _kinds(tree) if kind != "leaf")
+
+
+def _kinds(tree: Tree) -> Iterator[str]:
+    yield tree.kind
+    for child in tree.children:
+        yield from _kinds(child)
+
+
+def _format(envelope: Envelope) -> str:
+    """The number on the wire, which is wrong before jax 0.11.1; then those that can have written it."""
+    first, last = envelope.format_range
+    if envelope.serialization_version >= first or first == last:
+        return str(max(first, envelope.serialization_version))
+    return f"{first} to {last}"
+
+
+def coverage_text(covered: Coverage) -> str:
+    """A table for each section: in how many cases a thing is, in those for each platform, and by which writers."""
+    lines = []
+    for section in SECTIONS:
+        rows: list[tuple[str, ...]] = [("name", "cases", *PLATFORMS, "writers")]
+        for name, row in sorted(covered[section].items()):
+            counts = (str(len(row.platforms[platform]) or "") for platform in PLATFORMS)
+            rows.append(
+                (printable(name), str(len(row.cases)), *counts, ", ".join(jaxlib for _, jaxlib in sorted(row.writers)))
+            )
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines += [f"{section}: {len(rows) - 1}"]
+        lines += [
+            "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ]
+        lines += [""]
+    return "\n".join(lines)

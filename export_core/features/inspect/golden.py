@@ -1,0 +1,208 @@
+"""One screen on a golden: what its manifest says, the first values of its arrays, its files.
+
+Fields of the manifest are shown as they come, so that a new one is shown too.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from export_core.artifact import ArtifactError
+from export_core.artifact.main_check import check_main, is_known
+from export_core.base.escaping import printable
+from export_core.base.phrases import plural
+from export_core.base.untrusted import read_regular
+from export_core.features.inspect.screen import LINE, WIDTH, joined, size
+from export_core.goldens import Comparison, Golden, GoldenError
+from export_core.goldens.arrays import Leaf, from_npz
+from export_core.goldens.store import NOISE
+from export_core.judge.known import entry_name
+from export_core.matrix.comparisons import comparison_in_words, rule_of
+from export_core.matrix.quirks import quirks_of, tolerances_in_words
+from export_core.numbers.noise_text import outputs_to_name
+from export_core.policy import Policy
+
+MOST = 8
+"""Lines of one kind, and first values of one array."""
+
+
+def golden_screen(golden: Golden, others: Sequence[Golden], policy: Policy) -> str:
+    """Return the lines, each with a name in front.
+
+    `others` are the goldens of the case by other writers; `policy` decides with the golden how it is compared.
+    """
+    lines = [f"{golden.id}: in {golden.folder}"]
+    described = [*_manifest(golden), *_compared(golden, policy)]
+    for name, text in [*described, *_artifact(golden), *_arrays(golden), *_files(golden)]:
+        lines += _wrapped(name, printable(text))
+    if others:
+        lines += _wrapped("other writers", joined(other.manifest.writer.id for other in others))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def side_file(golden: Golden, name: str) -> str:
+    """Return the text of a listing, module.mlir or jaxpr.txt. Raises `GoldenError` if this golden has none."""
+    path = golden.folder / name
+    try:
+        return read_regular(path).decode(errors="backslashreplace")
+    except FileNotFoundError:
+        raise GoldenError(
+            f"{path}: expected this listing, found none: not every golden has one. "
+            f"`jaxexport inspect --mlir {golden.artifact}` prints the module, if the installed jaxlib can read it."
+        ) from None
+    except OSError as error:
+        raise GoldenError(f"{path}: cannot read this file: {error.strerror}.") from None
+
+
+def _manifest(golden: Golden) -> Iterator[tuple[str, str]]:
+    fields = msgspec.to_builtins(golden.manifest, builtin_types=(datetime.date,))
+    for name, value in fields.items():
+        if name == "reproducible" and value:  # as goldens are
+            continue
+        if name not in ("case", "files") and value not in (None, False, "", {}, [], ()):
+            yield from _field(name, value)
+
+
+def _compared(golden: Golden, policy: Policy) -> Iterator[tuple[str, str]]:
+    """Every rule that decides how the golden is compared in a matrix, the strongest first."""
+    manifest = golden.manifest
+    if manifest.options.without_outputs:
+        yield "compared", "nothing: it has no outputs, and is only compiled"
+        return
+    rules = [
+        f"{entry_name('quirks', number, quirk)}: {', '.join(words)}"
+        for number, quirk in enumerate(policy.quirks)
+        if quirks_of(manifest, [quirk]) and (words := tolerances_in_words(quirk))
+    ]
+    if rule := rule_of(manifest, policy.numbers):
+        name = entry_name("numbers", policy.numbers.index(rule), rule)
+        rules.append(f"{name}: {comparison_in_words(rule)}")
+    elif manifest.comparison != Comparison():
+        rules.append(f"as the golden recorded: {comparison_in_words(manifest.comparison)}")
+    else:
+        rules.append("by the noise that its writer measured" if manifest.noise else "by the default of each dtype")
+        rules += outputs_to_name(manifest.noise) if manifest.noise else []
+    if (rule or manifest.comparison).compare == Comparison().compare:
+        rules += [
+            f"outputs {', '.join(map(str, group.outputs))} as factors of {group.compare}" for group in golden.factors
+        ]
+    platforms = dict.fromkeys((manifest.writer.platform, *manifest.options.platforms))
+    rules += [f"or wider, by tolerances.{name} of the policy" for name in platforms if name in policy.tolerances]
+    for number, text in enumerate(rules):
+        yield "" if number else "compared", text
+
+
+def _field(name: str, value: object) -> Iterator[tuple[str, str]]:
+    """A line for a value; one for each part that has parts itself."""
+    items = list(value.items()) if isinstance(value, dict) else None
+    parts = [part for _, part in items] if items else list(value) if isinstance(value, (list, tuple)) else []
+    if not any(isinstance(part, (dict, list, tuple)) and part for part in parts):
+        yield name, _text(value)
+        return
+    for number, part in enumerate(parts[:MOST]):
+        inner = f"{items[number][0]}: " if items else ""
+        yield name if number == 0 else "", inner + _text(part)
+    if len(parts) > MOST:
+        yield "", f"and {len(parts) - MOST} more"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, dict):
+        return joined(f"{name}: {_text(part)}" for name, part in value.items()) or "none"
+    if isinstance(value, (list, tuple)):
+        return joined(map(_text, value)) or "none"
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _artifact(golden: Golden) -> Iterator[tuple[str, str]]:
+    try:
+        artifact = golden.read_artifact()
+        problems = check_main(artifact)
+    except (ArtifactError, GoldenError) as error:  # a damaged golden is shown with what is wrong, and the rest of it
+        yield "artifact", str(error)
+        return
+    envelope = artifact.envelope
+    if envelope is None:
+        yield "artifact", "a bare StableHLO module"
+        return
+    follows = (
+        "" if not is_known(envelope) else ", and main does NOT follow it:" if problems else ", and main follows it"
+    )
+    derivatives = f"derivatives to order {envelope.vjp_order}" if envelope.vjp_order else "no derivatives"
+    yield (
+        "artifact",
+        f"{artifact.module.producer}; {derivatives}; calling convention {envelope.calling_convention_version}{follows}",
+    )
+    yield from (("", problem) for problem in problems)
+
+
+def _arrays(golden: Golden) -> Iterator[tuple[str, str]]:
+    for name in sorted(file for file in golden.manifest.files if file.endswith(".npz")):
+        label = name.removesuffix(".npz")
+        try:
+            leaves = _noise(golden) if name == NOISE else from_npz(golden.folder / name)
+        except GoldenError as error:
+            yield label, str(error)
+            continue
+        for number, leaf in enumerate(leaves[:MOST]):
+            yield label if number == 0 else "", f"{leaf}  {_values(leaf)}"
+        if len(leaves) > MOST:
+            yield "", f"and {len(leaves) - MOST} more"
+        if not leaves:
+            yield label, "no arrays"
+
+
+def _noise(golden: Golden) -> Sequence[Leaf]:
+    """The noise of each output, in its own unit; none of those that must be equal."""
+    noises = [noise for noises in golden.noise().values() for noise in noises]
+    return [Leaf("float64", np.zeros(0) if noise is None else noise) for noise in noises]
+
+
+def _values(leaf: Leaf) -> str:
+    try:
+        values = leaf.numpy().reshape(-1)
+    except (ImportError, GoldenError) as error:  # without jax there may be no ml_dtypes to read a bfloat16
+        return f"({error})"
+    shown = [f"{value:.6g}" if values.dtype.kind == "f" else f"{value}" for value in values[:MOST]]
+    return " ".join(shown) + (" …" if values.size > MOST else "")
+
+
+def _files(golden: Golden) -> Iterator[tuple[str, str]]:
+    """Each file with its size, files that the manifest does not list, and whether all are as they were written."""
+    known = golden.manifest.files
+    sizes = [f"{name} {_size(golden.folder / name)}" for name in known]
+    yield "files", joined(sizes)
+    more = sorted(path.name for path in golden.folder.iterdir() if path.name not in {"golden.yaml", *known})
+    if more:
+        yield "", f"{plural(len(more), 'file')} that the manifest does not list: {joined(more)}"
+    try:
+        golden.verify()
+    except GoldenError as error:
+        yield "", str(error)
+    else:
+        yield "", "every file is as it was written"
+
+
+def _size(path: Path) -> str:
+    try:
+        return size(path.stat().st_size)
+    except OSError:
+        return "(missing)"
+
+
+def _wrapped(name: str, text: str) -> Iterator[str]:
+    """Lines of at most `LINE` letters behind the name; a word that is longer keeps its line."""
+    line = ""
+    text = text if len(text) <= MOST * LINE else text[: MOST * LINE] + "…"
+    for word in text.split(" "):
+        if line and len(line) + 1 + len(word) > LINE:
+            yield f"{name:<{WIDTH - 1}} {line}".rstrip()
+            name, line = "", word
+        else:
+            line = f"{line} {word}" if line else word
+    yield f"{name:<{WIDTH - 1}} {line}".rstrip()

@@ -1,0 +1,145 @@
+"""A Dask cluster. Platforms are resources of its workers; jax is never imported in one.
+
+This side only connects, and opens no port. Where the scheduler and its workers listen is chosen when they are started,
+TLS in Dask's own configuration.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any
+
+from export_core.features.remote.cluster import Executor
+from export_core.features.remote.errors import RemoteError
+from export_core.features.remote.job import JobResult
+
+PATIENCE_SECONDS = 60.0
+"""How long to wait where no worker is left: clusters grow on demand, and a worker that died is started anew."""
+ANSWER_SECONDS = 30.0
+"""How long a scheduler may take to say which workers it has."""
+FRESH_SECONDS = 0.5
+"""How long an answer about the workers is used: several questions are asked at each look at the jobs."""
+EVERYWHERE = "cpu"
+"""The platform that every worker has, declared or not."""
+
+
+@dataclass(frozen=True)
+class _WithMachineName:
+    """Runs jobs, and writes into each result which worker ran it."""
+
+    inner: Executor
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
+        """See `Executor`."""
+        return self.inner.submit(_run_with_name, fn, *args)
+
+
+def _run_with_name(run: Callable[..., JobResult], *args: Any) -> JobResult:
+    from distributed import get_worker
+
+    return replace(run(*args), machine=get_worker().address)
+
+
+class DaskCluster:
+    """A `Cluster` of the Dask scheduler at an address, such as ``tcp://127.0.0.1:8786``.
+
+    Raises `RemoteError` when Dask is not installed here, or no scheduler answers there.
+    """
+
+    def __init__(self, address: str) -> None:
+        try:
+            import dask.config
+            from distributed import Client
+        except ImportError:
+            raise RemoteError(
+                f"--executor dask:{address}: expected Dask to be installed here, found none: pip install "
+                "'pytest-jaxexport[dask]'."
+            ) from None
+        # A golden may be large, and is needed only where it is sent.
+        dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GiB"})
+        try:
+            # Not the default client: other code of this process that uses Dask must not send its work there.
+            self._client = Client(address, set_as_default=False)
+        except Exception as error:  # what listens there may say anything, and Dask raises what that leads to
+            raise RemoteError(
+                f"--executor dask:{address}: expected a Dask scheduler at this address, none answers: {error}. Start "
+                "one with `dask scheduler`, and give its address, such as dask:tcp://127.0.0.1:8786."
+            ) from error
+        self._address = address
+        self._executors: dict[tuple[str, ...], Executor] = {}
+        self._workers: list[dict[str, Any]] = []
+        self._asked_at = 0.0
+        self._scheduler_is_silent = False
+        self._no_worker_since: dict[str, float] = {}
+        self._platforms_seen: set[str] = set()
+
+    def executor(self, platform: str, machines: Sequence[str] = ()) -> Executor:
+        """See `Cluster`. Resources tie jobs to workers that have the platform."""
+        key = (platform, *machines)
+        if key not in self._executors:
+            # pure=False: Dask would give two equal calls one result, and a job that is sent again is such a call.
+            needs = {} if platform == EVERYWHERE else {platform: 1}
+            workers = {"workers": list(machines)} if machines else {}
+            self._executors[key] = _WithMachineName(self._client.get_executor(pure=False, resources=needs, **workers))
+        return self._executors[key]
+
+    def others(self, platform: str, machine: str) -> Sequence[str]:
+        """See `Cluster`. Workers are named by their address."""
+        return [worker["address"] for worker in self._able(platform) if worker["address"] != machine]
+
+    def room(self, platform: str) -> int:
+        """See `Cluster`: for each thread of a worker one job that runs and one that waits there."""
+        return max(2, 2 * sum(int(worker["nthreads"]) for worker in self._able(platform)))
+
+    def trouble(self, platform: str) -> str:
+        """See `Cluster`.
+
+        A platform that no worker ever had is given up at once; workers that left may come back, and are waited for.
+        """
+        able = self._able(platform)
+        if self._client.status == "closed" or self._scheduler_is_silent:
+            return f"the Dask scheduler at {self._address} is lost"
+        if able or self._client.status != "running":  # it is connecting anew, and closes when it cannot
+            self._no_worker_since.pop(platform, None)
+            return ""
+        seconds = time.monotonic() - self._no_worker_since.setdefault(platform, time.monotonic())
+        if platform == EVERYWHERE or platform in self._platforms_seen:
+            if seconds < PATIENCE_SECONDS:
+                return ""
+            return f"no worker of the Dask scheduler at {self._address} runs {platform}, since {seconds:.0f} s"
+        return (
+            f"no worker of the Dask scheduler at {self._address} has the resource {platform}: start one with "
+            f"`dask worker {self._address} --resources {platform}=1`"
+        )
+
+    def close(self) -> None:
+        """See `Cluster`.
+
+        A scheduler drops the waiting jobs of a client that disconnects; those that are running end normally.
+        """
+        self._client.close()
+
+    def _able(self, platform: str) -> list[dict[str, Any]]:
+        """The workers that have a platform, as the scheduler knows them."""
+        if self._client.status == "running" and time.monotonic() - self._asked_at > FRESH_SECONDS:
+            try:
+                identity = self._client.sync(
+                    self._client.scheduler.identity, n_workers=-1, callback_timeout=ANSWER_SECONDS
+                )
+                self._workers = [{**worker, "address": address} for address, worker in identity["workers"].items()]
+            except TimeoutError:
+                self._scheduler_is_silent = True
+            except OSError:  # the connection broke just now: the client notices by itself
+                pass
+            self._asked_at = time.monotonic()
+        able = [
+            worker
+            for worker in self._workers
+            if platform == EVERYWHERE or (worker.get("resources") or {}).get(platform, 0) >= 1
+        ]
+        if able:
+            self._platforms_seen.add(platform)
+        return able

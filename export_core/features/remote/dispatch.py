@@ -1,0 +1,258 @@
+"""The replay of cells on a cluster: jobs are sent to its machines, and every cell comes back with one outcome.
+
+An executor is anything in the shape of `concurrent.futures.Executor`. A job is a reader on one platform with some of
+its goldens. Without a cluster, cells run on this machine: `matrix.local_replay`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from dataclasses import dataclass, field, replace
+
+from export_core.features.remote.cluster import Cluster
+from export_core.features.remote.errors import RemoteError
+from export_core.features.remote.job import Job, JobResult, make_job, run_job
+from export_core.matrix.cell import Cell, CellKey, Outcome, Verdict
+from export_core.matrix.cell_audit import audit_problem
+from export_core.matrix.content_keys import ExecutionKeys
+from export_core.matrix.limits import ReplayOptions
+from export_core.matrix.order import deciding_first
+from export_core.matrix.outcomes import not_run
+from export_core.matrix.replay import Notify, no_notes
+from export_core.readers.placement import Mode, Placement
+from export_core.readers.worker.protocol import Stage
+
+MOST_CELLS = 100
+"""Cells of one job at most.
+
+A machine that dies loses its whole job, and no outcome arrives before a job ends; but each job starts its reader, which
+costs as much as ten cells.
+"""
+MOST_BYTES = 8 << 20
+"""Bytes of the goldens of one job, unless a single golden has more: they travel in the task itself."""
+LOOK_SECONDS = 1.0
+"""How often to check whether the cluster can still end its jobs."""
+TRIES = 2
+"""How many times a job is sent. Each time, the engine may itself move it from one machine to another."""
+
+Outcomes = Generator[Outcome, None, None]
+
+
+@dataclass
+class _Batch:
+    """Cells that travel together.
+
+    `failed_on` is the machine that could not run them, with its `messages` by cell; then they are sent to other
+    `machines` only.
+    """
+
+    cells: tuple[Cell, ...]
+    sent: int = 0
+    failed_on: str = ""
+    messages: Mapping[CellKey, str] = field(default_factory=dict)
+    machines: Sequence[str] = ()
+
+    @property
+    def platform(self) -> str:
+        """The one that a machine must have for its cells."""
+        return _needed_platform(self.cells[0])
+
+    def __str__(self) -> str:
+        first = self.cells[0]
+        return f"{len(self.cells)} cells of jaxlib {first.reader.jaxlib} on {first.platform}"
+
+
+def replay_on(
+    cluster: Cluster,
+    cells: Sequence[Cell],
+    options: ReplayOptions,
+    *,
+    notify: Notify = no_notes,
+    run: Callable[[Job], JobResult] = run_job,
+) -> Outcomes:
+    """Run cells on a cluster and yield one outcome for each, in the order in which their jobs end.
+
+    A job that an engine loses is sent once more, and then its cells are not run. Cells that a machine could not run
+    are tried on another, if there is one; those of a platform that no machine has are not run, at once. Goldens are
+    read when there is room for their job, so that not all are in memory at once. `run` is what the machines do.
+    """
+    dispatch = _Dispatch(cluster, options, notify, run)
+    yield from dispatch.outcomes([_with_mode(cell, cluster) for cell in cells])
+
+
+class _Dispatch:
+    """One replay on a cluster: the batches that wait, by platform, and those that have been sent."""
+
+    def __init__(
+        self, cluster: Cluster, options: ReplayOptions, notify: Notify, run: Callable[[Job], JobResult]
+    ) -> None:
+        self.cluster = cluster
+        self.options = options
+        self.notify = notify
+        self.run = run
+        self.waiting: dict[str, deque[_Batch]] = {}
+        self.out: dict[Future[JobResult], _Batch] = {}
+
+    def outcomes(self, cells: Sequence[Cell]) -> Outcomes:
+        """One outcome for each cell."""
+        audited = yield from self._audit(cells)
+        for group in deciding_first(audited, ExecutionKeys(self.options.limits).of):
+            for batch in batches(group):
+                self._wait(_Batch(batch))
+        try:
+            while any(self.waiting.values()) or self.out:
+                self._recall_stranded()
+                for platform in list(self.waiting):
+                    yield from self._give_up(platform)
+                    yield from self._fill(platform)
+                # Never without a limit: the future of a job that no machine can take any more never ends.
+                done, _ = wait(self.out, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield from self._take(self.out.pop(future), future)
+        finally:
+            for future in self.out:
+                future.cancel()
+
+    def _audit(self, cells: Sequence[Cell]) -> Generator[Outcome, None, list[Cell]]:
+        """The cells that may run: an artifact that must not be compiled is not sent either."""
+        goldens = {cell.golden.id: cell.golden for cell in cells}
+        problems = {name: audit_problem(golden, self.options.policy) for name, golden in goldens.items()}
+        for cell in cells:
+            if problem := problems[cell.golden.id]:
+                yield Outcome(cell, Stage.AUDIT, Verdict.ERROR, problem)
+        return [cell for cell in cells if not problems[cell.golden.id]]
+
+    def _wait(self, batch: _Batch) -> None:
+        self.waiting.setdefault(batch.platform, deque()).append(batch)
+
+    def _recall_stranded(self) -> None:
+        """Take back the batches that wait for machines none of which is left: an engine would wait forever."""
+        # Only batches that were tied to machines: any other job is moved by the engine itself.
+        for future, batch in list(self.out.items()):
+            if batch.machines and not set(batch.machines) & set(self.cluster.others(batch.platform, batch.failed_on)):
+                del self.out[future]
+                future.cancel()
+                self._wait(batch)
+
+    def _give_up(self, platform: str) -> Outcomes:
+        """Outcomes of all batches of a platform, waiting or sent, if the cluster cannot run it."""
+        out = {future: batch for future, batch in self.out.items() if batch.platform == platform}
+        waiting = self.waiting[platform]
+        if not (out or waiting) or not (trouble := self.cluster.trouble(platform)):
+            return
+        for future in out:
+            del self.out[future]
+            future.cancel()
+        lost = [*out.values(), *waiting]
+        waiting.clear()
+        for batch in lost:
+            yield from _not_run(batch, f"infrastructure: {trouble}")
+
+    def _fill(self, platform: str) -> Outcomes:
+        """Send as many batches of a platform as there is room for."""
+        waiting = self.waiting[platform]
+        free = self.cluster.room(platform) - sum(batch.platform == platform for batch in self.out.values())
+        for _ in range(min(free, len(waiting))):
+            yield from self._send(waiting.popleft())
+
+    def _send(self, batch: _Batch) -> Outcomes:
+        batch.sent += 1
+        if batch.failed_on:
+            batch.machines = self.cluster.others(batch.platform, batch.failed_on)
+            if not batch.machines:  # they have gone since
+                for cell in batch.cells:
+                    yield not_run(cell, batch.messages[cell.key])
+                return
+        try:
+            job = make_job(batch.cells, self.options)
+            executor = self.cluster.executor(batch.platform, batch.machines)
+            self.out[executor.submit(self.run, job)] = batch
+        except Exception as error:  # whatever it is, each cell gets its outcome and the run continues
+            # Where the cluster is lost, every cell says so, whenever that was noticed.
+            trouble = self.cluster.trouble(batch.platform) or f"could not be sent: {type(error).__name__}: {error}"
+            yield from _not_run(batch, f"infrastructure: {trouble}")
+
+    def _take(self, batch: _Batch, future: Future[JobResult]) -> Outcomes:
+        """The outcomes of a job that has ended, or was lost."""
+        try:
+            result = future.result()
+        except (Exception, CancelledError) as error:
+            problem = f"{type(error).__name__}: {error}"
+            if batch.sent < TRIES:
+                self.notify(f"{batch}: lost ({problem}); sent once more")
+                self._wait(batch)
+            else:
+                yield from _not_run(batch, f"infrastructure: lost {TRIES} times, the last time by {problem}")
+            return
+        for note in result.notes:
+            self.notify(note)
+        failed: dict[CellKey, str] = {}
+        again: list[Cell] = []
+        for cell, cached in zip(batch.cells, result.outcomes, strict=True):
+            outcome = cached.for_cell(cell)
+            # What failed around the cell may work elsewhere; what the cell itself did is its verdict.
+            fault = outcome.verdict is Verdict.NOT_RUN and outcome.stage is Stage.ENVIRONMENT
+            if fault and not batch.failed_on and self.cluster.others(batch.platform, result.machine):
+                again.append(cell)
+                failed[cell.key] = outcome.message
+                continue
+            if fault and batch.failed_on:
+                both = f"{outcome.message}\nbefore that on {batch.failed_on}: {batch.messages[cell.key]}"
+                outcome = replace(outcome, message=both)
+            yield outcome
+        if again:
+            moved = _Batch(tuple(again), failed_on=result.machine, messages=failed)
+            reason = failed[again[0].key].splitlines()[0]
+            self.notify(f"{moved}: not run on {result.machine} ({reason}); tried on another machine")
+            self._wait(moved)
+
+
+def _needed_platform(cell: Cell) -> str:
+    """The platform that a machine must have for a cell. Every machine can compile."""
+    return "cpu" if cell.mode is Mode.COMPILE else cell.platform
+
+
+def _with_mode(cell: Cell, cluster: Cluster) -> Cell:
+    """A cell of mode `auto` as this cluster can: to run where a machine has the platform, else to compile."""
+    if cell.mode is not Mode.AUTO:
+        return cell
+    return replace(cell, mode=Mode.COMPILE if cluster.trouble(cell.platform) else Mode.RUN)
+
+
+def batches(cells: Iterable[Cell]) -> list[tuple[Cell, ...]]:
+    """Cells by reader, platform and mode, at most `MOST_CELLS` and `MOST_BYTES` in one batch."""
+    groups: dict[Placement, list[list[Cell]]] = {}
+    sizes: dict[Placement, int] = {}
+    for cell in cells:
+        placement = cell.placement
+        # By their sizes on disk: the files are read only when their job is sent.
+        size = sum((cell.golden.folder / name).stat().st_size for name in cell.golden.manifest.files)
+        parts = groups.setdefault(placement, [[]])
+        if parts[-1] and (len(parts[-1]) == MOST_CELLS or sizes[placement] + size > MOST_BYTES):
+            parts.append([])
+            sizes[placement] = 0
+        parts[-1].append(cell)
+        sizes[placement] = sizes.get(placement, 0) + size
+    return [tuple(part) for parts in groups.values() for part in parts]
+
+
+def _not_run(batch: _Batch, problem: str) -> Outcomes:
+    for cell in batch.cells:
+        yield not_run(cell, problem)
+
+
+def cluster_at(text: str) -> Cluster | None:
+    """The cluster that --executor names, or None for this machine.
+
+    Raises `RemoteError` for anything else, and for a cluster that does not answer.
+    """
+    engine, _, address = text.partition(":")
+    if text == "local":
+        return None
+    if engine == "dask" and "://" in address:
+        from export_core.features.remote.dask_cluster import DaskCluster
+
+        return DaskCluster(address)
+    raise RemoteError(f"--executor: expected local or dask:ADDRESS, such as dask:tcp://127.0.0.1:8786, found {text!r}.")

@@ -1,0 +1,194 @@
+"""Artifacts and goldens from a program, such as a script that makes a release: what a marked test does, without pytest.
+
+`export_core` offers the names that are in `__all__`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from export_core.artifact import Artifact, read_bytes
+from export_core.base.phrases import did_you_mean
+from export_core.export import (
+    MISMATCH,
+    Case,
+    ExtraCall,
+    add_checks,
+    export_again,
+    free_caches,
+    installed_writer,
+    produce,
+    require_values,
+)
+from export_core.goldens import Golden, GoldenError, GoldenStore
+from export_core.goldens.rules import is_plain_name
+from export_core.numbers.noise_text import outputs_to_name
+from export_core.numbers.user_code import UserCode
+from export_core.policy import Policy, find_policy
+from export_core.policy.run_options import RunOptions
+from export_core.readers.reader_packages import import_problems
+from export_core.run.golden_writing import OwnReader, add_noise, first_crash, require_audited
+from export_core.run.keywords import KEYWORDS, KeywordError, comparison, export_options, read_keywords
+
+__all__ = ["WrittenGolden", "export_artifact", "write_golden"]
+
+
+@dataclass(frozen=True)
+class WrittenGolden:
+    """A golden that `write_golden` has stored, or found as it is."""
+
+    golden: Golden
+    """The golden in its folder."""
+    status: str
+    """`new`, `replaced`, or `unchanged` where nothing was written."""
+    crash: str = ""
+    """How this release's process died when it replayed the golden; empty where it replays it."""
+    remarks: tuple[str, ...] = ()
+    """What its numbers cannot show, a sentence each."""
+
+
+def export_artifact(
+    function: Callable[..., Any], /, *args: Any, policy: str | os.PathLike[str] | None = None, **keywords: Any
+) -> Artifact:
+    """Export a jitted function as a marked test does, and audit the artifact. The function is traced, and not run.
+
+    Equal calls give equal bytes: no path of this machine is in them. What jax has traced before is traced again.
+
+    Args:
+        function: the result of `jax.jit`, or what else `export_golden` takes.
+        args: example arguments: arrays, or `jax.ShapeDtypeStruct` in their place.
+        policy: the file of the policy, for allowed calls and platforms; without it, that of the working folder.
+        keywords: those of `@pytest.mark.export_compat`, such as `platforms` and `vjp_order`, and keyword arguments of
+            the function. Those that say how goldens are compared change nothing.
+
+    Raises:
+        KeywordError: a keyword that nobody knows, or whose value cannot be used.
+        ExportError: jax.export refuses the function, or a custom call is neither promised nor allowed.
+        PolicyError: the policy cannot be used.
+    """
+    where = "export_artifact"
+    with _prepared(where, policy, function, args, keywords) as (case, rules, _, _):
+        data, _ = export_again(case)
+        artifact = read_bytes(data, name=case.id)
+        require_audited(artifact, case.options.allow, installed_writer(rules.calendar()))
+        return artifact
+
+
+def write_golden(
+    case: str,
+    function: Callable[..., Any],
+    /,
+    *args: Any,
+    goldens: str | os.PathLike[str] | None = None,
+    policy: str | os.PathLike[str] | None = None,
+    also: Iterable[tuple[Any, ...]] = (),
+    refused: Iterable[tuple[Any, ...]] = (),
+    **keywords: Any,
+) -> WrittenGolden:
+    """Write the golden of a function as `pytest --update-goldens` does: exported, audited, run, measured, replayed.
+
+    A golden that is as it would be written is not touched. The goldens of other writers are never changed.
+
+    Args:
+        case: the name of the case, which is that of the golden's folder, such as ``models.attention``.
+        function: the result of `jax.jit`, or what else `export_golden` takes.
+        args: example arguments: arrays, whose values are the golden's inputs, or `jax.ShapeDtypeStruct`.
+        goldens: the folder of goldens; without it, that of the policy.
+        policy: the file of the policy; without it, that of the working folder.
+        also: the positional arguments of further calls, whose outputs are stored too.
+        refused: the positional arguments of calls that must be refused, here and in every reader.
+        keywords: those of `@pytest.mark.export_compat`, and keyword arguments of the function.
+
+    Raises:
+        KeywordError: a keyword that nobody knows, or whose value cannot be used.
+        ExportError: jax.export refuses the function, a custom call is neither promised nor allowed, its numbers prove
+            nothing, or this release cannot replay the golden.
+        GoldenError: the name is that of a golden that a test or `jaxexport goldens add` has made, or of no folder; or
+            the disk refuses.
+        PolicyError: the policy cannot be used.
+    """
+    if not is_plain_name(case):
+        raise GoldenError(f"expected a case whose name a folder can have, such as models.attention, found {case!r}.")
+    where = f"write_golden({case!r})"
+    with _prepared(where, policy, function, args, keywords, case) as (exported, rules, values, user_code):
+        store = GoldenStore(Path(rules.goldens if goldens is None else goldens))
+        _require_own(store, case)
+        with closing(OwnReader(rules, RunOptions(results=None, goldens=store.root), user_code)) as reader:
+            reader.start_worker()  # it imports jax while the function is traced here
+            produced = produce(exported, reader.calendar, reproducible=True)
+            manifest = structs.replace(produced.manifest, test="")
+            problems = import_problems(produced.files, rules.reader_packages)
+            require_audited(produced.artifact, manifest.options.allow, manifest.writer, problems)
+            calls = [ExtraCall(call, {}) for call in also] + [ExtraCall(call, {}, MISMATCH) for call in refused]
+            (produced,) = free_caches([add_checks(replace(produced, manifest=manifest), calls)])
+            if not values["nothing_to_compare"]:
+                require_values(produced)
+            produced = add_noise(produced, store, rules, reader.noise)
+            crash = first_crash(produced, lambda golden: reader.replay([golden]))
+            status = store.write(produced.manifest, produced.files)
+    writer, noise = produced.manifest.writer.id, produced.manifest.noise
+    (golden,) = (golden for golden in store.generations(case) if golden.manifest.writer.id == writer)
+    return WrittenGolden(golden, str(status), crash, tuple(outputs_to_name(noise)) if noise else ())
+
+
+@contextmanager
+def _prepared(
+    where: str,
+    policy: str | os.PathLike[str] | None,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    given: Mapping[str, Any],
+    case: str = "",
+) -> Iterator[tuple[Case, Policy, dict[str, Any], UserCode]]:
+    """The case of a call, its policy, the values of its keywords, and the process of a comparator of its own."""
+    rules = find_policy(Path(), None if policy is None else os.fspath(policy))
+    kwargs = {name: value for name, value in given.items() if name not in KEYWORDS}
+    _check_names(where, function, args, given, kwargs)
+    with UserCode(variables=rules.environment) as user_code:
+        mine = {name: value for name, value in given.items() if name in KEYWORDS}
+        values = read_keywords(mine, f"{where}:", lambda: user_code)
+        options = export_options(values, rules)
+        name = case or getattr(function, "__name__", "artifact")
+        compared = comparison(values, rules)
+        yield Case(name, where, None, function, args, kwargs, options, compared), rules, values, user_code
+
+
+def _check_names(
+    where: str, function: Any, args: tuple[Any, ...], given: Mapping[str, Any], kwargs: Mapping[str, Any]
+) -> None:
+    """Raise `KeywordError` for a keyword that is neither ours nor the function's, or may be both."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # what is no function is refused later
+        return
+    for name, value in given.items():
+        try:
+            signature.bind_partial(*args, **{name: value})
+        except TypeError:
+            if name in kwargs and name != "inputs":
+                hint = did_you_mean(name, KEYWORDS)
+                raise KeywordError(f"{where}: neither a keyword of it nor of the function: {name!r}.{hint}") from None
+        else:
+            if name in KEYWORDS and name in signature.parameters:
+                raise KeywordError(
+                    f"{where}: {name!r} is a keyword of it and of the function. Pass the function's by position, or "
+                    "with functools.partial."
+                )
+
+
+def _require_own(store: GoldenStore, case: str) -> None:
+    """Raise `GoldenError` where the goldens of a case are those of a test, or were made of an artifact alone."""
+    for golden in store.generations(case):
+        if golden.manifest.test or golden.manifest.is_adopted:
+            maker = golden.manifest.test or "an artifact without its source"
+            raise GoldenError(
+                f"{golden.folder}: expected a case of its own, found one of {maker}. Give this one another name."
+            )

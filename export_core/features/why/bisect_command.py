@@ -1,0 +1,146 @@
+"""The command `jaxexport bisect`: since which release a cell fails, and whether jax or jaxlib is to blame."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+import click
+
+from export_core.cli.help import HelpfulCommand
+from export_core.cli.options import FiniteRange, console
+from export_core.cli.output import echo, echo_json
+from export_core.features.why.choosing import choosing_options
+
+if TYPE_CHECKING:
+    from export_core.features.why.bisection.bisect import Wanted
+    from export_core.features.why.bisection.bisected import Bisection
+    from export_core.features.why.choice import Choice
+
+
+@click.command(cls=HelpfulCommand)
+@choosing_options
+@click.option(
+    "--good",
+    metavar="READER",
+    default="",
+    help="A release in which it works, older or younger than the reader. [default: the nearest that works in the "
+    "results, else the golden's writer, else the newest]",
+)
+@click.option(
+    "--by",
+    type=click.Choice(["message", "verdict", "numbers", "cost"]),
+    default="message",
+    show_default=True,
+    help="Which releases count as alike: those with the same verdict, stage, signal and kind of message; with the same "
+    "verdict; with errors, in units of the writer's noise, or a cost on the same side of a threshold.",
+)
+@click.option(
+    "--threshold",
+    metavar="UNITS",
+    type=FiniteRange(min=0),
+    help="With --by numbers: an error of more units of noise is bad. [default: the middle between both ends]",
+)
+@click.option(
+    "--figure", metavar="NAME", default="temp_bytes", show_default=True, help="With --by cost: temp_bytes, flops, …"
+)
+@click.option(
+    "--factor",
+    metavar="F",
+    type=FiniteRange(min=0),
+    help="With --by cost: more than so many times the figure of the good release is bad. [default: 1.1]",
+)
+@click.option(
+    "--all", "every", is_flag=True, help="Run every release of the window, also where there are more than twelve."
+)
+@click.option(
+    "--pairs/--no-pairs",
+    default=True,
+    show_default=True,
+    help="Also run the two mixed pairs at the edge, jax of one release on jaxlib of the other.",
+)
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Continue a bisection that was interrupted or killed: what this command has run here before is not run again.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/bisection.schema.json).")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+@click.pass_context
+def bisect(
+    context: click.Context,
+    choice: Choice,
+    good: str,
+    by: str,
+    threshold: float | None,
+    figure: str,
+    factor: float | None,
+    every: bool,
+    pairs: bool,
+    resume: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Say since which release a cell fails, and whether jax or jaxlib brought that.
+
+    CELL is a cell as reports print it (GOLDEN in READER on PLATFORM), the id of a cause, a golden, or a case. The
+    releases between the reader and a good release are run by build date: all of them where there are at most twelve,
+    else by binary search. The good release may be younger: then it is said since when the failure is gone.
+
+    Exit codes: 0 found, 1 the reader does not fail here, 2 bad input, 3 no answer. Ctrl-C ends it with 130.
+    """
+    from export_core.cli.signals import Interrupted, interruptible
+    from export_core.features.why.bisection.bisect import Wanted
+    from export_core.features.why.bisection.bisect_text import bisect_lines
+    from export_core.features.why.bisection.likeness import BisectBy, Measure
+
+    measure = Measure(BisectBy(by), _figure(figure, by), _least(by, threshold, factor))
+    wanted = Wanted(good, measure, every, pairs)
+    try:
+        with interruptible():
+            found = run_bisection(choice, wanted, resume=resume, quiet=quiet)
+    except Interrupted as stop:
+        echo("Interrupted. The same command with --resume runs the releases that are left.", err=True)
+        raise click.exceptions.Exit(stop.exit_code) from None
+    if as_json:
+        echo_json(found)
+    else:
+        for line in bisect_lines(found, console().width):
+            echo(line)
+    context.exit(found.exit_code)
+
+
+def run_bisection(choice: Choice, wanted: Wanted, *, resume: bool = False, quiet: bool) -> Bisection:
+    """The bisection of a cell by replays on this machine, with a line of progress for each release."""
+    from export_core.features.why.bisection import pairs
+    from export_core.features.why.bisection.bisect import bisect as run_bisect
+    from export_core.features.why.bisection.resuming import BISECTED, StoredTrials
+    from export_core.matrix import local_replay
+    from export_core.policy.run_options import RESULTS
+
+    def notify(text: str) -> None:
+        if not quiet:
+            echo(text, err=True)
+
+    replay = functools.partial(local_replay.replay_here, notify=notify)
+    replay_pair = functools.partial(pairs.replay_pair, notify=notify)
+    with StoredTrials(RESULTS / BISECTED, replay, replay_pair, resume=resume, notify=notify) as stored:
+        return run_bisect(choice, wanted, stored.replay, stored.replay_pair, notify)
+
+
+def _least(by: str, threshold: float | None, factor: float | None) -> float | None:
+    """The size from which on a release is bad. Raises `click.UsageError` for an option that --by has no use for."""
+    for option, value, kind in (("--threshold", threshold, "numbers"), ("--factor", factor, "cost")):
+        if value is not None and by != kind:
+            raise click.UsageError(f"{option} is for --by {kind}, found --by {by}.")
+    return threshold if by == "numbers" else factor
+
+
+def _figure(figure: str, by: str) -> str:
+    from export_core.judge.cost import FIGURES
+
+    if figure not in FIGURES:
+        raise click.UsageError(f"--figure: expected one of {', '.join(FIGURES)}, found {figure!r}.")
+    if figure != "temp_bytes" and by != "cost":
+        raise click.UsageError(f"--figure is for --by cost, found --by {by}.")
+    return figure

@@ -1,0 +1,234 @@
+"""The one cell that a person asks about: named in words, by options, or found among the results of a run."""
+
+from __future__ import annotations
+
+import datetime
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from export_core.base.phrases import did_you_mean, few
+from export_core.features.why.asked import Asked, of_command, of_words
+from export_core.features.why.errors import WhyError
+from export_core.goldens import Golden, GoldenStore
+from export_core.goldens.dates import check_claims, check_dates
+from export_core.judge import Result
+from export_core.matrix import Cell, Plan
+from export_core.matrix.comparisons import under_policy
+from export_core.matrix.limits import Limits, ReplayOptions
+from export_core.matrix.plan import make_plan
+from export_core.matrix.reproduce_command import reproduce_command
+from export_core.matrix.selection import release_named
+from export_core.policy import find_policy
+from export_core.policy.patterns import matches
+from export_core.policy.run_options import RESULTS, RunOptions, option_words, reproduce_options
+from export_core.readers.hardware import resolve_mode
+from export_core.releases import Release
+from export_core.run.journal import SUMMARY
+from export_core.run.plan_record import hash_of
+from export_core.run.results import RecordedRun, read_run
+
+_SHOWN = 10
+"""How many cells a message lists."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The cell that was meant, and how it is replayed.
+
+    `plan` is of this cell alone: its calendar has the releases that wheels and indexes add. `stored` is what a run says
+    of the golden on this platform, in all its readers; nothing where it had another golden of this name. `run` has the
+    options by which another command finds the same golden and releases.
+    """
+
+    cell: Cell
+    plan: Plan
+    options: ReplayOptions
+    stored: tuple[Result, ...] = ()
+    run: RunOptions = field(default_factory=RunOptions)
+
+    def command(self, name: str, *words: str) -> str:
+        """A command about this cell, for a shell."""
+        options = option_words(self.plan.selection, self.run)
+        return shlex.join(["jaxexport", name, str(self.cell.key), *options, *words])
+
+    @property
+    def reproduce(self) -> str:
+        """The command that runs the cell again, with the goldens of this machine."""
+        return reproduce_command(self.plan, self.cell, reproduce_options(self.plan.selection, self.run))
+
+    @property
+    def result(self) -> Result | None:
+        """What the run says of the cell; None where it does not have it."""
+        return next((result for result in self.stored if result.key == self.cell.key), None)
+
+    def release(self, name: str) -> Release:
+        """A jaxlib, or one with its jax. Raises `ReleaseError` for one that does not exist."""
+        return release_named(name, self.plan.calendar)
+
+    def cell_in(self, reader: Release) -> Cell:
+        """The same golden and platform in another release."""
+        return replace(self.cell, reader=reader, promised=False, deployed=())
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A cell that may be meant: `reader` as a selection takes it, `result` what a run says of it."""
+
+    golden: Golden
+    reader: str
+    platform: str
+    result: Result | None = None
+
+    @property
+    def fails(self) -> bool:
+        return self.result is not None and self.result.verdict.fails
+
+    def __str__(self) -> str:
+        verdict = f": {self.result.verdict}" if self.result else ""
+        return f"{self.golden.id} in {self.reader} on {self.platform}{verdict}"
+
+
+def choose(asked: Asked) -> Choice:
+    """The cell that is meant.
+
+    Among several, the one that fails in the results is meant; results need not be of this machine, since the golden is
+    enough to run a cell.
+
+    Raises:
+        WhyError: no cell is meant, or several are, which the message lists.
+        PolicyError: the policy cannot be read.
+        RunError: the results were named and are not those of a finished run.
+        GoldenError: the golden is damaged.
+        ReleaseError, MatrixError, PlacementError: a reader or a platform that does not exist.
+    """
+    asked = of_command(asked)
+    policy = find_policy(Path(), asked.run.policy_file)
+    as_of = asked.run.as_of or datetime.datetime.now(tz=datetime.UTC).date()
+    run = _run_in(asked.results)
+    asked = of_words(asked, run)
+    calendar = policy.calendar()
+    store = asked.run.goldens or Path(policy.goldens)
+    stored = GoldenStore(store).goldens()
+    if not stored:
+        raise WhyError(f"{store}: expected goldens, found none. Name their folder with --goldens.")
+    check_dates(stored, calendar, all_known=False)
+    goldens = under_policy(_goldens_named(asked, stored, store), policy)
+    candidate = _only_one(_candidates(asked, goldens, run), asked, run)
+    candidate.golden.verify()
+    check_claims([candidate.golden], calendar, all_known=False)
+    selection = replace(asked.selection, readers=candidate.reader, platforms=(candidate.platform,))
+    plan = make_plan([candidate.golden], calendar, policy.window_lengths(), selection, as_of)
+    (planned,) = plan.cells
+    cell = replace(planned, mode=resolve_mode(planned.mode, planned.platform))
+    options = ReplayOptions(plan.calendar, policy, Limits.of(asked.run), plan.sources, asked.run.cache)
+    return Choice(cell, plan, options, _stored(cell, run), asked.run)
+
+
+def _run_in(folder: Path | None) -> RecordedRun | None:
+    """The run of a folder; without one that of the usual folder, which need not have one."""
+    if folder is None and not (RESULTS / SUMMARY).exists():
+        return None
+    return read_run(folder or RESULTS)
+
+
+def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[Golden]:
+    """The goldens that may be meant. Raises `WhyError` if there is none."""
+    goldens = list(stored)
+    if asked.cell:
+        named = asked.cell
+        goldens = [each for each in goldens if matches(each.id, named) or matches(each.manifest.case, named)]
+    if asked.case:
+        goldens = [golden for golden in goldens if matches(golden.manifest.case, asked.case)]
+    if asked.writer:
+        writers = [(golden.manifest.writer, golden) for golden in goldens]
+        goldens = [golden for writer, golden in writers if asked.writer in (writer.jaxlib, writer.id)]
+    if goldens:
+        return goldens
+    wanted = " ".join(filter(None, (asked.cell, asked.case and f"--case {asked.case}")))
+    cases = dict.fromkeys(golden.manifest.case for golden in stored)
+    of_case = [golden for golden in stored if matches(golden.manifest.case, asked.case or asked.cell)]
+    if asked.writer and of_case:
+        by = few(list(dict.fromkeys(golden.manifest.writer.id for golden in of_case)))
+        raise WhyError(f"--writer {asked.writer}: {wanted} has no golden by it. It has some by {by}.")
+    raise WhyError(
+        f"{wanted or f'--writer {asked.writer}'}: expected a golden in {store}, found none of this name."
+        f"{did_you_mean(asked.case or asked.cell, cases)} `jaxexport goldens list` shows all."
+    )
+
+
+def _candidates(asked: Asked, goldens: Sequence[Golden], run: RecordedRun | None) -> list[_Candidate]:
+    """The cells that may be meant: those of the run, and where a reader is named, its cells with all these goldens."""
+    by_id = {golden.id: golden for golden in goldens}
+    platform = asked.platform.partition(":")[0]
+    found = [
+        _Candidate(by_id[result.golden], *_spelled(asked, result), result)
+        for result in (run.results if run else ())
+        if result.golden in by_id
+        and (not platform or result.platform == platform)
+        and (not asked.reader or asked.reader in _names_of_reader(result))
+    ]
+    if asked.reader:
+        known = {(each.golden.id, each.platform.partition(":")[0]) for each in found}
+        for golden in goldens:
+            usual = asked.platform or _usual_platform(golden)
+            if (golden.id, usual.partition(":")[0]) not in known:
+                found.append(_Candidate(golden, asked.reader, usual))
+    return found
+
+
+def _names_of_reader(result: Result) -> tuple[str, str]:
+    return result.reader.jaxlib, f"{result.reader.jaxlib}-jax{result.reader.jax}"
+
+
+def _spelled(asked: Asked, result: Result) -> tuple[str, str]:
+    """The reader and the platform of a result as a selection takes them, in the mode in which it was run."""
+    platform = result.platform if result.platform == "cpu" else f"{result.platform}:{result.mode}"
+    return _names_of_reader(result)[1], asked.platform if ":" in asked.platform else platform
+
+
+def _usual_platform(golden: Golden) -> str:
+    platforms = golden.manifest.replayed_on
+    return "cpu" if "cpu" in platforms else platforms[0]
+
+
+def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: RecordedRun | None) -> _Candidate:
+    failing = [candidate for candidate in candidates if candidate.fails]
+    # Who names no reader asks about what fails; who names one may ask about any cell.
+    meant = failing if failing or not asked.reader else list(candidates)
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        raise WhyError(
+            f"Expected one cell, found {len(meant)}: {_listed(meant)}. Name one, in quotes, or narrow them by --case, "
+            f"--writer, --reader and --platform.{_cause_hint(meant)}"
+        )
+    if candidates:
+        raise WhyError(
+            f"No cell that was asked for fails in the results ({len(candidates)} work or were not run). Name one with "
+            "--reader all the same, to ask about it."
+        )
+    where = "the results have no such cell" if run else f"no finished run is in {RESULTS}"
+    raise WhyError(f"Expected a reader, found none: {where}. Name one with --reader, or other results with --results.")
+
+
+def _cause_hint(candidates: Sequence[_Candidate]) -> str:
+    """That a cause can be named, where all cells have one; empty where they do not."""
+    causes = {candidate.result.cause if candidate.result else "" for candidate in candidates}
+    is_one = len(causes) == 1 and "" not in causes
+    return f" They have one cause: its id, {causes.pop()}, names its example." if is_one else ""
+
+
+def _listed(candidates: Sequence[_Candidate]) -> str:
+    more = f"; and {len(candidates) - _SHOWN} more" if len(candidates) > _SHOWN else ""
+    return "; ".join(map(str, candidates[:_SHOWN])) + more
+
+
+def _stored(cell: Cell, run: RecordedRun | None) -> tuple[Result, ...]:
+    """What the run says of the golden of a cell, if it is the one that is here, compared in the same way."""
+    golden = cell.golden
+    if run is None or run.plan.goldens.get(golden.id) != hash_of(golden.manifest):
+        return ()
+    place = golden.id, cell.platform, cell.mode
+    return tuple(result for result in run.results if (result.golden, result.platform, result.mode) == place)

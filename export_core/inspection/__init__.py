@@ -1,5 +1,0 @@
-"""The description of one artifact, or of two: facts as JSON, a screen made from them, the difference between them.
-
-It is not part of report/, which loads the matrix and its libraries: nothing here may take longer to import than it
-takes to read an artifact.
-"""

@@ -1,0 +1,329 @@
+"""Comparing outputs with those that the writer saw: whether they agree, and how far off they are.
+
+Shapes and dtypes must be the same. Integers, booleans, PRNG keys and float0 must be equal; floats and complex numbers
+may differ by some times the noise that the writer measured, or, where somebody asked for that, by ``atol + rtol *
+abs(expected)`` or by some units in the last place; NaN equals NaN, infinities must agree in sign.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from export_core.base.phrases import plural
+from export_core.base.tolerances import FLOATS, ROUNDING, Sources, Tolerances, problem_of_name
+from export_core.goldens import Comparison, FactorGroup, Leaf
+from export_core.goldens.arrays import Array
+from export_core.numbers.algebra import to_double
+from export_core.numbers.diagnosis import diagnose
+from export_core.numbers.errors import CompareError
+from export_core.numbers.factors import FACTORIZATIONS, Part, are_factors, parts_of
+from export_core.numbers.noise import PIECE, Whole
+from export_core.numbers.rules import NO_NOISE, CallNoise, Rule, Rules, same
+from export_core.numbers.ulp import ulp_distance
+from export_core.numbers.user_code import UserCode, opened
+
+FIRST_ROWS = 5  # differing elements that a message lists
+
+
+@dataclass(frozen=True)
+class DifferingElement:
+    """One element that differs: its index, and both values as NumPy prints them."""
+
+    index: tuple[int, ...]
+    expected: str
+    actual: str
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(str, self.index))}]: expected {self.expected}, got {self.actual}"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far outputs are from the expected ones.
+
+    `ok` says whether that is within tolerance. The errors are the largest over all outputs (inf where one side is not
+    finite; `max_ulp`, in units in the last place, over the floats that are finite on both sides, None where there is
+    none). The rest describes the first output that is out of tolerance: its name, how many of its elements differ, the
+    worst element and the first few, and in `masks` where one side is NaN or infinite and the other is not. `problem` is
+    set instead where shapes, dtypes or the number of outputs differ, and by a user's own comparator. `max_noise_error`
+    is the largest error in units of the noise that the golden's writer measured, None where it measured none.
+    `looks_like` are lines that say what kind of difference it is, and `kind` says what all outputs look like that
+    are out of tolerance: rounding only where each of them does. `tolerance` says what was allowed and by which rule;
+    where all is ok, by which rules the outputs were compared.
+    """
+
+    ok: bool
+    max_abs_error: float | None = None
+    max_rel_error: float | None = None
+    max_ulp: int | None = None
+    problem: str = ""
+    output: int | None = None
+    of_type: str = ""
+    mismatched: int = 0
+    total: int = 0
+    worst: DifferingElement | None = None
+    rows: tuple[DifferingElement, ...] = ()
+    masks: tuple[str, ...] = ()
+    tolerance: str = ""
+    max_noise_error: float | None = None
+    looks_like: tuple[str, ...] = ()
+    kind: str = ""
+
+    def __str__(self) -> str:
+        if self.problem:
+            return self.problem
+        errors = f"max abs error {self.max_abs_error:.3g}, max rel error {self.max_rel_error:.3g}"
+        if self.max_ulp is not None:
+            errors += f", max ulp {self.max_ulp}"
+        if self.max_noise_error is not None:
+            errors += f", max {self.max_noise_error:.3g} times the noise"
+        if self.ok:
+            return errors
+        name = self.of_type if self.output is None else f"output {self.output} {self.of_type}"
+        lines = [f"{name}: {self.mismatched} of {self.total} elements differ ({errors}; allowed {self.tolerance})"]
+        lines += [f"  {line}" for line in (*self.masks, *self.looks_like)]
+        if self.worst:
+            lines.append(f"  worst at {self.worst}")
+        lines += [f"  first at {row}" for row in self.rows]
+        return "\n".join(lines)
+
+
+def compare_leaves(
+    expected: Sequence[Leaf],
+    actual: Sequence[Leaf],
+    comparison: Comparison,
+    *,
+    noise: CallNoise = NO_NOISE,
+    platforms: Sequence[str] = (),
+    tolerances: Tolerances | None = None,
+    sources: Sources | None = None,
+    user_code: UserCode | None = None,
+    factors: Sequence[FactorGroup] = (),
+) -> Difference:
+    """Compare flat outputs.
+
+    Args:
+        expected: the outputs that the writer saw.
+        actual: the outputs now.
+        comparison: comparator and tolerances, as the golden holds them.
+        noise: what the writer measured; floats are compared by it unless a tolerance of their dtype is asked for.
+        platforms: where the two ran, the writer's and the reader's.
+        tolerances: those of the policy, by platform.
+        sources: what set the parts of `comparison`.
+        user_code: runs a user's own comparator; None starts a process for it alone.
+        factors: outputs that come straight from factorizations. By default they are compared as such, and not element
+            by element.
+
+    Raises `CompareError` when the outputs cannot be compared in this way, or a user's own comparator fails.
+    """
+    if mismatch := _mismatch_of_types(expected, actual):
+        return mismatch
+    name = comparison.compare
+    if problem := problem_of_name(name):
+        raise CompareError(problem)
+    if name == "shape":
+        return Difference(True, tolerance="shapes and dtypes")
+    rules = Rules(comparison, noise, platforms, tolerances or {}, sources or {})
+    wanted, given = ([leaf.numpy() for leaf in side] for side in (expected, actual))
+    if name in FACTORIZATIONS:
+        return _worst_of(_compare_factors(FactorGroup(name, tuple(range(len(wanted)))), wanted, given, rules))
+    groups = [group for group in factors if are_factors(group, wanted)] if name == Comparison().compare else []
+    in_groups = {output for group in groups for output in group.outputs}
+    difference = _worst_of(
+        [
+            *(
+                replace(_compare(str(leaf), want, got, rules.of(leaf.dtype, number)), output=number)
+                for number, (leaf, want, got) in enumerate(zip(expected, wanted, given, strict=True))
+                if number not in in_groups
+            ),
+            *(one for group in groups for one in _compare_factors(group, wanted, given, rules)),
+        ]
+    )
+    if ":" in name:
+        with opened(user_code) as code:
+            return _judged_by_user(name, code.compare(name, expected, actual), difference)
+    return difference
+
+
+def _mismatch_of_types(expected: Sequence[Leaf], actual: Sequence[Leaf]) -> Difference | None:
+    """The first difference in number, dtype or shape of the outputs."""
+    if len(expected) != len(actual):
+        return Difference(False, problem=f"expected {len(expected)} outputs, got {len(actual)}")
+    for number, (want, got) in enumerate(zip(expected, actual, strict=True)):
+        if str(want) != str(got):  # a leaf's text is its dtype and shape: float32[4,8]
+            return Difference(False, problem=f"output {number}: expected {want}, got {got}", output=number)
+    return None
+
+
+def _judged_by_user(name: str, message: str | None, elementwise: Difference) -> Difference:
+    """The difference as a user's own function judged it. It decides alone; the errors are only reported."""
+    problem = "" if message is None else f"{name}: {message}"
+    errors = elementwise.max_abs_error, elementwise.max_rel_error, elementwise.max_ulp
+    return Difference(
+        message is None, *errors, problem=problem, tolerance=name, max_noise_error=elementwise.max_noise_error
+    )
+
+
+def _worst_of(differences: Sequence[Difference]) -> Difference:
+    """The first difference that is not ok, or else the first, with the largest errors of all."""
+    if not differences:
+        return Difference(True, 0.0, 0.0)
+    shown = next((difference for difference in differences if not difference.ok), differences[0])
+    ulps = [difference.max_ulp for difference in differences if difference.max_ulp is not None]
+    noise = [difference.max_noise_error for difference in differences if difference.max_noise_error is not None]
+    rules = shown.tolerance if not shown.ok else rules_in_words(differences)
+    return replace(
+        shown,
+        max_abs_error=max(difference.max_abs_error or 0.0 for difference in differences),
+        max_rel_error=max(difference.max_rel_error or 0.0 for difference in differences),
+        max_ulp=max(ulps, default=None),
+        max_noise_error=max(noise, default=None),
+        tolerance=rules,
+        kind=kind_of_all(differences),
+    )
+
+
+def kind_of_all(differences: Sequence[Difference]) -> str:
+    """What those look like that are out of tolerance: the first that is not rounding, else rounding."""
+    kinds = [difference.kind for difference in differences if not difference.ok]
+    return next((kind for kind in kinds if not kind.startswith(ROUNDING)), kinds[0] if kinds else "")
+
+
+def rules_in_words(differences: Sequence[Difference]) -> str:
+    """By which rules these outputs or calls were compared, each once."""
+    return "; ".join(dict.fromkeys(difference.tolerance for difference in differences if difference.tolerance))
+
+
+def _compare_factors(
+    group: FactorGroup, wanted: Sequence[Array], given: Sequence[Array], rules: Rules
+) -> list[Difference]:
+    """Compare the factors of one factorization, part by part. Raises `CompareError` where these are none."""
+    expected, actual = ([arrays[output] for output in group.outputs] for arrays in (wanted, given))
+    name = group.compare
+    if len(expected) < len(wanted):
+        name = f"outputs {', '.join(map(str, group.outputs))} as {name}"
+    return [_compare_part(name, part, group, rules) for part in parts_of(group.compare, expected, actual)]
+
+
+def _compare_part(name: str, part: Part, group: FactorGroup, rules: Rules) -> Difference:
+    """Compare a part of a factorization, such as the matrix that the factors make.
+
+    Parts are computed in double precision, so distances in ULPs of their elements mean nothing. Units in the last place
+    are those of the part's largest element in the outputs' own dtype, and count as relative error.
+    """
+    rule = rules.of(part.dtype, None if part.output is None else group.outputs[part.output])
+    if rule.tolerance is not None:
+        rule = replace(rule, tolerance=rule.tolerance.with_ulp_as_rtol(float(np.finfo(part.dtype).eps)))
+    difference = _compare(part.what, part.expected, part.actual, rule, part.scale)
+    return replace(difference, of_type=f"{name}: {part.what}", max_ulp=None)
+
+
+def _compare(what: str, expected: Array, actual: Array, rule: Rule, scale: Array | None = None) -> Difference:
+    """Compare two arrays of one shape and dtype by a rule."""
+    if scale is None and expected.size > PIECE and (in_pieces := _compare_pieces(what, expected, actual, rule)):
+        return in_pieces
+    units = ulp_distance(expected, actual) if expected.dtype.name in FLOATS else None
+    compared = rule.compare(expected, actual, scale)
+    absolute, relative = _errors(expected, actual)
+    difference = Difference(
+        ok=not compared.bad.any(),
+        max_abs_error=float(absolute.max(initial=0.0)),
+        max_rel_error=float(relative.max(initial=0.0)),
+        max_ulp=None if units is None else _largest_finite_ulp(units, expected, actual),
+        of_type=what,
+        tolerance=compared.words,
+        max_noise_error=None if compared.in_noise is None else float(compared.in_noise.max(initial=0.0)),
+    )
+    if difference.ok:
+        return difference
+    errors = absolute if compared.in_noise is None else compared.in_noise
+    diagnosis = diagnose(expected, actual, compared.limit, rule.dtype)
+    if rule.tolerance is not None and errors is compared.in_noise and not (errors > rule.factor).any():
+        # A tolerance that is less than the writer's own noise.
+        within = f"{ROUNDING}within {rule.factor:g} times the noise that the writer measured"
+        diagnosis = replace(diagnosis, looks_like=within)
+    difference = _with_elements(difference, compared.bad, errors, expected, actual)
+    # NaN in place of a number is never rounding, whatever the other elements look like.
+    is_mixed = bool(difference.masks) and diagnosis.looks_like.startswith(ROUNDING)
+    return replace(difference, looks_like=diagnosis.lines, kind="" if is_mixed else diagnosis.looks_like)
+
+
+def _compare_pieces(what: str, expected: Array, actual: Array, rule: Rule) -> Difference | None:
+    """The same for large arrays; None where they differ, since what is said of that is about all elements."""
+    want, got = expected.reshape(-1), actual.reshape(-1)
+    noise = None if rule.noise is None else rule.noise.reshape(-1)
+    whole = Whole.of(want, noise) if expected.dtype.name in FLOATS else None
+    differences = []
+    for start in range(0, want.size, PIECE):
+        span = slice(start, start + PIECE)
+        piece = replace(rule, noise=None if noise is None else noise[span], whole=whole)
+        difference = _compare(what, want[span], got[span], piece)
+        if not difference.ok:
+            return None
+        differences.append(difference)
+    return _worst_of(differences)
+
+
+def _with_elements(difference: Difference, bad: Array, errors: Array, expected: Array, actual: Array) -> Difference:
+    """The difference with the elements that are bad: their number, the worst, the first few, NaN on one side only."""
+
+    def element(index: Sequence[Any]) -> DifferingElement:
+        place = tuple(int(position) for position in index)
+        return DifferingElement(place, str(expected[place]), str(actual[place]))
+
+    indices = np.argwhere(bad)
+    ranked = np.where(bad, errors, -1.0)  # a bad one even where no bad one has an error: -0.0 for 0.0
+    return replace(
+        difference,
+        mismatched=len(indices),
+        total=int(bad.size),
+        worst=element(np.unravel_index(int(np.argmax(ranked)), ranked.shape)),
+        rows=tuple(element(index) for index in indices[:FIRST_ROWS]),
+        masks=_masks(expected, actual, bad),
+    )
+
+
+def _errors(expected: Array, actual: Array) -> tuple[Array, Array]:
+    """Absolute and relative error of each element as float64; inf where exactly one side is NaN or infinite."""
+    want, got = to_double(expected), to_double(actual)
+    with np.errstate(all="ignore"):
+        # 64 bits do not fit into a double. The larger minus the smaller as unsigned, modulo 2**64, is their exact
+        # distance.
+        if expected.dtype.kind in "iu":
+            distance = np.maximum(expected, actual).astype(np.uint64) - np.minimum(expected, actual).astype(np.uint64)
+        else:
+            distance = np.where(same(want, got), 0.0, np.abs(got - want))
+        absolute = np.where(np.isnan(distance), np.inf, distance.astype(np.float64))
+        relative = np.where(absolute == 0.0, 0.0, absolute / np.abs(want))  # 0 for equal zeros, not 0 / 0
+    return absolute, np.where(np.isnan(relative), np.inf, relative)
+
+
+_KINDS = ("a number", "NaN", "an infinity")
+
+
+def _masks(expected: Array, actual: Array, bad: Array) -> tuple[str, ...]:
+    """A line for each way in which elements are NaN or infinite on one side only, or another infinity."""
+    want, got = _kind(expected), _kind(actual)
+    lines = []
+    for one, other in itertools.product(range(len(_KINDS)), repeat=2):
+        count = int((bad & (want == one) & (got == other)).sum())
+        if count and (one != other or _KINDS[one] == "an infinity"):
+            kind = "another infinity" if one == other else _KINDS[other]
+            lines.append(f"{kind} where {_KINDS[one]} was expected at {plural(count, 'place')}")
+    return tuple(lines)
+
+
+def _kind(values: Array) -> Array:
+    """For each element its index in `_KINDS`."""
+    wide = to_double(values)
+    return np.where(np.isnan(wide), 1, np.where(np.isinf(wide), 2, 0))
+
+
+def _largest_finite_ulp(units: Array, expected: Array, actual: Array) -> int | None:
+    finite = np.isfinite(to_double(expected)) & np.isfinite(to_double(actual))
+    return int(units[finite].max()) if finite.any() else None

@@ -1,0 +1,312 @@
+"""Comparators of factorizations, whose factors are unique only up to sign, phase or order.
+
+Each takes the expected and the actual outputs, of the same shapes and dtypes, and returns the parts to be compared
+instead: the matrix that the factors make, and the properties of such factors (orthonormal columns, zeros below a
+diagonal). Leading axes are batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from export_core.goldens import FactorGroup
+from export_core.goldens.arrays import Array
+from export_core.numbers.algebra import (
+    adjoint,
+    condition_number,
+    gram,
+    largest,
+    match_eigenvalues,
+    matrix_from_eigen,
+    permutation,
+    to_double,
+    undo_permutation,
+)
+from export_core.numbers.errors import CompareError
+
+
+@dataclass(frozen=True)
+class Part:
+    """Two arrays to be compared, with the tolerance of `dtype`, that of the outputs; for equality where it is no float.
+
+    `scale` is multiplied by `rtol` for the absolute tolerance; None means the largest expected element. `output` is the
+    number of the output that the part is itself, whose noise it has. `is_identity`: it is nearly the identity in every
+    factorization.
+    """
+
+    what: str
+    expected: Array
+    actual: Array
+    dtype: str
+    scale: Array | None = None
+    output: int | None = None
+    is_identity: bool = False
+
+
+Factors = Sequence[Array]
+Comparator = Callable[[Factors, Factors], list[Part]]
+
+
+def eigh(expected: Factors, actual: Factors) -> list[Part]:
+    """Eigenvalues in order; vectors by V diag(w) V^H and V^H V. NumPy gives (w, V), lax (V, w)."""
+    # Values have one axis less than vectors, so their order shows in any batch.
+    values, vectors = (0, 1) if expected[0].ndim < expected[1].ndim else (1, 0)
+
+    def rebuilt(outputs: Factors) -> Array:
+        columns = to_double(outputs[vectors])
+        return (columns * to_double(outputs[values])[..., None, :]) @ adjoint(columns)
+
+    return [
+        *_masks(expected, actual),
+        _vector("eigenvalues", expected, actual, values),
+        _matrix("V diag(w) V^H", rebuilt, expected, actual, vectors),
+        _orthonormal("V^H V", lambda outputs: outputs[vectors], expected, actual, vectors),
+    ]
+
+
+def svd(expected: Factors, actual: Factors) -> list[Part]:
+    """Singular values in order; the vectors by U diag(s) V^H, U^H U and V^H V."""
+    count = expected[1].shape[-1]  # with full_matrices there are more vectors, which the product does not show
+
+    def rebuilt(outputs: Factors) -> Array:
+        left, values, right = (to_double(output) for output in outputs)
+        return (left[..., :count] * values[..., None, :]) @ right[..., :count, :]
+
+    return [
+        *_masks(expected, actual),
+        _vector("singular values", expected, actual, 1),
+        _matrix("U diag(s) V^H", rebuilt, expected, actual),
+        _orthonormal("U^H U", lambda outputs: outputs[0], expected, actual),
+        _orthonormal("V^H V", lambda outputs: adjoint(outputs[2]), expected, actual),
+    ]
+
+
+def qr(expected: Factors, actual: Factors) -> list[Part]:
+    """Q R, Q^H Q, and that R is upper triangular. A permutation is one of columns."""
+
+    def rebuilt(outputs: Factors) -> Array:
+        product = to_double(outputs[0]) @ to_double(outputs[1])
+        return product if len(outputs) == 2 else undo_permutation(product, outputs[2], axis=-1)
+
+    # R's rows may turn, so only the magnitudes of its diagonal say whether the pivots were the largest.
+    def growth(outputs: Factors) -> Array:
+        """By how much |R|'s diagonal grows; with pivoting it must not."""
+        diagonal = np.abs(np.diagonal(to_double(outputs[1]), axis1=-2, axis2=-1))
+        grown: Array = np.maximum(np.diff(diagonal, axis=-1), 0.0)
+        return grown
+
+    parts = [
+        *_masks(expected, actual),
+        _matrix("Q R", rebuilt, expected, actual),
+        _orthonormal("Q^H Q", lambda outputs: outputs[0], expected, actual),
+        _equal("R below the diagonal", lambda outputs: np.tril(outputs[1], -1), expected, actual),
+    ]
+    if len(expected) == 3:
+        parts.append(_equal("permutation, sorted", lambda outputs: np.sort(outputs[2], axis=-1), expected, actual))
+        parts.append(
+            Part(
+                "growth of |R|'s diagonal",
+                growth(expected),
+                growth(actual),
+                expected[1].dtype.name,
+                largest(expected[1], 2)[..., 0],
+            )
+        )
+    return parts
+
+
+def lu(expected: Factors, actual: Factors) -> list[Part]:
+    """A from P A = L U, and that no element of L exceeds 1.
+
+    Of rows that tie for a pivot either may be chosen, so pivots and permutations may differ as long as they belong
+    together.
+    """
+    if any(output.dtype.kind not in "iu" for output in expected[1:]):
+        raise ValueError("pivots are integers")
+    # LAPACK chooses complex pivots by |re| + |im| (izamax), not by magnitude: then |l| may be up to the root of 2.
+    bound = np.sqrt(2.0) if expected[0].dtype.kind == "c" else 1.0
+
+    def rebuilt(outputs: Factors) -> Array:
+        factors = to_double(outputs[0])
+        rows, columns = factors.shape[-2:]
+        rank = min(rows, columns)
+        lower = np.tril(factors[..., :rank], -1) + np.eye(rows, rank)
+        return undo_permutation(lower @ np.triu(factors[..., :rank, :]), permutation(outputs[1], rows), axis=-2)
+
+    def excess(outputs: Factors) -> Array:
+        return np.maximum(np.abs(np.tril(to_double(outputs[0]), -1)) - bound, 0.0)
+
+    def legal(outputs: Factors) -> Array:
+        rows, count = outputs[0].shape[-2], outputs[1].shape[-1]
+        # A row is only swapped with itself or one below.
+        return np.asarray((outputs[1] >= np.arange(count)) & (outputs[1] < rows))
+
+    def belonging(outputs: Factors) -> Array:
+        return np.asarray(outputs[2] == permutation(outputs[1], outputs[0].shape[-2]))
+
+    parts = [
+        *_masks(expected, actual),
+        _equal("pivots in their rows", legal, expected, actual),
+        _matrix("P^-1 L U", rebuilt, expected, actual),
+        Part("|L| above 1", excess(expected), excess(actual), expected[0].dtype.name, np.asarray(1.0)),
+    ]
+    if len(expected) == 3:
+        parts.append(_equal("permutation that the pivots make", belonging, expected, actual))
+    return parts
+
+
+def schur(expected: Factors, actual: Factors) -> list[Part]:
+    """Q T Q^H, Q^H Q, and T's form: triangular, for real matrices with 2x2 blocks for pairs of complex eigenvalues."""
+
+    def rebuilt(outputs: Factors) -> Array:
+        triangle, vectors = (to_double(output) for output in outputs)
+        return vectors @ triangle @ adjoint(vectors)
+
+    def misformed(outputs: Factors) -> Array:
+        """Where the first diagonal below the main one is not zero and should be.
+
+        A 2x2 block is right for a pair of complex eigenvalues only: its discriminant is negative, and blocks do not
+        overlap.
+        """
+        triangle = to_double(outputs[0])
+        below = np.diagonal(triangle, -1, -2, -1)
+        if triangle.dtype.kind == "c":
+            return np.asarray(below != 0)
+        diagonal, above = np.diagonal(triangle, 0, -2, -1), np.diagonal(triangle, 1, -2, -1)
+        real = (diagonal[..., 1:] - diagonal[..., :-1]) ** 2 / 4 + above * below >= 0
+        overlap = np.zeros(below.shape, np.bool_)
+        overlap[..., 1:] = below[..., :-1] != 0  # the block before already has this row
+        return np.asarray((below != 0) & (real | overlap))
+
+    return [
+        *_masks(expected, actual),
+        _matrix("Q T Q^H", rebuilt, expected, actual),
+        _orthonormal("Q^H Q", lambda outputs: outputs[1], expected, actual),
+        _equal("T below its blocks", lambda outputs: np.tril(outputs[0], -2), expected, actual),
+        _equal("2x2 blocks of T that should be split", misformed, expected, actual),
+    ]
+
+
+def eig(expected: Factors, actual: Factors) -> list[Part]:
+    """Eigenvalues in any order; vectors of any phase by their norms and V diag(w) V^-1.
+
+    Left vectors make another matrix in this way, which is as unique as that of the right ones.
+    """
+    name = expected[0].dtype.name
+    order = match_eigenvalues(expected[0], actual[0])
+    matched = [np.take_along_axis(actual[0], order, -1)]
+    matched += [np.take_along_axis(vectors, order[..., None, :], -1) for vectors in actual[1:]]
+    # Eigenvalues and V diag(w) V^-1 differ by more than the vectors do, by their condition number.
+    conditions = [condition_number(vectors) for vectors in expected[1:]]
+    worst = np.maximum.reduce(conditions)[..., 0] if conditions else np.asarray(1.0)
+    parts = [
+        *_masks(expected, matched),
+        Part("eigenvalues", to_double(expected[0]), to_double(matched[0]), name, worst * largest(expected[0], 1), 0),
+    ]
+    # strict=False: left and right vectors are both optional.
+    # The norms as well: V diag(w) V^-1 is the same for vectors of any length.
+    for side, condition, want, got in zip(("V", "V'"), conditions, expected[1:], matched[1:], strict=False):
+        want_norms, got_norms = (np.linalg.norm(to_double(vectors), axis=-2) for vectors in (want, got))
+        want_matrix, got_matrix = matrix_from_eigen(expected[0], want), matrix_from_eigen(matched[0], got)
+        parts += [
+            Part(f"norms of {side}", want_norms, got_norms, name),
+            Part(f"{side} diag(w) {side}^-1", want_matrix, got_matrix, name, condition * largest(want_matrix, 2)),
+        ]
+    return parts
+
+
+@dataclass(frozen=True)
+class Factorization:
+    """A comparator, and which outputs it takes: their meaning, and how many there may be."""
+
+    comparator: Comparator
+    meaning: str
+    counts: tuple[int, ...]
+
+
+FACTORIZATIONS = {
+    "eigh": Factorization(eigh, "(w, V) or (V, w)", (2,)),
+    "eig": Factorization(eig, "(w,), (w, V) or (w, V left, V right)", (1, 2, 3)),
+    "svd": Factorization(svd, "(U, s, V^H)", (3,)),
+    "qr": Factorization(qr, "(Q, R) or (Q, R, permutation)", (2, 3)),
+    "lu": Factorization(lu, "(LU, pivots) or (LU, pivots, permutation)", (2, 3)),
+    "schur": Factorization(schur, "(T, Q)", (2,)),
+}
+
+
+def parts_of(name: str, expected: Factors, actual: Factors) -> list[Part]:
+    """The parts that a comparator of factorizations compares.
+
+    Raises `CompareError` when the outputs are no such factors.
+    """
+    factorization = FACTORIZATIONS[name]
+    try:
+        if len(expected) in factorization.counts and all(output.dtype.kind in "fciu" for output in expected):
+            with np.errstate(all="ignore"):  # NaN and infinities are compared, not warned of
+                return factorization.comparator(expected, actual)
+    except ValueError:
+        pass  # shapes that cannot be multiplied
+    outputs = ", ".join(f"{output.dtype.name}[{','.join(map(str, output.shape))}]" for output in expected)
+    raise CompareError(f"compare={name!r}: expected the outputs {factorization.meaning}, found {outputs or 'none'}.")
+
+
+ORTHONORMAL = 0.01
+"""How far the inner products of vectors may be from those of orthonormal ones."""
+
+
+def are_factors(group: FactorGroup, outputs: Sequence[Array]) -> bool:
+    """Whether the outputs of a writer that are said to be factors have the shapes of such, and orthonormal vectors.
+
+    Vectors that the program masks or cuts are none; neither are NaN.
+    """
+    factors = [outputs[output] for output in group.outputs]
+    try:
+        parts = parts_of(group.compare, factors, factors)
+    except CompareError:
+        return False
+    return all(_is_identity(part.expected) for part in parts if part.is_identity)
+
+
+def _is_identity(products: Array) -> bool:
+    identity = np.eye(products.shape[-1])
+    return np.allclose(products, identity, rtol=0, atol=ORTHONORMAL)
+
+
+def _masks(expected: Factors, actual: Factors) -> list[Part]:
+    """Where outputs are not finite, element by element: in a product one NaN would hide everything else."""
+    return [
+        Part(f"output {number}, where it is not finite", _zero_if_finite(want), _zero_if_finite(got), want.dtype.name)
+        for number, (want, got) in enumerate(zip(expected, actual, strict=True))
+        if want.dtype.kind in "fc" and not (np.isfinite(want).all() and np.isfinite(got).all())
+    ]
+
+
+def _zero_if_finite(values: Array) -> Array:
+    return np.where(np.isfinite(values), np.zeros((), values.dtype), values)
+
+
+def _vector(what: str, expected: Factors, actual: Factors, of: int) -> Part:
+    want = expected[of]
+    return Part(what, to_double(want), to_double(actual[of]), want.dtype.name, largest(want, 1), of)
+
+
+def _matrix(what: str, make: Callable[[Factors], Array], expected: Factors, actual: Factors, of: int = 0) -> Part:
+    """A matrix made of factors, with the tolerance of output `of`.
+
+    Each of a batch is measured by its own largest element.
+    """
+    matrix = make(expected)
+    return Part(what, matrix, make(actual), expected[of].dtype.name, largest(matrix, 2))
+
+
+def _orthonormal(what: str, make: Callable[[Factors], Array], expected: Factors, actual: Factors, of: int = 0) -> Part:
+    """The inner products of vectors, with the tolerance of output `of`."""
+    return replace(_matrix(what, lambda outputs: gram(make(outputs)), expected, actual, of), is_identity=True)
+
+
+def _equal(what: str, make: Callable[[Factors], Array], expected: Factors, actual: Factors) -> Part:
+    """A property that must be equal, without any tolerance."""
+    return Part(what, make(expected), make(actual), "bool")

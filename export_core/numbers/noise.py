@@ -1,0 +1,203 @@
+"""Noise as the measure of numbers: how far a correct reader may be from the outputs that the writer saw.
+
+The writer runs its artifact several times, on inputs moved by up to one unit in the last place and compiled in other
+ways; what an element moves by is its noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from export_core.base.tolerances import FLOATS
+from export_core.goldens import Leaf
+from export_core.goldens.arrays import KEYS, Array
+from export_core.goldens.noise import Noise
+from export_core.numbers.algebra import to_double
+
+FACTOR = 4.0
+"""How many times its noise an element may be off. The curve: docs/explanation/numbers-measured.md."""
+
+FACTOR_OF_INPUTS = 8.0
+"""How many times its noise an element may be off where only inputs were moved: such noise is less."""
+
+UNITS = ((2.0**-10, 1.0), (2.0**-7, 0.5), (1.0, 0.25))
+"""Noise that every element has at least, in units in the last place of its value: by the size of such a unit.
+
+The first row is for float16 and wider types, the second for bfloat16, the last for types of 8 bits and fewer, of which
+`FACTOR` times as much is one unit.
+"""
+
+NARROW_UNITS = 0.5
+"""At most this many units of the narrowest float type of the module: of the value, or of the typical one if larger.
+
+Sums of such numbers cancel, and a release may round them where another does not: products of bfloat16 have been summed
+up in another precision since a release between 0.10.1 and 0.11.2.
+"""
+
+SMALLEST = 2.0**-16
+"""What an element without noise has at least, in units in the last place of the output's largest element.
+
+A sum that is zero in all runs of the writer may be 1e-17 in another release.
+"""
+
+DRAWS = 34
+"""How many runs an element's noise is the largest move of: those with moved inputs, those moved inside."""
+
+PIECE = 1 << 17
+"""Elements that are looked at together: as doubles, large arrays would take many times their memory."""
+
+LARGE = 0.1
+"""Noise above this part of the largest number of the output: the element shows nothing."""
+
+
+def spread(plain: Sequence[Leaf], variants: Iterable[Sequence[Leaf]]) -> Noise:
+    """The noise of each output: how far its elements move between the plain run and any other.
+
+    None for what is no number. An element that is not finite in another run is left out there: moving an input across
+    a pole says nothing of a reader, whose inputs are exact.
+    """
+    wanted = [leaf.numpy() for leaf in plain]
+    noises = [np.zeros(leaf.shape) if is_number(leaf.dtype) else None for leaf in plain]
+    for variant in variants:
+        for noise, want, leaf in zip(noises, wanted, variant, strict=True):
+            if noise is not None:
+                with np.errstate(all="ignore"):
+                    moved = np.abs(to_double(leaf.numpy()) - to_double(want))
+                np.maximum(noise, np.where(np.isfinite(moved), moved, 0.0), out=noise)
+    return tuple(noises)
+
+
+def is_number(dtype: str) -> bool:
+    """Whether how far apart two elements are means something: floats, integers, booleans; neither keys nor float0."""
+    return dtype not in KEYS and dtype != "float0"
+
+
+def moved_by(ulps: int, leaf: Leaf, generator: np.random.Generator) -> Leaf:
+    """Floats, each moved by up to so many units in the last place up or down or not at all; all else as it is.
+
+    Zeros stay: they are masks and padding, which no rounding makes anything else. So does what is not finite, and
+    types of 8 bits and fewer: a unit of theirs is an eighth of the value or more, which is no rounding error.
+    """
+    if leaf.dtype not in FLOATS or leaf.data.itemsize == 1:
+        return leaf
+    values = leaf.numpy()
+    width = values.dtype.itemsize // (2 if values.dtype.kind == "c" else 1)
+    steps = np.ascontiguousarray(leaf.data).view(f"i{width}")
+    direction = generator.integers(-ulps, ulps + 1, steps.shape, dtype=np.int8).astype(steps.dtype)
+    # Below the sign bit the integer counts the numbers up from zero: the next one is the next number.
+    moved = (steps + direction).view(leaf.data.dtype).reshape(leaf.data.shape)
+    as_moved = Leaf(leaf.dtype, moved).numpy()
+    stays = (values == 0) | ~np.isfinite(values) | ~np.isfinite(as_moved) | (as_moved == 0)
+    return Leaf(leaf.dtype, np.where(stays, leaf.data, moved))
+
+
+def count_undecided(noise: Array, largest: float) -> int:
+    """How many elements of an output cannot tell right from wrong: their noise is large beside its largest magnitude.
+
+    It is the noise that they are judged by, but for floors of rounding, which are never that large. An output that is
+    zero in all runs has none: any other number would be seen.
+    """
+    if not (noise.max(initial=0.0) > LARGE * largest):  # what is lent is no larger
+        return 0
+    return int((np.maximum(noise, _lent(noise)) > LARGE * largest).sum())
+
+
+def scale_of(leaves: Iterable[Leaf]) -> float:
+    """The largest finite magnitude of floats."""
+    arrays = (leaf.numpy().reshape(-1) for leaf in leaves if leaf.dtype in FLOATS)
+    pieces = (array[start : start + PIECE] for array in arrays for start in range(0, array.size, PIECE))
+    magnitudes = (np.abs(to_double(piece)) for piece in pieces)
+    return max((float(values[np.isfinite(values)].max(initial=0.0)) for values in magnitudes), default=0.0)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What a piece of an array needs to know of all its elements.
+
+    Their largest finite magnitude, their typical one (the root mean square), and the noise that they lend each other.
+    """
+
+    largest: float
+    typical: float
+    lent: float
+
+    @classmethod
+    def of(cls, expected: Array, noise: Array | None) -> Whole:
+        """That of a flat array, which is read in pieces itself."""
+        spans = [slice(start, start + PIECE) for start in range(0, expected.size, PIECE)]
+        largest = max(float(_finite_magnitudes(expected[span]).max()) for span in spans)
+        squares = sum(float(((_finite_magnitudes(expected[span]) / (largest or 1.0)) ** 2).sum()) for span in spans)
+        lent = 0.0 if noise is None else float(_lent(noise))
+        return cls(largest, largest * math.sqrt(squares / expected.size), lent)
+
+
+def noise_with_floors(
+    expected: Array,
+    noise: Array,
+    dtype: str,
+    narrowest: str = "",
+    scale: Array | None = None,
+    whole: Whole | None = None,
+) -> Array:
+    """The noise that elements are judged by: what was measured, or lent by others, and at least that of rounding.
+
+    Args:
+        expected: the outputs that the writer saw, or what was made of them in double precision.
+        noise: what was measured of each element.
+        dtype: that of the outputs.
+        narrowest: the narrowest float type of the module, which may be narrower than that of the outputs.
+        scale: the magnitude whose last place counts where it is larger than the element; it broadcasts with them.
+        whole: where these are a piece of an array, what it needs to know of all.
+    """
+    magnitudes = _finite_magnitudes(expected)
+    if scale is not None:
+        magnitudes = np.maximum(magnitudes, scale)
+    info, eps = _finfo(dtype), float(_finfo(dtype).eps)
+    largest = whole.largest if whole else magnitudes.max(initial=0.0)
+    smallest = np.where(noise > 0, 0.0, SMALLEST * largest)
+    floor = eps * (_units(eps) * magnitudes + smallest) + float(info.smallest_subnormal)
+    narrow_eps = float(_finfo(narrowest).eps) if narrowest else 0.0
+    if narrow_eps > eps:
+        units = min(NARROW_UNITS, _units(narrow_eps))
+        typical = whole.typical if whole else _root_mean_square(magnitudes)
+        floor = np.maximum(floor, units * narrow_eps * np.maximum(magnitudes, typical))
+    judged_by: Array = np.maximum(np.maximum(noise, whole.lent if whole else _lent(noise)), floor)
+    return judged_by
+
+
+def _units(eps: float) -> float:
+    return next(units for largest, units in UNITS if eps <= largest)
+
+
+def _finite_magnitudes(values: Array) -> Array:
+    """The magnitudes as float64, 0 where they are not finite."""
+    magnitudes = np.abs(to_double(values))
+    return np.where(np.isfinite(magnitudes), magnitudes, 0.0)
+
+
+def _root_mean_square(magnitudes: Array) -> float:
+    largest = float(magnitudes.max(initial=0.0))
+    # Divided first: the square of 1e200 is not finite.
+    return largest * float(np.sqrt(np.mean((magnitudes / largest) ** 2))) if largest else 0.0
+
+
+def _lent(noise: Array) -> Array:
+    """What other elements lend to one whose few samples were lucky: a quarter of an output has less noise than this.
+
+    Times how much larger the largest of as many normal draws as there are elements is than that of `DRAWS`, √(2 ln n):
+    among 10,000 elements the one that a reader moves farthest is beyond what any was moved by in the writer's runs.
+    """
+    if not noise.size:
+        return np.asarray(0.0)
+    return np.asarray(np.quantile(noise, 0.25) * math.sqrt(math.log(max(noise.size, DRAWS)) / math.log(DRAWS)))
+
+
+def _finfo(dtype: str) -> np.finfo[np.floating]:
+    import ml_dtypes  # it comes with jax; NumPy knows nothing of narrow floats
+
+    info: np.finfo[np.floating] = ml_dtypes.finfo(dtype)
+    return info

@@ -1,0 +1,185 @@
+"""Users' own comparators, ``module:function``: imported and called in a process of their own, never in this one.
+
+Whatever such code does (`sys.exit(0)`, a crash, a loop without end) is an error here, and never the end of a run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from export_core.base.phrases import signal_name
+from export_core.base.process_groups import kill_group
+from export_core.base.scratch import scratch_folder
+from export_core.base.tolerances import problem_of_name
+from export_core.base.untrusted import decode_json
+from export_core.base.variables import passed_variables
+from export_core.goldens.arrays import Leaf, to_npz
+from export_core.numbers.errors import CompareError
+
+PROGRAM = Path(__file__).with_name("user_program.py")
+START_SECONDS = 120.0
+"""How long the process may take to import NumPy."""
+SECONDS = 120.0
+"""How long the import of a user's module may take, and one comparison."""
+_LONGEST_ANSWER = 1 << 24
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    """`message` is what a function says is wrong; `problem` why it said nothing."""
+
+    id: int
+    message: str | None = None
+    problem: str = ""
+
+
+class UserCode:
+    """The process of users' functions: started when it is first asked, and again after it has died; a context manager.
+
+    It has this process's `sys.path`, with the folder `root` first: a project's own checks are seldom installed. It
+    answers one request at a time, and can be asked from several threads. `seconds` is the limit of each answer. It gets
+    the variables of a cell, no token of a CI system: `variables` names those that the policy adds.
+    """
+
+    def __init__(self, root: Path | None = None, seconds: float = SECONDS, variables: Iterable[str] = ()) -> None:
+        self._root = (root or Path.cwd()).resolve()
+        self._variables = tuple(variables)
+        self._seconds = seconds
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def check(self, name: str) -> None:
+        """Raise `CompareError` unless outputs can be compared in this way; a user's function is imported."""
+        if problem := problem_of_name(name):
+            raise CompareError(problem)
+        if ":" in name:
+            if not all(name.partition(":")):
+                raise CompareError(
+                    f"compare={name!r}: expected 'module:function', such as 'my_package.checks:close_enough'."
+                )
+            self._ask(name)
+
+    def compare(self, name: str, expected: Sequence[Leaf], actual: Sequence[Leaf]) -> str | None:
+        """What a user's function says is wrong, or None. Raises `CompareError` when it fails itself."""
+        with scratch_folder() as folder:
+            paths = {}
+            for side, leaves in (("expected", expected), ("actual", actual)):
+                path = folder / f"{side}.npz"
+                path.write_bytes(to_npz(leaves))
+                paths[side] = str(path)
+            return self._ask(name, **paths).message
+
+    def close(self) -> None:
+        """End the process; whoever waits for an answer gets an error."""
+        self._closed = True
+        # Without the lock, which a thread that waits for an answer holds.
+        if process := self._process:
+            kill_group(process)
+        with self._lock:
+            self._end()
+
+    def _ask(self, name: str, **files: str) -> _Answer:
+        """The answer to a request. Raises `CompareError` for a problem, and for an answer that did not come."""
+        with self._lock:
+            if self._closed:
+                raise CompareError(f"compare={name!r}: the run was stopped. Nothing was compared.")
+            if self._process is None:
+                self._start()
+            answer = self._exchange({"name": name, **files}, self._seconds)
+        if isinstance(answer, str):
+            raise CompareError(f"compare={name!r}: the process that ran it {answer}. Nothing was compared.")
+        if answer.problem:
+            raise CompareError(answer.problem)
+        return answer
+
+    def _start(self) -> None:
+        try:
+            self._process = subprocess.Popen(
+                # -u: what the user's code prints is seen even if it dies next; on stderr, answers have stdout.
+                [sys.executable, "-u", "-P", str(PROGRAM)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=passed_variables(self._variables),
+                start_new_session=True,  # Ctrl-C is for the coordinator
+            )
+        except OSError as error:
+            raise CompareError(f"{sys.executable}: cannot start the process of comparators: {error}.") from error
+        answer = self._exchange({"path": sys.path, "root": str(self._root)}, START_SECONDS)
+        if isinstance(answer, str):
+            raise CompareError(f"{PROGRAM}: the process of comparators did not start: it {answer}.")
+
+    def _exchange(self, request: dict[str, object], seconds: float) -> _Answer | str:
+        """The answer to a request line, or what the process did instead, which is then ended."""
+        process = self._process
+        assert process
+        assert process.stdin
+        assert process.stdout
+        number, late = secrets.randbits(53), threading.Event()
+
+        def give_up() -> None:
+            late.set()
+            kill_group(process)
+
+        timer = threading.Timer(seconds, give_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            process.stdin.write(json.dumps({"id": number, **request}).encode() + b"\n")
+            process.stdin.flush()
+            line = process.stdout.readline(_LONGEST_ANSWER)
+        except OSError:  # it is gone: its exit status says more
+            line = b""
+        finally:
+            timer.cancel()
+        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+            answer: _Answer = decode_json(line, _Answer)
+            if answer.id == number:  # else it is one that user code has made up, or sent twice
+                return answer
+        status = self._end()
+        if late.is_set():
+            return f"did not answer within {seconds:g} s"
+        if line:
+            return f"sent something that is no answer: {line[:80]!r}"
+        return f"died by {signal_name(-status)}" if status < 0 else f"ended with exit status {status}"
+
+    def _end(self) -> int:
+        """End the process, if there is one. Its exit status; negative for a signal."""
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        assert process.stdin
+        assert process.stdout
+        # It may have said its last word and still be ending: only then is the status its own.
+        process.stdout.close()
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=1)
+        kill_group(process)
+        return process.wait()
+
+
+@contextlib.contextmanager
+def opened(user_code: UserCode | None) -> Iterator[UserCode]:
+    """The one that is given, which stays open, or one for this use alone."""
+    if user_code is not None:
+        yield user_code
+        return
+    with UserCode() as own:
+        yield own

@@ -1,0 +1,403 @@
+"""What a run is asked for, each option declared once: a field with its flag, its help, and how a command repeats it.
+
+From these fields come the options of the commands (cli/options.py), what they read (`read_options`), the options of a
+printed command (`option_words`), and what `jaxexport explain COMMAND` reads back from one (`values_in`).
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from export_core.base.errors import ExportCompatError
+from export_core.base.urls import without_credentials
+
+RESULTS = Path(".jaxexport")
+"""The folder of results unless another is named."""
+REPRODUCED = "reproduced"
+"""The folder, inside `RESULTS`, for the results of a command that runs one cell again."""
+GIB = 1 << 30
+GROUPS = ("window", "all")
+"""The words that name a group of readers, which depends on the goldens or on the calendar."""
+PROMISED = "promised"
+BACKWARD = "backward"
+_SHARD = re.compile(r"([1-9]\d*)/([1-9]\d*)")
+_KEY = "option"
+_KINDS = {"int": int, "float": float, "bool": bool, "Path": Path}
+_Options = TypeVar("_Options")
+
+
+class OptionError(ExportCompatError):
+    """The value of an option is not one that it can have."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The part `index` of `count`, counted from 1."""
+
+    index: int
+    count: int
+
+    def __str__(self) -> str:
+        """As --shard takes it."""
+        return f"{self.index}/{self.count}"
+
+
+def parse_shard(text: str) -> Shard:
+    """``3/16``. Raises `OptionError` for anything else."""
+    match = _SHARD.fullmatch(text.strip())
+    if not match or int(match[1]) > int(match[2]):
+        raise OptionError(f"--shard: expected I/N with I from 1 to N, such as 3/16, found {text!r}.")
+    return Shard(int(match[1]), int(match[2]))
+
+
+def comma_separated(text: str | None) -> tuple[str, ...]:
+    """The parts of a comma-separated list."""
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+
+
+def _day(text: str) -> datetime.date:
+    from export_core.releases import parse_day
+
+    return parse_day(text)
+
+
+@dataclass(frozen=True)
+class Option:
+    """How a field is given on the command line, and repeated in the commands that are printed.
+
+    `usage` is its name there, with a slash between that of yes and that of no, and after a space what its value is
+    called. `kind` is the type of the value there, unless it is the field's, or the words to choose from. `least` and
+    `most` are the range of a number. `multiple`: it may be given several times. `of_policy`: the policy may have
+    another default.
+
+    `read` makes the field's value of the one on the command line, or of its text; `write` makes the text of a value, or
+    of each where there may be several. `repeated`: every printed command about the same goldens has it.
+    """
+
+    usage: str
+    help: str
+    kind: type | tuple[str, ...] | None = None
+    least: float | None = None
+    most: float | None = None
+    read: Callable[[Any], Any] | None = None
+    write: Callable[[Any], str] = str
+    multiple: bool = False
+    of_policy: bool = False
+    repeated: bool = False
+
+    @property
+    def flag(self) -> str:
+        """Its name on the command line."""
+        return self.usage.partition(" ")[0]
+
+    @property
+    def metavar(self) -> str | None:
+        """What its value is called in help; None for one without a value."""
+        return self.usage.partition(" ")[2] or None
+
+
+def _option(default: Any, *described: Any, **more: Any) -> Any:
+    """A field of options, with its `Option`."""
+    return field(default=default, metadata={_KEY: Option(*described, **more)})
+
+
+@dataclass(frozen=True)
+class ProjectOptions:
+    """Which project and which day a command is about."""
+
+    goldens: Path | None = _option(
+        None, "--goldens DIR", "Folder of goldens. [default: the policy's, else golden]", repeated=True
+    )
+    """The folder of goldens; None is that of the policy."""
+    policy_file: str | None = _option(
+        None,
+        "--policy FILE",
+        "Policy file. [default: export_compat.yaml or [tool.jaxexport] in pyproject.toml, where there is one]",
+        kind=Path,
+        repeated=True,
+    )
+    """The file of the policy; None is that of the project."""
+    as_of: datetime.date | None = _option(
+        None,
+        "--as-of DATE",
+        "Judge as of this day, such as 2026-10-25: later releases are ignored. [default: today]",
+        read=_day,
+        repeated=True,
+    )
+    """The day for which cells are judged; None is today."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a run is asked for."""
+
+    readers: str = _option(
+        "window",
+        "--readers READER,…",
+        "window, all, newest, deployed (the policy's places), jaxlib releases (0.9.2), one with its jax "
+        "(0.11.2-jax0.12.0.1), or a jaxlib wheel file. [default: the policy's, else window, with deployed]",
+        of_policy=True,
+    )
+    """With commas: `window`, `all`, `newest`, `deployed`, a jaxlib version, one with its jax (`0.11.2-jax0.12.0.1`), or
+    the path of a jaxlib wheel."""
+    platforms: tuple[str, ...] = _option(
+        ("cpu",),
+        "--platforms P,P…",
+        "cpu, cuda, rocm, tpu: run where this machine has the hardware, else compile only; cuda:run or cuda:compile "
+        "for one of the two. [default: the policy's, else cpu]",
+        read=comma_separated,
+        write=",".join,
+        of_policy=True,
+    )
+    """Platforms, also with a mode: `cuda:run`."""
+    cases: tuple[str, ...] = _option(
+        (), "--cases CASE", "Only these cases: ids or globs; may be given several times.", multiple=True
+    )
+    """Case ids or globs; empty takes all."""
+    writers: tuple[str, ...] = _option(
+        (),
+        "--writers V,V…",
+        "Only goldens by these jaxlib releases. [default: all]",
+        read=comma_separated,
+        write=",".join,
+    )
+    """jaxlib versions; empty takes all."""
+    touching: str = _option(
+        "", "--touching READER", "Only cells whose writer or reader is this release, such as a release candidate."
+    )
+    """A release: only cells in which it writes or reads."""
+    wheels: tuple[str, ...] = _option(
+        (),
+        "--wheels DIR",
+        "A folder with unpublished wheels of jax and jaxlib.",
+        kind=Path,
+        multiple=True,
+        repeated=True,
+    )
+    """Folders with releases that are not published."""
+    indexes: tuple[str, ...] = _option(
+        (),
+        "--index URL",
+        "A package index with nightlies, searched before the default one.",
+        write=without_credentials,
+        multiple=True,
+        repeated=True,
+    )
+    """URLs of package indexes with releases that are not published."""
+    targets: tuple[str, ...] = _option(
+        (),
+        "--target P=DEVICE",
+        "Another device to compile for: tpu=v6e, cuda=a100 or cuda=cuda13/b200; may be given several times. "
+        "[default: v5e, cuda12/h100]",
+        multiple=True,
+        repeated=True,
+    )
+    """Other devices to compile for than the usual ones: `cuda=a100`."""
+    only: str = _option(
+        "",
+        "--only",
+        "promised: only cells inside their window, and those of the policy's places (`deployed`). backward: these, and "
+        "all whose reader is younger than the writer. [default: all selected cells]",
+        kind=(PROMISED, BACKWARD),
+    )
+    """`promised`, for cells inside their window; `backward`, for these and those whose reader is younger; or empty."""
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The parts of `readers`."""
+        return comma_separated(self.readers)
+
+    @property
+    def whole(self) -> bool:
+        """Whether every golden is in it, with the readers that its window names."""
+        parts = self.cases or self.writers or self.touching or self.only
+        return any(part in GROUPS for part in self.named) and not parts
+
+    def described(self) -> dict[str, Any]:
+        """As plan.json and summary.json have it: an index without its user and password."""
+        shown = {
+            name: value
+            for name, value in asdict(self).items()
+            if value or name not in ("touching", "wheels", "indexes", "targets", "only")
+        }
+        if self.indexes:
+            shown["indexes"] = tuple(without_credentials(url) for url in self.indexes)
+        return {**shown, "whole": self.whole}
+
+
+@dataclass(frozen=True)
+class CellOptions:
+    """What can change what a cell does: the worker is told each, by its name."""
+
+    timeout: float = _option(
+        120.0, "--timeout SECONDS", "Time limit of one cell, in seconds.", least=0.1, write="{:g}".format, repeated=True
+    )
+    """Seconds for one cell."""
+    memory: int = _option(
+        8 * GIB,
+        "--memory GIB",
+        "Memory limit of one cell, in GiB; 0 is no limit.",
+        kind=float,
+        least=0,
+        most=2**20,
+        read=lambda gib: int(gib * GIB),
+        write=lambda size: f"{size / GIB:g}",
+        repeated=True,
+    )
+    """Bytes for one cell."""
+    repeat: int = _option(
+        0,
+        "--repeat N",
+        "Make the call of each cell N more times, and record the seconds of each.",
+        least=0,
+        repeated=True,
+    )
+    """How many more times each cell makes its call, for its time alone."""
+
+
+@dataclass(frozen=True)
+class RunOptions(CellOptions, ProjectOptions):
+    """How a matrix is run: the options of `jaxexport matrix` beside those of a `Selection`."""
+
+    shard: Shard | None = _option(
+        None, "--shard I/N", "The I-th of N parts of the plan; `jaxexport merge` joins their results.", read=parse_shard
+    )
+    """A part of the plan; None is all of it."""
+    results: Path | None = _option(RESULTS, "--results DIR", "Folder for results.jsonl and summary.json.")
+    """The folder for results.jsonl and summary.json; None writes nothing."""
+    executor: str = _option(
+        "local",
+        "--executor local|dask:ADDRESS",
+        "Where cells run: here, or on the Dask cluster of a scheduler such as dask:tcp://127.0.0.1:8786.",
+        write=without_credentials,
+        repeated=True,
+    )
+    """`local`, or `dask:ADDRESS`."""
+    jobs: int | None = _option(
+        None,
+        "--jobs N",
+        "Number of cells at a time; on a cluster, in each task. [default: the number of cores; 1 on a cluster]",
+        least=1,
+    )
+    """How many cells run at once; None is the number of cores here, and 1 in each task on a cluster."""
+    device_jobs: int = _option(1, "--device-jobs N", "Number of cells at a time on an accelerator.", least=1)
+    """How many cells run at once on an accelerator."""
+    resume: bool = _option(False, "--resume", "Continue the last run in --results, which was interrupted or killed.")
+    """Whether to continue the run in `results`."""
+    cache: bool = _option(
+        True, "--cache/--no-cache", "Reuse the outcomes of earlier runs for cells whose whole content is the same."
+    )
+    """Whether to reuse outcomes of earlier runs."""
+    dump_ir: Path | None = _option(
+        None, "--dump-ir DIR", "Write every module as text into this folder, as exported and as compiled, by case."
+    )
+    """A folder for every module as text; None writes none."""
+    convert: bool = _option(
+        False,
+        "--convert",
+        "Also say, of each cell that fails on a CPU, whether `jaxexport convert` heals it: its artifact is converted "
+        "for the reader, by the least that does it, and replayed there. Nothing is kept.",
+    )
+    """Whether each cell that fails is converted for its reader, to see whether that heals it."""
+
+
+def options_of(kind: type) -> dict[str, Option]:
+    """The options that a class declares or inherits, by the name of the field, whose type most options have."""
+    declared = {}
+    for each in fields(kind):
+        option: Option = each.metadata[_KEY]
+        of_field = _KINDS.get(str(each.type).removesuffix(" | None"))
+        read = option.read or (Path if of_field is Path else None)
+        declared[each.name] = replace(option, kind=option.kind or of_field or str, read=read)
+    return declared
+
+
+OPTIONS = {**options_of(ProjectOptions), **options_of(Selection), **options_of(RunOptions)}
+"""Every option by the name of its field, in the order in which help lists them and commands repeat them."""
+ONE_CELL = tuple(name for name, option in OPTIONS.items() if option.repeated and name not in ("executor", "repeat"))
+"""What the commands about one cell take too, and read in a printed command: they run it here, and time nothing."""
+DEFAULTS = {each.name: each.default for kind in (RunOptions, Selection) for each in fields(kind)}
+"""The default of each field, by its name."""
+
+
+def _names(kind: type) -> list[str]:
+    return [each.name for each in fields(kind)]
+
+
+def of_cell(options: CellOptions) -> dict[str, Any]:
+    """What can change what a cell does, by name: what the worker is told."""
+    return {name: getattr(options, name) for name in _names(CellOptions)}
+
+
+def read_options(kind: type[_Options], values: Mapping[str, Any]) -> _Options:
+    """Options from the values of the command line; what is missing or None there has its default."""
+    given = {name: values[name] for name in _names(kind) if values.get(name) is not None}
+    # As nothing else, an empty text is None: --goldens "" is the folder of the policy.
+    return kind(
+        **{name: _read(OPTIONS[name], value) for name, value in given.items() if value or DEFAULTS[name] is not None}
+    )
+
+
+def _read(option: Option, value: Any) -> Any:
+    if option.multiple:
+        return tuple(value)
+    if option.kind in (int, float):
+        value = option.kind(value)
+    return option.read(value) if option.read else value
+
+
+def option_words(*objects: object, plan: bool = False) -> list[str]:
+    """The options with which a command is about the same goldens and runs cells as these objects say.
+
+    With `plan`, also those that choose among the cells: the command makes the same plan.
+    """
+    return [
+        word
+        for name, option in OPTIONS.items()
+        for options in objects
+        if option.repeated or (plan and name in _names(Selection))
+        if hasattr(options, name)
+        for value in _written(name, option, getattr(options, name))
+        for word in (option.flag, value)
+    ]
+
+
+def _written(name: str, option: Option, value: Any) -> Iterable[str]:
+    # One whose default is the policy's is always said: the policy may have another one there.
+    if value == DEFAULTS[name] and not option.of_policy:
+        return ()
+    return map(option.write, value) if option.multiple else (option.write(value),)
+
+
+def values_in(words: Sequence[str]) -> dict[str, Any]:
+    """What the words of a printed command say, as `read_options` takes it."""
+    names = {option.flag: name for name, option in OPTIONS.items()}
+    values: dict[str, Any] = {}
+    for flag, value in itertools.pairwise(words):
+        if name := names.get(flag):
+            values[name] = [*values.get(name, ()), value] if OPTIONS[name].multiple else value
+    return values
+
+
+def given_over(own: _Options, other: _Options) -> _Options:
+    """The options of `own` that are not the default, and else those of `other`."""
+    values = {name: getattr(own, name) for name in _names(type(own))}
+    return replace(other, **{name: value for name, value in values.items() if value != DEFAULTS[name]})  # type: ignore[type-var]
+
+
+def reproduce_options(selection: Selection, options: RunOptions) -> list[str]:
+    """What the commands that reproduce the cells of a run have in common.
+
+    Their results have a folder of their own, since a run replaces what is in its folder.
+    """
+    results = RESULTS / REPRODUCED
+    if options.results and options.results.resolve() == results.resolve():  # this run reproduces another one
+        results /= REPRODUCED
+    # An outcome from the cache would reproduce nothing.
+    return [*option_words(selection, options), "--no-cache", "--results", str(results)]

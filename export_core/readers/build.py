@@ -1,0 +1,309 @@
+"""Building a virtual environment, all or nothing; finding it again by its recipe; giving it up where it is damaged."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import filelock
+
+from export_core.base.atomic import write_whole
+from export_core.base.cache_folder import cache_path
+from export_core.base.process_groups import kill_group
+from export_core.base.urls import without_credentials
+from export_core.base.variables import passed_variables
+from export_core.readers.errors import EnvironmentFailed, tried_twice
+from export_core.readers.installed import READY, changed_in, damage_in, hash_of_installed, interpreter_in
+from export_core.readers.locks import EnvironmentLocks
+
+LAST_LINES = 12
+CHECK_SECONDS = 120.0
+"""How long an environment may take to import what it was built for."""
+LONG_WAIT_SECONDS = 30.0
+"""After how long a wait for another process that builds the environment is reported."""
+LOOK_SECONDS = 0.2
+"""How often a build checks whether it is still wanted."""
+_SYSCONFIG_LOCK = threading.Lock()
+
+
+def cache_folder() -> Path:
+    """The folder of everything that is cached, environments too: JAXEXPORT_CACHE, or the user's cache folder."""
+    return Path(cache_path())
+
+
+def environments_folder() -> Path:
+    """The folder in which each environment has its own."""
+    return cache_folder() / "environments"
+
+
+def uv_command() -> str:
+    """The uv that came with this package's dependencies."""
+    from uv import find_uv_bin
+
+    # It asks sysconfig, which in CPython 3.11 answers None while another thread is asking for the first time.
+    with _SYSCONFIG_LOCK:
+        return str(find_uv_bin())
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is built: a virtual environment of `python` with these requirements, in which the code `check` must run.
+
+    `salt` stands for whatever else decides the content, such as the bytes of wheels; `options` are those of
+    ``uv pip install``, which do not. `constraints` hold packages to versions, whoever requires them;
+    `packages` are requirements that a policy adds.
+    """
+
+    name: str
+    python: str
+    requirements: tuple[str, ...]
+    check: str
+    salt: str = ""
+    options: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        """The folder of this environment, built or not."""
+        # In this order since the first release: environments that are on disk are found by it.
+        parts = [self.python, self.requirements, self.check, self.salt]
+        added = [self.constraints, self.packages] if self.constraints or self.packages else []
+        content = json.dumps([*parts, *added])
+        return environments_folder() / f"{self.name}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
+
+
+@dataclass(frozen=True)
+class Built:
+    """A virtual environment on disk: what its check printed, and a hash of all that is installed in it."""
+
+    folder: Path
+    checked: str
+    content_hash: str
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return interpreter_in(self.folder)
+
+
+def build(
+    recipe: Recipe,
+    locks: EnvironmentLocks,
+    *,
+    stopping: threading.Event | None = None,
+    about_to: Callable[[], None] = lambda: None,
+    notify: Callable[[str], None] = lambda text: None,
+) -> Built:
+    """The environment of a recipe, found or built, verified by its check, and locked for use.
+
+    One that is damaged is built anew. `about_to` is called before anything is fetched; `notify` reports a long wait for
+    another process that builds the same. Raises `EnvironmentFailed` when building fails twice.
+    """
+    folder = recipe.folder
+    stopping = stopping or threading.Event()
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _only_builder(folder, stopping, notify):
+            if (built := find_built(folder, locks)) and not damage_in(folder):
+                return built
+            about_to()
+            return _build_in_two_tries(recipe, locks, stopping)
+    except OSError as error:
+        raise EnvironmentFailed(f"infrastructure: no environment can be built in {folder.parent}: {error}") from error
+
+
+def find_built(folder: Path, locks: EnvironmentLocks) -> Built | None:
+    """The environment in a folder, locked for use. None when its build has not ended well, or it is being removed."""
+    try:
+        if not (folder / READY).exists() or not locks.take(folder):
+            return None
+        ready = json.loads((folder / READY).read_bytes())
+        return Built(folder, ready["checked"], ready["lock"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def give_up(folder: Path) -> None:
+    """Let an environment count as not built: whoever needs it next builds it anew."""
+    (folder / READY).unlink(missing_ok=True)
+
+
+class _Unusable(EnvironmentFailed):
+    """An environment that was installed and does not work."""
+
+
+@contextlib.contextmanager
+def _only_builder(folder: Path, stopping: threading.Event, notify: Callable[[str], None]) -> Iterator[None]:
+    """Keep others from building this environment. Raises `EnvironmentFailed` when the run is stopped while it waits."""
+    lock = filelock.FileLock(f"{folder}.lock")
+    report_at: float | None = time.monotonic() + LONG_WAIT_SECONDS
+    while True:
+        try:
+            lock.acquire(timeout=LOOK_SECONDS)
+            break
+        except filelock.Timeout:
+            if stopping.is_set():
+                raise EnvironmentFailed("the run was stopped while another process built the environment") from None
+            if report_at and time.monotonic() > report_at:
+                notify(f"waiting for another process that builds {folder}, and holds {folder}.lock")
+                report_at = None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _build_in_two_tries(recipe: Recipe, locks: EnvironmentLocks, stopping: threading.Event) -> Built:
+    try:
+        return _build_whole(recipe, locks, stopping, look_for=changed_in)
+    except (EnvironmentFailed, OSError) as error:
+        first = str(error)
+        # An environment's files are hard links into the installer's cache: what is damaged there stays so.
+        again = ("--no-cache",) if isinstance(error, _Unusable) else ()
+    if stopping.is_set():
+        raise EnvironmentFailed(first)
+    try:
+        # By size only: what differs from its RECORD although it was just fetched, its package itself says wrongly.
+        return _build_whole(replace(recipe, options=(*recipe.options, *again)), locks, stopping, look_for=damage_in)
+    except (EnvironmentFailed, OSError) as error:
+        raise EnvironmentFailed(tried_twice(first, str(error))) from error
+
+
+def _build_whole(
+    recipe: Recipe, locks: EnvironmentLocks, stopping: threading.Event, look_for: Callable[[Path], str]
+) -> Built:
+    """Build an environment from nothing, all or nothing. `look_for` looks for damage in what was installed."""
+    folder, requirements = recipe.folder, recipe.requirements + recipe.packages
+    started = time.monotonic()
+    # A build that was killed may have left half of one.
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        _install(recipe, stopping)
+        with ThreadPoolExecutor(1) as beside:  # it reads every file, in a fifth of the time that the import takes
+            damage = beside.submit(look_for, folder)
+            checked, problem = _check(recipe, stopping)
+        if damage.result():
+            raise _Unusable(f"installing {', '.join(requirements)} left it broken: {damage.result()}")
+        if problem:
+            raise _Unusable(problem)
+        built = Built(folder, checked, hash_of_installed(folder))
+        locks.take(folder)
+        # Last of all: this file says that the environment is complete.
+        # The key is called "lock" on disk: environments that were built before are found by it.
+        ready = {
+            "requirements": [without_credentials(requirement) for requirement in requirements],
+            "checked": checked,
+            "lock": built.content_hash,
+            "size": size_of(folder),
+            "seconds": round(time.monotonic() - started, 1),
+            "packages": recipe.packages,
+        }
+        write_whole(folder / READY, [json.dumps(ready).encode()])
+    except BaseException:  # on a full disk, what is left of it takes the room of others
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return built
+
+
+def _check(recipe: Recipe, stopping: threading.Event) -> tuple[str, str]:
+    """What the check of an environment printed, and why it failed, empty where it did not."""
+    variables = passed_variables() | {"JAX_PLATFORMS": "cpu"}  # the packages' own code runs here
+    command = [str(interpreter_in(recipe.folder)), "-c", recipe.check]
+    try:
+        doing = f"importing {(recipe.requirements + recipe.packages)[0]}"
+        return _run(command, doing, stopping, CHECK_SECONDS, variables).strip(), ""
+    except EnvironmentFailed as error:
+        return "", str(error)
+
+
+def _install(recipe: Recipe, stopping: threading.Event) -> None:
+    uv, folder, requirements = uv_command(), recipe.folder, recipe.requirements + recipe.packages
+    _run([uv, "venv", "--quiet", "--python", recipe.python, str(folder)], "creating the environment", stopping)
+    command = [uv, "pip", "install", "--quiet", "--python", str(interpreter_in(folder)), *recipe.options, *requirements]
+    if recipe.constraints:
+        (folder / "constraints.txt").write_text("\n".join(recipe.constraints))
+        command += ["--constraints", str(folder / "constraints.txt")]
+    _run(command, f"installing {', '.join(requirements)}", stopping)
+
+
+def _run(
+    command: list[str],
+    doing: str,
+    stopping: threading.Event,
+    seconds: float = math.inf,
+    variables: Mapping[str, str] | None = None,
+) -> str:
+    """What a command printed. It is killed when the run is stopped or its time is up. Raises `EnvironmentFailed`.
+
+    Commands that fetch have no limit, since nobody knows how slow a network is; uv itself gives up when nothing comes.
+    Without `variables` it gets those of the caller, with the passwords of indexes that uv needs.
+    """
+    until = time.monotonic() + seconds
+    late = False
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env=_builder_variables() if variables is None else variables,
+        start_new_session=True,  # Ctrl-C is for the coordinator, which then ends it
+    ) as process:
+        while True:
+            try:
+                out, err = process.communicate(timeout=LOOK_SECONDS)
+                break
+            except subprocess.TimeoutExpired:
+                late = time.monotonic() > until
+                if late or stopping.is_set():
+                    kill_group(process)
+                    # What it had started may have left the group, and hold the pipes: nobody waits for their end.
+                    if process.poll() is not None:
+                        out = err = ""
+                        break
+    if stopping.is_set():
+        raise EnvironmentFailed(f"{doing}: the run was stopped")
+    if late:
+        raise EnvironmentFailed(f"{doing} took longer than {seconds:g} s, and was ended")
+    if process.returncode:
+        lines = "\n".join(without_credentials(err or out).strip().splitlines()[-LAST_LINES:])
+        raise EnvironmentFailed(f"{doing} failed with status {process.returncode}:\n{lines}")
+    return out
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of all files below a folder."""
+    total, folders = 0, [str(folder)]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    else:
+                        total += entry.stat(follow_symlinks=False).st_size
+        except OSError:  # it is being removed meanwhile
+            continue
+    return total
+
+
+def _builder_variables() -> dict[str, str]:
+    # An activated environment, or variables of the caller's jax, must not leak into another release's.
+    # Without PYTHONDONTWRITEBYTECODE the check compiles what it imports, so that no worker has to.
+    dropped = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "CONDA_PREFIX", "PYTHONDONTWRITEBYTECODE")
+    return {
+        name: value for name, value in os.environ.items() if name not in dropped and not name.startswith("JAX_")
+    } | {"JAX_PLATFORMS": "cpu"}

@@ -1,0 +1,288 @@
+"""The environment of a reader: jax, jaxlib, numpy and flatbuffers, and nothing of this project."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from export_core.base.urls import without_credentials
+from export_core.base.variables import passed_variables
+from export_core.policy import Policy
+from export_core.readers.build import Built, Recipe, build, environments_folder, find_built, give_up, uv_command
+from export_core.readers.download_size import describe_download, download_sizes
+from export_core.readers.errors import EnvironmentFailed
+from export_core.readers.installed import changed_in, damage_in
+from export_core.readers.interpreters import CPython, interpreter_for, interpreter_here
+from export_core.readers.locks import EnvironmentLocks
+from export_core.readers.own_interpreter import hash_of_this_interpreter
+from export_core.readers.placement import Mode, Placement
+from export_core.releases import Calendar, Release
+from export_core.releases.wheels import Wheel
+
+# Settings of the caller's jax, XLA, Python and pytest: each would make a writer behave unlike a user's process.
+_SETTINGS = ("JAX_", "XLA_", "PYTHON", "PYTEST_", "TF_", "LIBTPU", "TPU_")
+# Thread pools of numpy's BLAS would be lost in a fork.
+CELL_VARIABLES = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1") | {
+    "JAX_PLATFORMS": "cpu"
+}
+_CHECK = """
+import importlib.util, json, jax, jaxlib.version, numpy, flatbuffers
+importlib.import_module("jax.export" if importlib.util.find_spec("jax.export") else "jax.experimental.export")
+print(json.dumps([jax.__version__, jaxlib.version.__version__]))
+"""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """An interpreter in which a reader runs, and the variables it is started with.
+
+    `content_hash` is of everything installed that can decide an outcome; empty where nobody knows. `note` is what
+    outcomes have to say of it. `folder` is where it was built, and may be built again; None for an interpreter that is
+    the user's own.
+    """
+
+    release: Release
+    python: Path
+    variables: Mapping[str, str]
+    content_hash: str = ""
+    note: str = ""
+    folder: Path | None = None
+
+
+def with_variables(environment: Environment, **variables: str) -> Environment:
+    """An environment whose processes are started with more variables. It takes a worker of its own."""
+    return replace(environment, variables={**environment.variables, **variables})
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where packages come from, before the published ones.
+
+    `files` are single wheels of jaxlib, `held` the wheels of folders, `indexes` are URLs.
+    """
+
+    files: tuple[Wheel, ...] = ()
+    held: tuple[Wheel, ...] = ()
+    indexes: tuple[str, ...] = ()
+
+    def file_of(self, release: Release) -> Wheel | None:
+        """The wheel file that was named as this reader."""
+        return next((wheel for wheel in self.files if wheel.version == release.jaxlib), None)
+
+    def options(self) -> tuple[str, ...]:
+        """The options of ``uv pip install``."""
+        folders = dict.fromkeys(str(wheel.path.parent) for wheel in self.held)
+        # An index of nightlies has no releases, and uv looks for a package only in the first index that knows its name.
+        strategy = ("--index-strategy=unsafe-first-match",) if self.indexes else ()
+        return (
+            *(f"--find-links={folder}" for folder in folders),
+            *(f"--index={url}" for url in self.indexes),
+            *strategy,
+        )
+
+    def content(self, release: Release) -> str:
+        """What decides, beside the versions, what is installed for a release: its wheels, by hash, and the indexes."""
+        named = self.file_of(release)
+        wheels = [
+            wheel for wheel in self.held if wheel.version == {"jax": release.jax, "jaxlib": release.jaxlib}[wheel.name]
+        ]
+        hashes = sorted(
+            _sha256(wheel.path, wheel.path.stat().st_mtime_ns) for wheel in (*wheels, *((named,) if named else ()))
+        )
+        return (
+            json.dumps([hashes, [without_credentials(url) for url in self.indexes]]) if hashes or self.indexes else ""
+        )
+
+
+PUBLISHED = Sources()
+"""Nothing but what is published."""
+
+
+def this_interpreter(
+    release: Release, added: Iterable[str] = (), started_with: Mapping[str, str] | None = None
+) -> Environment:
+    """The interpreter that runs now, as a reader. `added` names variables that its cells get beside the usual ones.
+
+    `started_with` are the variables of this process before it imported anything that sets some, as jax's Pallas sets
+    CUDA_ROOT; None is those of now.
+    """
+    environ = os.environ if started_with is None else started_with
+    own = {name: environ[name] for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE") if name in environ}
+    variables = {**passed_variables(added, own=environ), **CELL_VARIABLES, **own}
+    return Environment(release, Path(sys.executable), variables, hash_of_this_interpreter())
+
+
+def cell_variables(placement: Placement | None = None, added: Iterable[str] = ()) -> dict[str, str]:
+    """The variables of a cold cell: those of `passed_variables`, and our own.
+
+    A cloud describes its TPUs by variables: a cell that runs there inherits them.
+    """
+    runs_on_tpu = placement is not None and (placement.platform, placement.mode) == ("tpu", Mode.RUN)
+    inherited = passed_variables(added, ("TPU_",) if runs_on_tpu else ())
+    return {**inherited, **CELL_VARIABLES, **(placement.variables() if placement else {})}
+
+
+def writer_variables() -> dict[str, str]:
+    """The variables of a project's own tests in another release: all, but no setting of the caller's jax or Python."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(_SETTINGS)} | CELL_VARIABLES
+
+
+def requirements(release: Release, calendar: Calendar, sources: Sources = PUBLISHED) -> tuple[str, ...]:
+    """The pip requirements of a reader: exact jax and jaxlib, and what the calendar says they need."""
+    wheel = sources.file_of(release)
+    return (
+        f"jax=={release.jax}",
+        f"jaxlib @ {wheel.path.as_uri()}" if wheel else f"jaxlib=={release.jaxlib}",
+        "numpy",
+        *calendar.extra_requirements(release.jaxlib),
+    )
+
+
+class ReaderEnvironments:
+    """The environments of a run's readers, built once and shared by all projects of this user.
+
+    Those that it gives are locked for use until the end of its ``with``, or else of the process: nobody removes them.
+    `packages` are requirements of every reader, beside jax. `variables` names the environment variables that cells get
+    beside the usual ones. `notify` reports downloads and long waits; `ready` is called with each reader whose
+    environment is built. A build that is running when `stopping` is set is ended.
+    """
+
+    def __init__(
+        self,
+        calendar: Calendar,
+        sources: Sources = PUBLISHED,
+        *,
+        packages: Sequence[str] = (),
+        variables: Iterable[str] = (),
+        stopping: threading.Event | None = None,
+        notify: Callable[[str], None] = lambda text: None,
+        ready: Callable[[Release], None] = lambda release: None,
+    ) -> None:
+        self._calendar = calendar
+        self._sources = sources
+        self._packages = packages
+        self._variables = tuple(variables)
+        self._stopping = stopping
+        self._notify = notify
+        self._ready = ready
+        self._locks = EnvironmentLocks()
+
+    @classmethod
+    def of(cls, policy: Policy, calendar: Calendar, sources: Sources = PUBLISHED, **more: Any) -> ReaderEnvironments:
+        """Those of a policy, with the packages and the variables that it names. `more` are those of `__init__`."""
+        return cls(calendar, sources, packages=policy.reader_packages, variables=policy.environment, **more)
+
+    def __enter__(self) -> ReaderEnvironments:
+        self._locks.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._locks.__exit__(*exception)
+
+    def build(self, placement: Placement) -> Environment:
+        """The environment of a reader, found or built; one that has lost a file is built anew.
+
+        May be called from several threads. Raises `EnvironmentFailed` with the builder's last lines when it cannot be
+        built or does not import, in two tries, and when the run is stopped meanwhile.
+        """
+        release, interpreter = placement.reader, self._interpreter(placement)
+        recipe = self._recipe(placement, interpreter)
+        built = build(
+            recipe,
+            self._locks,
+            stopping=self._stopping,
+            about_to=lambda: self._announce(placement, recipe),
+            notify=self._notify,
+        )
+        jax, jaxlib = json.loads(built.checked)
+        if (jax, jaxlib) != (release.jax, release.jaxlib):
+            raise EnvironmentFailed(
+                f"{built.folder}: expected jax {release.jax} and jaxlib {release.jaxlib}, found jax {jax} and jaxlib "
+                f"{jaxlib}. Delete the folder; it will be built again."
+            )
+        if interpreter.note:
+            self._notify(f"jaxlib {release.jaxlib} {interpreter.note}")
+        self._ready(release)
+        return self._environment(placement, built, interpreter)
+
+    def find(self, placement: Placement) -> Environment | None:
+        """The environment of a reader if it is built already; nothing is built, started or waited for."""
+        try:
+            interpreter = self._interpreter(placement)
+            built = find_built(self._recipe(placement, interpreter).folder, self._locks)
+        except EnvironmentFailed:  # there is no such CPython: building it says so
+            return None
+        if built is None:
+            return None
+        return self._environment(placement, built, interpreter)
+
+    def folder(self, placement: Placement) -> Path | None:
+        """Where the environment of a reader is, or will be built; None where its CPython is not on this machine yet.
+
+        Nothing is downloaded.
+        """
+        python = interpreter_here(self._pythons(placement))
+        return self._recipe(placement, CPython(python)).folder if python else None
+
+    def _environment(self, placement: Placement, built: Built, interpreter: CPython) -> Environment:
+        variables = cell_variables(placement, self._variables)
+        content = built.content_hash
+        return Environment(placement.reader, built.python, variables, content, interpreter.note, built.folder)
+
+    def _pythons(self, placement: Placement) -> tuple[str, ...]:
+        wheel = self._sources.file_of(placement.reader)
+        return (wheel.pythons if wheel else ()) or self._calendar.pythons(placement.reader.jaxlib)
+
+    def _interpreter(self, placement: Placement) -> CPython:
+        return interpreter_for(self._pythons(placement), uv_command())
+
+    def _recipe(self, placement: Placement, interpreter: CPython) -> Recipe:
+        release, sources = placement.reader, self._sources
+        return Recipe(
+            f"jaxlib-{release.jaxlib}{f'-{placement.name}' if placement.name else ''}",
+            interpreter.python,
+            (*requirements(release, self._calendar, sources), *placement.requirements()),
+            _CHECK,
+            sources.content(release),
+            sources.options(),
+            packages=tuple(self._packages),
+        )
+
+    def _announce(self, placement: Placement, recipe: Recipe) -> None:
+        """Say how much is to be downloaded for a platform other than the CPU: often gigabytes."""
+        if not placement.name:
+            return
+        if size := describe_download(download_sizes(recipe.requirements, recipe.python, recipe.options)):
+            jaxlib = placement.reader.jaxlib
+            self._notify(f"environment of jaxlib {jaxlib} for {placement.name}: {size}, unless uv has it already")
+
+
+def damage(environment: Environment) -> str:
+    """What is not as it was installed, in words; empty if nothing is, and for an interpreter of the user's own.
+
+    Reads every file. A damaged environment is given up: it is built anew when it is asked for again.
+    """
+    folder = environment.folder
+    if folder is None:
+        return ""
+    broken = damage_in(folder)
+    if folder.parent == environments_folder():
+        broken = broken or changed_in(folder)
+        if broken:
+            give_up(folder)
+    return broken
+
+
+@functools.cache
+def _sha256(path: Path, changed: int) -> str:
+    """SHA-256 of a file, read again only when it was changed: a wheel has 100 MB."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,131 @@
+"""The hardware of this machine: probed in a process of its own, since a driver that starts in this one would stay."""
+
+from __future__ import annotations
+
+import functools
+import json
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from export_core.readers.placement import Mode, Placement
+
+ANSWER_SECONDS = 60.0
+"""How long the probe may take: a driver may have to wake a device."""
+
+_PROBE = r"""
+import ctypes, glob, json, pathlib, sys
+
+def cuda():
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError as error:
+        return "the CUDA driver is not installed (%s)" % error
+    status, count = driver.cuInit(0), ctypes.c_int()
+    if status:
+        return "the CUDA driver does not start (cuInit answers %d)" % status
+    driver.cuDeviceGetCount(ctypes.byref(count))
+    return "" if count.value else "the CUDA driver knows no device"
+
+def rocm():
+    # A node without compute units is a processor.
+    nodes = map(pathlib.Path, glob.glob("/sys/class/kfd/kfd/topology/nodes/*/properties"))
+    counts = [line for node in nodes for line in node.read_text().splitlines() if line.startswith("simd_count")]
+    return "" if any(line.split()[1] != "0" for line in counts) else "/sys/class/kfd has no AMD GPU"
+
+def tpu():
+    # PCI numbers of Google's TPUs, v2 to 7x. Source: jax/_src/hardware_utils.py.
+    chips = {"0x0027", "0x0056", "0x005e", "0x0062", "0x0063", "0x006f", "0x0076"}
+    for device in pathlib.Path("/sys/bus/pci/devices").glob("*"):
+        try:
+            if (device / "vendor").read_text().strip() == "0x1ae0" and (device / "device").read_text().strip() in chips:
+                return ""
+        except OSError:
+            continue
+    return "no TPU is on the PCI bus"
+
+print(json.dumps({"cuda": cuda, "rocm": rocm, "tpu": tpu}[sys.argv[1]]()))
+"""
+
+
+@functools.cache
+def missing_hardware(platform: str) -> str:
+    """Why cells of this platform cannot run on this machine; empty if they can. A CPU is always there."""
+    if platform == "cpu":
+        return ""
+    try:
+        probe = subprocess.run(
+            # -I: no module of the working folder or of PYTHONPATH takes the place of one that the probe imports.
+            [sys.executable, "-I", "-c", _PROBE, platform],
+            capture_output=True,
+            text=True,
+            timeout=ANSWER_SECONDS,
+            check=False,
+        )
+        return str(json.loads(probe.stdout))
+    except subprocess.TimeoutExpired:
+        return f"its driver has not answered for {ANSWER_SECONDS:.0f} s"
+    except ValueError:
+        return f"its driver ended the process that asked, with status {probe.returncode}"
+
+
+def resolve_mode(mode: Mode, platform: str) -> Mode:
+    """`auto` for this machine: run if it has the device, else compile."""
+    if mode is not Mode.AUTO:
+        return mode
+    return Mode.COMPILE if missing_hardware(platform) else Mode.RUN
+
+
+def shares_device(placement: Placement) -> bool:
+    """Whether cells there share a device that has memory for one at a time."""
+    return placement.platform != "cpu" and placement.mode is Mode.RUN
+
+
+# What XLA's option xla_cpu_max_isa calls them, each with the flag of Linux that it needs, widest first.
+_INSTRUCTION_SETS = {
+    "AMX_FP16": "amx_fp16",
+    "AMX": "amx_tile",
+    "AVX512_BF16": "avx512_bf16",
+    "AVX512_VNNI": "avx512_vnni",
+    "AVX512": "avx512f",
+    "AVX2": "avx2",
+    "AVX": "avx",
+    "SSE4_2": "sse4_2",
+}
+
+
+@functools.cache
+def instruction_set() -> str:
+    """The processor and the widest instruction set of it that XLA compiles for: ``x86_64 AVX512_BF16``.
+
+    Only the processor where the system does not say more.
+    """
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    flags = next((set(line.split()) for line in lines if line.startswith("flags")), set())
+    widest = next((name for name, flag in _INSTRUCTION_SETS.items() if flag in flags), "")
+    return f"{platform.machine()} {widest}".strip()
+
+
+# Kernels of the OpenBLAS in SciPy's wheels, whose LAPACK jaxlib calls, each with the instruction set that it needs.
+_OPENBLAS_CORES = {"SkylakeX": "AVX512", "Haswell": "AVX2", "Sandybridge": "AVX"}
+
+
+def other_openblas_core(variables: Mapping[str, str]) -> str | None:
+    """An OPENBLAS_CORETYPE that this processor can run, and that is not the one of a process with these variables.
+
+    That of other machines where it can be: with AVX-512, the kernels of those without it. None where there is none, and
+    where the processor is not known to be x86-64.
+    """
+    processor, _, widest = instruction_set().partition(" ")
+    if processor not in ("x86_64", "AMD64") or not widest:
+        return None
+    runs = list(_INSTRUCTION_SETS)[list(_INSTRUCTION_SETS).index(widest) :]
+    cores = [core for core, needed in _OPENBLAS_CORES.items() if needed in runs]
+    own = variables.get("OPENBLAS_CORETYPE", next(iter(cores), "")).lower()
+    own = {"zen": "haswell"}.get(own, own)  # of which this OpenBLAS has no kernels of its own
+    return next((core for core in cores if core != "SkylakeX" and core.lower() != own), None)

@@ -1,0 +1,179 @@
+"""Placements: what cells run on, or are compiled for. Reader, platform, mode and, without the hardware, a device."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from importlib import resources
+
+import msgspec
+
+from export_core.base.tolerances import PLATFORMS, similar_platform
+from export_core.readers.errors import PlacementError
+from export_core.readers.libtpu import libtpu_for
+from export_core.releases import Release
+
+
+class Mode(StrEnum):
+    """How much of a cell a machine does."""
+
+    RUN = "run"
+    """It is executed and its outputs are compared."""
+    COMPILE = "compile"
+    """It is compiled for a described device, and not executed."""
+    AUTO = "auto"
+    """Run where the hardware is, else compile: what a policy or a command asks for, and never what a cell has."""
+
+
+class Device(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A device to compile for: topologies by name, each with its count of devices, or the file of a GPU's config."""
+
+    topologies: dict[str, int] = {}
+    config: str = ""
+
+
+class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What compiles for a platform, and the devices that can be described to it; the first of each is the default."""
+
+    plugins: tuple[str, ...]
+    devices: dict[str, Device]
+
+
+class Described(msgspec.Struct, frozen=True):
+    """A device that this machine lacks, as a worker describes it to jax: arguments of `get_topology_desc`."""
+
+    name: str
+    options: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A plugin, and a device that it compiles for: ``cuda12/h100``."""
+
+    platform: str
+    plugin: str
+    device: str
+
+    def __str__(self) -> str:
+        return f"{self.plugin}/{self.device}"
+
+    def described(self, devices: int) -> Described:
+        """This many devices. Raises `PlacementError` if no topology has that many."""
+        device = load_devices()[self.platform].devices[self.device]
+        if device.config:
+            text = resources.files("export_core.readers").joinpath("data/gpus", device.config).read_text()
+            return Described(self.device, {"target_config": text, "topology": f"1x{devices}x1"})
+        for name, count in device.topologies.items():
+            if count >= devices:
+                return Described(name, {})
+        raise PlacementError(f"no topology of {self.device} with {devices} devices is known.")
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A reader on a platform: what an environment is built for, and one worker serves. A CPU needs no target."""
+
+    reader: Release
+    platform: str = "cpu"
+    mode: Mode = Mode.RUN
+    target: Target | None = None
+
+    @property
+    def name(self) -> str:
+        """What its environment has beside jax: empty for a CPU, else the plugin, and ``-run`` with what it runs on."""
+        if self.target is None:
+            return ""
+        return self.target.plugin + ("" if self.mode is Mode.COMPILE else "-run")
+
+    def requirements(self) -> tuple[str, ...]:
+        """The plugin of exactly this release, beside jax and jaxlib.
+
+        TPU: what the jax wheel of that jaxlib pins. CUDA: the nvidia-* wheels, 2 GB and more, only to run.
+        """
+        if self.target is None:
+            return ()
+        plugin = self.target.plugin
+        if plugin == "libtpu":
+            # The extra of the jax wheel names the libtpu of that jax, which may be another release than the jaxlib.
+            pin = libtpu_for(self.reader.jaxlib)
+            return (f"libtpu=={pin}" if pin else f"jax[tpu]=={self.reader.jax}",)
+        extra = "[with-cuda]" if plugin.startswith("cuda") and self.mode is not Mode.COMPILE else ""
+        return tuple(f"jax-{plugin}-{part}=={self.reader.jaxlib}" for part in (f"plugin{extra}", "pjrt"))
+
+    def variables(self) -> dict[str, str]:
+        """The environment variables of its cells, beside those of all cells."""
+        if self.platform == "cpu":
+            return {}
+        if self.mode is not Mode.COMPILE:
+            return {"JAX_PLATFORMS": f"{self.platform},cpu", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+        if self.platform == "tpu":
+            # libtpu asks the machine for these, and warns; what it compiles for is the described topology.
+            return {
+                "TPU_SKIP_MDS_QUERY": "1",
+                "TPU_ACCELERATOR_TYPE": "v5litepod-4",
+                "TPU_WORKER_HOSTNAMES": "localhost",
+                "TPU_WORKER_ID": "0",
+                "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # it guards chips, and none is touched
+            }
+        if self.platform != "cuda":
+            return {}
+        # Until 0.9.2 jax asks the driver for versions when it loads the plugin, and drops it if there is none.
+        # Until 0.8.3 XLA would measure which kernel is the fastest, and there is nothing to measure on.
+        return {"JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1", "XLA_FLAGS": "--xla_gpu_autotune_level=0"}
+
+
+def parse_platform(text: str) -> tuple[str, Mode]:
+    """``cuda:run`` as a platform and a mode; a platform alone runs if it can. Raises `PlacementError`."""
+    platform, _, mode = text.partition(":")
+    if platform not in PLATFORMS:
+        raise PlacementError(
+            f"--platforms: expected some of {', '.join(PLATFORMS)}, found {platform!r}.{similar_platform(platform)}"
+        )
+    if mode not in ("", *Mode):
+        raise PlacementError(
+            f"--platforms {text}: expected {platform}, {platform}:run (incomplete without the hardware) or "
+            f"{platform}:compile, found {mode!r}."
+        )
+    if platform == "cpu":
+        if mode == Mode.COMPILE:
+            raise PlacementError("--platforms cpu:compile: every machine has a CPU, and cells run there: expected cpu.")
+        return platform, Mode.RUN
+    return platform, Mode(mode or Mode.AUTO)
+
+
+def parse_targets(texts: tuple[str, ...]) -> dict[str, Target]:
+    """The target of each platform but the CPU: the default, unless a text names another one.
+
+    A text is ``tpu=v6e``, ``cuda=a100``, ``cuda=cuda13`` or ``cuda=cuda13/b200``. Raises `PlacementError` for others.
+    """
+    platforms = load_devices()
+    targets = {
+        name: Target(name, platform.plugins[0], next(iter(platform.devices))) for name, platform in platforms.items()
+    }
+    for text in texts:
+        name, _, words = text.partition("=")
+        if name not in platforms or not words:
+            raise PlacementError(
+                f"--target: expected {', '.join(platforms)} and a device, such as cuda=a100 or cuda=cuda13/b200, "
+                f"found {text!r}.{similar_platform(name) if name not in platforms else ''}"
+            )
+        plugins, devices = platforms[name].plugins, platforms[name].devices
+        for word in words.split("/"):
+            if word in plugins:
+                targets[name] = replace(targets[name], plugin=word)
+            elif word in devices:
+                targets[name] = replace(targets[name], device=word)
+            else:
+                raise PlacementError(
+                    f"--target {text}: expected a device of {', '.join(devices)}, or a plugin of {', '.join(plugins)}, "
+                    f"found {word!r}."
+                )
+    return targets
+
+
+@functools.cache
+def load_devices() -> dict[str, Platform]:
+    """The table of devices that ships with this package, by platform."""
+    text = resources.files("export_core.readers").joinpath("data/devices.yaml").read_bytes()
+    return msgspec.yaml.decode(text, type=dict[str, Platform])

@@ -1,0 +1,180 @@
+"""The messages between coordinator and worker: the request of a cell, its stages, its reply."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from enum import StrEnum
+from typing import Literal, Protocol
+
+import msgspec
+
+from export_core.readers.environment import Environment
+from export_core.readers.placement import Described
+
+
+class Stage(StrEnum):
+    """How far a cell got, in order."""
+
+    ENVIRONMENT = "environment"
+    """The reader's environment is found or built, and its worker starts."""
+    READ = "read"
+    """The golden's files are read, and the modules that it registers are imported."""
+    AUDIT = "audit"
+    """Its custom calls are checked, before anything is compiled."""
+    DESERIALIZE = "deserialize"
+    """The reader deserializes the artifact."""
+    MODULE = "module"
+    """jaxlib parses the StableHLO module."""
+    LOWER = "lower"
+    """The call is lowered for the platform."""
+    COMPILE = "compile"
+    """XLA compiles it."""
+    RUN = "run"
+    """The device runs it."""
+    COMPARE = "compare"
+    """The outputs are compared with those that the writer saw."""
+
+
+class VariantRequest(msgspec.Struct, frozen=True):
+    """A call once more, with other inputs, other options of XLA's compiler or rewritten (see program.py), in paths.
+
+    `numbers` say how results are moved inside (see moved_inside.py); without any the program is not rewritten.
+    """
+
+    name: str
+    inputs: str
+    outputs: str
+    options: dict[str, str | int | bool] = {}
+    numbers: tuple[int, ...] = ()
+
+
+class CheckRequest(msgspec.Struct, frozen=True):
+    """One call of the artifact (see program.py), in paths.
+
+    Without `outputs` it must be refused; `specs` says for each argument how it is sharded where the artifact does not;
+    `dump` is a folder that exists. `variants` run after the call.
+    """
+
+    name: str
+    vjp: int
+    inputs: str
+    outputs: str | None
+    mesh: tuple[tuple[str, int], ...]
+    place: Literal["own", "whole", "spread"]
+    specs: tuple[tuple[str | tuple[str, ...] | None, ...] | None, ...] = ()
+    dump: str | None = None
+    variants: tuple[VariantRequest, ...] = ()
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A cell as its worker gets it. `timeout` in seconds; `memory` in bytes of resident size, 0 for no limit.
+
+    `checks` are the calls in order, the plain one first; `register` names modules and the files they are imported from.
+    `described` is a device of the platform to compile for, None to run where it is. `warm` asks for a process that has
+    traced linear algebra before, without which releases until 0.9.2 crash in LAPACK. The plain call
+    runs `repeat` more times, for its time alone.
+    """
+
+    artifact: str
+    checks: tuple[CheckRequest, ...]
+    register: tuple[tuple[str, str], ...]
+    devices: int
+    x64: bool
+    timeout: float
+    memory: int
+    platform: str = "cpu"
+    described: Described | None = None
+    warm: bool = False
+    repeat: int = 0
+
+
+class Cost(msgspec.Struct, frozen=True, gc=False):
+    """What the compiler says that the plain call needs: the same each time. Null where a release or platform is silent.
+
+    With several devices it is said of the program of one of them. A CUDA plugin without a device estimates nothing.
+    """
+
+    temp_bytes: int | None = None
+    """Bytes of temporary buffers."""
+    argument_bytes: int | None = None
+    """Bytes of arguments."""
+    output_bytes: int | None = None
+    """Bytes of outputs."""
+    alias_bytes: int | None = None
+    """Bytes of outputs that share their buffer with an argument."""
+    code_bytes: int | None = None
+    """Bytes of generated code."""
+    flops: float | None = None
+    """Floating-point operations, as XLA estimates them; null also where it cannot, for some custom calls."""
+    transcendentals: float | None = None
+    """Evaluations of functions such as exp and sin, as XLA estimates them."""
+    bytes_accessed: float | None = None
+    """Bytes read and written, as XLA estimates them."""
+    instructions: int | None = None
+    """HLO instructions after optimization, in all computations."""
+    fusions: int | None = None
+    """Those of them that are fusions."""
+
+
+class Timings(msgspec.Struct, frozen=True, gc=False):
+    """How long the plain call took, in seconds of wall time, and the memory of its process: other figures each time.
+
+    Null for what was not done. A busy machine makes them longer, and so does the first cell in a new environment, which
+    imports modules. A result from the cache of outcomes has the times of the run that it comes from.
+    """
+
+    deserialize: float | None = None
+    """To read the artifact."""
+    lower: float | None = None
+    """To trace and lower its call."""
+    compile: float | None = None
+    """To compile it."""
+    run: float | None = None
+    """To run it for the first time, until its outputs are there."""
+    runs: tuple[float, ...] = ()
+    """To run it again: one for each repetition that `--repeat` asked for."""
+    peak_bytes: int | None = None
+    """The most resident memory that the process of the cell had, with what it shares with its worker."""
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What a worker answers: the stage and the check reached, and how the process ended (see program.py).
+
+    `refusals` are the messages of the calls that had to be refused, `failed` those of the variants that raised, and
+    `variant` is the last one that began; `shardings` says where the outputs of the plain call were; `device` and
+    `driver` what a platform other than the CPU had. `cost` and `timings` are those of the plain call.
+    """
+
+    stage: Stage
+    end: Literal["ok", "error", "fault", "crash", "timeout", "memory"]
+    check: str = ""
+    refusals: dict[str, str] = {}
+    failed: dict[str, str] = {}
+    variant: str = ""
+    shardings: tuple[str, ...] = ()
+    device: str = ""
+    driver: str = ""
+    type: str | None = None
+    message: str | None = None
+    signal: int | None = None
+    stderr: str = ""
+    seconds: float = 0.0
+    cost: Cost | None = None
+    timings: Timings | None = None
+
+
+class Worker(Protocol):
+    """One reader on one platform, ready to run cells."""
+
+    def submit(self, request: Request) -> Future[Reply]:
+        """Run a cell in a cold process. The future raises `WorkerDied` when the worker is lost."""
+
+    def close(self) -> None:
+        """End the worker and everything it started."""
+
+
+class WorkerStarter(Protocol):
+    """Something that gives a worker for an environment."""
+
+    def __call__(self, environment: Environment, slots: int, *, fork: bool) -> Worker:
+        """Start a worker for up to `slots` cells at once. Raises `WorkerDied` when it does not start."""

@@ -1,1 +1,0 @@
-"""The same cells on other machines: jobs, clusters, and the Dask engine."""

@@ -1,0 +1,34 @@
+"""The errors of this folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from export_core.base.errors import ExportCompatError
+
+AGAIN = "Run the matrix again."
+"""What to do about most of them."""
+
+
+class RunError(ExportCompatError):
+    """The folder of a run that cannot be read, written or continued as asked."""
+
+
+class ResultsNotWritten(RunError):  # noqa: N818 - it names what happened
+    """There is no room for more results: the run is incomplete, and can be resumed."""
+
+    exit_code = 3
+
+
+class IncompleteResults(RunError):  # noqa: N818 - it names what happened
+    """Planned cells have no result, or more than one: what the run says of the others is not its answer."""
+
+    exit_code = 3
+
+
+def not_readable(path: Path, what: str, problem: str) -> RunError:
+    """The error for a file of a run whose form this version does not know."""
+    return RunError(
+        f"{path}: not {what} that this version reads: {problem}. Another version of pytest-jaxexport may have written "
+        f"it. {AGAIN}"
+    )

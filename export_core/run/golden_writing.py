@@ -1,0 +1,155 @@
+"""The steps from an exported case to a golden that may be stored: a marked test and a script share them."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from msgspec import structs
+
+from export_core.artifact import Artifact
+from export_core.artifact.audit import audit
+from export_core.artifact.main_check import check_main
+from export_core.export import ExportError, ProducedGolden, installed_writer
+from export_core.goldens import Comparison, Golden, GoldenStore, Writer
+from export_core.goldens.store import staged_golden
+from export_core.judge import Result
+from export_core.matrix import Limits, Selection
+from export_core.matrix.comparisons import under_policy
+from export_core.matrix.noise_runs import MeasuredNoise, OtherKernel, known_noise, measure_noise, with_noise
+from export_core.matrix.outcome_cache import OutcomeCache
+from export_core.numbers.noise_text import proves_nothing_text
+from export_core.numbers.user_code import UserCode
+from export_core.policy import Policy
+from export_core.policy.run_options import RunOptions
+from export_core.readers.build import cache_folder
+from export_core.readers.environment import Environment, this_interpreter
+from export_core.readers.hardware import instruction_set
+from export_core.readers.worker.protocol import Worker
+from export_core.readers.worker.warm_workers import WarmWorkers
+from export_core.releases import Release
+from export_core.releases.stable_targets import promised_by
+from export_core.report import first_replay
+from export_core.run.session import Interpreter, run_matrix
+
+
+class OwnReader:
+    """The interpreter that runs now, as the only reader. Its worker is started once, and serves until `close`.
+
+    `started_with`: see `this_interpreter`.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        options: RunOptions,
+        user_code: UserCode,
+        started_with: Mapping[str, str] | None = None,
+    ) -> None:
+        self.calendar = policy.calendar()
+        self._policy = policy
+        self._options = options
+        self._user_code = user_code
+        self._started_with = started_with
+        self._workers = WarmWorkers()
+        self._other_kernel = OtherKernel()
+
+    @functools.cached_property
+    def writer(self) -> Writer:
+        """The jax of this process as a writer."""
+        return installed_writer(self.calendar)
+
+    @functools.cached_property
+    def cache(self) -> OutcomeCache:
+        """The outcomes of earlier runs: a connection that only one thread may use."""
+        return OutcomeCache(cache_folder())
+
+    @functools.cached_property
+    def _release(self) -> Release:
+        return Release(jaxlib=self.writer.jaxlib, jax=self.writer.jax, built=self.writer.built)
+
+    @functools.cached_property
+    def _environment(self) -> Environment:
+        return this_interpreter(self._release, self._policy.environment, self._started_with)
+
+    def start_worker(self) -> Worker:
+        """The worker, which imports jax when it is started."""
+        limits = Limits()
+        return self._workers.start(self._environment, limits.jobs, fork=limits.fork)
+
+    def noise(self, golden: Golden) -> MeasuredNoise | str:
+        """The noise of a golden that this interpreter has just made, or why there is none."""
+        return measure_noise(golden, self._environment, self.start_worker(), Limits(), self._other_kernel)
+
+    def replay(self, goldens: Sequence[Golden], stopping: threading.Event | None = None) -> list[Result]:
+        """Judge every golden that was exported for cpu, each in a cold process, or by the outcome of an earlier run."""
+        start, stopping = self._workers.start, stopping or threading.Event()
+        own = Interpreter(self._release, start, self._user_code, self.cache, stopping, self._started_with)
+        return run_matrix(self._policy, Selection(), self._options, goldens=goldens, interpreter=own).results
+
+    def close_cache(self) -> None:
+        """Close the outcomes of earlier runs, in the thread that used them."""
+        if "cache" in self.__dict__:
+            self.cache.close()
+
+    def close(self) -> None:
+        """End the worker, and what still runs in it."""
+        self.close_cache()
+        self._workers.close()
+        self._other_kernel.close()
+
+
+def require_audited(artifact: Artifact, allow: Mapping[str, str], writer: Writer, also: Iterable[str] = ()) -> None:
+    """Raise `ExportError` for what no reader can run: unpromised custom calls, or a `main` that is not as declared.
+
+    `also` are further problems of it.
+    """
+    promised, pair = promised_by(writer.jax, writer.jaxlib)
+    findings = audit(artifact, promised, allow=allow, writer=pair)
+    problems = [str(finding) for finding in findings if not finding.ok]
+    problems += [f"main: {problem}" for problem in check_main(artifact)]
+    problems += also
+    if problems:
+        raise ExportError("\n".join(problems))
+
+
+def add_noise(
+    produced: ProducedGolden, store: GoldenStore, policy: Policy, measure: Callable[[Golden], MeasuredNoise | str]
+) -> ProducedGolden:
+    """The golden with its noise, which is not measured again where the stored golden is the same.
+
+    Raises `ExportError` where its numbers prove nothing and it is compared by them.
+    """
+    if produced.outputs is None:
+        return produced
+    manifest = structs.replace(produced.manifest, instruction_set=instruction_set())
+    with staged_golden(manifest, produced.files) as golden:
+        measured = known_noise(store, manifest) or measure(golden)
+        (compared,) = under_policy([golden], policy)
+    if isinstance(measured, str):  # a call that fails shows that in the first replay
+        return replace(produced, manifest=manifest)
+    if measured.proves_nothing and compared.manifest.comparison == Comparison():
+        raise ExportError(f"{manifest.case}: nothing was stored: {proves_nothing_text(measured.record)}")
+    manifest, files = with_noise(manifest, produced.files, measured)
+    return replace(produced, manifest=manifest, files=files)
+
+
+def first_crash(produced: ProducedGolden, replay: Callable[[Golden], list[Result]]) -> str:
+    """How this release dies when it replays its own golden in a new process; empty where it replays it.
+
+    Raises `ExportError` where the golden cannot be replayed for another reason: a reader would be blamed for it.
+    """
+    with staged_golden(produced.manifest, produced.files) as golden:
+        results = replay(golden)
+    # None: its artifact is for other platforms, which only their readers can try.
+    replays = [first_replay(result) for result in results]
+    for first in replays:
+        if first.unknown:
+            raise ExportError(
+                f"{produced.manifest.case}: nothing was stored: it could not be replayed: {first.unknown}"
+            )
+        if first.problem:
+            raise ExportError(first.problem)
+    return "".join(first.crash for first in replays)

@@ -1,0 +1,186 @@
+"""The journal of a run: its plan, written before it starts, and its results, appended as they come.
+
+A run can be killed at any moment. Then its folder has the plan, and the results so far, the last line of which may be
+torn. `--resume` continues from there, and only with the same plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from io import FileIO
+from pathlib import Path
+from typing import Self
+
+import filelock
+import msgspec
+
+from export_core.base.atomic import write_whole
+from export_core.base.escaping import safe_json
+from export_core.base.phrases import schema_problem
+from export_core.base.untrusted import decode_json, read_regular
+from export_core.run.errors import ResultsNotWritten, RunError
+from export_core.run.plan_record import PLAN, PlanRecord, recorded_plan
+
+RESULTS = "results.jsonl"
+SUMMARY = "summary.json"
+LOCK = ".lock"
+_IGNORE = "# jaxexport made this folder: results of a run are not committed.\n*\n"
+
+
+class _Finished(msgspec.Struct):
+    """What of a summary says which results it is about."""
+
+    results_sha256: str
+
+
+class Journal:
+    """The results folder of one run, which no other run may use meanwhile; a context manager.
+
+    Raises `RunError` if another run uses it, if it cannot be written to, and if the plan to be resumed is another one.
+    """
+
+    def __init__(self, folder: Path, record: PlanRecord, *, resume: bool = False) -> None:
+        self._folder = folder
+        self._lock = filelock.FileLock(folder / LOCK)
+        try:
+            make_folder(folder)
+            # A lock of the system, which ends with the process: a run that was killed leaves nobody locked out.
+            self._lock.acquire(blocking=False)
+        except filelock.Timeout:
+            raise RunError(
+                f"--results {folder}: another run is writing its results there. Wait for it, or choose another folder."
+            ) from None
+        except OSError as error:
+            raise RunError(_cannot_write(folder, error)) from error
+        try:
+            self.resumed = resume and self._continues(record)
+            if not self.resumed:
+                self._begin(record)
+            self._file = self._opened()
+        except BaseException as error:
+            self._lock.release()
+            if isinstance(error, OSError):
+                raise RunError(_cannot_write(folder, error)) from error
+            raise
+
+    def retain(self, is_wanted: Callable[[bytes], bool]) -> list[bytes]:
+        """Drop all results so far but the complete lines that are wanted, once each, and return those."""
+        lines, rest = _complete_lines(self._folder / RESULTS)
+        # A torn last line would run into the next result: then the file is written again.
+        wanted = list(dict.fromkeys(line for line in lines if is_wanted(line)))
+        if rest or wanted != lines:
+            self._replace(wanted)
+        return wanted
+
+    def append(self, line: bytes) -> None:
+        """Write a result, without a line break in it, to the file: it is there even if the process is killed next.
+
+        Raises `ResultsNotWritten`, as `finish` does, if there is no room for it.
+        """
+        data = line + b"\n"
+        try:
+            while data:  # on a disk that is nearly full, a write may take a part only
+                data = data[self._file.write(data) :]
+        except OSError as error:
+            raise ResultsNotWritten(_cannot_write(self._folder, error)) from error
+
+    def finish(self, lines: Iterable[bytes]) -> str:
+        """Write the results in their final order, all or nothing. Returns the SHA-256 of the file."""
+        digest = hashlib.sha256()
+
+        def hashed() -> Iterator[bytes]:
+            for line in lines:
+                digest.update(line + b"\n")
+                yield line
+
+        self._replace(hashed())
+        return digest.hexdigest()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let other runs use the folder."""
+        self._file.close()
+        self._lock.release()
+
+    def _continues(self, record: PlanRecord) -> bool:
+        """Whether the last run here is to be continued. False if none had begun."""
+        before = recorded_plan(self._folder)
+        if before is None:
+            return False
+        difference = before.differs_in(record)
+        if not difference and before.shard != record.shard:
+            difference = f"--shard {before.shard or 'not given'}, now {record.shard or 'not given'}"
+        if not difference and before != record:
+            difference = f"other cells in its {PLAN}, which was changed since"
+        if difference:
+            raise RunError(
+                f"--resume: the last run in {self._folder} had another plan: {difference}. "
+                "Give the options it had, or start again without --resume."
+            )
+        self._reopen()
+        return True
+
+    def _reopen(self) -> None:
+        """Make a finished run one that can be continued. Raises `RunError` where its results were changed since."""
+        path = self._folder / SUMMARY
+        if not path.exists():
+            return
+        try:
+            finished: _Finished = decode_json(read_regular(path), _Finished)
+        except msgspec.MsgspecError as error:
+            raise RunError(f"--resume: {path}: {schema_problem(error)}. Start again without --resume.") from None
+        results = self._folder / RESULTS
+        if not results.exists() or hashlib.sha256(read_regular(results)).hexdigest() != finished.results_sha256:
+            raise RunError(
+                f"--resume: {results}: expected the file whose SHA-256 is in {SUMMARY}, found another or none. Start "
+                "again without --resume."
+            )
+        path.unlink()  # it is not the summary of what will be appended
+
+    def _begin(self, record: PlanRecord) -> None:
+        # In this order: a plan that can be resumed is never in one folder with the results of another plan.
+        for name in (PLAN, RESULTS, SUMMARY):
+            (self._folder / name).unlink(missing_ok=True)
+        write_whole(self._folder / PLAN, [safe_json(record, indent=2), b"\n"])
+
+    def _replace(self, lines: Iterable[bytes]) -> None:
+        self._file.close()
+        try:
+            write_whole(self._folder / RESULTS, (line + b"\n" for line in lines))
+            self._file = self._opened()
+        except OSError as error:
+            raise ResultsNotWritten(_cannot_write(self._folder, error)) from error
+
+    def _opened(self) -> FileIO:
+        """The results to append to, unbuffered: a buffer that did not fit on the disk would be written again, torn."""
+        return (self._folder / RESULTS).open("ab", buffering=0)
+
+
+def results_written(folder: Path) -> int:
+    """The number of results in the folder of a run, which need not have ended."""
+    path = folder / RESULTS
+    return len(_complete_lines(path)[0]) if path.exists() else 0
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder, and its parents. The outermost one that is new has a .gitignore: git then ignores all of it."""
+    new = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    if new:
+        (new[-1] / ".gitignore").write_text(_IGNORE)
+
+
+def _complete_lines(path: Path) -> tuple[list[bytes], bytes]:
+    """The lines that end with a line break, and what comes after the last of them."""
+    *lines, rest = read_regular(path).split(b"\n")
+    return lines, rest
+
+
+def _cannot_write(folder: Path, error: OSError) -> str:
+    return f"--results {folder}: cannot write there: {error.strerror or error}."

@@ -1,0 +1,237 @@
+"""The keywords of `@pytest.mark.export_compat`, which `export_core.export_artifact` and `write_golden` take too.
+
+Their values are checked, and become options of an export and a comparison. pytest_jaxexport/keywords.py explains each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from export_core.base.errors import ExportCompatError
+from export_core.base.phrases import close_match
+from export_core.base.tolerances import problem_of_name, read_amount, similar_platform
+from export_core.features.costs.policy_key import LIMITS
+from export_core.policy import Budget, Policy
+from export_core.policy.validation import budget_problems
+
+if TYPE_CHECKING:
+    from export_core.export import ExportOptions
+    from export_core.goldens import Comparison
+    from export_core.numbers.user_code import UserCode
+
+Amount = float | dict[str, float]
+"""A tolerance for every dtype, or one for each that it names."""
+
+
+class KeywordError(ExportCompatError):
+    """A keyword that nobody knows, or whose value cannot be used."""
+
+
+def read_keywords(given: Mapping[str, Any], where: str, user_code: Callable[[], UserCode]) -> dict[str, Any]:
+    """The value of every keyword, None for one that is not given.
+
+    `where` begins each message. `user_code` gives the process in which a comparator of the user's own is imported.
+
+    Raises `KeywordError` for unknown keywords and values of the wrong kind.
+    """
+    for key in given:
+        if key not in KEYWORDS:
+            closest = close_match(key, KEYWORDS)
+            hint = f"did you mean {closest!r}?" if closest else f"it takes {', '.join(KEYWORDS)}."
+            raise _error(where, f"has no keyword {key!r}; {hint}")
+    values = {name: parse(where, name, given.get(name)) for name, parse in KEYWORDS.items()}
+    if ":" in (values["compare"] or ""):
+        # Now, and not when cells are compared: a wrong name must be found before the golden is written.
+        try:
+            user_code().check(values["compare"])
+        except ExportCompatError as error:
+            raise _error(where, str(error)) from error
+    return values
+
+
+def export_options(
+    keywords: Mapping[str, Any], policy: Policy, platforms: tuple[str, ...] | None = None
+) -> ExportOptions:
+    """How a function is to be exported: as its keywords say, else for `platforms`, else as the policy says."""
+    from export_core.export import ExportOptions  # imports jax
+
+    # There are more keywords, such as tolerances, which do not change what is exported.
+    names = {field.name for field in fields(ExportOptions)}
+    given = {name: value for name, value in keywords.items() if name in names and value is not None}
+    platforms = given.get("platforms") or platforms or (tuple(policy.platforms) if policy.platforms else None)
+    allow = {**policy.allow, **given.get("allow", {})}
+    return ExportOptions(**{**given, "platforms": platforms, "allow": allow})
+
+
+def comparison(
+    keywords: Mapping[str, Any], policy: Policy, rtol: float | None = None, atol: float | None = None
+) -> Comparison:
+    """Comparator and tolerances: those of the keywords, else `rtol` and `atol`, else those of the policy."""
+    from export_core.goldens import Comparison  # imports NumPy, which collecting marked tests must not
+
+    compare = keywords.get("compare") or "allclose"
+    if (
+        keywords.get("ulp") is not None
+    ):  # rtol and atol of the project must not widen a tolerance in units of the last place
+        return Comparison(compare, keywords.get("rtol"), keywords.get("atol"), keywords["ulp"])
+    return Comparison(
+        compare,
+        rtol=_first(keywords.get("rtol"), rtol, policy.rtol),
+        atol=_first(keywords.get("atol"), atol, policy.atol),
+    )
+
+
+def parse_platforms(value: object, where: str) -> tuple[str, ...]:
+    """Platform names of jax.export. Raises `KeywordError` for any other."""
+    names = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+    known = ("cpu", "cuda", "rocm", "tpu")
+    for name in names:
+        if name not in known:
+            raise KeywordError(
+                f"{where}: unknown platform {name!r}; jax.export knows {', '.join(known)}.{similar_platform(str(name))}"
+            )
+    if not names:
+        raise KeywordError(f"{where}: expected at least one platform of {', '.join(known)}.")
+    return tuple(dict.fromkeys(names))
+
+
+def _platforms(where: str, name: str, value: object) -> tuple[str, ...] | None:
+    return None if value is None else parse_platforms(value, f"{where} {name}")
+
+
+def _count(where: str, name: str, value: object, what: str) -> int | None:
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+        raise _error(where, f"{name}={value!r}: expected {what}")
+    return value
+
+
+def _flag(where: str, name: str, value: object) -> bool | None:
+    if value is not None and not isinstance(value, bool):
+        raise _error(where, f"{name}={value!r}: expected True or False")
+    return value
+
+
+def _sequence(where: str, name: str, value: object, what: str) -> tuple[Any, ...] | None:
+    # Not isinstance: in older releases of jax a PartitionSpec is a tuple, and a single one is not a list of them.
+    if value is not None and type(value) not in (list, tuple):
+        raise _error(where, f"{name}={value!r}: expected a list: {what}")
+    return None if value is None else tuple(value)  # type: ignore[arg-type]  # a list or tuple, as just checked
+
+
+def _texts(where: str, name: str, value: object, what: str) -> tuple[str, ...] | None:
+    texts = _sequence(where, name, value, what)
+    if texts is not None and not all(isinstance(text, str) and text for text in texts):
+        raise _error(where, f"{name}={value!r}: expected a list of {what}")
+    return texts
+
+
+def _shapes(where: str, name: str, value: object) -> object:
+    if value is not None and not isinstance(value, (str, list, tuple, dict)):
+        raise _error(where, f"{name}={value!r}: expected text such as 'b, 4', or one text or None for each argument")
+    return value
+
+
+def _mesh(where: str, name: str, value: object) -> Mapping[str, int] | None:
+    if value is None:
+        return None
+    sizes = value.values() if isinstance(value, dict) else ()
+    sizes_fit = bool(sizes) and all(isinstance(size, int) and size > 0 for size in sizes)
+    if not sizes_fit or not all(map(str, value)):  # type: ignore[call-overload]  # a dict, which has sizes
+        raise _error(where, f"{name}={value!r}: expected axis names with their sizes, such as {{'data': 4}}")
+    return value  # type: ignore[return-value]  # a dict, as just checked
+
+
+def _tolerance(where: str, name: str, value: Any) -> Any:
+    """A number, or a dict of dtypes to numbers."""
+    if value is None:
+        return None
+    try:
+        return read_amount(value, whole=name == "ulp")
+    except ValueError as error:
+        raise _error(where, f"{name}: {error}") from None
+
+
+def _compare(where: str, name: str, value: object) -> str | None:
+    if value is None:
+        return None
+    if problem := problem_of_name(str(value)):
+        raise _error(where, problem)
+    return str(value)
+
+
+def _changed_module(where: str, name: str, value: Any) -> str | None:
+    if value not in (None, "fail", "warn"):
+        raise _error(where, f"{name}={value!r}: expected 'fail' or 'warn'")
+    return value  # type: ignore[no-any-return]  # as just checked
+
+
+def _reason(where: str, name: str, value: object) -> str | None:
+    if value is not None and not (isinstance(value, str) and value.strip()):
+        raise _error(where, f"{name}={value!r}: expected the reason as text")
+    return value
+
+
+def _budget(where: str, name: str, value: object) -> Mapping[str, Any] | None:
+    """The limits of an entry of the policy's `budgets`."""
+    if value is None:
+        return None
+    if not isinstance(value, dict) or (set(value) - {*LIMITS}):
+        raise _error(where, f"{name}={value!r}: expected a dict with some of {', '.join(LIMITS)}")
+    try:
+        budget = msgspec.convert(value, Budget)
+    except msgspec.ValidationError as error:
+        raise _error(where, f"{name}={value!r}: {error}") from None
+    for key, problem in budget_problems((), budget):
+        raise _error(where, f"{name}: {'.'.join(map(str, key))}: {problem}")
+    return value
+
+
+def _reasons(where: str, name: str, value: object, what: str) -> Mapping[str, str] | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict) or not all(
+        isinstance(k, str) and isinstance(v, str) and v for k, v in value.items()
+    ):
+        raise _error(where, f"{name}={value!r}: expected a dict of {what}, each with its reason")
+    return value
+
+
+KEYWORDS: dict[str, Callable[[str, str, Any], Any]] = {
+    "platforms": _platforms,
+    "vjp_order": partial(_count, what="a derivative's order of 0 or more"),
+    "rtol": _tolerance,
+    "atol": _tolerance,
+    "ulp": _tolerance,
+    "compare": _compare,
+    "allow": partial(_reasons, what="custom-call targets"),
+    "disabled_checks": partial(_reasons, what="'platform', 'ALL' or custom-call targets"),
+    "changed_module": _changed_module,
+    "symbolic_shapes": _shapes,
+    "constraints": partial(_texts, what="texts such as 'b >= 2'"),
+    "mesh": _mesh,
+    "in_specs": lambda where, name, value: (
+        value if isinstance(value, dict) else _sequence(where, name, value, "a PartitionSpec or None for each argument")
+    ),
+    "spread_over": partial(_count, what="a number of devices"),
+    "calling_convention_version": partial(_count, what="a version number"),
+    "ignore_forward_compatibility": _flag,
+    "register": partial(_texts, what="names of modules"),
+    "refused_on": _platforms,
+    "nothing_to_compare": _reason,
+    "budgets": _budget,
+    "without_outputs": _reason,
+}
+"""How the value of each keyword is read. Each gives None for None."""
+
+
+def _first(*values: Amount | None) -> Amount | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _error(where: str, text: str) -> KeywordError:
+    return KeywordError(f"{where} {text}")

@@ -1,0 +1,207 @@
+"""plan.json: what decides the results of a run, and which cells it has. Results belong to one plan, by hash."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from export_core.base.escaping import json_bytes
+from export_core.base.phrases import few, schema_problem
+from export_core.base.untrusted import LARGEST, decode_json, read_named
+from export_core.judge.gate import calendar_facts, recorded_policy
+from export_core.matrix.cell import CellKey
+from export_core.matrix.content_keys import tool
+from export_core.matrix.limits import Limits
+from export_core.matrix.plan import Plan
+from export_core.policy import Policy
+from export_core.policy.model import LOCATED
+from export_core.policy.run_options import CellOptions, of_cell, options_of
+from export_core.run.errors import AGAIN, IncompleteResults, RunError, not_readable
+
+PLAN = "plan.json"
+
+_OF_CELL = [option.flag for option in options_of(CellOptions).values()]
+_DIFFERENCES = {
+    "tool": "another version of pytest-jaxexport",
+    "as_of": "another --as-of",
+    "calendar": "another calendar of releases",
+    "selection": "another selection",
+    "goldens": "other goldens",
+    "cells": "other cells",
+    "wheels": "other wheel files",
+    "policy": "another policy",
+    "limits": f"another {', '.join(_OF_CELL[:-1])} or {_OF_CELL[-1]}",
+}
+_HASHED = ("calendar", "goldens", "cells", "wheels", "policy")
+"""What a person could not read: a message says only that it is another one."""
+
+
+class PlanRecord(msgspec.Struct, frozen=True):
+    """plan.json: what decides the results of a run.
+
+    Of a shard, all but `own_cells` and `shard` are those of the plan that it is a part of.
+    """
+
+    tool: str
+    """Our version and a hash of our code."""
+    as_of: str
+    """The day as of which cells are judged."""
+    selection: dict[str, Any]
+    """What was asked for."""
+    goldens: dict[str, str]
+    """The hash of each golden, by its id."""
+    cells: str
+    """A hash of `own_cells` for the whole plan."""
+    planned: int
+    """The number of cells of the whole plan."""
+    policy: str
+    """A hash of the policy."""
+    limits: dict[str, float]
+    """The limits of one cell: seconds, bytes, repetitions."""
+    wheels: str
+    """A hash of the unpublished wheels."""
+    calendar: dict[str, Any]
+    """What the summary says of the calendar."""
+    own_cells: dict[str, str]
+    """For each reader on a platform the numbers of goldens, such as `0-17,20`, counted in the order of their ids."""
+    shard: str = ""
+    """Which shard it is, such as 1/4; empty for the whole plan."""
+
+    @property
+    def digest(self) -> str:
+        """A hash of all that decides the results, whichever shards they come from."""
+        return hash_of(msgspec.structs.replace(self, shard="", own_cells={}))
+
+    def differs_in(self, other: PlanRecord) -> str:
+        """What is not the same in another plan, in words; empty if nothing is. Shards are not compared."""
+        for name, words in _DIFFERENCES.items():
+            before, now = getattr(self, name), getattr(other, name)
+            if before != now:
+                return words if name in _HASHED else f"{words}: {before}, now {now}"
+        return ""
+
+    def check_keys(self, keys: Iterable[CellKey], where: str) -> None:
+        """Compare the cells that have a result with those that were planned.
+
+        Raises `IncompleteResults` for cells without a result or with two, and `RunError` for a result of another cell.
+        """
+        names = sorted(self.goldens)
+        places = self.own_cells.items()
+        try:
+            counts = {(names[number], place): 0 for place, ranges in places for number in _numbers(ranges)}
+        except (ValueError, IndexError):
+            raise RunError(f"{where}: expected the cells of {PLAN}, which has numbers of no golden. {AGAIN}") from None
+        unplanned = []
+        for key in keys:
+            cell = key.golden, _place(key)
+            if cell in counts:
+                counts[cell] += 1
+            else:
+                unplanned.append(str(key))
+        if unplanned:
+            raise RunError(f"{where}: expected results of cells in {PLAN}, found also {few(unplanned)}. {AGAIN}")
+        for found, cells in (
+            ("none", [cell for cell, count in counts.items() if not count]),
+            ("more", [cell for cell, count in counts.items() if count > 1]),
+        ):
+            if cells:
+                raise IncompleteResults(
+                    f"{where}: expected one result for each of {len(counts)} planned cells, found {found} for "
+                    f"{len(cells)}: {few([' in '.join(cell) for cell in cells])}. {AGAIN}"
+                )
+
+
+def record_of(plan: Plan, policy: Policy, limits: Limits, shard: str = "", part: Plan | None = None) -> PlanRecord:
+    """What decides the results of this plan, or of a shard of it, which is the plan `part`."""
+    goldens = {golden.id: hash_of(golden.manifest) for golden in plan.goldens}
+    own_cells = cells_by_place((cell.key for cell in plan.cells), goldens)
+    return PlanRecord(
+        tool=tool(),
+        as_of=str(plan.as_of),
+        # As it is read back: tuples are lists then.
+        selection=msgspec.json.decode(json_bytes(plan.selection.described())),
+        goldens=goldens,
+        cells=hash_of(own_cells),
+        planned=len(plan.cells),
+        policy=policy_hash(recorded_policy(policy)),
+        # As it is read back.
+        limits={name: float(value) for name, value in of_cell(limits).items()},
+        wheels=hash_of([plan.sources.content(reader) for reader in plan.readers]),
+        calendar=calendar_facts(plan.calendar, plan.as_of),
+        own_cells=cells_by_place((cell.key for cell in part.cells), goldens) if part else own_cells,
+        shard=shard,
+    )
+
+
+def cells_by_place(keys: Iterable[CellKey], goldens: Iterable[str]) -> dict[str, str]:
+    """The form of `PlanRecord.own_cells`: the same for the same cells, in whichever order they come."""
+    numbers = {name: number for number, name in enumerate(sorted(goldens))}
+    places: dict[str, list[int]] = {}
+    for key in keys:
+        places.setdefault(_place(key), []).append(numbers[key.golden])
+    return {place: _ranges(sorted(places[place])) for place in sorted(places)}
+
+
+def recorded_plan(folder: Path) -> PlanRecord | None:
+    """The plan of the last run in a results folder, or None where there is none.
+
+    Raises `RunError` for one that this version cannot read.
+    """
+    path = folder / PLAN
+    try:
+        record: PlanRecord = decode_json(read_named(path, LARGEST), PlanRecord)
+        return record
+    except OSError:
+        return None
+    except msgspec.MsgspecError as error:
+        raise not_readable(path, "a plan", schema_problem(error)) from None
+
+
+def plan_of(folder: Path) -> PlanRecord:
+    """The plan of the run in a results folder. Raises `RunError` where there is none that this version can read."""
+    if record := recorded_plan(folder):
+        return record
+    raise RunError(f"{folder / PLAN}: expected the plan of a matrix run, found none. {AGAIN}")
+
+
+def hash_of(value: Any) -> str:
+    """A hash of data, the same for the same data."""
+    return hashlib.sha256(json_bytes(value, order="deterministic")).hexdigest()
+
+
+def policy_hash(policy: Mapping[str, Any]) -> str:
+    """A hash of a policy as summary.json has it, without the lines of its entries: moving one changes nothing.
+
+    Of the keys that are there, so that a later version, which knows more keys, finds the same.
+    """
+    plain = msgspec.json.decode(json_bytes(policy))
+    for table in LOCATED:
+        for entry in plain.get(table, ()):
+            entry.pop("place", None)
+    return hash_of(plain)
+
+
+def _place(key: CellKey) -> str:
+    return f"{key.jaxlib}-jax{key.jax} on {key.platform}"
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """``0-17,20`` for numbers in order."""
+    # In a run of consecutive numbers, the distance from its position is the same.
+    runs = itertools.groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
+    parts = []
+    for _, group in runs:
+        run = [number for _, number in group]
+        parts.append(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]))
+    return ",".join(parts)
+
+
+def _numbers(ranges: str) -> Iterator[int]:
+    for part in ranges.split(","):
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)

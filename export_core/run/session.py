@@ -1,0 +1,297 @@
+"""Running a matrix, the one use case: what is selected is planned, replayed, judged, and written.
+
+The command line calls `run_matrix`, and nox and CI call the command line; pytest's own replay calls it too, with the
+interpreter that runs pytest as the only reader.
+"""
+
+from __future__ import annotations
+
+import datetime
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from export_core.features.convert.judged import with_healings
+from export_core.features.convert.modules import ModuleRewriter
+from export_core.features.costs.over_budget import with_budgets
+from export_core.features.remote.cluster import Cluster
+from export_core.features.remote.dispatch import cluster_at, replay_on
+from export_core.goldens import Golden, GoldenStore
+from export_core.goldens.dates import check_claims, check_dates, is_unusual
+from export_core.goldens.verify import verify_goldens
+from export_core.judge import Result, RunFacts, ShardOf, Summary, accepted_in, calendar_facts, judge, summarize
+from export_core.judge.causes import with_causes
+from export_core.judge.gate import ended, in_order
+from export_core.judge.known import check_width, promised_scopes
+from export_core.judge.unmatched import unmatched_patterns
+from export_core.matrix import Cell, Outcome, Plan, Selection, make_plan
+from export_core.matrix.cached_replay import replay_unknown
+from export_core.matrix.comparisons import under_policy
+from export_core.matrix.limits import Limits, ReplayOptions
+from export_core.matrix.local_replay import replay_here
+from export_core.matrix.noise_runs import lacks_noise
+from export_core.matrix.outcome_cache import OutcomeCache
+from export_core.matrix.plan import is_promised, places_of
+from export_core.matrix.replay import replay
+from export_core.matrix.reproduce_command import reproduce_command
+from export_core.matrix.shards import part_of
+from export_core.numbers.noise_text import knows_inputs_only, undecided_in
+from export_core.numbers.user_code import UserCode
+from export_core.policy import Policy
+from export_core.policy.known_issues import known_issues
+from export_core.policy.run_options import RunOptions, reproduce_options
+from export_core.readers.cost import EnvironmentsCost, expected_cost
+from export_core.readers.environment import Environment, ReaderEnvironments, this_interpreter
+from export_core.readers.hardware import resolve_mode
+from export_core.readers.placement import Placement
+from export_core.readers.worker.client import start_worker
+from export_core.readers.worker.protocol import WorkerStarter
+from export_core.releases import Release, parse_day
+from export_core.run.identity import run_identity
+from export_core.run.journal import Journal
+from export_core.run.plan_record import record_of, recorded_plan
+from export_core.run.results import finish_run, result_line
+from export_core.run.resume import cells_left, results_so_far
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """The interpreter that runs now, as the only reader: its release, what starts its workers and runs comparators.
+
+    `cache` has the outcomes of earlier runs; without one, every cell runs. `stopping` is set when nobody wants the
+    outcomes any more. `started_with`: see `this_interpreter`.
+    """
+
+    release: Release
+    start: WorkerStarter = start_worker
+    user_code: UserCode | None = None
+    cache: OutcomeCache | None = None
+    stopping: threading.Event = field(default_factory=threading.Event)
+    started_with: Mapping[str, str] | None = None
+
+
+def ignore(*_: object) -> None:
+    """The callback that does nothing."""
+
+
+@dataclass(frozen=True)
+class Observer:
+    """What is called while a run goes on; each does nothing unless given."""
+
+    planned: Callable[[Plan, Plan], None] = ignore
+    """Gets the plan, and the whole plan that it may be a shard of."""
+    started: Callable[[Plan, Sequence[Result]], None] = ignore
+    """Gets the plan and the results that a continued run has from before."""
+    environment: Callable[[Release], None] = ignore
+    """Gets each reader whose environment is built; called from several threads."""
+    note: Callable[[str], None] = ignore
+    """Gets a line about what happens beside the cells; called from several threads."""
+    result: Callable[[Result], None] = ignore
+    """Gets each result, once it is written."""
+    ended: Callable[[Summary], None] = ignore
+    """Gets the summary, once it is written."""
+
+
+SILENT = Observer()
+"""An observer that does nothing."""
+
+
+@dataclass(frozen=True)
+class MatrixRun:
+    """A run that has ended."""
+
+    plan: Plan
+    """Its plan."""
+    results: list[Result]
+    """Its results, in order."""
+    summary: Summary
+    """Their summary."""
+
+
+def run_matrix(
+    policy: Policy,
+    selection: Selection,
+    options: RunOptions,
+    *,
+    goldens: Sequence[Golden] | None = None,
+    interpreter: Interpreter | None = None,
+    observer: Observer = SILENT,
+) -> MatrixRun:
+    """Plan the selected cells, run those that have no result yet, judge each, and write results and summary.
+
+    Args:
+        policy: what the project asks for.
+        selection: which goldens, readers and platforms.
+        options: how cells are run, and where results go.
+        goldens: the goldens to select from, already verified; None reads and verifies all of the folder.
+        interpreter: replays in this interpreter, which is the only reader, and on the CPU alone.
+        observer: follows the run.
+
+    Raises `GoldenError` for a golden that is not complete, `MatrixError` for an empty plan, `RunError` where the folder
+    of results cannot be used, and `ResultsNotWritten` where it has no room for more.
+    """
+    limits = Limits.of(options)
+    with ExitStack() as stack:
+        user_code = interpreter.user_code if interpreter else None
+        user_code = user_code or stack.enter_context(limits.user_code(policy.environment))
+        whole = plan_matrix(policy, selection, _resumed_day(options), goldens, interpreter, user_code, is_run=True)
+        plan = part_of(whole, options.shard) if options.shard else whole
+        observer.planned(plan, whole)
+        started = time.monotonic()
+        facts = _facts(plan, policy, options, is_pytest=interpreter is not None)
+        if options.results:
+            facts = replace(facts, identity=run_identity(policy, options.goldens or Path(policy.goldens)))
+        # In this order: a run that does not reach its cluster has not removed the results of the last one.
+        cluster = cluster_at(options.executor)
+        if cluster:
+            stack.callback(cluster.close)
+        journal, results = None, []
+        if options.results:
+            # Of the whole plan, whatever the shard: shards of one plan have the same digest, by which they are merged.
+            plan_record = record_of(whole, policy, limits, str(options.shard or ""), plan)
+            facts = replace(facts, plan=plan_record.digest)
+            journal = stack.enter_context(Journal(options.results, plan_record, resume=options.resume))
+            results = results_so_far(journal, plan, policy) if journal.resumed else []
+        observer.started(plan, results)
+        cells = cells_left(plan, results)
+        reproducing = reproduce_options(selection, options)
+        how = ReplayOptions(plan.calendar, policy, limits, plan.sources, options.cache, options.dump_ir, user_code)
+        # Closed at once when a signal or a full disk ends the loop: this stops the cells that are running.
+        with closing(_outcomes(cells, how, cluster, interpreter, observer)) as outcomes:
+            for outcome in outcomes:
+                result = judge(outcome, policy, reproduce_command(plan, outcome.cell, reproducing), plan.as_of)
+                # Written before it is shown: what a person has seen is not lost when the process is killed.
+                if journal:
+                    journal.append(result_line(result))
+                results.append(result)
+                observer.result(result)
+        results = with_causes(with_budgets(in_order(results), policy))
+        if options.convert:
+            rewrite_modules = ModuleRewriter(plan.calendar, observer.note)
+            results = with_healings(results, plan.cells, rewrite_modules, how, observer.note)
+        summary = summarize(results, policy, ended(facts, time.monotonic() - started))
+        if journal and options.results:
+            summary = finish_run(journal, options.results, results, summary)
+        observer.ended(summary)
+    return MatrixRun(plan, results, summary)
+
+
+def plan_matrix(
+    policy: Policy,
+    selection: Selection,
+    options: RunOptions,
+    goldens: Sequence[Golden] | None = None,
+    interpreter: Interpreter | None = None,
+    user_code: UserCode | None = None,
+    *,
+    is_run: bool = False,
+) -> Plan:
+    """The cells of a selection, as of a day, whatever the shard. See `run_matrix`.
+
+    The plan of a run (`is_run`) has no warnings that its report repeats. Raises `PolicyError` for a known failure whose
+    globs cover too much.
+    """
+    warnings: tuple[str, ...] = ()
+    calendar = policy.calendar()
+    if policy.known_issues:
+        known_issues(policy.known_issues)  # a table that cannot be read must not end a run after hours
+    if goldens is None:
+        goldens = verify_goldens(GoldenStore(options.goldens or Path(policy.goldens)), calendar, all_known=False)
+        # Of all goldens, whatever the selection: what a part of them does not match may match the others.
+        whole = selection.whole and not options.shard
+        unmatched = unmatched_patterns(policy, goldens, calendar)
+        warnings = tuple(pattern.text for pattern in unmatched if not (is_run and pattern.is_reported(whole=whole)))
+    # Before the cells are made: keys of cached outcomes and jobs for other machines take comparisons from the goldens.
+    goldens = under_policy(goldens, policy)
+    day = options.as_of or datetime.datetime.now(tz=datetime.UTC).date()
+    windows = policy.window_lengths()
+    if interpreter:
+        check_dates(goldens, calendar)
+        # Of other goldens the artifact is not read once more here: the matrix does, and pytest has a budget.
+        check_claims((golden for golden in goldens if is_unusual(golden.manifest)), calendar)
+        replayed = [golden for golden in goldens if "cpu" in golden.manifest.replayed_on]
+        reader = interpreter.release
+        places = policy.places_on(day)
+        cells = tuple(
+            Cell(
+                *(golden, reader, "cpu"),
+                promised=is_promised(golden, reader, windows),
+                deployed=places_of(golden, reader, "cpu", places),
+            )
+            for golden in replayed
+        )
+        return Plan(cells, day, calendar, selection)
+    plan = make_plan(goldens, calendar, windows, selection, day, user_code, policy.places_on(day))
+    check_width(policy.known_failures, promised_scopes(plan.cells))
+    return replace(plan, warnings=warnings)
+
+
+def environments_cost(plan: Plan, policy: Policy) -> EnvironmentsCost:
+    """What the environments of this plan's cells cost on this machine, if a run builds those that are missing."""
+    cells = (replace(cell, mode=resolve_mode(cell.mode, cell.platform)) for cell in plan.cells)
+    placements = dict.fromkeys(cell.placement for cell in cells)
+    environments = ReaderEnvironments(plan.calendar, plan.sources, packages=policy.reader_packages)
+    return expected_cost(environments, placements)
+
+
+class _OwnEnvironment:
+    """The interpreter that runs now, as the environment of any placement. `added` names variables of the policy."""
+
+    def __init__(self, added: Sequence[str], started_with: Mapping[str, str] | None) -> None:
+        self._added = added
+        self._started_with = started_with
+
+    def find(self, placement: Placement) -> Environment:
+        """See `Environments`."""
+        return this_interpreter(placement.reader, self._added, self._started_with)
+
+    build = find
+
+
+def _resumed_day(options: RunOptions) -> RunOptions:
+    """The options, as of the day on which a run began that is to be continued."""
+    if options.resume and options.results and not options.as_of and (record := recorded_plan(options.results)):
+        return replace(options, as_of=parse_day(record.as_of))
+    return options
+
+
+def _facts(plan: Plan, policy: Policy, options: RunOptions, *, is_pytest: bool) -> RunFacts:
+    """What the summary of a run says of its plan."""
+    return RunFacts(
+        planned=len(plan.cells),
+        as_of=plan.as_of,
+        selection=plan.selection.described(),
+        calendar=calendar_facts(plan.calendar, plan.as_of),
+        accepted=accepted_in(plan.goldens, policy),
+        # A run of pytest says it when a golden is written; its budget has no room for reading all arrays again.
+        undecided=[] if is_pytest else undecided_in(plan.goldens),
+        unmeasured=sorted(golden.id for golden in plan.goldens if lacks_noise(golden)),
+        inputs_only=sorted(
+            golden.id for golden in plan.goldens if (noise := golden.manifest.noise) and knows_inputs_only(noise)
+        ),
+        shard=ShardOf(options.shard.index, options.shard.count) if options.shard else None,
+        without_cells=plan.without_cells,
+    )
+
+
+def _outcomes(
+    cells: Sequence[Cell],
+    how: ReplayOptions,
+    cluster: Cluster | None,
+    interpreter: Interpreter | None,
+    observer: Observer,
+) -> Generator[Outcome, None, None]:
+    """One outcome for each cell: in this interpreter, on a cluster, or in readers' environments on this machine."""
+    if interpreter:
+        own = _OwnEnvironment(how.policy.environment, interpreter.started_with)
+        run = partial(replay, options=how, notify=observer.note, start=interpreter.start, stopping=interpreter.stopping)
+        if interpreter.cache is None or how.dump:
+            return run(cells, own.build)
+        return replay_unknown(cells, interpreter.cache, own, how, run, observer.note, claim=True)
+    if cluster:
+        return replay_on(cluster, cells, how, notify=observer.note)
+    return replay_here(cells, how, notify=observer.note, ready=observer.environment)

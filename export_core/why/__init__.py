@@ -1,1 +1,0 @@
-"""Why a cell fails: since which release, by which operation, and what to do."""

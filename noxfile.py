@@ -60,7 +60,7 @@ def tests_newest(session: nox.Session) -> None:
 def browser(session: nox.Session) -> None:
     """The page of a report, the site and the tutorial. First `apt-get install chromium` or `playwright install`."""
     session.install("-e", ".[nox]", "--group", "tests", "--group", "browser", "--group", "docs")
-    session.run("pytest", "-m", "browser", "tests/report", "tests/docs", *session.posargs)
+    session.run("pytest", "-m", "browser", "tests/report", "tests/features", "tests/docs", *session.posargs)
 
 
 @nox.session(default=False)

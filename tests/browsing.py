@@ -1,4 +1,4 @@
-"""What the tests marked `browser` share: Chromium, and a place for its pictures."""
+"""What the tests marked `browser` share: Chromium, a place for its pictures, and the page of a run opened in it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+DESKTOP = (1440, 1000)
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +31,46 @@ def save(tmp_path: Path) -> Callable[[str, Any], None]:
     """Stores a picture in PAGE_IMAGES, as small as 256 colours make it."""
     folder = Path(os.environ.get("PAGE_IMAGES", tmp_path))
     return lambda name, picture: picture.convert("RGB").quantize(256).save(folder / f"{name}.png", optimize=True)
+
+
+@pytest.fixture(scope="session")
+def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
+    """The file of the page of `broken_run`, or of a run of so many cells."""
+    from example_runs import broken_run, large_run
+
+    from export_core.report.page.run_page import html_page
+
+    made: dict[int, Path] = {}
+
+    def page(cells: int = 0) -> Path:
+        if cells not in made:
+            made[cells] = tmp_path_factory.mktemp("page") / f"report-{cells}.html"
+            made[cells].write_text(html_page(*(large_run(cells) if cells else broken_run())), encoding="utf-8")
+        return made[cells]
+
+    return page
+
+
+@pytest.fixture
+def opened(browser: Any, page_of: Callable[[int], Path]) -> Iterator[Callable[..., Any]]:
+    """Opens a page; fails on any error of its script and on any request beside the page itself."""
+    problems: list[str] = []
+    contexts = []
+
+    def opening(address: str = "", *, file: Path | None = None, size: tuple[int, int] = DESKTOP, **options: Any) -> Any:
+        context = browser.new_context(viewport={"width": size[0], "height": size[1]}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        location = (file or page_of(0)).as_uri()
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("console", lambda message: problems.append(message.text))
+        page.on("request", lambda asked: asked.url.startswith(location) or problems.append(asked.url))
+        page.goto(location + address)
+        if options.get("java_script_enabled", True):
+            page.wait_for_selector("html[data-ready]")
+        return page
+
+    yield opening
+    for context in contexts:
+        context.close()
+    assert problems == []

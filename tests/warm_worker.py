@@ -118,7 +118,7 @@ def starts(path_of: Callable[[Mapping[str, str]], Path | None]) -> Start:
 
 
 def main(path: str) -> None:
-    sys.path[0] = str(Path(__file__).parents[1] / "export_core/worker")
+    sys.path[0] = str(Path(__file__).parents[1] / "export_core/readers/worker")
     import program
 
     del sys.path[0]

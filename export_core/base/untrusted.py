@@ -1,7 +1,7 @@
 """The one way in for files that somebody else may have written: regular ones, of bounded size, that nest like our own.
 
 The errors are those that callers expect of the plain functions: `OSError`, and `msgspec.MsgspecError`. What other
-modules open otherwise is no such file: tests/test_files_of_others.py lists them with what they open.
+modules open otherwise is no such file: tests/base/test_files_of_others.py lists them with what they open.
 """
 
 from __future__ import annotations

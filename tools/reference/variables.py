@@ -22,7 +22,7 @@ READ: dict[tuple[str, ...], str] = {
     "to the job.",
     ("JAXEXPORT_SESSION_ENDED",): "Internal: a file by which `jaxexport backfill` knows that pytest has ended.",
 }
-"""Every variable that the code reads; tests/test_reference.py compares this with the code."""
+"""Every variable that the code reads; tests/docs/test_reference.py compares this with the code."""
 
 BY_LIBRARIES = {
     ("NO_COLOR", "FORCE_COLOR", "COLUMNS"): "Colours and width of the terminal, as rich reads them.",

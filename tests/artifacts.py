@@ -1,0 +1,90 @@
+"""What these tests are made of: real artifacts, changed where a test needs what no writer here makes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from export_core.artifact import DisabledCheck, read
+from export_core.artifact.envelope.encode import encode
+from export_core.cli.entry import main
+
+DATA = Path(__file__).parent / "artifact" / "data"
+
+
+class Ended(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ended]
+
+
+@pytest.fixture
+def jaxexport(monkeypatch, capsys) -> Run:
+    """Runs the command in this process, from its entry point."""
+
+    def run(*words: str | Path) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["jaxexport", *map(str, words)])
+        code = 0
+        try:
+            main()
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        return Ended(code, *capsys.readouterr())
+
+    return run
+
+
+def changed(folder: Path, name: str, **fields: object) -> Path:
+    """A kept artifact with other fields in its envelope."""
+    envelope = read(DATA / f"{name}.jaxexport").envelope
+    assert envelope is not None
+    path = folder / "changed.jaxexport"
+    path.write_bytes(encode(envelope._replace(**fields)))
+    return path
+
+
+def unlisted(folder: Path, switched_off: bool = False) -> Path:
+    """An artifact by 0.12.0.1 that calls `my_kernel_of_ours`, which no release guarantees."""
+    checks = (DisabledCheck("custom_call", "my_kernel_of_ours"),) if switched_off else ()
+    path = changed(folder, "0.12.0.1/cholesky", disabled_checks=checks)
+    data = path.read_bytes().replace(b"lapack_spotrf_ffi", b"my_kernel_of_ours")
+    path.write_bytes(data)
+    return path
+
+
+def bare(folder: Path, name: str = "0.12.0.1/platforms") -> Path:
+    """The module of an artifact without its envelope."""
+    path = folder / "module.mlirbc"
+    path.write_bytes(read(DATA / f"{name}.jaxexport").module.serialized())
+    return path
+
+
+def raw(folder: Path) -> Path:
+    """What MLIR itself writes of a lowered function: StableHLO, and not VHLO."""
+    import jax
+
+    path = folder / "raw.mlirbc"
+    with path.open("wb") as file:
+        jax.jit(lambda x: x + 1).lower(1.0).compiler_ir().operation.write_bytecode(file)
+    return path
+
+
+def with_another_dialect(folder: Path) -> Path:
+    """An artifact by 0.12.0.1 whose operations are those of MHLO, which no audit reads."""
+    path = folder / "mhlo.jaxexport"
+    path.write_bytes((DATA / "0.12.0.1" / "cholesky.jaxexport").read_bytes().replace(b"vhlo\0", b"mhlo\0"))
+    return path
+
+
+def with_an_unknown_operation(folder: Path) -> Path:
+    """An artifact by 0.12.0.1 that has `vhlo.tanh_v9`."""
+    path = folder / "tanh.jaxexport"
+    path.write_bytes((DATA / "0.12.0.1" / "platforms.jaxexport").read_bytes().replace(b"tanh_v2\0", b"tanh_v9\0"))
+    return path

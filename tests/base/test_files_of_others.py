@@ -1,0 +1,353 @@
+"""Every place where a file that somebody else made enters: what is no such file is one clear error, at once.
+
+`PLACES` has them all: a call that opens a file in any other way than `export_core.base.untrusted` is
+found in the source.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import io
+import os
+import re
+import signal
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from making import ARTIFACTS, manifest, write_golden
+
+import export_core
+from export_core.artifact import read, read_bytes
+from export_core.artifact.archive import Found, artifact_in
+from export_core.base import untrusted
+from export_core.base.errors import ExportCompatError
+from export_core.features.adopt.archive import Archive, Candidate
+from export_core.features.adopt.artifact_list import read_artifact_list
+from export_core.features.adopt.jax_wheel import find_data
+from export_core.features.convert.evidence import given_evidence
+from export_core.features.inspect.conversions import converted_facts
+from export_core.features.inspect.inventory_row import read_row
+from export_core.goldens import GoldenStore, adopt
+from export_core.goldens.adopt import Given, adopt_inputs
+from export_core.goldens.arrays import from_npz
+from export_core.goldens.manifest_file import load_manifest
+from export_core.policy import Policy
+from export_core.policy.known_issues import known_issues
+from export_core.policy.load import load_policy
+from export_core.policy.terms import Terms
+from export_core.releases import load_calendar
+from export_core.releases.entries import shipped_entries
+from export_core.releases.project_releases import read_releases
+from export_core.releases.wheels import read_wheel
+from export_core.run.journal import recorded_plan
+from export_core.run.results import read_results, read_summary
+from pytest_jaxexport.unused_goldens import is_named_in
+
+ROOT = Path(__file__).parents[2]
+MLP = ARTIFACTS / "0.12.0.1" / "mlp.jaxexport"
+WRITER = manifest().writer
+
+
+def registered(path: Path) -> object:
+    return adopt_inputs(read(MLP), arrays(), "t.a", WRITER, Given(register=[path]))
+
+
+def arrays() -> list[np.ndarray[Any, Any]]:
+    return [np.zeros(aval.shape, aval.dtype) for aval in read(MLP).envelope.in_avals]
+
+
+def listed(path: Path) -> object:
+    """An entry of a list of artifacts for this file, as `goldens add --from` takes it."""
+    (path.parent / "list.yaml").write_text(f"artifacts: [{{file: {path.name!r}, register: [{path.name!r}]}}]")
+    (candidate,) = Archive(path.parent, path.parent / "list.yaml").candidates(Counter())
+    if isinstance(candidate, Candidate):
+        return candidate.read()
+    raise candidate
+
+
+def inventory_row(path: Path) -> None:
+    if isinstance(row := read_row(Terms(shipped_entries()), Found(str(path), named=True)), dict) and row["error"]:
+        raise ExportCompatError(f"{row['file']}: {row['error']}")
+
+
+def beside(path: Path) -> None:
+    """The record of a conversion, which is called by its artifact."""
+    facts = converted_facts(read_bytes(MLP.read_bytes(), str(path).removesuffix(".converted.json")))
+    raise ExportCompatError(facts["problem"] if facts else f"{path}: none")
+
+
+def no_plan(path: Path) -> None:
+    if recorded_plan(path.parent) is None:
+        raise ExportCompatError(f"{path}: none")
+
+
+PLACES: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "an artifact": ("a.jaxexport", read),
+    "export_core.check": ("a.jaxexport", export_core.check),
+    "export_core.capture": ("a.jaxexport", lambda path: export_core.capture(path, "golden", "t.a", call=len)),
+    "a file of an archive": ("a.jaxexport", lambda path: artifact_in(Found(str(path), named=True))),
+    "a row of an inventory": ("a.jaxexport", inventory_row),
+    "an entry of a list": ("a.jaxexport", listed),
+    "a list of artifacts": ("artifacts.yaml", read_artifact_list),
+    "inputs": ("a.npz", lambda path: adopt_inputs(read(MLP), path, "t.a", WRITER)),
+    "outputs": ("a.npz", lambda path: given_evidence(read(MLP), inputs_beside(path), path, load_calendar())),
+    "a module to register": ("a.py", registered),
+    "a policy": ("export_compat.yaml", load_policy),
+    "a policy in TOML": ("pyproject.toml", load_policy),
+    "a file of releases": ("export_releases.yaml", read_releases),
+    "a table of known issues": ("issues.yaml", lambda path: known_issues(str(path))),
+    "a wheel": ("jaxlib-0.12.0-cp312-cp312-none-any.whl", read_wheel),
+    "a wheel of jax": ("jax-0.12.0-py3-none-any.whl", lambda path: find_data(str(path), Policy(), print)),
+    "a manifest": ("golden.yaml", load_manifest),
+    "arrays of a golden": ("inputs.npz", from_npz),
+    "a summary": ("summary.json", lambda path: read_summary(path.parent)),
+    "results": ("results.jsonl", lambda path: list(read_results(path.parent))),
+    "a plan": ("plan.json", no_plan),
+    "the record of a conversion": ("a.jaxexport.converted.json", beside),
+}
+"""By what it is: the name that such a file may have, and what reads it."""
+
+IN_A_FOLDER = ("manifest", "summary", "results", "plan", "record", "an entry", "arrays of a golden")
+"""Places whose files are called by a name in a folder that exists: no NUL can come in by them."""
+
+
+def inputs_beside(path: Path) -> Path:
+    own = path.parent / "own.npz"
+    np.savez(own, *arrays())
+    return own
+
+
+@pytest.fixture(autouse=True)
+def _in_time() -> Iterator[None]:
+    """Nothing here takes longer than some seconds, and what waits for a FIFO is interrupted."""
+
+    def late(*_: object) -> None:
+        raise AssertionError("it was waited for")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(20)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def folder(path: Path) -> None:
+    path.mkdir()
+
+
+def huge(path: Path) -> None:
+    path.touch()
+    os.truncate(path, untrusted.LARGEST + 1)
+
+
+def other_bytes(path: Path) -> None:
+    path.write_bytes(b"\xff\xfe\xfd: \x80\n")
+
+
+def nothing(path: Path) -> None:
+    """No file at all."""
+
+
+def bomb(path: Path) -> None:
+    """A small file that is much larger when it is unpacked: an array, and the metadata of a wheel."""
+    path.write_bytes(packed())
+
+
+@functools.cache
+def packed() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name in ("arr_0.npy", "x.dist-info/METADATA"):
+            archive.writestr(name, bytes(1 << 24))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("make", [fifo, device, folder, huge, other_bytes, nothing, bomb])
+@pytest.mark.parametrize("place", PLACES)
+def test_what_is_no_such_file_is_one_error_at_once(tmp_path, monkeypatch, place, make):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(adopt, "LARGEST_UNPACKED", 1 << 20)
+    name, enters = PLACES[place]
+    make(tmp_path / name)
+    with pytest.raises(ExportCompatError) as raised:
+        enters(tmp_path / name)
+    assert str(tmp_path) in str(raised.value), "it names the file"
+
+
+@pytest.mark.parametrize("letter", ["\0", "\ud800"], ids=["NUL", "surrogate"])
+@pytest.mark.parametrize("place", [place for place in PLACES if not any(part in place for part in IN_A_FOLDER)])
+def test_a_path_that_no_file_can_have_is_one_error(tmp_path, monkeypatch, place, letter):
+    monkeypatch.chdir(tmp_path)
+    name, enters = PLACES[place]
+    path = tmp_path / f"{letter}{name}"
+    with pytest.raises(ExportCompatError):
+        enters(path)
+
+
+@pytest.mark.parametrize("follow", [True, False])
+def test_what_takes_the_place_of_a_file_meanwhile_is_not_waited_for(tmp_path, monkeypatch, follow):
+    fifo(tmp_path / "a")
+    regular = Path(__file__).stat()
+    with monkeypatch.context() as seen:
+        for name in ("stat", "lstat"):
+            seen.setattr(os, name, lambda path: regular)
+        with pytest.raises(OSError, match="expected a regular file, found a FIFO"):
+            untrusted.read_regular(str(tmp_path / "a"), follow=follow)
+
+
+@pytest.mark.skipif(not Path("/proc/kmsg").exists(), reason="no such file here")
+def test_a_regular_file_that_never_ends_is_not_waited_for():
+    assert Path("/proc/kmsg").is_file(), "the kernel's messages: reading waits for the next one"
+    assert untrusted.read_named("/proc/kmsg") == b""
+
+
+@pytest.mark.parametrize("make", [fifo, device, folder, huge])
+def test_the_test_file_that_a_golden_names_is_not_waited_for(tmp_path, make):
+    make(tmp_path / "test_a.py")
+    assert not is_named_in(tmp_path / "test_a.py", "test_a.py::test_f")
+    assert not is_named_in(tmp_path / "\0", "\0::test_f")
+
+
+@pytest.mark.parametrize("make", [fifo, device, huge])
+@pytest.mark.parametrize("name", ["artifact.jaxexport", "inputs.npz", "outputs.npz", "golden.yaml"])
+def test_a_file_of_a_golden_is_not_waited_for(tmp_path, jaxexport, name, make):
+    golden = write_golden(GoldenStore(tmp_path / "golden"), manifest())
+    (golden.folder / name).unlink()
+    make(golden.folder / name)
+    ended = jaxexport("goldens", "verify", "--goldens", str(golden.folder.parents[1]))
+    assert (ended.code, str(golden.folder / name) in ended.err) == (2, True), ended
+
+
+def test_a_named_file_may_be_a_link(tmp_path):
+    (tmp_path / "a.jaxexport").symlink_to(MLP)
+    assert read(tmp_path / "a.jaxexport").sha256 == read(MLP).sha256
+    np.savez(tmp_path / "there.npz", *arrays())
+    (tmp_path / "a.npz").symlink_to(tmp_path / "there.npz")
+    assert adopt_inputs(read(MLP), tmp_path / "a.npz", "t.a", WRITER)
+
+
+def test_a_small_file_of_huge_arrays_is_refused_before_they_are_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr(adopt, "LARGEST_UNPACKED", 1 << 20)
+    np.savez_compressed(tmp_path / "a.npz", np.zeros(1 << 20, np.float32))
+    with pytest.raises(ExportCompatError, match=r"4,194,432 bytes\. Save them without compression"):
+        adopt_inputs(read(MLP), tmp_path / "a.npz", "t.a", WRITER)
+
+
+def test_arrays_may_be_compressed_as_far_as_numbers_are(tmp_path):
+    np.savez_compressed(tmp_path / "a.npz", *arrays())
+    assert adopt_inputs(read(MLP), tmp_path / "a.npz", "t.a", WRITER)
+
+
+def test_no_array_of_a_golden_is_compressed(tmp_path):
+    np.savez_compressed(tmp_path / "a.npz", **{"0000.float32": np.zeros(9, np.float32)})
+    with pytest.raises(ExportCompatError, match="expected an array that is not compressed"):
+        from_npz(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (read_artifact_list, "artifacts:\n  - file: a\n    writer: 0.9.2\n    writer: 0.6.2\n"),
+        (load_manifest, "format: 3\ncase: a\nwriter: {}\nwriter: {}\n"),
+        (read_releases, "jaxlib:\n  0.9.2: {built: 2026-01-01}\njax: {}\njax: {}\n"),
+        (known_issues, "- id: a\n  todo: b\n  link: c\n  id: d\n"),
+        (load_policy, "goldens: a\nrtol: {float32: 1}\natol: 1\nrtol: {float32: 2}\n"),
+    ],
+    ids=["artifacts.yaml", "golden.yaml", "releases", "known issues", "policy"],
+)
+def test_a_file_with_a_key_twice_is_an_error_with_its_line(read, text, tmp_path):
+    path = tmp_path / "file.yaml"
+    path.write_text(text)
+    with pytest.raises(ExportCompatError) as told:
+        read(path)
+    message = str(told.value)
+    assert str(path) in message
+    assert re.search(r"expected each key once, found '\w+' again in line 4|:4: .*duplicate key", message), message
+
+
+def test_the_same_key_in_several_tables_is_none_twice(tmp_path):
+    path = tmp_path / "artifacts.yaml"
+    path.write_text("artifacts:\n  - {file: a, dims: {file: 2}}\n  - {file: b, dims: {b: 2}}\n")
+    assert len(read_artifact_list(path).artifacts) == 2
+
+
+OWN = {
+    "export_core/artifact/vhlo_tables.py": "data of the package",
+    "export_core/features/convert/programs.py": "what a program of ours wrote into a scratch folder",
+    "export_core/features/convert/rewriting/export_again.py": "a job in a scratch folder",
+    "export_core/features/convert/rewriting/program.py": "a job in a scratch folder",
+    "export_core/readers/build.py": "an environment in the user's cache",
+    "export_core/readers/cost.py": "an environment in the user's cache",
+    "export_core/readers/environment.py": "an environment in the user's cache",
+    "export_core/readers/hardware.py": "the system's",
+    "export_core/readers/installed.py": "an environment in the user's cache",
+    "export_core/readers/inventory.py": "an environment in the user's cache",
+    "export_core/readers/libtpu.py": "data of the package",
+    "export_core/readers/own_interpreter.py": "what is installed",
+    "export_core/readers/own_package.py": "what is installed",
+    "export_core/readers/packages.py": "what is installed",
+    "export_core/readers/placement.py": "data of the package",
+    "export_core/export/registrations.py": "a module that the test itself has imported",
+    "export_core/goldens/adopt.py": "an open file",
+    "export_core/goldens/jax_goldens.py": "data of the package",
+    "export_core/goldens/npy.py": "an open file",
+    "export_core/features/inspect/source_difference.py": "an open file",
+    "export_core/features/adopt/jax_wheel.py": "an open file",
+    "export_core/releases/wheels.py": "an open file",
+    "export_core/matrix/content_keys.py": "the package itself, and the system's",
+    "export_core/matrix/known_messages.py": "data of the package",
+    "export_core/releases/calendar.py": "data of the package",
+    "export_core/releases/entries.py": "data of the package",
+    "export_core/releases/stable_targets.py": "data of the package",
+    "export_core/report/drawing/svg.py": "data of the package",
+    "export_core/report/page/rendering.py": "data of the package",
+    "export_core/base/untrusted.py": "the way in",
+    "export_core/features/why/bisection/changes.py": "an environment in the user's cache",
+    "export_core/features/why/bisection/pairs.py": "an environment in the user's cache",
+    "export_core/features/why/bundle.py": "the package itself",
+    "export_core/features/why/editing/program.py": "a job in a scratch folder",
+    "export_core/features/why/editing/source.py": "arrays in a scratch folder",
+    "export_core/features/why/reduction/editor.py": "what a program of ours wrote into a scratch folder",
+    "export_core/features/why/reproduce.py": "bytes in the program itself",
+    "pytest_jaxexport/settings.py": "pyproject.toml, which pytest itself has read",
+    "export_core/readers/worker/program.py": "files whose hashes were compared; the system's",
+}
+"""The modules that open a file otherwise, each with what it is."""
+
+WRITES = ("'w'", "'wb'", "'x'", "'ab'", "O_WRONLY", "O_CREAT", "devnull", "os.dup", "fdopen", "ZIP_STORED", "dir_fd")
+
+
+def opens(node: ast.AST) -> bool:
+    """Whether this is a call that opens a file to read it."""
+    if not isinstance(node, ast.Call):
+        return False
+    function, text = node.func, ast.unparse(node)
+    name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+    is_ours = name in ("read_bytes", "read_text") and isinstance(function, ast.Name)
+    return (
+        name in ("read_bytes", "read_text", "open", "load", "loadtxt", "fromfile", "memmap", "ZipFile", "mmap", "File")
+        and not is_ours
+        and not any(mark in text for mark in WRITES)
+    )
+
+
+def test_no_other_module_opens_a_file_otherwise():
+    modules = [path for package in ("export_core", "pytest_jaxexport") for path in (ROOT / package).rglob("*.py")]
+    found = {
+        str(path.relative_to(ROOT)) for path in modules if any(map(opens, ast.walk(ast.parse(path.read_text("utf-8")))))
+    }
+    assert found - {"export_core/goldens/staging.py"} == set(OWN)

@@ -1,0 +1,118 @@
+"""The command `jaxexport` in real releases: a run ends with its judgement."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commands import process
+
+from export_core.judge import Judgement
+from export_core.matrix import Verdict
+from export_core.readers.worker.protocol import Stage
+from export_core.run.results import read_results, read_summary
+
+WRITE_GOLDENS = Path(__file__).parents[1] / "write_goldens.py"
+
+
+@pytest.fixture(scope="session")
+def real(tmp_path_factory) -> Path:
+    """Goldens by the jax of this interpreter."""
+    folder = tmp_path_factory.mktemp("project")
+    subprocess.run([sys.executable, WRITE_GOLDENS, folder / "golden"], check=True)
+    shutil.rmtree(folder / "golden" / "no_artifact")  # it would be refused, as another test shows
+    return folder
+
+
+@pytest.mark.matrix
+def test_a_matrix_in_two_real_releases_ends_with_its_judgement(real):
+    cases = ("waves", "keys", "every_dtype", "x64", "cholesky", "eigh")
+    chosen = [word for case in cases for word in ("--cases", case)]
+    ended = process(
+        "matrix",
+        *chosen,
+        "--readers",
+        "0.12.0.1,0.9.2",
+        "--as-of",
+        "2026-11-21",
+        "--results",
+        "out",
+        "--jobs",
+        "2",
+        cwd=real,
+    )
+    assert ended.err == ""
+    assert ended.code == 0, ended.out
+    results = {(each.case, each.reader.jaxlib): each for each in read_results(real / "out")}
+    assert set(results) == {(case, reader) for case in cases for reader in ("0.12.0.1", "0.9.2")}
+    summary = read_summary(real / "out")
+    assert (summary.planned, summary.results, summary.exit_code) == (12, 12, 0)
+    for case in cases:
+        here = results[case, "0.12.0.1"]
+        assert (here.verdict, here.judgement, here.direction) == (Verdict.PASS, Judgement.KEPT, "same")
+        there = results[case, "0.9.2"]
+        assert (there.direction, there.days, there.promised) == ("forward", 216, False)
+        if case in ("cholesky", "eigh"):  # written in a StableHLO that 0.9.2 does not know
+            assert (there.verdict, there.stage, there.judgement) == (Verdict.ERROR, Stage.MODULE, Judgement.OUTSIDE)
+            assert "Failed to deserialize StableHLO" in there.message
+        else:
+            assert (there.verdict, there.judgement) == (Verdict.PASS, Judgement.BONUS)
+    last = ended.out.strip().splitlines()[-1]
+    assert last.startswith("12 of 12 planned cells: 4 bonus, 6 kept, 2 outside. As of 2026-11-21, ")
+    assert last.endswith("exit code 0.")
+
+
+@pytest.mark.matrix
+def test_run_continues_after_a_crash_by_signal_11(tmp_path):
+    goldens = Path(__file__).parents[2] / "golden"
+    ended = process(
+        *("matrix", "--goldens", goldens, "--cases", "*.test_cholesky", "--cases", "*.test_sort", "--writers", "0.9.2"),
+        *("--readers", "0.9.2,0.12.0.1", "--as-of", "2026-11-21", "--results", "out", "--jobs", "2"),
+        cwd=tmp_path,
+    )
+    assert ended.code == 1, ended
+    found = {(each.case.rpartition("_")[2], each.reader.jaxlib): each for each in read_results(tmp_path / "out")}
+    assert {key: (each.verdict, each.judgement) for key, each in found.items()} == {
+        ("cholesky", "0.9.2"): (Verdict.CRASH, Judgement.BROKEN),
+        ("cholesky", "0.12.0.1"): (Verdict.PASS, Judgement.BONUS),
+        ("sort", "0.9.2"): (Verdict.PASS, Judgement.KEPT),
+        ("sort", "0.12.0.1"): (Verdict.PASS, Judgement.BONUS),
+    }
+    crash = found["cholesky", "0.9.2"]
+    assert (crash.stage, crash.signal, crash.message) == (Stage.RUN, 11, "died by signal 11 (SIGSEGV)")
+    assert "LAPACK calls crash in a fresh process" in ended.out
+    assert "sig11!" in process("report", "out", "--full", cwd=tmp_path).out
+
+
+@pytest.mark.matrix
+def test_broken_promise_exits_1_and_reproduces_one_cell(real):
+    words = ["--as-of", "2026-11-21", "--jobs", "2", "--quiet"]
+    ended = process("matrix", "--cases", "other_numbers", "--cases", "waves", "--readers", "0.12.0.1", *words, cwd=real)
+    assert ended.code == 1, ended.out
+    assert "NOT REPLAYABLE  other_numbers ran with different numbers" in ended.out
+    command = next(line.split("next  ")[1] for line in ended.out.splitlines() if "next  " in line)
+    program, *rest = command.split()
+    assert program == "jaxexport"
+    again = process(*rest, cwd=real)
+    assert again.code == 1
+    assert "1 of 1 planned cells: 1 broken." in again.out
+
+
+@pytest.mark.matrix
+def test_missing_release_is_incomplete_and_the_others_run(real):
+    (real / "missing.yaml").write_text(
+        "releases: {jaxlib: {9.9.9: {built: 2026-11-01}}, jax: {9.9.9: {built: 2026-11-01, minimum_jaxlib: 9.9.9}}}"
+    )
+    ended = process(
+        "matrix", "--cases", "waves", "--readers", "0.12.0.1,9.9.9", "--policy", "missing.yaml",
+        "--as-of", "2026-11-21",
+        "--results", "missing", cwd=real,
+    )  # fmt: skip
+    assert ended.code == 3, ended.out
+    found = {each.reader.jaxlib: each for each in read_results(real / "missing")}
+    assert found["0.12.0.1"].verdict is Verdict.PASS
+    assert (found["9.9.9"].verdict, found["9.9.9"].stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
+    assert "jaxlib==9.9.9" in found["9.9.9"].message

@@ -1,0 +1,239 @@
+"""An interrupted run leaves whole results, no process and no folder behind, says how to continue, and does."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from commands import wait_for, written_to
+
+from export_core.readers.build import cache_folder
+
+WRITE_GOLDENS = Path(__file__).parents[1] / "write_goldens.py"
+CASES = ("both", "hangs", "keys", "waves")
+PLANNED = len(CASES)
+
+pytestmark = pytest.mark.matrix
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("project")
+    subprocess.run([sys.executable, WRITE_GOLDENS, folder / "golden"], check=True)
+    shutil.rmtree(folder / "golden" / "no_artifact")
+    return folder
+
+
+def _command_of(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # it has ended
+        return b""
+
+
+class Run:
+    """A matrix as a process, with a mark in the environment of all that it starts, and one folder for its scratch.
+
+    The mark has the name of a locale, which cells get.
+    """
+
+    def __init__(self, project: Path, tmp_path: Path, *words: str, stdout: int = subprocess.PIPE, **variables: str):
+        self.results = tmp_path / "results"
+        self.scratch = tmp_path / "scratch"
+        self.scratch.mkdir(exist_ok=True)
+        home = tmp_path / "cache"
+        if not home.exists():
+            home.mkdir()
+            (home / "environments").symlink_to(cache_folder() / "environments")
+        self.mark = f"LC_JAXEXPORT_TEST_RUN={tmp_path}".encode()
+        chosen = [word for case in CASES for word in ("--cases", case)]
+        words = (*chosen, "--readers", "0.12.0.1", "--jobs", "2", "--results", str(self.results), *words)
+        mark = {"LC_JAXEXPORT_TEST_RUN": str(tmp_path), "JAXEXPORT_CACHE": str(home), "TMPDIR": str(self.scratch)}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "export_core", "matrix", *words],
+            cwd=project,
+            env={**os.environ, **mark, **variables},
+            stdin=subprocess.DEVNULL if stdout == subprocess.PIPE else stdout,
+            stdout=stdout,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def results_so_far(self) -> list[dict[str, object]]:
+        file = self.results / "results.jsonl"
+        return [json.loads(line) for line in file.read_bytes().splitlines()] if file.exists() else []
+
+    def processes(self) -> list[int]:
+        """Every process that this run has started and that still lives."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                if self.mark in (folder / "environ").read_bytes().split(b"\0"):
+                    found.append(int(folder.name))
+            except OSError:
+                continue
+        return [pid for pid in found if pid != self.process.pid]
+
+    def workers(self) -> list[int]:
+        """Those that run the Python of a reader's environment; others only look for an interpreter."""
+        return [pid for pid in self.processes() if b"/environments/" in _command_of(pid)]
+
+    def ended(self) -> tuple[int, str]:
+        out, _ = self.process.communicate(timeout=120)
+        return self.process.returncode, " ".join(out.split())
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
+def test_an_interrupted_run_leaves_nothing_behind_and_resumes(project, tmp_path, number, code):
+    limit = ("--timeout", "600")  # longer than `ended` waits: the run does not wait for the time of its cell
+    run = Run(project, tmp_path, *limit)
+    wait_for(lambda: len(run.results_so_far()) == PLANNED - 1, "all cells but the one that hangs")
+    assert run.processes()
+    run.process.send_signal(number)
+    ended, said = run.ended()
+    assert ended == code, said
+    assert "Traceback" not in said
+    assert "stopping the running cells; press Ctrl-C again to quit at once" in said
+    kept = f"Interrupted: {PLANNED - 1} of {PLANNED} cells have a result"
+    assert kept in said
+    assert "1 are left: the same command with --resume continues. Nothing was judged." in said
+    assert run.processes() == []
+    assert list(run.scratch.iterdir()) == []
+    assert not (run.results / "summary.json").exists()
+    if number is signal.SIGTERM:
+        return
+    again = Run(project, tmp_path, *limit, "--resume")
+    wait_for(again.workers, "a worker for the cell that is left")
+    os.kill(another_thread_of(again.process.pid), signal.SIGINT)  # the system may choose any thread
+    ended, said = again.ended()
+    assert ended == 130
+    assert f"{PLANNED - 1} of {PLANNED} cells already have a result" in said
+    assert kept in said
+
+
+def test_the_second_ctrl_c_ends_at_once_and_the_workers_too(project, tmp_path):
+    run = Run(project, tmp_path)
+    wait_for(lambda: len(run.results_so_far()) == PLANNED - 1, "all cells but the one that hangs")
+    (worker,) = [pid for pid in run.processes() if parent_of(pid) == run.process.pid]
+    os.kill(worker, signal.SIGSTOP)  # it cannot end cleanly
+    try:
+        run.process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        assert run.process.poll() is None, "it waits for its worker"
+        run.process.send_signal(signal.SIGINT)
+        assert run.ended()[0] == 130
+        assert state_of(worker) == "T", "it is still stopped: the run neither waited for its end nor killed it"
+    finally:
+        os.kill(worker, signal.SIGCONT)
+    wait_for(lambda: not run.processes(), "the end of all that it started")
+    assert len(run.results_so_far()) == PLANNED - 1
+
+
+def another_thread_of(pid: int) -> int:
+    """A thread of a process that is not its main one: Linux delivers a signal to the thread that it is sent to."""
+    return next(thread for folder in Path(f"/proc/{pid}/task").iterdir() if (thread := int(folder.name)) != pid)
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def command_of(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def test_ctrl_c_while_an_environment_is_built_ends_the_build_too(project, tmp_path):
+    home = tmp_path / "another"
+    run = Run(project, tmp_path, JAXEXPORT_CACHE=str(home), UV_LINK_MODE="copy")
+    installing, *_ = wait_for(
+        lambda: [pid for pid in run.processes() if b"install" in command_of(pid)], "half an environment"
+    )
+    os.kill(installing, signal.SIGSTOP)  # else it may be done before anybody is interrupted
+    run.process.send_signal(signal.SIGINT)
+    code, said = run.ended()
+    left = run.processes()
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert code == 130, said
+    assert f"Interrupted: 0 of {PLANNED} cells have a result" in said
+    assert left == []
+    assert [path for path in (home / "environments").iterdir() if path.is_dir()] == []
+
+
+@pytest.mark.parametrize("where", ["a full disk", "a pipe that nobody reads"])
+def test_a_run_that_cannot_print_has_its_results_and_exit_code(project, tmp_path, where):
+    ours, theirs = os.pipe()
+    os.close(ours)
+    output = os.open("/dev/full", os.O_WRONLY) if where == "a full disk" else theirs
+    run = Run(project, tmp_path, "--timeout", "10", stdout=output)
+    assert run.process.wait(timeout=120) == 1
+    assert len(run.results_so_far()) == PLANNED
+    assert (run.results / "summary.json").exists()
+    for descriptor in {theirs, output}:
+        os.close(descriptor)
+
+
+# --- watching it ------------------------------------------------------------------------------------------------------
+
+
+def on_a_terminal(project: Path, tmp_path: Path, *words: str) -> tuple[Run, str]:
+    """A run on a real terminal, 100 columns wide, and what was written to it. Ctrl-C after the third result."""
+    ours, theirs = pty.openpty()
+    run = Run(project, tmp_path, *words, stdout=theirs, COLUMNS="100", TERM="xterm-256color")
+    os.close(theirs)
+    said = b""
+    stopped = False
+    for part in written_to(ours):
+        said += part
+        if not stopped and len(run.results_so_far()) == PLANNED - 1 and b"3/4" in said:
+            stopped = True
+            run.process.send_signal(signal.SIGINT)
+    os.close(ours)
+    run.process.wait(timeout=60)
+    return run, said.decode()
+
+
+def test_a_terminal_shows_a_progress_bar_and_the_cursor_again(project, tmp_path):
+    run, said = on_a_terminal(project, tmp_path)
+    assert run.process.returncode == 130
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said)
+    assert re.search(r"environments 0/1 · promised: 0 of 4 ", plain)
+    assert re.search(r"promised: 3 of 4 +\S+ +3/4 +0:00:\d\d left", plain), plain
+    assert plain.count("\r") > 3, "one line that is written over"
+    assert (
+        max(len(line) for line in re.split(r"[\r\n]+", plain) if line.startswith(("environments", "promised"))) <= 100
+    )
+    assert said.rindex("\x1b[?25h") > said.rindex("\x1b[?25l"), "the cursor is shown again"
+    assert f"Interrupted: 3 of {PLANNED} cells have a result" in " ".join(plain.split())
+
+
+def test_a_log_has_plain_lines_and_quiet_only_the_report(project, tmp_path):
+    code, said = Run(project, tmp_path, "--timeout", "6").ended()
+    assert code == 1, said
+    assert "\x1b" not in said
+    assert "environment of jaxlib 0.12.0.1 is ready" in said
+    assert "broken: hangs/" in said
+    state = r"promised: 4 of 4, 1 cause · environments 1/1 · so far 1 broken"
+    progress = rf"\[4/4\] jaxlib 0\.12\.0\.1: 3 pass, 1 timeout · {state}"
+    assert re.search(progress, said), said
+    code, quiet = Run(project, tmp_path, "--timeout", "3", "--quiet").ended()
+    assert code == 1
+    assert "is ready" not in quiet
+    assert "so far" not in quiet
+    assert "; partial: only cases " in quiet

@@ -1,0 +1,145 @@
+"""`jaxexport goldens noise` and `goldens add`: the noise of goldens that have none, in environments of real readers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from commands import Ended
+
+from export_core.goldens import Golden, GoldenStore
+from export_core.goldens.store import ARTIFACT, INPUTS, NOISE, OUTPUTS
+
+GOLDENS = Path(__file__).parents[2] / "golden"
+CHOLESKY = "tests.compat.test_linear_algebra.test_cholesky"
+MLP = "tests.compat.test_models.test_mlp_with_gradients"
+WRITERS = ("0.9.2-cpu", "0.12.0.1-cpu")
+
+Command = Callable[..., Ended]
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch) -> Path:
+    """The working folder: two goldens of a model and one of a Cholesky factorization, by two writers, without noise."""
+    monkeypatch.chdir(tmp_path)
+    for case, writer in ((MLP, WRITERS[0]), (MLP, WRITERS[1]), (CHOLESKY, WRITERS[0])):
+        store_without_noise(tmp_path, case, writer)
+    return tmp_path
+
+
+def store_without_noise(project: Path, source: str, by: str = WRITERS[0], **changes: object) -> str:
+    """Store one of this project's goldens without its noise. Its id."""
+    (golden,) = (golden for golden in GoldenStore(GOLDENS).generations(source) if golden.manifest.writer.id == by)
+    content = golden.files()
+    content.pop(NOISE, None)
+    hashes = {name: golden.manifest.files[name] for name in content}
+    made = msgspec.structs.replace(golden.manifest, files=hashes, noise=None, **changes)
+    GoldenStore(project / "golden").write(made, content)
+    return f"{made.case}/{made.writer.id}"
+
+
+def stored(project: Path) -> dict[str, Golden]:
+    return {golden.id: golden for golden in GoldenStore(project / "golden").goldens()}
+
+
+def contents(project: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(project.glob("golden/*/*/*"))}
+
+
+@pytest.mark.matrix
+def test_goldens_gain_their_noise(jaxexport: Command, project: Path) -> None:
+    before = contents(project)
+    ended = jaxexport("goldens", "noise")
+    assert (ended.code, ended.out.splitlines()[-1]) == (0, "noise of 3 of 3 goldens measured"), ended
+    for golden in stored(project).values():
+        record = golden.manifest.noise
+        assert record is not None
+        assert (record.jaxlib, record.moved) == (golden.manifest.writer.jaxlib, 6)
+        assert (record.inside, record.amplified, record.compiled) == (24, 4, ("unoptimized",))
+        assert (record.kernel != "") == (golden.manifest.case == CHOLESKY)
+        assert f"{golden.id}  noise by jaxlib {record.jaxlib}: 6 moved inputs, " in ended.out
+        assert any((noise > 0).any() for noises in golden.noise().values() for noise in noises if noise is not None)
+    after = contents(project)
+    assert {Path(path).name for path in after.keys() - before.keys()} == {NOISE}
+    assert {Path(path).name for path in before if after[path] != before[path]} == {"golden.yaml"}
+    assert jaxexport("goldens", "verify").code == 0
+
+    again = jaxexport("goldens", "noise")
+    assert again == Ended(0, "3 goldens, all have their noise; --again measures it anew\n", "")
+    assert contents(project) == after
+
+    anew = jaxexport("goldens", "noise", "--again", f"{MLP}/0.9.2-cpu", CHOLESKY)
+    assert anew.out.splitlines()[-1] == "noise of 2 of 2 goldens measured"
+    assert contents(project) == after
+
+
+@pytest.mark.matrix
+def test_a_golden_for_cuda_only_is_named_and_left(
+    jaxexport: Command, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The artifact is that of a golden for cpu.
+    for module in ("dates", "verify"):
+        monkeypatch.setattr(f"export_core.goldens.{module}.check_bytes", lambda *_: None)
+    options = stored(project)[f"{MLP}/0.9.2-cpu"].manifest.options
+    options = msgspec.structs.replace(options, platforms=("cuda",))
+    name = store_without_noise(project, MLP, case="for_cuda", options=options)
+    before = contents(project)
+    ended = jaxexport("goldens", "noise", "for_cuda")
+    assert ended.code == 0
+    assert ended.out.splitlines() == [
+        f"{name}  no noise: it was exported for other platforms than cpu",
+        "noise of 0 of 1 golden measured",
+    ]
+    assert contents(project) == before
+
+
+@pytest.mark.matrix
+def test_where_its_writer_cannot_be_installed_a_later_release_measures(jaxexport: Command, project: Path) -> None:
+    # Built between 0.9.2 and 0.10.0, and on no index.
+    release = "{built: 2026-04-10, python: ['3.11', '3.12', '3.13']}"
+    (project / "export_compat.yaml").write_text(f"releases: {{jaxlib: {{0.9.2.7: {release}}}}}\n")
+    writer = stored(project)[f"{MLP}/0.9.2-cpu"].manifest.writer
+    writer = msgspec.structs.replace(writer, jaxlib="0.9.2.7", built=writer.built.replace(month=4, day=10))
+    name = store_without_noise(project, MLP, case="ours", writer=writer)
+    ended = jaxexport("goldens", "noise", "ours")
+    assert f"{name}  noise by jaxlib 0.10.0: 6 moved inputs, " in ended.out, ended
+    record = stored(project)[name].manifest.noise
+    assert record is not None
+    assert record.jaxlib == "0.10.0"
+
+
+def add(jaxexport: Command, artifact: Path, inputs: Path, outputs: Path, case: str, *more: str) -> Ended:
+    words = ["--artifact", artifact, "--inputs", inputs, "--outputs", outputs, "--case", case, *more]
+    return jaxexport("goldens", "add", *map(str, words))
+
+
+@pytest.mark.matrix
+def test_an_adopted_golden_gets_its_noise_from_its_writer(jaxexport: Command, project: Path) -> None:
+    folder = GOLDENS / MLP / "0.9.2-cpu"
+    ended = add(jaxexport, folder / ARTIFACT, folder / INPUTS, folder / OUTPUTS, "adopted")
+    assert ended.code == 0, ended
+    assert ended.out.splitlines()[1] == "its own writer replays it"
+    assert ended.out.splitlines()[2].startswith("noise by jaxlib 0.9.2: 6 moved inputs, ")
+    assert (folder / NOISE).read_bytes() == (project / "golden" / "adopted" / "0.9.2-cpu" / NOISE).read_bytes()
+
+
+@pytest.mark.matrix
+def test_a_chaotic_artifact_is_not_adopted(jaxexport: Command, tmp_path: Path, monkeypatch) -> None:
+    import jax
+
+    def logistic_map(x: jax.Array) -> jax.Array:
+        return jax.lax.fori_loop(0, 60, lambda _, x: 3.9 * x * (1 - x), x)
+
+    monkeypatch.chdir(tmp_path)
+    values = np.random.default_rng(0).uniform(0.1, 0.9, 16).astype(np.float32)
+    Path("chaos.jaxexport").write_bytes(jax.export.export(jax.jit(logistic_map))(values).serialize())
+    np.savez("i.npz", values)
+    np.savez("o.npz", np.asarray(jax.jit(logistic_map)(values)))
+    ended = add(jaxexport, *map(Path, ("chaos.jaxexport", "i.npz", "o.npz")), "chaos", "--writer", version("jaxlib"))
+    assert (ended.code, ended.out) == (2, "")
+    assert "chaos: the numbers of this golden would prove nothing: output 0 (result): " in ended.err
+    assert not Path("golden").exists()

@@ -1,0 +1,134 @@
+"""Every command of docs/how-to/many-machines.md, run as it is written there. Those of docs/ci: tests/ci."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from export_core.run.results import read_results, read_summary
+
+ROOT = Path(__file__).parents[2]
+WRITE_GOLDENS = ROOT / "tests" / "write_goldens.py"
+CASES = ("waves", "both", "keys", "other_numbers")
+POLICY = "readers: 0.11.2,0.12.0.1\n"
+CELLS = len(CASES) * 2
+
+pytestmark = pytest.mark.matrix
+
+
+def blocks(heading: str, language: str) -> list[str]:
+    section = (ROOT / "docs" / "how-to" / "many-machines.md").read_text().split(f"\n## {heading}")[1].split("\n## ")[0]
+    return re.findall(rf"```{language}\n(.*?)```", section, flags=re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("project")
+    subprocess.run([sys.executable, WRITE_GOLDENS, folder / "golden"], check=True)
+    for golden in (folder / "golden").iterdir():
+        if golden.name not in CASES:
+            shutil.rmtree(golden)
+    (folder / "export_compat.yaml").write_text(POLICY)
+    return folder
+
+
+@pytest.fixture
+def project(made, tmp_path, monkeypatch) -> Path:
+    """A small project, and a `PATH` with this interpreter's commands first."""
+    shutil.copytree(made, tmp_path / "project")
+    monkeypatch.chdir(tmp_path / "project")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    return tmp_path / "project"
+
+
+def shell(script: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **variables},
+        timeout=300,
+    )
+
+
+def is_whole(folder: Path) -> None:
+    """One number differs from the golden's, in each reader; everything else agrees."""
+    assert len(list(read_results(folder))) == CELLS
+    summary = read_summary(folder)
+    assert (summary.planned, summary.verdicts, summary.exit_code) == (CELLS, {"numerics": 2, "pass": CELLS - 2}, 1)
+
+
+def test_shards(project):
+    (script,) = blocks("Shards", "sh")
+    done = shell(script)
+    assert done.returncode == 1, done.stderr
+    is_whole(project / "merged")
+
+
+def test_kubernetes(project):
+    (text,) = blocks("Kubernetes", "yaml")
+    spec = yaml.safe_load(text)["spec"]
+    (container,) = spec["template"]["spec"]["containers"]
+    variables = {entry["name"]: entry["value"] for entry in container["env"]} | {"RESULTS": str(project / "results")}
+    assert container["command"] == ["bash", "-c"]
+    for index in range(spec["completions"]):
+        done = shell(container["args"][0], JOB_COMPLETION_INDEX=str(index), **variables)
+        assert done.returncode == 0, "a pod has succeeded when its results are there"
+    assert shell("jaxexport merge results/* --results merged").returncode == 1
+    is_whole(project / "merged")
+
+
+def test_slurm(project):
+    (script,) = blocks("Slurm", "bash")
+    last = int(re.search(r"--array=1-(\d+)", script)[1])
+    for index in range(1, last + 1):
+        variables = {"SLURM_ARRAY_TASK_ID": str(index), "SLURM_ARRAY_TASK_COUNT": str(last), "SLURM_CPUS_PER_TASK": "2"}
+        assert shell(script, **variables).returncode == 0
+    assert shell("jaxexport merge shards/* --results merged").returncode == 1
+    is_whole(project / "merged")
+
+
+def on_dask(script: str, folder: Path) -> int:
+    """Run a block of commands in which all but the last that begins with `dask` stay in the background."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        script = script.replace("8786", str(free.getsockname()[1])).replace("127.0.0.1:8787", "127.0.0.1:0")
+    lines = script.strip().splitlines()
+    exports = "\n".join(line for line in lines if line.startswith("export "))
+    background = []
+    try:
+        for line in (line for line in lines if line.startswith("dask ")):
+            with (folder / f"log-{len(background)}").open("wb") as log:
+                command = ["bash", "-c", f"{exports}\nexec {line}"]
+                background.append(subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT))
+            time.sleep(2)
+        return shell(f"{exports}\n{lines[-1]}").returncode
+    finally:
+        for process in reversed(background):
+            process.terminate()
+            process.wait(timeout=60)
+
+
+def test_dask_on_one_machine_by_three_commands(project):
+    assert on_dask(blocks("Dask", "sh")[0], project) == 1
+    is_whole(project / ".jaxexport")
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="certificates are made with openssl")
+def test_dask_with_tls(project):
+    words = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=jaxexport -keyout key.pem -out cert.pem"
+    subprocess.run(["openssl", *words.split()], check=True, capture_output=True)
+    shutil.copy("cert.pem", "ca.pem")
+    script = blocks("Dask", "sh")[1]
+    assert on_dask(script, project) == 1
+    is_whole(project / ".jaxexport")

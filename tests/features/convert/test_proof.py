@@ -1,0 +1,164 @@
+"""What a replay of a converted golden proves, and what it does not."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+from making import ARTIFACTS, NEWEST, golden, release
+
+from export_core.artifact import read
+from export_core.features.convert import proof
+from export_core.features.convert.convert import REWRITTEN, UNCHANGED, Converted
+from export_core.features.convert.errors import ConversionRefused
+from export_core.features.convert.evidence import Evidence
+from export_core.goldens import Comparison, FactorGroup
+from export_core.goldens.manifest import ConvertedFrom
+from export_core.goldens.store import ARTIFACT, MODULE_TEXT
+from export_core.matrix import Cell, Verdict
+from export_core.matrix.cell import Outcome
+from export_core.policy import NumbersRule, Policy
+from export_core.readers.worker.protocol import Stage
+from export_core.releases import load_calendar
+
+GOLDEN = golden()
+SVD_GOLDEN = Path(__file__).parents[3] / "golden/tests.compat.test_linear_algebra.test_svd/0.12.0.1-cpu"
+READER = release("0.12.0.1")
+
+
+ORIGIN = ConvertedFrom("0" * 64, READER.jaxlib, REWRITTEN, (), "pytest-jaxexport 0.0")
+SVD = (FactorGroup("svd", (0, 1, 2)),)
+
+
+def made(way=REWRITTEN, *, module_by="", data="mlp", replaced=()):
+    """A conversion that made this artifact."""
+    artifact = read(ARTIFACTS / NEWEST / f"{data}.jaxexport")
+    return Converted(artifact, SimpleNamespace(jaxlib=READER.jaxlib), way, "a reason", (), module_by, replaced)
+
+
+def evidence(artifact=ARTIFACTS / NEWEST / "mlp.jaxexport", **changes):
+    """A golden with this artifact and the text of its module."""
+    content = {ARTIFACT: artifact.read_bytes(), MODULE_TEXT: b"module {}"}
+    return Evidence(msgspec.structs.replace(GOLDEN.manifest, **changes), content, GOLDEN.id)
+
+
+def proved(
+    monkeypatch,
+    verdict=Verdict.PASS,
+    *,
+    stage=Stage.COMPARE,
+    compared=True,
+    platforms=("cpu",),
+    golden=GOLDEN.id,
+    replaced=(),
+    **changes,
+):
+    """The proof where the replay of the converted golden came to this."""
+    outcome = Outcome(Cell(GOLDEN, READER, "cpu"), stage, verdict, "the message")
+    monkeypatch.setattr(proof, "_replayed", lambda *_: outcome)
+    options = msgspec.structs.replace(GOLDEN.manifest.options, platforms=platforms)
+    manifest = msgspec.structs.replace(GOLDEN.manifest, options=options, **changes)
+    return proof.prove(
+        *(manifest, {}, Evidence(manifest, {}, golden, compared), made(replaced=replaced)),
+        *(Policy(), load_calendar(), print),
+    )
+
+
+def test_outputs_that_agree_prove_it(monkeypatch):
+    assert proved(monkeypatch).verified
+
+
+@pytest.mark.parametrize(
+    ("verdict", "changes"),
+    [
+        (Verdict.NOT_RUN, {}),
+        (Verdict.NOT_RUN, {"compared": False}),
+        (Verdict.PASS, {"compared": False}),
+        (Verdict.PASS, {"platforms": ("tpu",)}),
+        (Verdict.ERROR, {"compared": False, "stage": Stage.RUN}),
+    ],
+)
+def test_what_was_not_tried_or_not_compared_proves_nothing(verdict, changes, monkeypatch):
+    assert not proved(monkeypatch, verdict, **changes).verified
+
+
+@pytest.mark.parametrize("verdict", [Verdict.ERROR, Verdict.NUMERICS, Verdict.CRASH, Verdict.REFUSED, Verdict.TIMEOUT])
+def test_what_fails_is_not_written(verdict, monkeypatch):
+    with pytest.raises(ConversionRefused, match=f"not written: the converted artifact ends in {verdict}"):
+        proved(monkeypatch, verdict)
+
+
+@pytest.mark.parametrize("stage", [Stage.DESERIALIZE, Stage.COMPILE])
+def test_made_inputs_excuse_no_artifact_that_does_not_come_to_run(stage, monkeypatch):
+    with pytest.raises(ConversionRefused, match=f"ends in error in stage {stage}:"):
+        proved(monkeypatch, Verdict.ERROR, stage=stage, compared=False)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.CRASH, Verdict.TIMEOUT])
+def test_made_inputs_excuse_no_crash(verdict, monkeypatch):
+    with pytest.raises(ConversionRefused, match="not written"):
+        proved(monkeypatch, verdict, stage=Stage.RUN, compared=False)
+
+
+@pytest.mark.parametrize(("golden", "outputs"), [(GOLDEN.id, f"golden {GOLDEN.id}"), (None, "outputs that were given")])
+def test_a_proof_says_whose_outputs_it_has(golden, outputs, monkeypatch):
+    message = proved(monkeypatch, golden=golden).message
+    assert message == f"jaxlib {READER.jaxlib} gives the outputs of the {outputs}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_said"),
+    [
+        ({"factors": SVD, "replaced": ("lapack_sgesdd_ffi",)}, True),
+        ({"factors": SVD}, False),
+        ({"replaced": ("lapack_sgesdd_ffi",)}, False),
+        ({"factors": SVD, "replaced": ("lapack_sgesdd_ffi",), "comparison": Comparison(compare="exact")}, False),
+    ],
+)
+def test_a_proof_says_where_another_algorithm_is_compared_as_factors(changes, is_said, monkeypatch):
+    message = proved(monkeypatch, **changes).message
+    assert message.endswith(", compared as factors of svd, which are unique up to sign") is is_said
+
+
+def test_an_unchanged_artifact_leaves_the_golden_as_it_is():
+    before = evidence(factors=SVD)
+    assert proof.converted_golden(before, made(UNCHANGED), ORIGIN) == (before.manifest, before.files)
+
+
+@pytest.mark.parametrize("module_by", ["", "0.9.2"])
+def test_a_converted_golden_has_the_new_artifact_and_no_text_of_a_module_that_is_gone(module_by):
+    converted = made(module_by=module_by, data="cholesky")
+    manifest, files = proof.converted_golden(evidence(), converted, ORIGIN)
+    data = converted.artifact.data
+    assert (files[ARTIFACT], manifest.files[ARTIFACT]) == (data, hashlib.sha256(data).hexdigest())
+    assert manifest.custom_calls == ("lapack_spotrf_ffi", "lapack_strsm_ffi")
+    assert manifest.converted_from == ORIGIN
+    assert (MODULE_TEXT in files, MODULE_TEXT in manifest.files) == ((not module_by,) * 2)
+
+
+@pytest.mark.parametrize("factors", [(), (FactorGroup("svd", (2, 1, 0)),)])
+def test_a_converted_golden_keeps_the_factors_of_the_original(factors):
+    before = evidence(SVD_GOLDEN / ARTIFACT, factors=factors)
+    assert proof.converted_golden(before, made(), ORIGIN)[0].factors == (factors or SVD)
+
+
+def test_a_proof_replays_the_files_in_the_reader_under_the_policy(monkeypatch):
+    replayed = []
+
+    def replay(cells, options, *, notify):
+        replayed.extend(cells)
+        assert (cells[0].golden.folder / ARTIFACT).read_bytes() == before.files[ARTIFACT]
+        assert options.limits.jobs == 1
+        yield Outcome(cells[0], Stage.COMPARE, Verdict.PASS, "")
+
+    monkeypatch.setattr(proof, "replay_here", replay)
+    before = evidence()
+    rule = NumbersRule(cases=(GOLDEN.manifest.case,), rtol=0.5, reason="measured")
+    policy = Policy(numbers=(rule,))
+    shown = proof.prove(before.manifest, before.files, before, made(), policy, load_calendar(), print)
+    (cell,) = replayed
+    assert shown.verified
+    assert (cell.reader.jaxlib, cell.platform, cell.golden.manifest.comparison.rtol) == (READER.jaxlib, "cpu", 0.5)

@@ -1,0 +1,347 @@
+"""May an artifact be deployed: yes, no and unknown, from stored results and from what its bytes foresee."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from commands import assert_bad_input, finished, process
+from hypothesis import given
+from hypothesis import strategies as st
+from making import ARTIFACTS, day, files, golden, manifest, result, write_golden
+
+from export_core.artifact import read
+from export_core.artifact.envelope.encode import encode
+from export_core.features.deploy.answers import Answer, Deployability, Question, deployability
+from export_core.features.deploy.subjects import Subject
+from export_core.goldens import GoldenStore, Options
+from export_core.goldens.store import ARTIFACT
+from export_core.judge import Result, judge_again
+from export_core.matrix import Verdict
+from export_core.matrix.comparisons import under_policy
+from export_core.policy import Place, Policy
+from export_core.policy.load import load_policy
+from export_core.policy.terms import Terms
+from export_core.readers.placement import Mode
+from export_core.readers.worker.protocol import Stage
+from export_core.releases import load_calendar
+from export_core.releases.entries import shipped_entries
+from export_core.run.plan_record import hash_of
+
+CASE = "tests.test_a.test_f"
+POLICY = """\
+deployed:
+  - {name: serving, jaxlib: 0.9.2}
+  - {name: edge, jaxlib: 0.10.2, cases: ["*.test_f"]}
+"""
+NEW = ARTIFACTS / "0.12.0.1" / "cholesky.jaxexport"
+"""It needs StableHLO 1.18, which came with jaxlib 0.11.0."""
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch) -> Path:
+    """A project with two places, and a golden of one case by jaxlib 0.9.2, which both load."""
+    monkeypatch.chdir(tmp_path)
+    Path("export_compat.yaml").write_text(POLICY)
+    write_golden(GoldenStore(tmp_path / "golden"), manifest(CASE, "0.9.2"))
+    return tmp_path
+
+
+def new_golden(case: str = CASE) -> None:
+    """A golden that neither place loads."""
+    content = {**files(), ARTIFACT: encode(read(NEW).envelope._replace(vjp=None))}
+    write_golden(GoldenStore(Path("golden")), manifest(case, "0.12.0.1"), content)
+
+
+def ran(verdict: Verdict, reader: str, writer: str = "0.9.2", **changes: Any) -> Result:
+    return judge_again(result(verdict, writer=writer, reader=reader, **changes), Policy())
+
+
+def stored(*results: Result, folder: str = ".jaxexport") -> None:
+    """A finished run with these results of the goldens here."""
+    goldens = {golden.id: hash_of(golden.manifest) for golden in GoldenStore(Path("golden")).goldens()}
+    names = {each.golden for each in results}
+    finished(Path(folder), *results, plan={"goldens": {name: goldens[name] for name in names}})
+
+
+def answers(ended) -> list[tuple[str, str, str]]:
+    """What was answered: place, artifact, answer."""
+    told = msgspec.json.decode(ended.out, type=Deployability)
+    assert ended.code == told.exit_code
+    return [(each.place, each.artifact, str(each.answer)) for each in told.answers]
+
+
+def test_a_stored_pass_is_a_yes(project, jaxexport):
+    stored(ran(Verdict.PASS, "0.9.2"), ran(Verdict.PASS, "0.10.2"))
+    ended = jaxexport("can-i-deploy", CASE, "--to", "all")
+    assert ended.code == 0
+    assert ended.out.splitlines()[:2] == [
+        "serving (jaxlib 0.9.2)",
+        f"  yes     {CASE}/0.9.2-cpu: it ran in jaxlib 0.9.2 and agrees with its writer's outputs (results)",
+    ]
+    assert "YES: 2 yes." in ended.out
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "tolerances: {cpu: {float32: {rtol: 1.0e-9}}}\n",
+        "numbers: [{cases: ['x'], writers: ['*'], rtol: 0.1, reason: r}]\n",
+        "allow: {my_target: ours}\n",
+        "quirks: [{case: x, writer: '*', rtol: 0.1, reason: r, owner: o, issue: i, added: 2026-11-01, "
+        "expires: 2027-01-01}]\n",
+    ],
+    ids=lambda text: text.partition(":")[0],
+)
+def test_a_pass_under_another_policy_is_no_yes(project, jaxexport, changed):
+    stored(ran(Verdict.PASS, "0.9.2"))
+    Path("export_compat.yaml").write_text(POLICY + changed)
+    ended = jaxexport("can-i-deploy", CASE, "--to", "serving", "--json")
+    assert (ended.code, answers(ended)) == (3, [("serving", f"{CASE}/0.9.2-cpu", "unknown")])
+    name = changed.partition(":")[0]
+    assert f"the results in .jaxexport do not count: since that run, `{name}` of the policy has another" in ended.err
+
+
+@pytest.mark.parametrize(("as_of", "code"), [("2026-11-20", 0), ("2026-11-21", 3)])
+def test_a_pass_by_a_quirk_that_has_expired_is_no_yes(project, jaxexport, as_of, code):
+    quirk = f"{{case: {CASE}, writer: 0.9.2, rtol: 0.1, reason: r, owner: o, issue: i, added: 2026-11-01, "
+    Path("export_compat.yaml").write_text(f"{POLICY}quirks: [{quirk}expires: 2026-11-20}}]\n")
+    policy = load_policy(Path("export_compat.yaml"))
+    (relaxed,) = under_policy(GoldenStore(Path("golden")).goldens(), policy)
+    passed = ran(Verdict.PASS, "0.9.2")
+    finished(Path(".jaxexport"), passed, policy=policy, plan={"goldens": {relaxed.id: hash_of(relaxed.manifest)}})
+    ended = jaxexport("can-i-deploy", CASE, "--to", "serving", "--as-of", as_of)
+    assert (ended.code, "a quirk of it has expired" in ended.err) == (code, code == 3), ended
+
+
+def test_a_policy_that_only_judges_otherwise_leaves_a_yes(project, jaxexport):
+    stored(ran(Verdict.PASS, "0.9.2"))
+    Path("export_compat.yaml").write_text(f"windows: {{backward: 30}}\n{POLICY}")
+    assert jaxexport("can-i-deploy", CASE, "--to", "serving").code == 0
+
+
+def test_a_pass_that_is_flaky_is_no_yes(project, jaxexport):
+    stored(ran(Verdict.PASS, "0.9.2", flaky="was crash on 2026-11-20"))
+    ended = jaxexport("can-i-deploy", CASE, "--to", "serving")
+    assert ended.code == 3
+    assert "it ran in jaxlib 0.9.2, and not each time: it was crash on 2026-11-20" in ended.out
+
+
+def test_what_nobody_ran_is_unknown_with_the_command_that_answers_it(project, jaxexport):
+    stored(ran(Verdict.PASS, "0.9.2"))
+    ended = jaxexport("can-i-deploy", CASE, "--to", "all", "--as-of", "2026-11-22", "--json")
+    assert answers(ended) == [("serving", f"{CASE}/0.9.2-cpu", "yes"), ("edge", f"{CASE}/0.9.2-cpu", "unknown")]
+    unknown = json.loads(ended.out)["answers"][1]
+    assert (ended.code, unknown["shown_by"]) == (3, "forecast")
+    assert unknown["run"] == (
+        "jaxexport matrix --readers 0.9.2,0.10.2 --platforms cpu --cases tests.test_a.test_f --writers 0.9.2 --as-of "
+        "2026-11-22 --results .jaxexport/deploy"
+    )
+    planned = jaxexport("plan", *shlex.split(unknown["run"])[2:-2])
+    assert "2 cells as of 2026-11-22" in planned.out, "the command plans these cells"
+
+
+def test_the_run_that_was_asked_for_is_read_beside_the_other(project, jaxexport):
+    stored(ran(Verdict.PASS, "0.9.2"))
+    stored(ran(Verdict.PASS, "0.10.2"), folder=".jaxexport/deploy")
+    assert jaxexport("can-i-deploy", CASE, "--to", "all").code == 0
+
+
+def test_a_stored_failure_is_a_no_with_the_release_that_runs_it(project, jaxexport):
+    crash = ran(Verdict.CRASH, "0.9.2", stage=Stage.RUN, message="died by signal 11 (SIGSEGV)")
+    crash_later = ran(Verdict.CRASH, "0.10.0", stage=Stage.RUN)
+    stored(ran(Verdict.PASS, "0.9.1"), crash, crash_later, ran(Verdict.PASS, "0.10.2"))
+    ended = jaxexport("can-i-deploy", CASE, "--to", "serving", "--as-of", "2026-11-22")
+    assert ended.code == 1
+    assert ended.out.splitlines()[1:] == [
+        f"  no      {CASE}/0.9.2-cpu: crash in stage run: died by signal 11 (SIGSEGV); so it is since jaxlib 0.9.2; "
+        "the first later release in which it runs: 0.10.2 (results)",
+        "",
+        "upgrade   serving from jaxlib 0.9.2 to 0.10.2, before 1 artifact is deployed there",
+        "NO: 1 no. As of 2026-11-22, exit code 1.",
+    ]
+
+
+def test_that_it_loads_is_no_answer_where_the_call_failed(project, jaxexport):
+    stored(ran(Verdict.NUMERICS, "0.9.2", message="off by 3"))
+    (answer,) = json.loads(jaxexport("can-i-deploy", CASE, "--to", "serving", "--json").out)["answers"]
+    assert (answer["since"], answer["upgrade_to"]) == ("", ""), "nobody knows which release computes it"
+
+
+def test_a_known_issue_says_which_release_no_longer_has_it(project, jaxexport):
+    crash = ran(Verdict.CRASH, "0.9.2", stage=Stage.RUN, message="signal 11", upstream="lapack-cold-process")
+    stored(crash)
+    (answer,) = json.loads(jaxexport("can-i-deploy", CASE, "--to", "serving", "--json").out)["answers"]
+    assert (answer["upgrade_to"], answer["foreseen"]) == ("0.10.0", True)
+    assert "known as: LAPACK calls crash in a fresh process, fixed in 0.10.0" in answer["why"]
+
+
+def test_a_release_that_cannot_load_it_is_a_no_without_a_run(project, jaxexport):
+    new_golden()
+    ended = jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "all", "--json")
+    told = msgspec.json.decode(ended.out, type=Deployability)
+    assert {(each.answer, each.shown_by, each.upgrade_to, each.foreseen) for each in told.answers} == {
+        (Answer.NO, "forecast", "0.11.0", True)
+    }
+    assert "cannot be loaded: jaxlib 0.9.2 has StableHLO" in told.answers[0].why
+    assert [(each.place, each.to) for each in told.upgrades] == [("serving", "0.11.0"), ("edge", "0.11.0")]
+
+
+def test_a_platform_that_it_was_not_exported_for_is_a_no(project, jaxexport):
+    Path("export_compat.yaml").write_text(
+        "platforms: [cpu, cuda]\ndeployed: [{name: gpu, jaxlib: 0.10.2, platform: cuda}]\n"
+    )
+    ended = jaxexport("can-i-deploy", CASE, "--to", "gpu")
+    assert ended.code == 1
+    assert "it was exported for cpu, and not for cuda" in ended.out
+    assert "no later release is known to run all of them. Export them again" in ended.out
+
+
+def test_a_cell_that_was_only_compiled_is_unknown(project, jaxexport):
+    Path("export_compat.yaml").write_text(
+        "platforms: [cpu, cuda]\ndeployed: [{name: gpu, jaxlib: 0.10.2, platform: cuda}]\n"
+    )
+    content = {**files(), ARTIFACT: (ARTIFACTS / "0.9.2" / "platforms.jaxexport").read_bytes()}
+    made = manifest("multi", "0.9.2", options=Options(platforms=("cpu", "cuda", "tpu")))
+    write_golden(GoldenStore(Path("golden")), made, content)
+    stored(ran(Verdict.COMPILED, "0.10.2", case="multi", platform="cuda", mode=Mode.COMPILE))
+    ended = jaxexport("can-i-deploy", "multi", "--to", "gpu")
+    assert ended.code == 3
+    assert "it was compiled for cuda, and did not run" in ended.out
+    assert "--platforms cuda:run" in ended.out
+
+
+@pytest.mark.parametrize("change", ["golden", "rule"])
+def test_results_of_another_golden_or_another_comparison_show_nothing(project, jaxexport, change):
+    stored(ran(Verdict.PASS, "0.9.2"))
+    if change == "golden":
+        store = GoldenStore(Path("golden"))
+        store.remove(store.goldens()[0])
+        write_golden(store, manifest(CASE, "0.9.2"), files(2.0, jaxlib="0.9.2"))
+    else:
+        Path("export_compat.yaml").write_text(f"{POLICY}numbers: [{{cases: ['*'], compare: exact, reason: r}}]\n")
+    assert answers(jaxexport("can-i-deploy", CASE, "--to", "serving", "--json"))[0][2] == "unknown"
+
+
+def test_a_file_is_known_by_its_golden(project, jaxexport):
+    stored(ran(Verdict.PASS, "0.9.2"))
+    Path("model.bin").write_bytes(files(jaxlib="0.9.2")[ARTIFACT])
+    ended = jaxexport("can-i-deploy", "model.bin", "--to", "serving", "--json")
+    assert answers(ended) == [("serving", f"model.bin ({CASE}/0.9.2-cpu)", "yes")]
+
+
+def test_a_file_without_a_golden_is_foreseen_alone(project, jaxexport):
+    stored(ran(Verdict.PASS, "0.9.2"))
+    Path("new.bin").write_bytes(NEW.read_bytes())
+    assert jaxexport("can-i-deploy", "new.bin", "--to", "serving").code == 1
+    Path("old.bin").write_bytes((ARTIFACTS / "0.8.1" / "mlp.jaxexport").read_bytes())
+    ended = jaxexport("can-i-deploy", "old.bin", "--to", "serving")
+    assert ended.code == 3
+    assert "run       jaxexport goldens add --artifact old.bin --inputs INPUTS.npz" in ended.out
+
+
+def test_all_are_the_places_in_force_that_have_to_run_the_case(project, jaxexport):
+    write_golden(GoldenStore(project / "golden"), manifest("other", "0.9.2"))
+    assert [place for place, *_ in answers(jaxexport("can-i-deploy", "other", "--to", "all", "--json"))] == ["serving"]
+    assert [place for place, *_ in answers(jaxexport("can-i-deploy", "other", "--to", "edge", "--json"))] == ["edge"]
+    Path("export_compat.yaml").write_text(POLICY.replace("0.9.2}", "0.9.2, until: 2026-10-31}"))
+    ended = jaxexport("can-i-deploy", CASE, "--to", "all", "--json", "--as-of", "2026-11-01")
+    assert [place for place, *_ in answers(ended)] == ["edge"]
+    assert_bad_input(
+        jaxexport("can-i-deploy", "other", "--to", "all", "--as-of", "2026-11-01"),
+        "--to all: no place of the policy that is in force has to run other",
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "texts"),
+    [
+        (
+            ["nobody", "--to", "all"],
+            ["nobody: expected a case, a golden or an artifact file, found none of this name."],
+        ),
+        (["tests.test_a.test_g", "--to", "all"], ["Did you mean 'tests.test_a.test_f'?"]),
+        ([CASE, "--to", "servin"], ["--to: expected all or a place of the policy (serving, edge)", "mean 'serving'?"]),
+        ([CASE, "--to", "serving", "--as-of", "2026-01-01"], ["jaxlib 0.9.2"]),
+        ([CASE, "--to", "serving", "--results", "elsewhere"], ["elsewhere/summary.json: expected the summary of"]),
+        (["golden", "--to", "serving"], ["golden: expected a case, a golden or an artifact file"]),
+        (["export_compat.yaml", "--to", "serving"], ["export_compat.yaml"]),
+    ],
+)
+def test_bad_input_is_one_error(project, jaxexport, words, texts):
+    assert_bad_input(jaxexport("can-i-deploy", *words), *texts)
+
+
+def test_a_policy_without_places_is_an_error(project, jaxexport):
+    Path("export_compat.yaml").write_text("readers: window\n")
+    assert_bad_input(jaxexport("can-i-deploy", CASE, "--to", "all"), "--to: expected a policy with places, found none.")
+
+
+def test_a_damaged_golden_is_an_error(project, jaxexport):
+    (golden,) = GoldenStore(project / "golden").goldens()
+    golden.artifact.chmod(0o644)
+    golden.artifact.write_bytes(NEW.read_bytes())
+    assert_bad_input(jaxexport("can-i-deploy", CASE, "--to", "all"), "artifact.jaxexport")
+
+
+OLD = read(ARTIFACTS / "0.9.2" / "mlp.jaxexport")
+READERS = ("0.9.1", "0.9.2", "0.10.0", "0.10.2", "0.11.0")
+
+
+@given(st.dictionaries(st.sampled_from(READERS), st.sampled_from(Verdict)))
+def test_answers_follow_from_the_stored_verdicts(verdicts):
+    made = golden(CASE, "0.9.2")
+    evidence = {(made.id, reader, "cpu"): ran(verdict, reader, stage=Stage.RUN) for reader, verdict in verdicts.items()}
+    calendar = load_calendar().as_of(day("2026-11-22"))
+    question = Question(calendar, Terms(shipped_entries()), evidence, {}, (), Path("deploy"))
+    places = [Place(name=f"p{number}", jaxlib=reader) for number, reader in enumerate(READERS)]
+    found = deployability([(Subject(OLD, made), place) for place in places], question, day("2026-11-22"))
+    works = {Verdict.PASS: Answer.YES, Verdict.CONVERTED: Answer.YES}
+    works |= {None: Answer.UNKNOWN, Verdict.COMPILED: Answer.UNKNOWN}
+    expected = [
+        works.get(verdict := verdicts.get(reader), Answer.UNKNOWN if verdict is Verdict.NOT_RUN else Answer.NO)
+        for reader in READERS
+    ]
+    assert [answer.answer for answer in found.answers] == expected
+    assert found.exit_code == (1 if Answer.NO in expected else 3 if Answer.UNKNOWN in expected else 0)
+    for answer in found.answers:
+        if answer.upgrade_to:
+            assert calendar.built(answer.upgrade_to) > calendar.built(answer.jaxlib)
+            assert verdicts[answer.upgrade_to] is Verdict.PASS, "its stage was past loading"
+        assert bool(answer.run) is (answer.answer is Answer.UNKNOWN)
+
+
+def test_a_message_of_a_result_cannot_write_lines_of_its_own(project, jaxexport):
+    stored(ran(Verdict.ERROR, "0.9.2", stage=Stage.RUN, message="\x1b[2J\u2028YES: 1 yes."))
+    ended = jaxexport("can-i-deploy", CASE, "--to", "serving")
+    assert "\x1b" not in ended.out
+    assert [line for line in ended.out.splitlines() if line.startswith("YES")] == []
+
+
+OWN = Path(__file__).parents[3] / "golden"
+
+
+@pytest.mark.matrix
+def test_the_command_of_an_unknown_answers_it(tmp_path, monkeypatch, jaxexport):
+    """cholesky crashes in every process of 0.9.2 that has not traced linear algebra; a convolution by 0.12.0.1 runs."""
+    monkeypatch.chdir(tmp_path)
+    for case in ("tests.compat.test_linear_algebra.test_cholesky", "tests.compat.test_models.test_convolution"):
+        for by in ("0.11.0-cpu", "0.12.0.1-cpu"):
+            shutil.copytree(OWN / case / by, tmp_path / "golden" / case / by)
+    Path("export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.9.2}]\n")
+    words = ("can-i-deploy", "*", "--to", "all", "--as-of", "2026-11-22", "--json")
+    before = msgspec.json.decode(jaxexport(*words).out, type=Deployability)
+    assert [str(answer.answer) for answer in before.answers] == ["unknown", "no", "unknown", "unknown"]
+    (command,) = {answer.run for answer in before.answers if answer.run}
+    ran = process(*shlex.split(command)[1:])
+    assert (ran.code, "2 owed" in ran.out) == (1, True), ran.out
+    after = msgspec.json.decode(jaxexport(*words).out, type=Deployability)
+    assert [str(answer.answer) for answer in after.answers] == ["no", "no", "yes", "yes"]
+    assert [answer.upgrade_to for answer in after.answers] == ["0.10.0", "0.11.0", "", ""]
+    planned = process("matrix", "--readers", "deployed", "--as-of", "2026-11-22", "--cases", "*convolution")
+    assert (planned.code, "2 of 2 cells that place serving must run" in planned.out) == (0, True), planned.out

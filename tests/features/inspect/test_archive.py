@@ -1,0 +1,283 @@
+"""`jaxexport inspect DIR`: what is in an archive, whatever else lies in it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import operator
+import os
+import shutil
+from pathlib import Path
+
+import jsonschema
+import pytest
+from artifacts import DATA, bare, changed, unlisted
+
+from export_core.artifact import archive
+from export_core.artifact.archive import ArchiveError, Found, files_of, in_parallel
+from tools.schemas import schema
+
+DAY = ("--as-of", "2026-11-22")
+OLD = DATA / "0.9.2" / "cholesky.jaxexport"  # promised until 2026-09-14
+NEW = DATA / "0.12.0.1" / "mlp.jaxexport"
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """An archive of two artifacts, one of them below another folder and without a telling name."""
+    made = tmp_path / "archive"
+    (made / "deep" / "deeper").mkdir(parents=True)
+    shutil.copy(OLD, made / "old.jaxexport")
+    shutil.copy(NEW, made / "deep" / "deeper" / "new")
+    return made
+
+
+def counts(out: str, title: str) -> dict[str, int]:
+    """The numbers below a title of the screen."""
+    lines = iter(out.splitlines())
+    found = [next(line for line in lines if line.startswith(f"{title} "))]
+    for line in lines:
+        if not line.startswith(" "):
+            break
+        found.append(line)
+    rows = (line[14:].split(maxsplit=1) for line in found)
+    return {name: int(number.replace(",", "")) for number, name in rows}
+
+
+def test_artifacts_of_all_folders_below_are_counted(folder, jaxexport):
+    ended = jaxexport("inspect", folder, *DAY)
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith("2 artifacts, 11.1 kB, as of 2026-11-22\n")
+    assert counts(ended.out, "written by") == {"jaxlib 0.11.2 to 0.12.0.1, one of 3": 1, "jaxlib 0.9.2": 1}
+    assert counts(ended.out, "format") == {"12": 1, "5 to 9": 1}
+    assert counts(ended.out, "platforms") == {"cpu": 2}
+    assert counts(ended.out, "custom calls") == {"lapack_spotrf_ffi": 1, "lapack_strsm_ffi": 1, "none": 1}
+    assert counts(ended.out, "loads in") == {"0.12.0.1, the newest release": 2}
+    assert "left out" not in ended.out
+
+
+@pytest.mark.parametrize(
+    ("day", "name"),
+    [
+        ("2026-06-10", "longer"),
+        ("2026-06-17", "for 31 to 90 days"),
+        ("2026-08-15", "for 30 days at most"),
+        ("2026-09-14", "for 30 days at most"),
+        ("2026-09-15", "no longer"),
+    ],
+)
+def test_the_promise_is_counted_from_the_day(day, name, folder, jaxexport):
+    shutil.rmtree(folder / "deep")
+    out = jaxexport("inspect", folder, "--as-of", day).out
+    promised = counts(out, "promised")
+    assert {key for key, number in promised.items() if number} == {name}
+    assert {"for 30 days at most", "for 31 to 90 days"} <= {*promised}
+    assert ("leave first   2026-09-14  " in out) == ("days" in name)
+
+
+def test_what_no_release_loads_is_named(folder, jaxexport):
+    out = jaxexport("inspect", folder, "--as-of", "2025-01-01").out
+    assert counts(out, "loads in") == {"no release": 2}
+    assert f"in none       {folder}/deep/deeper/new\n              {folder}/old.jaxexport\n" in out
+
+
+def test_what_only_older_releases_load_is_counted(folder, jaxexport):
+    shutil.copy(DATA / "0.8.1" / "mlp.jaxexport", folder)
+    loading = counts(jaxexport("inspect", folder, *DAY).out, "loads in")
+    assert loading["older releases, 0.11.0 the newest of them"] == 1
+
+
+def test_calls_that_are_not_promised_are_counted(folder, jaxexport):
+    shutil.copy(unlisted(folder), folder / "kernel")
+    assert counts(jaxexport("inspect", folder, *DAY).out, "not promised") == {"my_kernel_of_ours": 2}
+
+
+def test_the_policy_allows_calls_of_an_archive(folder, jaxexport, tmp_path):
+    unlisted(folder)
+    (tmp_path / "export_compat.yaml").write_text("allow: {my_kernel_of_ours: we build it}\n")
+    assert "not promised" not in jaxexport("inspect", folder, *DAY).out
+
+
+def test_bare_modules_have_no_writer_and_no_promise(tmp_path, jaxexport):
+    (tmp_path / "archive").mkdir()
+    bare(tmp_path / "archive")
+    out = jaxexport("inspect", tmp_path / "archive", *DAY).out
+    assert counts(out, "written by") == {"not known, since it is bare StableHLO": 1}
+    assert counts(out, "promised")["not known"] == 1
+
+
+def test_other_files_are_left_out_and_counted_by_kind(folder, jaxexport):
+    (folder / "readme").write_text("words, and more words")
+    (folder / "inputs.npz").write_bytes(b"PK\x03\x04 and more")
+    (folder / "nothing").touch()
+    (folder / "picture").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
+    (folder / "short").write_bytes(b"\x00\x01")
+    (folder / "to-folder").symlink_to(folder / "deep")
+    (folder / "broken").symlink_to(folder / "nowhere")
+    os.mkfifo(folder / "pipe")
+    ended = jaxexport("inspect", folder, *DAY)
+    assert ended.code == 0
+    assert counts(ended.out, "left out") == {
+        "text": 1,
+        "a zip file (an .npz, or a saved model)": 1,
+        "empty": 1,
+        "of another format": 2,
+        "a link to a folder": 1,
+        "a broken link": 1,
+        "no plain file": 1,
+    }
+
+
+def test_links_to_files_are_followed(folder, jaxexport, tmp_path):
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "one").symlink_to(folder / "old.jaxexport")
+    assert jaxexport("inspect", tmp_path / "links", *DAY).out.startswith("1 artifact, ")
+
+
+def test_damaged_artifacts_are_named_and_the_rest_is_counted(folder, jaxexport):
+    (folder / "cut").write_bytes(OLD.read_bytes()[:900])
+    (folder / "text.jaxexport").write_text("not what its name says")
+    ended = jaxexport("inspect", folder, *DAY)
+    assert ended.code == 2
+    assert ended.out.startswith("2 artifacts, ")
+    assert counts(ended.out, "not read") == {"damaged, or no artifacts": 2}
+    first, second = sorted(ended.err.splitlines())
+    assert first.startswith(f"jaxexport: error: {folder}/cut: expected ")
+    assert second.startswith(f"jaxexport: error: {folder}/text.jaxexport: expected a serialized jax.export artifact")
+
+
+def test_a_folder_that_cannot_be_listed_is_named(folder, jaxexport, monkeypatch):
+    scan = os.scandir
+
+    def scandir(path):
+        if str(path).endswith("deep"):
+            raise PermissionError(13, "Permission denied")
+        return scan(path)
+
+    monkeypatch.setattr(archive.os, "scandir", scandir)
+    ended = jaxexport("inspect", folder, *DAY)
+    assert (ended.code, ended.out.split(",")[0]) == (2, "1 artifact")
+    assert ended.err == (
+        f"jaxexport: error: {folder}/deep: expected a folder or file to read, found Permission denied. "
+        "Check its permissions.\n"
+    )
+
+
+def test_the_json_has_a_line_for_each_file_and_follows_the_schema(folder, jaxexport):
+    (folder / "cut").write_bytes(OLD.read_bytes()[:900])
+    (folder / "readme").write_text("words, and more words")
+    ended = jaxexport("inspect", folder, "--json", *DAY)
+    rows = {Path(row["file"]).name: row for row in map(json.loads, ended.out.splitlines())}
+    for row in rows.values():
+        jsonschema.Draft202012Validator(schema("inventory")).validate(row)
+    assert {*rows} == {"old.jaxexport", "new", "cut"}
+    assert rows["cut"]["error"].startswith("expected ")
+    old = rows["old.jaxexport"]
+    assert (old["error"], old["writers"], old["promised_until"]) == (None, ["0.9.2"], "2026-09-14")
+    assert (old["custom_calls"], old["unpromised"]) == (["lapack_spotrf_ffi", "lapack_strsm_ffi"], [])
+    assert (old["newest_reader"], old["readers"], old["unknown_readers"]) == ("0.12.0.1", 14, 0)
+    assert "2 artifacts, " in ended.err
+    assert "text" in ended.err
+
+
+def test_the_csv_has_a_row_for_each_file(folder, jaxexport):
+    rows = list(csv.DictReader(io.StringIO(jaxexport("inspect", folder, "--csv", *DAY).out)))
+    (old,) = [row for row in rows if row["file"].endswith("old.jaxexport")]
+    assert len(rows) == 2
+    assert (old["platforms"], old["formats"], old["custom_calls"]) == (
+        "cpu",
+        "5 9",
+        "lapack_spotrf_ffi lapack_strsm_ffi",
+    )
+
+
+def test_one_file_has_a_row_too(jaxexport):
+    assert len(jaxexport("inspect", OLD, "--csv", *DAY).out.splitlines()) == 2
+
+
+def test_text_of_an_artifact_is_no_formula_and_no_line_of_the_csv(jaxexport, tmp_path):
+    path = changed(tmp_path, "0.12.0.1/mlp", fun_name="=1+2\n\x1b[2J")
+    (row,) = csv.DictReader(io.StringIO(jaxexport("inspect", path, "--csv", *DAY).out))
+    assert row["function"] == r"'=1+2\n\x1b[2J"
+
+
+def test_several_files_are_an_inventory(jaxexport):
+    assert jaxexport("inspect", OLD, NEW, *DAY).out.startswith("2 artifacts, ")
+
+
+def test_a_named_file_is_never_left_out(jaxexport, tmp_path):
+    (tmp_path / "readme").write_text("words, and more words")
+    ended = jaxexport("inspect", OLD, "readme", "nowhere", *DAY)
+    assert ended.code == 2
+    assert ended.err.splitlines() == [
+        "jaxexport: error: readme: expected a serialized jax.export artifact, found text, at byte 0. Give the bytes "
+        "that Exported.serialize() returned.",
+        "jaxexport: error: nowhere: expected a file to read, found No such file or directory. Check the path.",
+    ]
+
+
+def test_a_folder_without_artifacts_is_bad_input(jaxexport, tmp_path):
+    (tmp_path / "readme").write_text("words, and more words")
+    ended = jaxexport("inspect", tmp_path)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith(f"jaxexport: error: {tmp_path}: expected artifacts, found none in 1 file.")
+
+
+@pytest.mark.parametrize(
+    "words", [("--mlir",), ("--reader", "0.9.2"), ("--csv", "--json"), ("--as-of", "soon")], ids=" ".join
+)
+def test_options_that_a_folder_does_not_have_are_2(words, folder, jaxexport):
+    ended = jaxexport("inspect", folder, *words)
+    assert (ended.code, ended.out) == (2, "")
+
+
+@pytest.mark.parametrize("jobs", ["1", "3"])
+def test_many_files_are_read_by_other_processes_in_order(jobs, folder, jaxexport, monkeypatch):
+    for number in range(8):
+        shutil.copy(OLD, folder / f"{number}.jaxexport")
+    alone = jaxexport("inspect", folder, "--json", *DAY)
+    monkeypatch.setattr(archive, "CHUNK", 2)
+    assert jaxexport("inspect", folder, "--json", "--jobs", jobs, *DAY) == alone
+
+
+def test_no_more_files_are_listed_than_are_read(monkeypatch):
+    monkeypatch.setattr(archive, "CHUNK", 2)
+    listed: list[str] = []
+
+    def found():
+        for number in range(1000):
+            listed.append(str(number))
+            yield Found(str(number))
+
+    results = in_parallel(operator.attrgetter("path"), found(), 2)
+    assert [next(results) for _ in range(5)] == ["0", "1", "2", "3", "4"]
+    assert len(listed) < 40
+    results.close()
+
+
+def test_a_process_that_is_killed_is_one_error(monkeypatch):
+    monkeypatch.setattr(archive, "CHUNK", 1)
+    monkeypatch.setattr(archive, "FEW", 2)
+    with pytest.raises(ArchiveError, match="found a process killed that read them"):
+        list(in_parallel(os._exit, [1, 1, 1], 2))
+
+
+def test_folders_and_files_can_be_named_together(folder):
+    paths = [found.path for found in files_of([str(folder), str(NEW)])]
+    assert sorted(paths) == sorted([f"{folder}/old.jaxexport", f"{folder}/deep/deeper/new", str(NEW)])
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--as-of", "2026-01-01"), "--as-of and --jobs are for a folder"),
+        (("--jobs", "2"), "--as-of and --jobs are for a folder"),
+        (("--csv", "--json"), "--json cannot be combined with --csv"),
+        (("--csv", "--reader", "0.9.2"), "--mlir and --reader take one file each"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(jaxexport, tmp_path, words, expected):
+    ended = jaxexport("inspect", str(tmp_path / "a.jaxexport"), *words)
+    assert ended.code == 2
+    assert expected in ended.err

@@ -1,0 +1,161 @@
+"""`jaxexport audit`: for CI, with exit codes."""
+
+from __future__ import annotations
+
+import shutil
+
+from artifacts import DATA, bare, unlisted, with_an_unknown_operation, with_another_dialect
+
+from export_core.artifact import archive
+
+CHOLESKY = DATA / "0.12.0.1" / "cholesky.jaxexport"
+
+
+def test_calls_that_the_writer_guarantees_are_0(jaxexport):
+    ended = jaxexport("audit", CHOLESKY, DATA / "0.9.2" / "mlp.jaxexport")
+    assert ended.code == 0
+    assert f"{CHOLESKY}: ok, written by one of jaxlib 0.11.2, 0.12.0, 0.12.0.1 (name it with --writer)" in ended.out
+    assert "ok    lapack_spotrf_ffi (LAPACK routine) is guaranteed stable." in ended.out
+    assert "mlp.jaxexport: ok, it makes no custom calls" in ended.out
+
+
+def test_an_unlisted_call_exits_1_with_its_place_and_advice(jaxexport, tmp_path):
+    ended = jaxexport("audit", CHOLESKY, unlisted(tmp_path))
+    assert ended.code == 1
+    assert "1 target not guaranteed" in ended.out
+    assert "FAIL  my_kernel_of_ours (custom call) is not guaranteed stable by all of the 3 releases" in ended.out
+    assert "allow: {my_kernel_of_ours:" in ended.out
+
+
+def test_the_policy_may_allow_it_with_a_reason(jaxexport, tmp_path):
+    (tmp_path / "other.yaml").write_text("allow: {my_kernel_of_ours: we build it}\n")
+    ended = jaxexport("audit", unlisted(tmp_path), "--policy", tmp_path / "other.yaml")
+    assert ended.code == 0
+    assert "allowed: we build it" in ended.out
+
+
+def test_the_policy_of_the_folder_is_found(jaxexport, tmp_path):
+    (tmp_path / "export_compat.yaml").write_text("allow: {my_kernel_of_ours: we build it}\n")
+    assert jaxexport("audit", unlisted(tmp_path)).code == 0
+
+
+def test_a_file_that_is_not_read_whole_exits_1(jaxexport, tmp_path):
+    (tmp_path / "export_compat.yaml").write_text("allow: {mhlo: we trust it}\n")
+    ended = jaxexport("audit", with_another_dialect(tmp_path))
+    assert ended.code == 1
+    assert "not read whole (1 part not known), main is not what the envelope says" in ended.out
+    assert (
+        "FAIL  mhlo (dialect) is not read: jaxlib may find custom calls in it that no audit sees; found in the module."
+        in ended.out
+    )
+    assert "no custom call" not in ended.out
+
+
+def test_an_unknown_operation_exits_1_unless_allowed(jaxexport, tmp_path):
+    path = with_an_unknown_operation(tmp_path)
+    ended = jaxexport("audit", path)
+    assert ended.code == 1
+    assert "allow: {vhlo.tanh_v9: why it may be run}" in ended.out
+    (tmp_path / "export_compat.yaml").write_text("allow: {vhlo.tanh_v9: it is a tanh}\n")
+    ended = jaxexport("audit", path)
+    assert ended.code == 0
+    assert "Allowed: it is a tanh" in ended.out
+
+
+def test_inspect_names_what_is_not_known(jaxexport, tmp_path):
+    out = jaxexport("inspect", with_an_unknown_operation(tmp_path)).out
+    assert "vhlo.tanh_v9: operation; UNKNOWN: is in no table" in out
+
+
+def test_a_switched_off_check_is_shown_and_changes_nothing(jaxexport, tmp_path):
+    ended = jaxexport("audit", unlisted(tmp_path, switched_off=True))
+    assert ended.code == 1
+    assert "note  The exporter switched off the check custom_call(my_kernel_of_ours)" in ended.out
+
+
+def test_what_the_serializer_writes_itself_is_no_finding(jaxexport):
+    golden = DATA.parents[2] / "golden" / "tests.compat.test_programs.test_special_functions" / "0.6.2-cpu"
+    ended = jaxexport("audit", golden / "artifact.jaxexport")
+    assert ended.code == 0
+    assert "ok    mhlo.erf (CHLO operation) is written by jaxlib's own serializer" in ended.out
+
+
+def test_a_writer_that_the_file_leaves_open_can_be_named(jaxexport):
+    path = DATA / "0.4.30" / "cholesky.jaxexport"
+    assert "written by one of jaxlib 0.4.19," in jaxexport("audit", path).out
+    assert "written by jaxlib 0.4.30\n" in jaxexport("audit", path, "--writer", "0.4.30").out
+    ended = jaxexport("audit", path, "--writer", "0.12.0.1")
+    assert ended.code == 1  # its LAPACK calls of then are not on the list of now
+    ended = jaxexport("audit", path, "--writer", "0.99")
+    assert (ended.code, ended.out) == (2, "")
+    assert "jaxlib 0.99 is not in the release calendar" in ended.err
+
+
+def test_a_bare_module_is_promised_nothing_by_jax(jaxexport, tmp_path):
+    out = jaxexport("audit", bare(tmp_path, "0.12.0.1/cholesky")).out
+    assert ": ok, writer not known\n" in out
+    assert "note  promised nothing by JAX, whose windows are for what jax.export wrote\n" in out
+    assert "note  promised by StableHLO 5 years backward and 2 forward, between the builds of StableHLO" in out
+    assert "lapack_spotrf_ffi (LAPACK routine) is listed as stable, which counts for artifacts" in out
+    assert "guaranteed" not in out
+
+
+def test_a_target_that_the_named_reader_dropped_exits_1(jaxexport):
+    path = DATA / "0.4.30" / "cholesky.jaxexport"
+    ended = jaxexport("audit", path, "--writer", "0.4.30", "--reader", "0.12.0.1")
+    assert ended.code == 1
+    assert "was guaranteed by jaxlib 0.4.30, and jaxlib 0.12.0.1 no longer guarantees it" in ended.out
+    assert jaxexport("audit", path, "--writer", "0.4.30", "--reader", "0.4.31").code == 0
+
+
+def test_a_file_that_is_none_is_2_and_the_others_are_told(jaxexport, tmp_path):
+    (tmp_path / "none").write_bytes(b"nothing of the kind")
+    ended = jaxexport("audit", "none", unlisted(tmp_path), CHOLESKY)
+    assert ended.code == 2
+    assert ended.err.startswith("jaxexport: error: none: ")
+    assert "FAIL  my_kernel_of_ours" in ended.out
+    assert "cholesky.jaxexport: ok" in ended.out
+
+
+def test_no_file_is_a_usage_error(jaxexport):
+    assert jaxexport("audit").code == 2
+
+
+def test_of_a_folder_only_problems_are_shown_and_counted(jaxexport, tmp_path):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    shutil.copy(CHOLESKY, folder / "good")
+    (folder / "readme").write_text("words, and more words")
+    unlisted(folder)
+    ended = jaxexport("audit", folder)
+    assert (ended.code, ended.err) == (1, "")
+    assert f"{folder}/good" not in ended.out
+    assert "FAIL  my_kernel_of_ours" in ended.out
+    assert ended.out.endswith("\n2 artifacts: 1 ok, 1 with problems, 0 not read; 1 other file left out\n")
+
+
+def test_a_folder_without_problems_is_one_line(jaxexport, tmp_path):
+    shutil.copy(CHOLESKY, tmp_path)
+    ended = jaxexport("audit", tmp_path)
+    assert (ended.code, ended.out) == (0, "1 artifact: 1 ok, 0 with problems, 0 not read; 0 other files left out\n")
+
+
+def test_a_damaged_file_of_a_folder_is_2(jaxexport, tmp_path):
+    (tmp_path / "cut").write_bytes(CHOLESKY.read_bytes()[:900])
+    unlisted(tmp_path)
+    ended = jaxexport("audit", tmp_path)
+    assert ended.code == 2
+    assert ended.err.startswith(f"jaxexport: error: {tmp_path}/cut: expected ")
+    assert "1 with problems, 1 not read" in ended.out
+
+
+def test_a_folder_without_artifacts_is_2(jaxexport, tmp_path):
+    assert jaxexport("audit", tmp_path).code == 2
+
+
+def test_many_files_are_audited_in_parallel_in_order(jaxexport, monkeypatch):
+    files = [CHOLESKY, DATA / "0.9.2" / "mlp.jaxexport", DATA / "0.4.30" / "cholesky.jaxexport"]
+    alone = jaxexport("audit", *files, "--jobs", "1")
+    monkeypatch.setattr(archive, "CHUNK", 1)
+    monkeypatch.setattr(archive, "FEW", 2)
+    assert jaxexport("audit", *files, "--jobs", "2") == alone

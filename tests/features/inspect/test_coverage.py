@@ -1,0 +1,54 @@
+"""`jaxexport goldens coverage`: what a folder of goldens covers, read without jax."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from export_core.features.inspect.coverage import coverage
+from export_core.goldens import GoldenStore
+
+GOLDEN = Path(__file__).parents[3] / "golden" / "tests.compat.test_platforms.test_targets_of_each_platform"
+PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """One case for cpu and cuda, by two writers."""
+    for writer in ("0.9.2-cpu", "0.12.0.1-cpu"):
+        shutil.copytree(GOLDEN / writer, tmp_path / GOLDEN.name / writer)
+    return tmp_path
+
+
+@pytest.fixture
+def rows(folder):
+    return coverage(GoldenStore(folder).goldens())
+
+
+def test_a_target_counts_for_the_platform_it_belongs_to(rows):
+    counts = {name: [len(row.platforms[p]) for p in PLATFORMS] for name, row in rows["targets"].items()}
+    assert counts["lapack_sgeqrf_ffi"] == [1, 0, 0, 0]
+    assert counts["cusolver_geqrf_ffi"] == [0, 1, 0, 0]
+
+
+def test_a_primitive_counts_for_all_platforms_of_its_case(rows):
+    assert [len(rows["primitives"]["qr"].platforms[platform]) for platform in PLATFORMS] == [1, 1, 0, 0]
+
+
+def test_generations_are_one_case_with_writers_by_date(folder, jaxexport):
+    out = jaxexport("goldens", "coverage", "--goldens", str(folder)).out
+    (line,) = [line for line in out.splitlines() if line.split()[:1] == ["float32"]]
+    assert line.split() == ["float32", "1", "1", "1", "0.9.2,", "0.12.0.1"]
+
+
+def test_formats_and_features_are_told(rows):
+    assert {"serialization format 5 to 9", "serialization format 12", "calling convention 10"} <= set(rows["formats"])
+    assert "several platforms" in rows["features"]
+
+
+def test_a_folder_without_goldens_is_an_error(tmp_path, jaxexport):
+    ended = jaxexport("goldens", "coverage", "--goldens", str(tmp_path))
+    assert ended.code == 2
+    assert f"{tmp_path}: expected goldens, found none. Name their folder with --goldens." in ended.err

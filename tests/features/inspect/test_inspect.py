@@ -1,0 +1,320 @@
+"""`jaxexport inspect`: one screen on any artifact, everything as JSON, the module as text."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import pytest
+from artifacts import DATA, bare, changed, raw, unlisted
+
+from export_core.artifact import DisabledCheck, read_bytes
+from export_core.features.inspect.describe import describe
+from export_core.features.inspect.facts import Inspection
+from export_core.features.inspect.screen import LINE, WIDTH, screen
+from export_core.policy.terms import Terms
+from export_core.releases import load_calendar
+from export_core.releases.entries import calendar_entries, shipped_entries
+from tools.schemas import schema
+
+SCREENS = Path(__file__).with_name("screens")
+FILES = sorted(DATA.glob("*/*.jaxexport"))
+CASES = {path.parts[-3]: path for path in sorted((Path(__file__).parents[3] / "golden").glob("*/*/artifact.jaxexport"))}
+OLD_GOLDENS = Path(__file__).parents[3] / "studies" / "every_release" / "golden"
+GOLDENS = list(CASES.values())  # one of each case; the calling convention is tested on all
+SCHEMA = schema("inspect")
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+WHEN = "2026-10-20"  # the releases that the screens were drawn with: up to this day
+
+
+@pytest.mark.parametrize("path", sorted(SCREENS.glob("*.txt")), ids=lambda path: path.stem)
+def test_one_screen_says_what_a_colleague_wants_to_know(path):
+    writer, _, name = path.stem.partition("-")
+    artifact = read_bytes((DATA / writer / f"{name}.jaxexport").read_bytes(), f"{name}.jaxexport")
+    terms = Terms(tuple(release for release in shipped_entries() if release.built <= WHEN))
+    assert screen(describe(artifact, terms)) == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", [*FILES, *GOLDENS], ids=lambda path: "-".join(path.parts[-3:-1]))
+def test_every_artifact_fits_a_screen_and_follows_the_schema(path, jaxexport):
+    shown = jaxexport("inspect", path)
+    assert shown.code == 0
+    lines = shown.out.splitlines()
+    assert 12 <= len(lines) <= 40
+    assert all(len(line) <= WIDTH + LINE for line in lines[1:])  # the first has the file's whole name
+    told = jaxexport("inspect", path, "--json")
+    facts = json.loads(told.out)
+    VALIDATOR.validate(facts)
+    assert set(facts) == set(SCHEMA["$defs"]["Inspection"]["properties"])
+    assert facts["sha256"][:16] in shown.out
+    assert facts["nbytes"] == path.stat().st_size
+
+
+def test_an_object_that_lacks_a_key_fails_the_schema(jaxexport):
+    facts = json.loads(jaxexport("inspect", FILES[0], "--json").out)
+    del facts["modules"][0]["needs"]["stablehlo"]
+    with pytest.raises(jsonschema.ValidationError, match="'stablehlo' is a required property"):
+        VALIDATOR.validate(facts)
+
+
+def test_the_json_is_typed_data_for_whoever_reads_it_in_python(jaxexport):
+    facts = msgspec.json.decode(jaxexport("inspect", FILES[0], "--json").out, type=Inspection)
+    assert facts["kind"] == "serialized jax.export.Exported"
+
+
+def test_what_it_says_is_what_jax_said(jaxexport):
+    truth = json.loads((DATA / "0.12.0.1" / "truth.json").read_bytes())
+    for name, said in truth.items():
+        facts = json.loads(jaxexport("inspect", DATA / "0.12.0.1" / f"{name}.jaxexport", "--json").out)
+        assert facts["signature"]["name"] == said["fun_name"]
+        assert facts["signature"]["inputs"] == said["in_avals"]
+        assert facts["signature"]["outputs"] == said["out_avals"]
+        assert facts["platforms"] == said["platforms"]
+        assert facts["nr_devices"] == said["nr_devices"]
+        assert facts["calling_convention_version"] == said["calling_convention_version"]
+
+
+def test_a_bare_stablehlo_module_is_told_by_its_function_main(jaxexport, tmp_path):
+    ended = jaxexport("inspect", bare(tmp_path))
+    assert ended.code == 0
+    assert "StableHLO portable artifact" in ended.out
+    assert "tensor<4x8xf32>" in ended.out
+    assert "platforms" not in ended.out
+    facts = json.loads(jaxexport("inspect", bare(tmp_path), "--json").out)
+    VALIDATOR.validate(facts)
+    assert facts["envelope"] is None
+
+
+def test_a_bare_module_has_the_promise_of_stablehlo_and_none_of_jax(jaxexport, tmp_path):
+    path = bare(tmp_path, "0.12.0.1/cholesky")
+    out = jaxexport("inspect", path).out
+    assert "promised      nothing by JAX, whose windows are for what jax.export wrote\n" in out
+    assert "by StableHLO 5 years backward and 2 forward, between the builds of StableHLO that wrote and read it" in out
+    assert "guaranteed" not in out
+    assert "days after" not in out
+    facts = json.loads(jaxexport("inspect", path, "--json").out)
+    assert facts["promise"] is None
+    assert facts["stablehlo_promise"] == {"backward_years": 5, "forward_years": 2, "written_for": "1.18.0"}
+
+
+def test_what_a_bare_module_is_written_for_is_not_its_producer(jaxexport, tmp_path):
+    """By 0.9.2, for the StableHLO that 0.9.0 came with; any later one can have written it, and so can others."""
+    path = bare(tmp_path, "0.9.2/mlp")
+    facts = json.loads(jaxexport("inspect", path, "--json").out)
+    assert facts["writer"]["jaxlib"] is None
+    assert {"0.9.0", "0.9.2", "0.12.0.1"} < {*facts["writer"]["candidates"]}
+    assert "no other release fits" not in jaxexport("inspect", path).out
+
+
+def test_raw_stablehlo_bytecode_is_told_as_what_it_is(jaxexport, tmp_path):
+    path = raw(tmp_path)
+    out = jaxexport("inspect", path).out
+    assert f"{path}: raw StableHLO bytecode, no portable artifact, " in out
+    assert "function      not read: StableHLO in raw bytecode differs from one build to the next\n" in out
+    assert "nothing by StableHLO: only the build that wrote raw bytecode is sure to read it" in out
+    facts = json.loads(jaxexport("inspect", path, "--json").out)
+    VALIDATOR.validate(facts)
+    assert facts["stablehlo_promise"] is None
+    audit = jaxexport("audit", path)
+    assert audit.code == 1
+    assert "nothing by StableHLO: only the build that wrote raw bytecode is sure to read it" in audit.out
+
+
+def test_unlisted_calls_and_switched_off_checks_stand_out(jaxexport, tmp_path):
+    out = jaxexport("inspect", unlisted(tmp_path, switched_off=True)).out
+    assert "my_kernel_of_ours × 2: custom call; UNLISTED: is not guaranteed stable by all of the 3 releases" in out
+    assert "checks        switched off by the exporter: custom_call(my_kernel_of_ours)" in out
+    assert "lapack_strsm_ffi × 2: LAPACK routine; guaranteed stable" in out
+
+
+def test_a_call_that_the_newest_release_dropped_is_shown(jaxexport):
+    out = jaxexport("inspect", DATA / "0.4.30" / "cholesky.jaxexport").out
+    assert (
+        "lapack_spotrf × 2: LAPACK routine; DROPPED: was guaranteed by all of the 13 releases that can have written it"
+        in out
+    )
+
+
+def test_the_promise_runs_from_the_day_the_writer_was_built(jaxexport):
+    calendar = load_calendar()
+    assert str(calendar.built("0.9.2")) == "2026-03-18"
+    facts = json.loads(jaxexport("inspect", DATA / "0.9.2" / "mlp.jaxexport", "--json").out)
+    assert facts["writer"]["jaxlib"] == "0.9.2"
+    assert facts["promise"] == {
+        "backward_days": 180,
+        "forward_days": 21,
+        "since": ["2026-02-25", "2026-02-25"],
+        "until": ["2026-09-14", "2026-09-14"],
+    }
+
+
+def test_several_possible_writers_give_a_range(jaxexport):
+    facts = json.loads(jaxexport("inspect", DATA / "0.4.30" / "mlp.jaxexport", "--json").out)
+    assert facts["writer"]["jaxlib"] is None
+    assert "0.4.30" in facts["writer"]["candidates"]
+    assert facts["promise"]["until"][0] < facts["promise"]["until"][1]
+
+
+def test_a_jax_is_not_taken_for_the_jaxlib_of_its_number(jaxexport):
+    """jax 0.12.0.1 works on jaxlibs from 0.11.2 to its own, and all of them write alike: the promise is a range."""
+    path = DATA / "0.12.0.1" / "mlp.jaxexport"
+    facts = json.loads(jaxexport("inspect", path, "--json").out)
+    assert (facts["writer"]["jax"], facts["writer"]["jaxlib"]) == ("0.12.0.1", None)
+    assert facts["writer"]["candidates"] == ["0.11.2", "0.12.0", "0.12.0.1"]
+    assert facts["promise"]["until"] == ["2027-03-16", "2027-04-18"]
+    shown = jaxexport("inspect", path).out
+    assert "jax 0.12.0.1, as it says; one of jaxlib 0.11.2, 0.12.0, 0.12.0.1: it does not say which" in shown
+
+
+def test_a_jax_with_one_possible_jaxlib_names_it(jaxexport, tmp_path):
+    facts = json.loads(jaxexport("inspect", changed(tmp_path, "0.12.0.1/mlp", jax_version="0.11.2"), "--json").out)
+    assert facts["writer"]["jaxlib"] == "0.11.2"
+
+
+def test_a_writer_outside_the_calendar_has_no_promise(jaxexport, tmp_path):
+    ended = jaxexport("inspect", changed(tmp_path, "0.12.0.1/cholesky", jax_version="0.1.0"))
+    assert "jax 0.1.0, as it says; no jaxlib of the calendar fits" in ended.out
+    assert "promised      unknown" in ended.out
+    assert "was checked against no list" in ended.out
+
+
+def test_a_check_that_only_old_readers_know_is_told(jaxexport):
+    (folder,) = OLD_GOLDENS.iterdir()
+    golden = folder / "0.4.26-jax0.4.27-cpu" / "artifact.jaxexport"
+    out = jaxexport("inspect", golden).out
+    assert "checks        switched off by the exporter: shape_assertions\n" in out
+    assert "custom calls  none\n" in out
+    loads = json.loads(jaxexport("inspect", golden, "--json").out)["readers"]
+    assert [reader["jaxlib"] for reader in loads if reader["loads"]][-1] == "0.9.2"
+    assert "0.11.0 (2026-07-16): jax from 0.10.0 on does not know the disabled check shape_assertions" in out
+
+
+def test_control_characters_in_a_name_are_shown_not_obeyed(jaxexport, tmp_path):
+    out = jaxexport("inspect", changed(tmp_path, "0.12.0.1/mlp", fun_name="\x1b[2Jgone")).out
+    assert "\x1b" not in out
+    assert r"\x1b[2Jgone" in out
+
+
+def test_long_values_are_cut_on_screen_and_whole_in_the_json(jaxexport, tmp_path):
+    checks = tuple(DisabledCheck("custom_call", f"target{number}") for number in range(30))
+    path = changed(tmp_path, "0.12.0.1/mlp", fun_name="f" * 500, disabled_checks=checks)
+    out = jaxexport("inspect", path).out
+    assert "and 22 more; --json has all" in out
+    assert max(map(len, out.splitlines()[1:])) <= WIDTH + LINE
+    assert len(json.loads(jaxexport("inspect", path, "--json").out)["disabled_checks"]) == 30
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "0 bytes"),
+        (b"PK\x03\x04 and more", "a zip file"),
+        (b"ML\xefR\x0d nothing behind", "expected"),
+        (FILES[0].read_bytes()[:1000], "at byte"),
+    ],
+    ids=["empty", "zip", "no module", "cut"],
+)
+@pytest.mark.parametrize("option", [(), ("--json",), ("--mlir",)], ids=["screen", "json", "mlir"])
+def test_a_file_that_is_none_is_one_line_and_2(content, said, option, jaxexport, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    ended = jaxexport("inspect", path, *option)
+    assert (ended.code, ended.out) == (2, "")
+    assert len(ended.err.splitlines()) == 1
+    assert ended.err.startswith(f"jaxexport: error: {path}: ")
+    assert said in ended.err
+
+
+def test_a_file_that_is_not_there_is_one_line_and_2(jaxexport):
+    ended = jaxexport("inspect", "nowhere.jaxexport")
+    assert ended.code == 2
+    assert ended.err == (
+        "jaxexport: error: nowhere.jaxexport: expected a file to read, found No such file or directory. Check the "
+        "path.\n"
+    )
+
+
+@pytest.mark.parametrize("words", [["inspect"], ["inspect", "--nothing", "a"]], ids=" ".join)
+def test_words_that_it_does_not_have_are_usage_errors(words, jaxexport):
+    ended = jaxexport(*words)
+    assert ended.code == 2
+    assert ended.err.endswith("`jaxexport inspect --help` shows the options.\n")
+
+
+def test_the_module_as_text_is_what_jaxlib_prints(jaxexport):
+    out = jaxexport("inspect", "--mlir", DATA / "0.9.2" / "cholesky.jaxexport").out
+    assert out.startswith("module @jit_cholesky")
+    assert "stablehlo.custom_call @lapack_spotrf_ffi" in out
+
+
+def test_without_a_jaxlib_the_text_is_one_clear_error(jaxexport, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jaxlib.mlir", None)
+    monkeypatch.setitem(sys.modules, "jaxlib.mlir.dialects", None)
+    ended = jaxexport("inspect", "--mlir", FILES[0])
+    assert (ended.code, ended.out) == (2, "")
+    assert "--mlir expected a jaxlib that prints modules, found none here" in ended.err
+
+
+def test_a_module_that_this_jaxlib_cannot_read_is_one_error(jaxexport, tmp_path):
+    path = tmp_path / "newer.jaxexport"
+    path.write_bytes(FILES[0].read_bytes().replace(b"custom_call_v2", b"custom_call_v9"))
+    ended = jaxexport("inspect", "--mlir", path)
+    assert (ended.code, ended.out) == (2, "")
+    assert "cannot read this module" in ended.err
+
+
+@pytest.mark.parametrize("option", [[], ["--json"]], ids=["screen", "json"])
+def test_the_quick_way_says_what_the_command_line_says(option, monkeypatch, capsys):
+    import export_core.cli.app
+    import export_core.cli.entry
+
+    said = []
+    for module in (export_core.cli.entry, export_core.cli.app):
+        monkeypatch.setattr(sys, "argv", ["jaxexport", "inspect", str(FILES[0]), *option])
+        with contextlib.suppress(SystemExit):
+            module.main()
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1] != ""
+
+
+def test_a_pipe_that_was_closed_is_no_traceback():
+    nobody, ours = os.pipe()
+    os.close(nobody)
+    words = [sys.executable, "-m", "export_core", "inspect", str(FILES[0])]
+    done = subprocess.run(words, stdout=ours, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(ours)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_a_terminal_that_knows_ascii_only_is_no_error():
+    words = [sys.executable, "-m", "export_core", "inspect", str(DATA / "0.8.1" / "point.jaxexport")]
+    done = subprocess.run(words, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=True)
+    assert rb"2 \xd7 float32[4,8]" in done.stdout
+
+
+def test_inspecting_loads_nothing_that_takes_longer_than_reading():
+    """In a folder without a policy; typed records (`dataclasses`) would take half of what inspecting takes."""
+    code = """
+import sys
+import packaging.version  # since CPython 3.13 its deprecated functions import inspect
+before = set(sys.modules)
+sys.argv = ["jaxexport", "inspect", sys.argv[1]]
+from export_core.cli.entry import main
+main()
+print(*{name.partition(".")[0] for name in set(sys.modules) - before}, file=sys.stderr)
+"""
+    words = [sys.executable, "-c", code, str(FILES[0])]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    slow = {"jax", "jaxlib", "numpy", "click", "msgspec", "yaml", "rich", "dataclasses", "inspect", "pathlib"}
+    assert not slow & set(done.stderr.split())
+    assert done.stdout.startswith(f"{FILES[0]}: serialized jax.export.Exported")
+
+
+def test_the_short_calendar_is_that_of_the_calendar():
+    assert shipped_entries() == calendar_entries(load_calendar())

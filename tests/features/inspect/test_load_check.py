@@ -1,0 +1,212 @@
+"""`export_core.check` and `jaxexport inspect --reader`: may this release load the artifact."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from artifacts import DATA, bare, unlisted, with_an_unknown_operation
+
+import export_core
+from export_core.artifact import ArtifactError, read
+from export_core.policy import load_check
+from export_core.releases import ReleaseError
+
+CHOLESKY = DATA / "0.12.0.1" / "cholesky.jaxexport"
+MLP = CHOLESKY.with_name("mlp.jaxexport")
+OLD = DATA / "0.9.2" / "cholesky.jaxexport"
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Installs packages, as far as the check sees."""
+    versions: dict[str, str] = {}
+
+    def version(name):
+        if name not in versions:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return versions[name]
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    load_check._installed_reader.cache_clear()
+    yield versions
+    load_check._installed_reader.cache_clear()
+
+
+def test_a_release_that_loads_it_and_promises_its_calls_is_ok():
+    found = export_core.check(OLD, "0.11.0")
+    assert (found.ok, found.loads, found.reasons) == (True, True, ())
+    assert (found.custom_calls, found.unpromised) == (("lapack_spotrf_ffi", "lapack_strsm_ffi"), ())
+    assert found.promised
+    assert (found.promised_since, found.promised_until) == (datetime.date(2026, 2, 25), datetime.date(2026, 9, 14))
+
+
+def test_a_release_that_cannot_load_it_says_why():
+    found = export_core.check(CHOLESKY, "0.9.2")
+    assert (found.ok, found.loads, found.promised) == (False, False, False)
+    assert "custom_call_v2 came with" in found.reasons[0]
+
+
+def test_a_release_outside_the_window_may_still_load_it():
+    found = export_core.check(OLD, "0.12.0.1")
+    assert (found.ok, found.promised) == (True, False)
+
+
+def test_possible_writers_that_disagree_leave_the_promise_open():
+    assert export_core.check(CHOLESKY, "0.12.0.1").promised is True
+    found = export_core.check(CHOLESKY, "0.11.2")
+    assert found.promised is None
+    assert (found.promised_since, found.promised_until) == (datetime.date(2026, 9, 29), datetime.date(2027, 3, 16))
+
+
+def test_a_call_that_the_reader_dropped_is_not_promised():
+    found = export_core.check(DATA / "0.4.30" / "cholesky.jaxexport", "0.9.2")
+    assert found.unpromised == ("blas_strsm", "lapack_spotrf")
+    assert not found.ok
+
+
+def test_a_call_of_nobody_is_not_promised(tmp_path):
+    assert export_core.check(unlisted(tmp_path), "0.12.0.1").unpromised == ("my_kernel_of_ours",)
+
+
+def test_a_disabled_check_is_no_custom_call(tmp_path):
+    found = export_core.check(unlisted(tmp_path, switched_off=True), "0.12.0.1")
+    assert found.custom_calls == ("lapack_strsm_ffi", "my_kernel_of_ours")
+
+
+def test_a_bare_module_has_no_window(tmp_path):
+    found = export_core.check(bare(tmp_path), "0.12.0.1")
+    assert (found.loads, found.promised, found.promised_until) == (True, None, None)
+
+
+def test_bytes_are_checked_like_their_file():
+    data = CHOLESKY.read_bytes()
+    assert export_core.check(data, "0.11.0") == export_core.check(memoryview(data), "0.11.0")
+    assert export_core.check(data, "0.11.0") == export_core.check(CHOLESKY, "0.11.0")
+
+
+def test_without_a_reader_the_installed_jaxlib_is_asked(installed):
+    installed.update(jax="0.9.2", jaxlib="0.9.2")
+    assert export_core.check(CHOLESKY) == export_core.check(CHOLESKY, "0.9.2")
+
+
+def test_the_installed_jax_counts_with_its_jaxlib(installed):
+    installed.update(jax="0.11.1", jaxlib="0.11.0")
+    found = export_core.check(DATA / "0.8.1" / "point.jaxexport")
+    assert found.reader == "0.11.0"
+    assert "jax from 0.11.1 on calls it expired" in found.reasons[0]
+
+
+def test_an_installed_jaxlib_with_a_local_version_is_known(installed):
+    installed.update(jaxlib="0.9.2+cuda12")
+    assert export_core.check(OLD).reader == "0.9.2"
+
+
+def test_an_installed_jaxlib_outside_the_calendar_is_unknown(installed):
+    installed.update(jax="9.0", jaxlib="9.0.dev20300101")
+    found = export_core.check(CHOLESKY)
+    assert (found.ok, found.promised) == (None, None)
+    assert found.reasons == ("the StableHLO of jaxlib 9.0.dev20300101 was not measured",)
+
+
+def test_without_a_jaxlib_a_reader_must_be_named(installed):
+    with pytest.raises(ReleaseError, match="expected an installed jaxlib, found none"):
+        export_core.check(CHOLESKY)
+
+
+def test_a_reader_that_is_no_release_is_an_error():
+    with pytest.raises(ReleaseError, match=r"jaxlib 0\.12\.1 is not in the release calendar\. Did you mean"):
+        export_core.check(CHOLESKY, "0.12.1")
+
+
+def test_bytes_that_are_no_artifact_are_an_error():
+    with pytest.raises(ArtifactError):
+        export_core.check(b"PK\x03\x04 and more")
+
+
+def test_the_check_imports_nothing_heavy():
+    code = f"""
+import sys, export_core
+assert "export_core.artifact" not in sys.modules
+print(export_core.check({str(CHOLESKY)!r}))
+print(*{{name.partition(".")[0] for name in sys.modules}}, file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"jax", "jaxlib", "numpy", "click", "msgspec", "yaml", "rich"} & set(done.stderr.split())
+    assert done.stdout.startswith("jaxlib ")
+
+
+@pytest.mark.parametrize(
+    ("path", "reader", "code", "line"),
+    [
+        (OLD, "0.12.0.1", 0, "jaxlib 0.12.0.1 loads it; every custom call is promised; it is outside the window"),
+        (CHOLESKY, "0.9.2", 1, "jaxlib 0.9.2 cannot load it (jaxlib 0.9.2 has StableHLO 1.14.0, and "),
+    ],
+    ids=["yes", "no"],
+)
+def test_inspect_for_a_reader_exits_by_it(path, reader, code, line, jaxexport):
+    ended = jaxexport("inspect", path, "--reader", reader)
+    assert ended.code == code
+    assert ended.out.startswith(f"{path}: serialized jax.export.Exported")
+    assert ended.out.splitlines()[-1].startswith(f"reader        {line}")
+    told = jaxexport("inspect", path, "--reader", reader, "--json")
+    assert told.code == code
+    assert json.loads(told.out)["file"] == str(path)
+
+
+@pytest.mark.parametrize(
+    ("path", "calls"),
+    [
+        (CHOLESKY, "its custom calls are listed or allowed"),
+        (CHOLESKY.with_name("mlp.jaxexport"), "it makes no custom call"),
+    ],
+)
+def test_of_a_bare_module_no_call_is_called_promised(path, calls, jaxexport, tmp_path):
+    bare = tmp_path / "bare.mlirbc"
+    bare.write_bytes(read(path).envelope.mlir_module_serialized)
+    line = jaxexport("inspect", bare, "--reader", "0.12.0.1").out.splitlines()[-1]
+    assert line == (
+        f"reader        jaxlib 0.12.0.1 loads it; {calls}; JAX promises nothing of a module without an envelope"
+    )
+    assert not export_core.check(bare).exported
+
+
+def test_a_module_for_a_newer_stablehlo_needs_what_its_names_say(jaxexport, tmp_path):
+    """jaxlib 0.12.0.1 writes for 1.22 where it is asked to, and adds no name to those of 1.20."""
+    data = read(MLP).envelope.mlir_module_serialized
+    bare = tmp_path / "bare.mlirbc"
+    bare.write_bytes(re.sub(rb"StableHLO_v1\.\d\d\.0", b"StableHLO_v1.99.0", data))
+    out = jaxexport("inspect", bare).out
+    assert (
+        "\nneeds         StableHLO 1.10 by its names, because of tanh_v2; written for StableHLO_v1.99.0, newer" in out
+    )
+
+
+def test_inspect_exits_3_where_loading_is_not_known(jaxexport, tmp_path):
+    path = with_an_unknown_operation(tmp_path)
+    (tmp_path / "export_compat.yaml").write_text("allow: {vhlo.tanh_v9: it is a tanh}\n")
+    assert jaxexport("inspect", path, "--reader", "0.12.0.1").code == 3
+
+
+def test_inspect_judges_calls_for_the_reader(jaxexport):
+    path = DATA / "0.4.30" / "cholesky.jaxexport"
+    calls = json.loads(jaxexport("inspect", path, "--reader", "0.4.31", "--json").out)["custom_calls"]
+    assert {call["standing"] for call in calls} == {"stable"}
+
+
+def test_the_policy_allows_a_call_for_a_reader_too(jaxexport, tmp_path):
+    path = unlisted(tmp_path)
+    assert jaxexport("inspect", path, "--reader", "0.12.0.1").code == 1
+    (tmp_path / "export_compat.yaml").write_text("allow: {my_kernel_of_ours: we build it}\n")
+    assert jaxexport("inspect", path, "--reader", "0.12.0.1").code == 0
+
+
+@pytest.mark.parametrize("words", [["--reader", "0.99"], ["--reader", "0.9.2", "--mlir"]], ids=" ".join)
+def test_a_reader_that_cannot_be_asked_is_2(words, jaxexport):
+    ended = jaxexport("inspect", CHOLESKY, *words)
+    assert (ended.code, ended.out) == (2, "")

@@ -1,0 +1,160 @@
+"""`jaxexport goldens show`: everything of one golden on a screen."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from export_core.features.inspect.golden import golden_screen
+from export_core.goldens import Golden, GoldenStore
+from export_core.goldens.arrays import from_npz
+from export_core.policy import Policy
+
+GOLDEN = Path(__file__).parents[3] / "golden"
+CASE = "tests.compat.test_programs.test_random"
+
+
+@pytest.fixture
+def copied(tmp_path, monkeypatch) -> Path:
+    """Two goldens of this project, in a project of their own."""
+    for writer in ("0.6.2-cpu", "0.12.0.1-cpu"):
+        shutil.copytree(GOLDEN / CASE / writer, tmp_path / "golden" / CASE / writer)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "golden"
+
+
+def test_manifest_signature_values_and_files_are_on_one_screen(copied, jaxexport):
+    out = jaxexport("goldens", "show", f"{CASE}/0.12.0.1-cpu").out
+    manifest = GoldenStore(copied).generations(CASE)[-1].manifest
+    for told in (
+        manifest.test,
+        "jaxlib: 0.12.0.1, built: 2026-10-20",
+        "jax_enable_x64: false",
+        "rtol: null",
+        manifest.signature.in_tree,
+    ):
+        assert told in out
+    assert "calling convention 10, and main follows it" in out
+    assert "inputs        key<fry>[]  0 7\n" in out
+    first = from_npz(copied / CASE / "0.12.0.1-cpu" / "outputs.npz")[0]
+    assert f"outputs       {first}  {' '.join(f'{value:.6g}' for value in first.data)}\n" in out
+    size = (copied / CASE / "0.12.0.1-cpu" / "outputs.npz").stat().st_size
+    assert f"outputs.npz {size / 1e3:.1f} kB" in out
+    assert "every file is as it was written" in out
+
+
+@pytest.mark.parametrize("name", [CASE, f"{CASE}/0.12.0.1-cpu", f"golden/{CASE}/0.12.0.1-cpu/"])
+def test_a_case_alone_names_its_newest_golden_as_does_a_path(name, copied, jaxexport):
+    lines = jaxexport("goldens", "show", name).out.splitlines()
+    assert lines[0] == f"{CASE}/0.12.0.1-cpu: in golden/{CASE}/0.12.0.1-cpu"
+    assert lines[-1] == "other writers 0.6.2-cpu"
+
+
+def test_the_texts_for_the_eye_are_printed_as_they_are(copied, jaxexport):
+    folder = copied / CASE / "0.6.2-cpu"
+    assert jaxexport("goldens", "show", f"{CASE}/0.6.2-cpu", "--mlir").out == (folder / "module.mlir").read_text()
+    assert jaxexport("goldens", "show", f"{CASE}/0.6.2-cpu", "--jaxpr").out == (folder / "jaxpr.txt").read_text()
+    (folder / "jaxpr.txt").unlink()
+    ended = jaxexport("goldens", "show", f"{CASE}/0.6.2-cpu", "--jaxpr")
+    assert ended.code == 2
+    assert "jaxpr.txt: expected this listing, found none" in ended.err
+
+
+def test_a_golden_that_is_damaged_is_shown_with_what_is_wrong(copied, jaxexport):
+    folder = copied / CASE / "0.12.0.1-cpu"
+    (folder / "outputs.npz").write_bytes(b"no arrays")
+    (folder / "artifact.jaxexport").write_bytes(b"no artifact")
+    (folder / "notes.txt").write_text("mine")
+    (folder / "inputs.npz").unlink()
+    ended = jaxexport("goldens", "show", CASE)
+    out = " ".join(ended.out.split())
+    assert ended.code == 0
+    assert "outputs.npz: expected arrays in an .npz, found something else" in out
+    assert "artifact.jaxexport: damaged: expected SHA-256" in out
+    assert "inputs.npz (missing)" in out
+    assert "1 file that the manifest does not list: notes.txt" in out
+
+
+def test_fields_of_the_manifest_that_come_later_are_shown_too(copied):
+    golden = GoldenStore(copied).generations(CASE)[-1]
+    later = msgspec.defstruct(
+        "Later",
+        [(f.name, f.type) for f in msgspec.structs.fields(golden.manifest)] + [("trials", list), ("remark", dict)],
+    )
+    trials = [{"name": f"vjp {i}", "shapes": [[4, 2]], "refused": None} for i in range(9)]
+    manifest = later(
+        **msgspec.structs.asdict(golden.manifest), trials=trials, remark={"platform": "no TPU\x1b[2J here"}
+    )
+    out = golden_screen(Golden(manifest, golden.folder), [], Policy())
+    assert "trials        name: vjp 0, shapes: 4, 2, refused: null\n" in out
+    assert "and 1 more\n" in out
+    assert "remark        platform: no TPU\\x1b[2J here\n" in out
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nope", "golden: no case is called 'nope'. `jaxexport goldens list` shows all."),
+        (f"{CASE}/9.9", "no writer is called '9.9'. There are goldens by 0.6.2-cpu, 0.12.0.1-cpu."),
+        ("../golden", "no case is called '..'"),
+        ("", "no case is called ''"),
+    ],
+)
+def test_a_name_that_is_no_golden_is_bad_input(name, said, copied, jaxexport):
+    ended = jaxexport("goldens", "show", name)
+    assert ended.code == 2
+    assert said in ended.err
+
+
+@pytest.mark.parametrize(
+    ("policy", "shown"),
+    [
+        ("goldens: golden\n", "by the noise that its writer measured"),
+        (
+            f"numbers:\n  - {{cases: ['{CASE}'], rtol: 1.0e-3, reason: measured}}\n",
+            "export_compat.yaml:2: numbers[0] (measured): rtol 0.001",
+        ),
+        (
+            "numbers: [{cases: [nothing], ulp: 1, reason: r}, {cases: ['*'], compare: exact, reason: measured}]\n"
+            "tolerances: {cpu: {float32: {rtol: 0.5}}}\n",
+            "export_compat.yaml:1: numbers[1] (measured): exact or wider, by tolerances.cpu of the policy",
+        ),
+        (
+            f"numbers: [{{cases: ['*'], reason: measured}}]\nquirks: [{{case: {CASE}, writer: '*', rtol: 0.5, "
+            "reason: r, owner: o, issue: i, added: 2026-10-01, expires: 2026-12-01}]\n",
+            "export_compat.yaml:2: quirks[0] (r; owner o, i): rtol 0.5 "
+            "export_compat.yaml:1: numbers[0] (measured): the default",
+        ),
+    ],
+)
+def test_what_decides_how_it_is_compared_is_shown(policy, shown, copied, jaxexport):
+    Path("export_compat.yaml").write_text(policy)
+    out = " ".join(jaxexport("goldens", "show", CASE).out.split())
+    assert f" compared {shown} artifact " in out
+
+
+def test_a_recorded_tolerance_is_shown_as_what_compares(copied, jaxexport):
+    (path,) = copied.glob(f"{CASE}/0.12.0.1-cpu/golden.yaml")
+    path.write_text(path.read_text().replace("rtol: null", "rtol: 0.25"))
+    assert "compared      as the golden recorded: rtol 0.25\n" in jaxexport("goldens", "show", CASE).out
+
+
+def test_the_noise_of_each_output_is_shown_in_its_own_unit(copied, jaxexport):
+    out = jaxexport("goldens", "show", CASE).out
+    (noise,) = GoldenStore(copied).generations(CASE)[-1].noise()["outputs.npz"][:1]
+    shown = next(line for line in out.splitlines() if line.startswith("noise  ") and "float64[" in line)
+    assert shown.split("]  ")[1].split()[0] == f"{noise.reshape(-1)[0]:.6g}"
+
+
+def test_outputs_that_jump_are_named_where_it_says_what_compares_them(copied, jaxexport):
+    (path,) = copied.glob(f"{CASE}/0.12.0.1-cpu/golden.yaml")
+    text = path.read_text()
+    assert "  narrowest_float: float32\n" in text
+    path.write_text(
+        text.replace("  narrowest_float: float32\n", "  narrowest_float: float32\n  jumping: {'0': [2, 9]}\n")
+    )
+    out = " ".join(jaxexport("goldens", "show", CASE).out.split())
+    assert "by the noise that its writer measured output 0: 2 of 9 elements jump: one last bit chooses others" in out

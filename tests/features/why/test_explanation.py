@@ -1,0 +1,126 @@
+"""Why a cell fails: the cause of each kind, what to do about it, and what would have shown it earlier."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from export_core.features.why.asked import Asked
+from export_core.features.why.choice import Choice, choose
+from export_core.features.why.errors import WhyError
+from export_core.features.why.explained import Explanation, FailureCause
+from export_core.features.why.explanation import explain, result_of
+from export_core.judge import Result, judge
+from export_core.matrix import Verdict
+from export_core.matrix.cell import Outcome
+from export_core.numbers.compare import Difference
+from export_core.policy.run_options import RunOptions
+from export_core.readers.worker.protocol import Stage
+
+ROOT = Path(__file__).parents[3]
+DERIVATIVE = "tests.compat.test_derivatives.test_first_order"
+CHOLESKY = "tests.compat.test_linear_algebra.test_cholesky"
+
+
+@pytest.fixture(autouse=True)
+def without_results(tmp_path, monkeypatch):
+    """No run of a matrix is stored here, whatever was run in the folder of the tests."""
+    monkeypatch.chdir(tmp_path)
+
+
+@functools.cache  # each looks through all goldens of this repository
+def choice_of(case: str, writer: str, reader: str, platform: str = "cpu") -> Choice:
+    policy = str(ROOT / "export_compat.yaml")
+    run = RunOptions(goldens=ROOT / "golden", policy_file=policy, as_of=datetime.date(2026, 11, 21))
+    return choose(Asked(case=case, writer=writer, reader=reader, platform=platform, run=run))
+
+
+def explained(case: str, writer: str, reader: str, verdict: Verdict = Verdict.ERROR, **changes: Any) -> Explanation:
+    choice = choice_of(case, writer, reader)
+    return explain(choice, judged(choice, verdict, **changes))
+
+
+def judged(choice: Choice, verdict: Verdict, **changes: Any) -> Result:
+    values = {"stage": Stage.DESERIALIZE, "message": "what jax says", **changes}
+    return judge(Outcome(choice.cell, verdict=verdict, **values), choice.options.policy)
+
+
+def test_an_artifact_that_is_too_old_has_expired():
+    found = explained(CHOLESKY, "0.6.2", "0.12.0.1", Verdict.REFUSED)
+    assert found.cause is FailureCause.EXPIRED
+    assert "written before 0.8.2" in found.because
+    assert any("jaxexport forecast" in text for text in found.earlier)
+    assert any("--reader 0.12.0.1`, without a run, since " in text for text in found.earlier)
+    assert any("--for 0.12.0.1 -o OUT` (its envelope alone is rewritten)" in text for text in found.steps)
+
+
+def test_an_older_reader_does_not_know_the_format():
+    found = explained(DERIVATIVE, "0.12.0.1", "0.8.1")
+    assert found.cause is FailureCause.FORMAT
+    assert "reads 0 devices" in found.because
+    assert any("`deployed:`" in text for text in found.earlier)
+    assert not any("jaxexport forecast" in text for text in found.earlier)
+
+
+def test_different_numbers_are_reduced_or_tolerated():
+    difference = Difference(False, max_abs_error=0.5, max_noise_error=30.0)
+    found = explained(CHOLESKY, "0.11.0", "0.12.0.1", Verdict.NUMERICS, stage=Stage.COMPARE, difference=difference)
+    assert found.cause is FailureCause.NUMBERS
+    assert any("jaxexport reduce" in text for text in found.steps)
+    assert any("`numbers` of the policy" in text for text in found.steps)
+    assert not any("jaxexport convert" in text for text in found.steps), "another artifact gives the same numbers"
+
+
+def test_numbers_that_moved_show_what_they_look_like_and_the_reference():
+    choice = choice_of(CHOLESKY, "0.11.0", "0.12.0.1")
+    difference = Difference(False, max_abs_error=0.5, kind="rounding: errors of both signs")
+    result = judged(choice, Verdict.NUMERICS, stage=Stage.COMPARE, difference=difference)
+    found = explain(choice, result, reference=["output 0: near", "output 1: far"])
+    assert ("looks like", "rounding: errors of both signs") in found.evidence
+    assert ("float64", "output 0: near\noutput 1: far") in found.evidence
+    assert next(text for text in found.steps if "to JAX" in text).startswith("If that operation is wrong, report it")
+
+
+def test_a_missing_registration_is_told_by_its_message():
+    message = "UNIMPLEMENTED: No registered implementation for custom call to my_kernel for Host"
+    found = explained(CHOLESKY, "0.11.0", "0.12.0.1", message=message, stage=Stage.COMPILE)
+    assert found.cause is FailureCause.REGISTRATION
+    assert any("register=" in text for text in found.steps)
+
+
+def test_a_crash_that_nothing_foretells_is_bisected_and_reported():
+    found = explained(CHOLESKY, "0.11.0", "0.12.0.1", Verdict.CRASH, stage=Stage.COMPILE, signal=11)
+    assert found.cause is FailureCause.UNKNOWN
+    assert any("jaxexport bisect" in text for text in found.steps)
+    assert any("--bundle" in text for text in found.steps)
+    assert "the reader takes the artifact as it is" in " ".join(found.steps)
+
+
+def test_a_known_issue_comes_first():
+    message = "died by signal 11 (SIGSEGV) in stage run"
+    found = explained(CHOLESKY, "0.9.2", "0.9.2", Verdict.CRASH, stage=Stage.RUN, signal=11, message=message)
+    assert found.cause in (FailureCause.UPSTREAM, FailureCause.OWN_WRITER)
+    upstream = explained(CHOLESKY, "0.6.2", "0.9.2", Verdict.CRASH, stage=Stage.RUN, signal=11, message=message)
+    assert upstream.cause is FailureCause.UPSTREAM
+    assert any(label == "known as" for label, _ in upstream.evidence)
+
+
+def test_a_golden_that_its_own_writer_cannot_replay_blames_no_release():
+    found = explained(CHOLESKY, "0.11.0", "0.11.0", Verdict.ERROR)
+    assert found.cause is FailureCause.OWN_WRITER
+    assert found.steps == ("`jaxexport goldens verify` checks the golden's files; export it again if they are whole.",)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "text"), [(Verdict.PASS, "found pass: nothing to explain"), (Verdict.NOT_RUN, "was not run: no disk")]
+)
+def test_a_cell_that_does_not_fail_is_not_explained(verdict, text):
+    choice = choice_of(CHOLESKY, "0.11.0", "0.12.0.1")
+    stored = judged(choice, verdict, message="no disk")
+    with pytest.raises(WhyError, match=text):
+        result_of(replace(choice, stored=(stored,)), print)

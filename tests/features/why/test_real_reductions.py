@@ -1,0 +1,47 @@
+"""A reduction of one of this repository's goldens in a release in which it crashes, by the command."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commands import wait_for
+
+from export_core.features.why.reduction.record import STEPS, ReductionFolder
+from export_core.goldens import Golden
+from export_core.goldens.manifest_file import load_manifest
+
+pytestmark = pytest.mark.matrix
+GOLDENS = Path(__file__).parents[3] / "golden"
+CELL = ("--case", "tests.compat.test_linear_algebra.test_svd", "--writer", "0.11.0", "--reader", "0.9.2")
+
+
+def test_a_crash_in_lapack_is_one_call_of_it(jaxexport, tmp_path):
+    """Until 0.9.2, LAPACK is not loaded in a process that has traced none of it. Ctrl-C loses nothing."""
+    folder = tmp_path / "reduced"
+    words = ("reduce", *CELL, "--goldens", str(GOLDENS), "-o", str(folder))
+    with subprocess.Popen([sys.executable, "-m", "export_core", *words], stderr=subprocess.PIPE, text=True) as running:
+        wait_for(lambda: (folder / STEPS).exists() and (folder / STEPS).read_bytes().count(b"\n") > 2, "a step")
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate()
+    assert running.returncode == 130, err
+    assert "The same command with --resume continues" in err
+    reduction, steps, _ = ReductionFolder(folder).read()
+    assert steps[-1].operations < reduction.operations
+
+    ended = jaxexport(*words, "--resume", "--quiet")
+    assert ended.code == 0, ended.err
+    first, second, names, source, written, report = ended.out.splitlines()
+    assert first.endswith("in 0.9.2-jax0.9.2 on cpu: crash in stage run: died by signal 11 (SIGSEGV)")
+    assert second.startswith(f"{reduction.operations} operations → 1, ")
+    assert names == "  stablehlo.custom_call @lapack_sgesdd_ffi"
+    assert source == "no source: a call of LAPACK by jax.ffi crashes in every release"
+    assert written == f"written: {folder}"
+    assert report.startswith("to report it: jaxexport explain ")
+    golden = Golden(load_manifest(folder / "golden.yaml"), folder)
+    golden.verify()  # the golden's writer has said what is right
+    assert golden.manifest.writer.jaxlib == "0.11.0"
+    assert len(golden.outputs()) == len(golden.read_artifact().envelope.out_avals)

@@ -1,0 +1,90 @@
+"""A nightly of a package index reads what releases have written: a real index with a real jax and jaxlib."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import http.server
+import importlib.metadata
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from making import NEWEST
+
+from export_core.policy import load_policy
+from export_core.readers.environment import ReaderEnvironments
+from export_core.readers.placement import Placement
+from export_core.run.results import read_results
+
+pytestmark = pytest.mark.matrix
+ROOT = Path(__file__).parents[2]
+NIGHTLY, BUILT = "0.12.1.dev20261101", "2026-11-01"
+
+
+def repack(site: Path, name: str, folder: Path) -> None:
+    """Make a wheel of an installed package, as the nightly of the same code would be."""
+    (found,) = importlib.metadata.distributions(name=name, path=[str(site)])
+    tags = next(line for line in (found.read_text("WHEEL") or "").splitlines() if line.startswith("Tag: "))[5:]
+    folder.mkdir(parents=True)
+    old, new = f"{name}-{found.version}.dist-info", f"{name}-{NIGHTLY}.dist-info"
+    record = ""
+    with zipfile.ZipFile(folder / f"{name}-{NIGHTLY}-{tags}.whl", "w") as wheel:
+        for file in found.files or ():
+            if file.parts[0] == ".." or file.name in ("RECORD", "INSTALLER", "REQUESTED"):
+                continue
+            data = Path(str(file.locate())).read_bytes()
+            if file.name in ("METADATA", "version.py"):
+                data = data.replace(found.version.encode(), NIGHTLY.encode())
+                # An extra may want 0.12.0.*, which no nightly has.
+                data = b"".join(line for line in data.splitlines(keepends=True) if b"; extra ==" not in line)
+            place = str(file).replace(old, new)
+            wheel.writestr(place, data)
+            record += f"{place},,\n"
+        wheel.writestr(f"{new}/RECORD", f"{record}{new}/RECORD,,\n")
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[str]:
+    """A simple index on loopback, by PEP 503."""
+    calendar = load_policy(ROOT / "export_compat.yaml").calendar()
+    environment = ReaderEnvironments(calendar).build(Placement(calendar.release(NEWEST)))
+    asked = [str(environment.python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    site = Path(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip())
+    for name in ("jax", "jaxlib"):
+        folder = tmp_path / "index" / "simple" / name
+        repack(site, name, folder)
+        (wheel,) = folder.iterdir()
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        (folder / "index.html").write_text(f'<a href="{wheel.name}#sha256={digest}">{wheel.name}</a>')
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path / "index"))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/simple"
+        server.shutdown()
+
+
+def test_nightly_of_an_index_is_judged_by_the_day_in_its_version(index, tmp_path, monkeypatch):
+    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))  # nobody else can use its environment
+    command = [
+        sys.executable,
+        "-m",
+        "export_core",
+        "matrix",
+        "--cases",
+        "*.test_sort",
+        "--readers",
+        f"{NIGHTLY},{NEWEST}",
+    ]
+    command += ["--index", index, "--results", str(tmp_path / "results"), "--as-of", "2026-11-21"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    nightly = [result for result in read_results(tmp_path / "results") if result.reader.jaxlib == NIGHTLY]
+    assert {str(result.reader.built) for result in nightly} == {BUILT}
+    newest = [result for result in nightly if result.writer.jaxlib == NEWEST]
+    assert [(result.verdict, result.judgement, result.days) for result in newest] == [("pass", "kept", 12)]
+    assert all(f"--index {index}" in result.reproduce for result in nightly)

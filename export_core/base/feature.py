@@ -9,17 +9,19 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 FOLDER = "export_core.features"
 
 
-@dataclass(frozen=True)
-class Feature:
-    """What a feature adds. Everything is left out that it does not have."""
+class Feature(NamedTuple):
+    """What a feature adds. Everything is left out that it does not have.
 
-    commands: Mapping[str, str] = field(default_factory=dict)
+    A tuple, since `jaxexport inspect` loads this, and `dataclasses` takes as long to load as all that it inspects with.
+    """
+
+    commands: Mapping[str, str] = MappingProxyType({})
     """Its commands, by what is typed after `jaxexport`: ``{"goldens add": "add_command:add"}``."""
 
 

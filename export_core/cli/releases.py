@@ -66,8 +66,7 @@ def refresh(policy_file: str | None, index: str | None, wheels: str | None, into
 
     from export_core.base.phrases import plural
     from export_core.policy import releases_file
-    from export_core.readers.environment import Sources
-    from export_core.readers.formats import measure as measure_stablehlo
+    from export_core.readers.environment import Sources, stablehlo_versions
     from export_core.releases import Calendar
     from export_core.releases.calendar import CalendarFile
     from export_core.releases.index import configured_index
@@ -84,7 +83,7 @@ def refresh(policy_file: str | None, index: str | None, wheels: str | None, into
         published_in_folder(Path(wheels)) if wheels else published_on_index(index or configured_index(Path()), known)
     )
     sources = Sources(held=published.wheels) if wheels else Sources(indexes=(index,) if index else ())
-    update = calendar_update(known, published, partial(measure_stablehlo, sources=sources) if measure else None)
+    update = calendar_update(known, published, partial(stablehlo_versions, sources=sources) if measure else None)
     fetched = f", {published.fetched:,} of {published.size:,} bytes" if published.size else ""
     echo(f"{published.source}: read {plural(len(published.wheels), 'wheel')}{fetched}")
     for line in update.changes:

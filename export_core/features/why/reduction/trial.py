@@ -22,8 +22,8 @@ from export_core.matrix.checks import request_of
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.outcomes import machine_fault, not_run, outcome_of
 from export_core.readers.environment import Environment
+from export_core.readers.errors import WorkerDied
 from export_core.readers.hardware import shares_device
-from export_core.readers.worker.errors import WorkerDied
 from export_core.readers.worker.protocol import Reply, Worker, WorkerStarter
 
 CASE = "reduced"

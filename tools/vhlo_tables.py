@@ -14,7 +14,7 @@ from pathlib import Path
 
 import export_core.artifact
 from export_core.artifact.errors import ArtifactError
-from export_core.artifact.vhlo_tables import tables
+from export_core.artifact.unread import tables
 
 TABLES = Path(export_core.artifact.__file__).with_name("data") / "vhlo_versions.json"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import InvalidVersion, Version
 
-from export_core.artifact.version_numbers import version_numbers
+from export_core.artifact.readers import version_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,9 +13,8 @@ import export_core.releases
 from export_core.artifact import read, read_bytes
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.fields import ByteSpan
-from export_core.artifact.readers import Reader, loads, readers_of
-from export_core.artifact.vhlo_needs import needs
-from export_core.artifact.vhlo_tables import tables
+from export_core.artifact.readers import Reader, loads, needs, readers_of
+from export_core.artifact.unread import tables
 from tools.vhlo_tables import TABLES, known_names, names_in, with_operations
 
 LOADS = json.loads((DATA / "loads.json").read_bytes())  # measured: what did not load, in each of 26 releases

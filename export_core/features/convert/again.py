@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from export_core.artifact import read_bytes
-from export_core.artifact.readers import Reader, loads
-from export_core.artifact.version_numbers import version_numbers
-from export_core.artifact.vhlo_needs import version_pair
+from export_core.artifact.readers import Reader, loads, version_numbers, version_pair
 from export_core.base.scratch import scratch_folder
 from export_core.features.convert import formats
 from export_core.features.convert.convert import EXPORTED_AGAIN, Converted, check_converted, find_reader

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from export_core.artifact.audit import judge_calls, unread_findings
-from export_core.artifact.factored import LAPACK
-from export_core.artifact.foreseen import belongs
-from export_core.artifact.version_numbers import version_numbers
+from export_core.artifact.audit import belongs, judge_calls, unread_findings
+from export_core.artifact.numerics import LAPACK
+from export_core.artifact.readers import version_numbers
 from export_core.releases.stable_targets import stable_targets
 
 if TYPE_CHECKING:

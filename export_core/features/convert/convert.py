@@ -11,9 +11,7 @@ import msgspec
 from export_core.artifact import read_bytes
 from export_core.artifact.envelope.fields import NamedSharding
 from export_core.artifact.main_check import check_main
-from export_core.artifact.readers import Reader, loads, module_reasons, readers_of
-from export_core.artifact.version_numbers import version_numbers
-from export_core.artifact.vhlo_needs import needs
+from export_core.artifact.readers import Reader, loads, module_reasons, needs, readers_of, version_numbers
 from export_core.base.phrases import did_you_mean
 from export_core.features.convert import formats
 from export_core.features.convert.calls import INITIALIZED_SINCE, calls_not_taken, parts_not_read

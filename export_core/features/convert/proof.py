@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from export_core.artifact import read_bytes
-from export_core.artifact.factored import factored_outputs
+from export_core.artifact.numerics import factored_outputs
 from export_core.base.scratch import scratch_folder
 from export_core.features.convert.convert import UNCHANGED, Converted
 from export_core.features.convert.errors import ConversionRefused

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 from packaging.version import InvalidVersion, Version
 
 from export_core.artifact import as_dict
-from export_core.artifact.audit import DISABLED, AuditFinding, audit
-from export_core.artifact.foreseen import PLATFORMS, Foreseen, foreseen
+from export_core.artifact.audit import DISABLED, PLATFORMS, AuditFinding, Foreseen, audit, foreseen
 from export_core.artifact.main_check import check_main, dimension_names, is_known
-from export_core.artifact.readers import loads, readers_of
-from export_core.artifact.vhlo_needs import needs
+from export_core.artifact.readers import loads, needs, readers_of
 from export_core.artifact.writers import writers
 from export_core.features.inspect.conversions import converted_facts, is_rewritten
 from export_core.releases.stable_targets import stable_targets

@@ -39,8 +39,7 @@ from export_core.matrix.noise_runs import MeasuredNoise, lacks_noise
 from export_core.numbers.noise_text import WHAT_TO_DO, outputs_to_name
 from export_core.policy import Budget, Policy
 from export_core.policy.known_issues import known_issues
-from export_core.readers.packages import installed_packages
-from export_core.readers.reader_packages import import_problems
+from export_core.readers.packages import import_problems, installed_packages
 from export_core.report import broken_cell, outcome_line
 from export_core.run.golden_writing import add_noise, first_crash, require_audited
 from pytest_jaxexport.changes import Changes, changes_since

@@ -30,9 +30,9 @@ from export_core.numbers.noise import moved_by, spread
 from export_core.numbers.stored_noise import proves_nothing, undecided_outputs
 from export_core.readers.environment import Environment, with_variables
 from export_core.readers.hardware import instruction_set, other_openblas_core
+from export_core.readers.worker.client import WarmWorkers
 from export_core.readers.worker.moved_inside import moves
 from export_core.readers.worker.protocol import CheckRequest, Reply, Request, VariantRequest, Worker
-from export_core.readers.worker.warm_workers import WarmWorkers
 
 MOVED = 6
 """Runs with inputs moved by up to one unit in the last place."""

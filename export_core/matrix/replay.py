@@ -23,11 +23,10 @@ from export_core.matrix.order import deciding_first
 from export_core.matrix.outcomes import machine_fault, not_run, outcome_of
 from export_core.matrix.repairs import Repairs, is_suspicious
 from export_core.readers.environment import Environment
-from export_core.readers.errors import EnvironmentFailed, tried_twice
+from export_core.readers.errors import EnvironmentFailed, WorkerDied, tried_twice
 from export_core.readers.hardware import missing_hardware, shares_device
 from export_core.readers.placement import Mode, Placement
 from export_core.readers.worker.client import start_worker
-from export_core.readers.worker.errors import WorkerDied
 from export_core.readers.worker.protocol import Reply, Stage, Worker, WorkerStarter
 
 LOOK_SECONDS = 0.5

@@ -27,8 +27,8 @@ from export_core.policy.run_options import RunOptions
 from export_core.readers.build import cache_folder
 from export_core.readers.environment import Environment, this_interpreter
 from export_core.readers.hardware import instruction_set
+from export_core.readers.worker.client import WarmWorkers
 from export_core.readers.worker.protocol import Worker
-from export_core.readers.worker.warm_workers import WarmWorkers
 from export_core.releases import Release
 from export_core.releases.stable_targets import promised_by
 from export_core.report import first_replay

@@ -44,9 +44,9 @@ from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues
 from export_core.policy.run_options import RunOptions, reproduce_options
-from export_core.readers.cost import EnvironmentsCost, expected_cost
 from export_core.readers.environment import Environment, ReaderEnvironments, this_interpreter
 from export_core.readers.hardware import resolve_mode
+from export_core.readers.inventory import EnvironmentsCost, expected_cost
 from export_core.readers.placement import Placement
 from export_core.readers.worker.client import start_worker
 from export_core.readers.worker.protocol import WorkerStarter

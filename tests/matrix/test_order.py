@@ -17,7 +17,7 @@ from export_core.matrix.order import deciding_first
 from export_core.matrix.outcome_cache import OutcomeCache
 from export_core.matrix.replay import replay
 from export_core.readers.environment import this_interpreter
-from export_core.readers.worker.errors import WorkerDied
+from export_core.readers.errors import WorkerDied
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
 

@@ -31,7 +31,7 @@ from export_core.matrix.noise_runs import with_noise
 from export_core.numbers.noise_text import noise_text, proves_nothing_text
 from export_core.policy import Policy
 from export_core.readers.hardware import instruction_set
-from export_core.readers.reader_packages import import_problems
+from export_core.readers.packages import import_problems
 
 AT_ONCE = 32
 """Artifacts that are drafted before any of them is run: those of one writer share a worker."""

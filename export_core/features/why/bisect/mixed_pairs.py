@@ -22,13 +22,12 @@ from export_core.matrix.cached_replay import replay_unknown
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.outcome_cache import OutcomeCache
 from export_core.matrix.replay import no_notes, replay
-from export_core.readers.build import Built, Recipe, build, cache_folder, find_built, uv_command
+from export_core.readers.build import Built, EnvironmentLocks, Recipe, build, cache_folder, find_built, uv_command
 from export_core.readers.environment import Environment, ReaderEnvironments, cell_variables, requirements
 from export_core.readers.errors import EnvironmentFailed
 from export_core.readers.installed import metadata_of
 from export_core.readers.interpreters import CPython, interpreter_for
-from export_core.readers.locks import EnvironmentLocks
-from export_core.readers.own_package import installed_files, wheel_of
+from export_core.readers.packages import installed_files, wheel_of
 from export_core.readers.placement import Placement
 from export_core.releases import Release
 

@@ -28,8 +28,8 @@ from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.outcomes import machine_fault, not_run, outcome_of
 from export_core.numbers.algebra import to_double
 from export_core.readers.environment import Environment
+from export_core.readers.errors import WorkerDied
 from export_core.readers.hardware import shares_device
-from export_core.readers.worker.errors import WorkerDied
 from export_core.readers.worker.protocol import Reply, Worker, WorkerStarter
 
 KEPT_SHARE = 0.5

@@ -115,14 +115,14 @@ def run_bisection(choice: Choice, wanted: Wanted, *, resume: bool = False, quiet
     from export_core.features.why.bisection import pairs
     from export_core.features.why.bisection.bisect import bisect as run_bisect
     from export_core.features.why.bisection.resuming import BISECTED, StoredTrials
-    from export_core.matrix import local_replay
+    from export_core.matrix import cached_replay
     from export_core.policy.run_options import RESULTS
 
     def notify(text: str) -> None:
         if not quiet:
             echo(text, err=True)
 
-    replay = functools.partial(local_replay.replay_here, notify=notify)
+    replay = functools.partial(cached_replay.replay_here, notify=notify)
     replay_pair = functools.partial(pairs.replay_pair, notify=notify)
     with StoredTrials(RESULTS / BISECTED, replay, replay_pair, resume=resume, notify=notify) as stored:
         return run_bisect(choice, wanted, stored.replay, stored.replay_pair, notify)

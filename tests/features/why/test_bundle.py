@@ -37,8 +37,8 @@ from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS
 from export_core.judge import Result
 from export_core.judge.result import ReaderOf, reader_of
 from export_core.matrix import Verdict
-from export_core.numbers.algebra import to_double
 from export_core.numbers.compare import Difference
+from export_core.numbers.elements import to_double
 from export_core.readers.build import uv_command
 from export_core.readers.environment import this_interpreter
 from export_core.readers.interpreters import find_python

@@ -17,7 +17,7 @@ from export_core.features.why.explained import Explanation, FailureCause
 from export_core.features.why.explanation import explain, result_of
 from export_core.judge import Result, judge
 from export_core.matrix import Verdict
-from export_core.matrix.cell import Outcome
+from export_core.matrix.outcome import Outcome
 from export_core.numbers.compare import Difference
 from export_core.policy.run_options import RunOptions
 from export_core.readers.worker.protocol import Stage

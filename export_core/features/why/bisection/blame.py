@@ -13,7 +13,7 @@ from export_core.features.why.bisection.trials import Trials, happened
 from export_core.features.why.choice import Choice
 from export_core.judge import judge
 from export_core.matrix import Cell, Outcome, Verdict
-from export_core.matrix.limits import ReplayOptions
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.releases import Release
 
 JAX, JAXLIB, EITHER, BOTH = "jax", "jaxlib", "either", "both"

@@ -17,9 +17,9 @@ from export_core.base.variables import deciding_variables
 from export_core.features.why.bisection.blame import ReplayPair
 from export_core.features.why.bisection.trials import Replay
 from export_core.matrix import Cell, Outcome
-from export_core.matrix.content_keys import code, machine
-from export_core.matrix.limits import ReplayOptions
+from export_core.matrix.cache_keys import code, machine
 from export_core.matrix.outcome_cache import OutcomeCache
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy.run_options import of_cell
 from export_core.readers.environment import cell_variables
 from export_core.releases import Release

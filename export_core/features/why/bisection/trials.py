@@ -10,7 +10,7 @@ from export_core.features.why.choice import Choice
 from export_core.judge import Result, judge
 from export_core.judge.result import release_name
 from export_core.matrix import Cell, Outcome
-from export_core.matrix.limits import ReplayOptions
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.releases import Release
 
 

@@ -11,7 +11,7 @@ from export_core.features.why.reduction.passes import edited_program, traced_pro
 from export_core.features.why.reduction.reduced_program import ReducedProgram
 from export_core.features.why.reduction.trial import Reader
 from export_core.goldens import Leaf
-from export_core.numbers.ulp import ulp_distance
+from export_core.numbers.elements import ulp_distance
 
 
 class DivergingOperation(msgspec.Struct, frozen=True):

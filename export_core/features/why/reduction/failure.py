@@ -13,7 +13,7 @@ from export_core.base.tolerances import FLOATS
 from export_core.goldens import Leaf
 from export_core.judge.failure_signature import FailureSignature, failure_signature, message_class
 from export_core.matrix import Outcome
-from export_core.numbers.algebra import to_double
+from export_core.numbers.elements import to_double
 
 KEPT_SHARE = 0.5
 """How much of the difference between two readers has to be left: with less, a program could show any rounding."""

@@ -24,7 +24,7 @@ from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import ARTIFACT, INPUTS
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.matrix.cell_audit import audit_problem
-from export_core.matrix.limits import ReplayOptions
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.environment import Environment
 from export_core.readers.worker.client import start_worker
 from export_core.readers.worker.protocol import Stage, WorkerStarter

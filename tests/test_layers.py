@@ -55,7 +55,6 @@ PUBLISHED = ("export_core.policy", "export_core.features.adopt", "export_core.fe
 """The rooms of the names that can be imported from the package itself."""
 
 UPWARDS = [
-    "export_core.cli.entry -> export_core.features.inspect",
     "export_core.cli.judge -> export_core.features.compare_runs",
     "export_core.cli.judging -> export_core.features.costs",
     "export_core.cli.report -> export_core.features.compare_runs",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from export_core.cli.help import HelpfulCommand
+from export_core.cli.help import command
 from export_core.cli.options import console, policy_of, with_options
 from export_core.cli.output import echo_json
 from export_core.policy.run_options import (
@@ -32,7 +32,7 @@ RUNNING = tuple(name for name in OPTIONS if name not in PLANNING)
 """The options that say how cells run."""
 
 
-@click.command(cls=HelpfulCommand)
+@command("docs/reference/matrix.md", "jaxexport plan --readers all", "jaxexport plan --format github", section="Matrix")
 @with_options(*PLANNING)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/plan.schema.json).")
 @click.option("--format", "form", type=click.Choice(["github"]), help="github: print a job matrix for GitHub Actions.")

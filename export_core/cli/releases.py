@@ -7,17 +7,17 @@ from pathlib import Path
 import click
 
 from export_core.base.untrusted import read_named
-from export_core.cli.help import HelpfulGroup
+from export_core.cli.help import group
 from export_core.cli.options import as_of_option, day_of, policy_of, policy_option
 from export_core.cli.output import echo, echo_json
 
 
-@click.group(cls=HelpfulGroup)
+@group("docs/reference/policy.md", "jaxexport releases list", section="Days")
 def releases() -> None:
     """Show or refresh the calendar of releases, whose build dates every window is counted from."""
 
 
-@releases.command(name="list")
+@releases.command("docs/reference/policy.md", "jaxexport releases list --as-of 2026-10-25", name="list")
 @policy_option
 @as_of_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/releases.schema.json).")
@@ -38,7 +38,7 @@ def list_releases(policy_file: str | None, as_of: str | None, as_json: bool) -> 
             echo(line)
 
 
-@releases.command()
+@releases.command("docs/reference/policy.md", "jaxexport releases refresh --measure")
 @policy_option
 @click.option(
     "--index",

@@ -10,7 +10,7 @@ import click
 
 from export_core.base.errors import PREFIX, ExportCompatError
 from export_core.base.phrases import plural
-from export_core.cli.help import HelpfulCommand
+from export_core.cli.help import command
 from export_core.cli.options import (
     PATH,
     as_of_option,
@@ -33,7 +33,12 @@ VERIFIED, REFUSED, BAD_INPUT, NOT_VERIFIED = 0, 1, 2, 3
 _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
 
 
-@click.command(cls=HelpfulCommand)
+@command(
+    "docs/how-to/convert.md",
+    "jaxexport convert exported/a.jaxexport --for 0.9.2 -o a-for-0.9.2.jaxexport",
+    "jaxexport convert exported/*.jaxexport --for 0.8.1,0.9.2 --replace-custom-calls -o converted",
+    section="Artifacts",
+)
 @click.argument("files", metavar="FILE|DIR…", type=PATH, nargs=-1, required=True)
 @click.option(
     "--for", "readers", metavar="JAXLIB,…", required=True, help="The jaxlib that is to take it; one artifact for each."

@@ -12,7 +12,7 @@ import click
 
 from export_core.base.errors import PREFIX
 from export_core.base.phrases import plural
-from export_core.cli.help import HelpfulCommand
+from export_core.cli.help import command
 from export_core.cli.options import PATH, policy_option
 from export_core.cli.output import echo
 
@@ -28,7 +28,13 @@ jobs_option = click.option(
 )
 
 
-@click.command(cls=HelpfulCommand)
+@command(
+    "docs/reference/artifacts.md",
+    "jaxexport inspect attention.jaxexport",
+    "jaxexport inspect attention.jaxexport --reader 0.11.0",
+    "jaxexport inspect exported --csv",
+    section="Artifacts",
+)
 @click.argument("paths", metavar="FILE|DIR…", type=PATH, nargs=-1, required=True)
 @click.option(
     "--json",
@@ -90,7 +96,12 @@ def _inspect_file(file: str, mlir: bool, reader: str | None, as_json: bool, poli
     return FINE
 
 
-@click.command(cls=HelpfulCommand)
+@command(
+    "docs/reference/artifacts.md",
+    "jaxexport audit --reader 0.9.2 exported/a.jaxexport exported/b.jaxexport",
+    "jaxexport audit exported",
+    section="Artifacts",
+)
 @click.argument("paths", metavar="FILE|DIR…", type=PATH, nargs=-1, required=True)
 @policy_option
 @click.option("--writer", metavar="JAXLIB", help="The jaxlib that wrote the files. [default: read from each file]")
@@ -153,7 +164,7 @@ def _show_audit(paths: Sequence[str], audited: Iterable[tuple[str, bool | None] 
     return BAD_INPUT if fine[None] else NOT_FINE if fine[False] else FINE
 
 
-@click.command(cls=HelpfulCommand)
+@command("docs/reference/artifacts.md", "jaxexport diff old.jaxexport new.jaxexport", section="Artifacts")
 @click.argument("old", metavar="A", type=PATH)
 @click.argument("new", metavar="B", type=PATH)
 @policy_option

@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING
 
 from export_core.artifact import read
+from export_core.base.errors import NOBODY_READS
 from export_core.base.escaping import for_json, in_utf8, printable, without_commands
 from export_core.features.inspect.describe import describe
 from export_core.features.inspect.screen import WIDTH, screen
 from export_core.policy.terms import terms_here
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from export_core.features.inspect.facts import Inspection
+
+
+def quick_start(words: Sequence[str]) -> None:
+    """Print what is in a file and end the process, where nothing but ``FILE [--json]`` was typed.
+
+    Raises `ExportCompatError` as `inspect_text` does.
+    """
+    files = [word for word in words if not word.startswith("-")]
+    # An option such as --policy takes a value, which cannot be told from a file here: click does that.
+    if len(files) != 1 or set(words) - {*files, "--json"} or os.path.isdir(files[0]):  # noqa: PTH112 - pathlib: 5 ms
+        return
+    text = inspect_text(files[0], as_json="--json" in words)
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # where a terminal cannot show ×
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has seen enough; Python would complain once more when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(NOBODY_READS)
+    sys.exit()
 
 
 def inspect_text(file: str, *, as_json: bool, policy_file: str | None = None) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from export_core.cli.help import HelpfulCommand
+from export_core.cli.help import command
 from export_core.cli.options import FiniteRange, console
 from export_core.cli.output import echo, echo_json
 from export_core.features.why.choosing import choosing_options
@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from export_core.features.why.choice import Choice
 
 
-@click.command(cls=HelpfulCommand)
+@command(
+    "docs/how-to/bisect.md",
+    "jaxexport bisect --case tests.test_model.test_attention --writer 0.9.2 --reader 0.11.0",
+    "jaxexport bisect 'tests.test_model.test_attention/0.9.2-cpu in 0.11.0 on cpu' --good 0.10.2",
+    section="Why",
+)
 @choosing_options
 @click.option(
     "--good",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from export_core.cli.help import HelpfulCommand
+from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 from export_core.features.why.choosing import choosing_options
 
@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from export_core.features.why.explained import Explanation
 
 
-@click.command(cls=HelpfulCommand)
+@command(
+    "docs/how-to/explain-a-failure.md",
+    "jaxexport explain",
+    "jaxexport explain --case tests.test_model.test_attention --writer 0.12.0.1 --reader 0.9.2 --bundle report",
+    section="Why",
+)
 @choosing_options
 @click.option(
     "--bundle",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from export_core.base.phrases import plural
-from export_core.cli.help import HelpfulCommand
+from export_core.cli.help import command
 from export_core.cli.output import echo
 from export_core.features.why.choosing import choosing_uncached
 
@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from export_core.features.why.reduction.reduce import Reduced
 
 
-@click.command(cls=HelpfulCommand)
+@command(
+    "docs/how-to/reduce.md",
+    "jaxexport reduce --case tests.test_model.test_attention --reader 0.9.2 -o reduced",
+    "jaxexport reduce --results from-ci --goldens golden --reader 0.9.2 -o reduced",
+    section="Why",
+)
 @choosing_uncached
 @click.option(
     "-o",

@@ -17,7 +17,8 @@ from export_core.base.tolerances import ROUNDING
 from export_core.goldens import Writer
 from export_core.judge.healed import Healing
 from export_core.judge.verdicts import Judgement
-from export_core.matrix.cell import CellKey, Verdict
+from export_core.matrix.outcome import Verdict
+from export_core.readers.cell import CellKey
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Cost, Stage, Timings
 from export_core.releases import Direction, Release

@@ -20,10 +20,10 @@ from export_core.features.why.explain.double_reference import in_double
 from export_core.goldens import Check, Golden, Leaf
 from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.store import INPUTS
-from export_core.matrix.cell import Cell
-from export_core.matrix.limits import ReplayOptions
-from export_core.numbers.algebra import to_double
+from export_core.matrix.replay_options import ReplayOptions
+from export_core.numbers.elements import to_double
 from export_core.policy import load_policy
+from export_core.readers.cell import Cell
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.placement import Placement
 from export_core.readers.worker.client import start_worker

@@ -16,8 +16,8 @@ from export_core.goldens.dates import check_claims, check_dates
 from export_core.judge import Result
 from export_core.matrix import Cell, Plan
 from export_core.matrix.comparisons import under_policy
-from export_core.matrix.limits import Limits, ReplayOptions
 from export_core.matrix.plan import make_plan
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.reproduce_command import reproduce_command
 from export_core.matrix.selection import release_named
 from export_core.policy import find_policy
@@ -33,6 +33,7 @@ from export_core.policy.run_options import (
     reproduce_options,
     values_in,
 )
+from export_core.readers.cell import Limits
 from export_core.readers.hardware import resolve_mode
 from export_core.releases import Release
 from export_core.run.journal import SUMMARY

@@ -36,9 +36,9 @@ from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS
 from export_core.judge import Result
 from export_core.judge.result import ReaderOf, reader_of
-from export_core.matrix import Verdict, local_replay
-from export_core.numbers.algebra import to_double
+from export_core.matrix import Verdict, cached_replay
 from export_core.numbers.compare import Difference
+from export_core.numbers.elements import to_double
 from export_core.readers.build import uv_command
 from export_core.readers.environment import this_interpreter
 from export_core.readers.interpreters import find_python
@@ -131,7 +131,7 @@ def test_the_issue_has_the_edge_and_the_releases_around_it(choice, tmp_path, mon
     choice = choice_of(CASE, "0.9.2", "0.10.2")
     replay = FakeReplay(lambda jaxlib: PASS if jaxlib in ("0.9.2", "0.10.0") else CRASH)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(local_replay, "replay_here", replay)
+    monkeypatch.setattr(cached_replay, "replay_here", replay)
     bisection = bisect(choice, Wanted(pairs=False), print)
     result = judged(choice, Verdict.CRASH, stage=Stage.RUN, message="died by signal 11 (SIGSEGV)")
     explanation = explain(choice, result, bisection=bisection)

@@ -26,8 +26,9 @@ from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import Leaf, leaf_of
 from export_core.judge import Result, judge
 from export_core.matrix import Cell, Verdict
-from export_core.matrix.cell import Outcome
-from export_core.matrix.limits import Limits, ReplayOptions
+from export_core.matrix.outcome import Outcome
+from export_core.matrix.replay_options import ReplayOptions
+from export_core.readers.cell import Limits
 from export_core.readers.environment import this_interpreter
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar

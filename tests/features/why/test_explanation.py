@@ -15,7 +15,7 @@ from export_core.features.why.errors import WhyError
 from export_core.features.why.explain.explanation import Explanation, FailureCause, explain, result_of
 from export_core.judge import Result, judge
 from export_core.matrix import Verdict
-from export_core.matrix.cell import Outcome
+from export_core.matrix.outcome import Outcome
 from export_core.numbers.compare import Difference
 from export_core.policy.run_options import RunOptions
 from export_core.readers.worker.protocol import Stage

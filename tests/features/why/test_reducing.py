@@ -28,7 +28,7 @@ from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.judge import judge
 from export_core.judge.causes import with_causes
 from export_core.matrix import Cell, Limits, Outcome, Verdict
-from export_core.matrix.limits import ReplayOptions
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy
 from export_core.readers.environment import this_interpreter
 from export_core.readers.worker.protocol import Stage

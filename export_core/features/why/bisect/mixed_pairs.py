@@ -19,9 +19,9 @@ from pathlib import Path
 from export_core.base.atomic import write_whole
 from export_core.matrix import Cell, Outcome
 from export_core.matrix.cached_replay import replay_unknown
-from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.outcome_cache import OutcomeCache
 from export_core.matrix.replay import no_notes, replay
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.build import Built, EnvironmentLocks, Recipe, build, cache_folder, find_built, uv_command
 from export_core.readers.environment import Environment, ReaderEnvironments, cell_variables, requirements
 from export_core.readers.errors import EnvironmentFailed

@@ -15,10 +15,10 @@ from export_core.features.why.bisect import mixed_pairs
 from export_core.features.why.choice import Choice
 from export_core.judge import Result, judge
 from export_core.judge.result import release_name
-from export_core.matrix import Cell, Outcome, local_replay
-from export_core.matrix.content_keys import code, machine
-from export_core.matrix.limits import ReplayOptions
+from export_core.matrix import Cell, Outcome, cached_replay
+from export_core.matrix.cache_keys import code, machine
 from export_core.matrix.outcome_cache import OutcomeCache
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy.run_options import of_cell
 from export_core.readers.environment import cell_variables
 from export_core.releases import Release
@@ -88,7 +88,7 @@ class Trials:
             else:
                 left.append(cell)
         if left:
-            with closing(local_replay.replay_here(left, self.options, notify=self._notify)) as outcomes:
+            with closing(cached_replay.replay_here(left, self.options, notify=self._notify)) as outcomes:
                 for outcome in outcomes:
                     yield self._store(outcome)
 

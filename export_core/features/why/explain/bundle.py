@@ -35,7 +35,7 @@ from export_core.judge.result import reader_of, release_name
 from export_core.judge.verdicts import VERDICTS
 from export_core.matrix import Verdict
 from export_core.matrix.cell_audit import audit_problem
-from export_core.numbers.algebra import to_double
+from export_core.numbers.elements import to_double
 from export_core.readers.environment import ReaderEnvironments, requirements
 from export_core.readers.interpreters import python_for
 from export_core.readers.placement import Placement

@@ -26,7 +26,7 @@ from export_core.goldens.store import INPUTS, OUTPUTS
 from export_core.judge import Result
 from export_core.matrix import Cell
 from export_core.matrix.cell_audit import audit_problem
-from export_core.numbers.algebra import to_double
+from export_core.numbers.elements import to_double
 from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.placement import Placement
 from export_core.readers.worker.client import start_worker

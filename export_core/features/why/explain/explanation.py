@@ -24,7 +24,7 @@ from export_core.judge import Result, judge
 from export_core.judge.causes import is_own_writer
 from export_core.judge.result import ReaderOf
 from export_core.matrix import Verdict
-from export_core.matrix.local_replay import replay_here
+from export_core.matrix.cached_replay import replay_here
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.policy.terms import terms_of
 from export_core.releases import Direction

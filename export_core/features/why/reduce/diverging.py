@@ -10,7 +10,7 @@ from export_core.features.why.reduce.failing_alike import Reader, divergence
 from export_core.features.why.reduce.passes import edited_program, traced_program
 from export_core.features.why.reduce.reduced_program import ReducedProgram
 from export_core.goldens import Leaf
-from export_core.numbers.ulp import ulp_distance
+from export_core.numbers.elements import ulp_distance
 
 
 class DivergingOperation(msgspec.Struct, frozen=True):

@@ -23,10 +23,10 @@ from export_core.goldens.manifest import UNKNOWN, Manifest, signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, sha256
 from export_core.judge.failure_signature import FailureSignature, failure_signature, message_class
 from export_core.matrix import Cell, Outcome, Verdict
-from export_core.matrix.checks import request_of
-from export_core.matrix.limits import ReplayOptions
-from export_core.matrix.outcomes import machine_fault, not_run, outcome_of
-from export_core.numbers.algebra import to_double
+from export_core.matrix.outcome import machine_fault, not_run, outcome_of
+from export_core.matrix.replay_options import ReplayOptions
+from export_core.numbers.elements import to_double
+from export_core.readers.cell import request_of
 from export_core.readers.environment import Environment
 from export_core.readers.errors import WorkerDied
 from export_core.readers.hardware import shares_device

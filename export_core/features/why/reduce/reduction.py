@@ -31,7 +31,7 @@ from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import ARTIFACT, INPUTS
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.matrix.cell_audit import audit_problem
-from export_core.matrix.limits import ReplayOptions
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.errors import EnvironmentFailed
 from export_core.readers.hardware import missing_hardware, resolve_mode

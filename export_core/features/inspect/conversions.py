@@ -22,7 +22,7 @@ def converted_facts(artifact: Artifact) -> ConvertedFacts | None:
     import msgspec
 
     from export_core.base.untrusted import decode_json, open_regular
-    from export_core.features.convert.record import ConversionRecord
+    from export_core.goldens.conversion_record import ConversionRecord
 
     try:
         with open_regular(path) as file:

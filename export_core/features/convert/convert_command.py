@@ -25,9 +25,9 @@ from export_core.policy.run_options import comma_separated
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from export_core.features.convert.record import ConversionRecord
     from export_core.features.convert.run import Conversions
     from export_core.features.convert.targets import Target
+    from export_core.goldens.conversion_record import ConversionRecord
 
 VERIFIED, REFUSED, BAD_INPUT, NOT_VERIFIED = 0, 1, 2, 3
 _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
@@ -148,8 +148,8 @@ def _expiring_targets(
 ) -> tuple[list[Target], int]:
     """What leaves the window on a day or before, and the exit code for files that cannot be read."""
     from export_core.features.convert.errors import ConversionError
+    from export_core.features.convert.expiring import expiring
     from export_core.features.convert.targets import targets_below
-    from export_core.features.inspect.expiring import expiring
     from export_core.policy.terms import terms_here
 
     terms = terms_here(policy_file)
@@ -215,8 +215,8 @@ def _conversions(
 
 def _convert_one(conversions: Conversions, target: Target, *, as_json: bool) -> int:
     """Convert one file for one reader, print the result or the error, and return the exit code for it."""
-    from export_core.features.convert.record import CONVERTED
     from export_core.features.convert.targets import source_of
+    from export_core.goldens.conversion_record import CONVERTED
 
     try:
         record = conversions.run(source_of(target.name), target.reader, target.path)

@@ -15,8 +15,8 @@ from export_core.features.convert.convert import UNCHANGED, Converted, RewriteMo
 from export_core.features.convert.errors import ConversionRefused
 from export_core.features.convert.evidence import evidence_of
 from export_core.features.convert.proof import converted_golden
-from export_core.features.convert.record import tool_name
 from export_core.goldens import Golden
+from export_core.goldens.conversion_record import tool_name
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT
 from export_core.judge.healed import Healing, Level

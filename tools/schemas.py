@@ -19,8 +19,8 @@ from export_core.features.convert.record import ConversionRecord
 from export_core.features.deploy.answers import Deployability
 from export_core.features.inspect.facts import Inspection
 from export_core.features.inspect.inventory_row import InventoryRow
-from export_core.features.why.bisection.bisected import Bisection
-from export_core.features.why.explained import Explanation
+from export_core.features.why.bisect.report import Bisection
+from export_core.features.why.explain.explanation import Explanation
 from export_core.goldens import Manifest
 from export_core.judge import Result, Summary
 from export_core.judge.drift import Trend

@@ -13,8 +13,8 @@ from bisecting import CRASH, NOT_RUN, PASS, REFUSED, Ending, FakeReplay, costing
 from commands import Ended, assert_bad_input, finished
 from making import make_wheel, manifest, result, write_golden
 
-from export_core.features.why.bisection import pairs
-from export_core.features.why.bisection.bisected import Bisection
+from export_core.features.why.bisect import mixed_pairs
+from export_core.features.why.bisect.report import Bisection
 from export_core.goldens import GoldenStore
 from export_core.judge import Result, judge_again
 from export_core.judge.causes import with_causes
@@ -48,7 +48,7 @@ def bisect(jaxexport, tmp_path, monkeypatch) -> Callable[..., Ended]:
 
     def run(replay: FakeReplay, *words: str) -> Ended:
         monkeypatch.setattr(cached_replay, "replay_here", replay)
-        monkeypatch.setattr(pairs, "replay_pair", replay.run_pair)
+        monkeypatch.setattr(mixed_pairs, "replay_pair", replay.run_pair)
         return jaxexport("bisect", GOLDEN, *DAY, *words)
 
     return run

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING
 
 import click
@@ -13,8 +12,6 @@ from export_core.cli.output import echo, echo_json
 from export_core.features.why.choosing import choosing_options
 
 if TYPE_CHECKING:
-    from export_core.features.why.bisection.bisect import Wanted
-    from export_core.features.why.bisection.bisected import Bisection
     from export_core.features.why.choice import Choice
 
 
@@ -95,15 +92,19 @@ def bisect(
     Exit codes: 0 found, 1 the reader does not fail here, 2 bad input, 3 no answer. Ctrl-C ends it with 130.
     """
     from export_core.cli.signals import Interrupted, interruptible
-    from export_core.features.why.bisection.bisect import Wanted
-    from export_core.features.why.bisection.bisect_text import bisect_lines
-    from export_core.features.why.bisection.likeness import BisectBy, Measure
+    from export_core.features.why.bisect.bisection import Wanted
+    from export_core.features.why.bisect.bisection import bisect as bisection_of
+    from export_core.features.why.bisect.criterion import BisectBy, Measure
+    from export_core.features.why.bisect.report import bisect_lines
 
-    measure = Measure(BisectBy(by), _figure(figure, by), _least(by, threshold, factor))
-    wanted = Wanted(good, measure, every, pairs)
+    def notify(text: str) -> None:
+        if not quiet:
+            echo(text, err=True)
+
+    wanted = Wanted(good, Measure(BisectBy(by), _figure(figure, by), _least(by, threshold, factor)), every, pairs)
     try:
         with interruptible():
-            found = run_bisection(choice, wanted, resume=resume, quiet=quiet)
+            found = bisection_of(choice, wanted, notify, resume=resume)
     except Interrupted as stop:
         echo("Interrupted. The same command with --resume runs the releases that are left.", err=True)
         raise click.exceptions.Exit(stop.exit_code) from None
@@ -113,24 +114,6 @@ def bisect(
         for line in bisect_lines(found, console().width):
             echo(line)
     context.exit(found.exit_code)
-
-
-def run_bisection(choice: Choice, wanted: Wanted, *, resume: bool = False, quiet: bool) -> Bisection:
-    """The bisection of a cell by replays on this machine, with a line of progress for each release."""
-    from export_core.features.why.bisection import pairs
-    from export_core.features.why.bisection.bisect import bisect as run_bisect
-    from export_core.features.why.bisection.resuming import BISECTED, StoredTrials
-    from export_core.matrix import cached_replay
-    from export_core.policy.run_options import RESULTS
-
-    def notify(text: str) -> None:
-        if not quiet:
-            echo(text, err=True)
-
-    replay = functools.partial(cached_replay.replay_here, notify=notify)
-    replay_pair = functools.partial(pairs.replay_pair, notify=notify)
-    with StoredTrials(RESULTS / BISECTED, replay, replay_pair, resume=resume, notify=notify) as stored:
-        return run_bisect(choice, wanted, stored.replay, stored.replay_pair, notify)
 
 
 def _least(by: str, threshold: float | None, factor: float | None) -> float | None:

@@ -20,13 +20,13 @@ from export_core.artifact import read_bytes
 from export_core.base.escaping import for_markdown, plain_text, safe_json
 from export_core.base.scratch import scratch_folder
 from export_core.base.tolerances import FLOATS
-from export_core.features.why.bisection.bisect_text import answer
+from export_core.features.why.bisect.report import answer
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
-from export_core.features.why.explained import Explanation, FailureCause, InRelease
-from export_core.features.why.reduction.editor import ModuleEditor
-from export_core.features.why.reduction.failure import KEPT_SHARE
-from export_core.features.why.reduction.record import SOURCE, ReductionFolder
+from export_core.features.why.explain.explanation import Explanation, FailureCause, InRelease
+from export_core.features.why.reduce.editor import ModuleEditor
+from export_core.features.why.reduce.failing_alike import KEPT_SHARE
+from export_core.features.why.reduce.folder import SOURCE, ReductionFolder
 from export_core.goldens.arrays import Leaf, from_npz, to_npz
 from export_core.goldens.staging import put_folder
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS

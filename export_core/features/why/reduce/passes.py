@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from export_core.artifact import Aval
-from export_core.features.why.reduction.ddmin import earliest, minimize
-from export_core.features.why.reduction.editor import Edit, ModuleEditor, Source
-from export_core.features.why.reduction.oracle import Oracle
-from export_core.features.why.reduction.reduced_program import ReducedProgram
+from export_core.features.why.reduce.ddmin import earliest, minimize
+from export_core.features.why.reduce.editor import Edit, ModuleEditor, Source
+from export_core.features.why.reduce.failing_alike import Oracle
+from export_core.features.why.reduce.reduced_program import ReducedProgram
 from export_core.goldens import Leaf
 from export_core.goldens.arrays import PLAIN
 

@@ -16,10 +16,10 @@ from export_core.base.scratch import scratch_folder
 from export_core.base.tolerances import FLOATS
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
-from export_core.features.why.reduction.editor import ModuleEditor
-from export_core.features.why.reduction.reduce import failing_call
-from export_core.features.why.reduction.reduced_program import ReducedProgram, flat_program
-from export_core.features.why.reduction.trial import Reader
+from export_core.features.why.reduce.editor import ModuleEditor
+from export_core.features.why.reduce.failing_alike import Reader
+from export_core.features.why.reduce.reduced_program import ReducedProgram, flat_program
+from export_core.features.why.reduce.reduction import failing_call
 from export_core.goldens import Leaf
 from export_core.goldens.arrays import Array, from_npz
 from export_core.goldens.store import INPUTS, OUTPUTS

@@ -1,4 +1,4 @@
-"""Which results are alike: by verdict, by message, by the size of a numeric error, or by a figure of the cost."""
+"""Which results count as bad in a bisection: by verdict, by message, by an error of numbers, or by a cost."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from export_core.base.phrases import signal_name
-from export_core.features.why.bisection.search import Answer
 from export_core.features.why.errors import WhyError
 from export_core.judge import Result
 from export_core.judge.cost import cost_of
 from export_core.judge.failure_signature import failure_signature
 from export_core.matrix import Verdict
 
+Answer = bool | None
+"""Of a release: True where it fails as the bad one does, False where it does not, None where it says nothing."""
 FACTOR = 1.1
 """How many times the cost of the good release a release has to cost to be like the bad one, unless it is said."""
 
@@ -68,7 +69,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Likeness:
+class Criterion:
     """Which results are like the bad one. `threshold` is the size above which they are; None compares classes."""
 
     measure: Measure
@@ -85,17 +86,17 @@ class Likeness:
         return None if size is None else size > self.threshold
 
 
-def likeness(measure: Measure, bad: Result, good: Result) -> Likeness:
+def criterion_of(measure: Measure, bad: Result, good: Result) -> Criterion:
     """What tells the bad result from the good one. Raises `WhyError` where one of both has no such figure."""
     if not measure.is_size:
-        return Likeness(measure, bad)
+        return Criterion(measure, bad)
     sizes = [known_size(measure, result) for result in (good, bad)]
     if measure.by is BisectBy.COST:
         threshold = sizes[0] * (FACTOR if measure.least is None else measure.least)
     else:
         middle = sum(sizes) / 2 if math.isfinite(sizes[1]) else 2 * sizes[0] + 1
         threshold = middle if measure.least is None else measure.least
-    return Likeness(measure, bad, threshold)
+    return Criterion(measure, bad, threshold)
 
 
 def known_size(measure: Measure, result: Result) -> float:

@@ -16,7 +16,7 @@ from export_core.base.process_groups import kill_group
 from export_core.goldens.store import INPUTS
 from export_core.readers.environment import Environment
 
-PROGRAM = Path(__file__).parents[1] / "editing" / "program.py"
+PROGRAM = Path(__file__).with_name("editing") / "program.py"
 SECONDS = 60.0
 """How long one change may take."""
 LONGEST_REPLY = 64 << 20

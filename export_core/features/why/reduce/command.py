@@ -15,7 +15,7 @@ from export_core.features.why.choosing import choosing_uncached
 
 if TYPE_CHECKING:
     from export_core.features.why.choice import Choice
-    from export_core.features.why.reduction.reduce import Reduced
+    from export_core.features.why.reduce.reduction import Reduced
 
 
 @command(
@@ -53,8 +53,8 @@ def reduce(choice: Choice, output: Path, good: str, resume: bool, quiet: bool) -
     exit code 130.
     """
     from export_core.cli.signals import Interrupted, interruptible
-    from export_core.features.why.reduction.chosen import reduce_chosen
-    from export_core.features.why.reduction.record import ReductionFolder
+    from export_core.features.why.reduce.folder import ReductionFolder
+    from export_core.features.why.reduce.reduction import reduce_chosen
 
     def notify(text: str) -> None:
         if not quiet:

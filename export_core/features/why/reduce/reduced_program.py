@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 from export_core.artifact import read_bytes
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.fields import Aval, ByteSpan, Tree
-from export_core.features.why.editing.element_types import dtype_of
 from export_core.features.why.errors import WhyError
-from export_core.features.why.reduction.editor import ModuleParts
+from export_core.features.why.reduce.editing.element_types import dtype_of
+from export_core.features.why.reduce.editor import ModuleParts
 from export_core.goldens.arrays import Leaf, to_npz
 
 if TYPE_CHECKING:
     from export_core.artifact import Artifact, Envelope
     from export_core.artifact.envelope.fields import Sharding
-    from export_core.features.why.reduction.editor import ModuleSummary, Source
+    from export_core.features.why.reduce.editor import ModuleSummary, Source
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Environments of a jax and a jaxlib that were not released for each other: by hand, past the check that forbids it.
+"""The jax of one release on the jaxlib of another, which were not released for each other: to see which is to blame.
 
 The jax is that of an installed release, packed again without its two demands on jaxlib: the requirement in its
 metadata, and the check when it is imported. Nothing else of it is changed.
@@ -125,7 +125,7 @@ class _PairEnvironments:
         recipe = Recipe(
             f"pair-{pair.jaxlib}-jax{pair.jax}{f'-{placement.name}' if placement.name else ''}",
             python.python,
-            (f"jax @ {free_wheel(own).as_uri()}", *of_jaxlib, *placement.requirements()),
+            (f"jax @ {wheel_without_checks(own).as_uri()}", *of_jaxlib, *placement.requirements()),
             _IMPORT,
             options.sources.content(self._jaxlib_of),
             options.sources.options(),
@@ -147,7 +147,7 @@ class _PairEnvironments:
         return both
 
 
-def free_wheel(environment: Environment) -> Path:
+def wheel_without_checks(environment: Environment) -> Path:
     """A wheel of the jax of an environment, without its demands on jaxlib. Raises `EnvironmentFailed`."""
     info = metadata_of(environment.folder, "jax") if environment.folder else None
     if info is None:
@@ -158,11 +158,11 @@ def free_wheel(environment: Environment) -> Path:
     path = cache_folder() / "wheels" / key / f"jax-{package.version}-py3-none-any.whl"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, [_freed(package, info.name)])
+        write_whole(path, [_without_checks(package, info.name)])
     return path
 
 
-def _freed(package: Distribution, info: str) -> bytes:
+def _without_checks(package: Distribution, info: str) -> bytes:
     """The bytes of the wheel. `info` is the name of the folder with its metadata."""
     try:
         files = dict(installed_files(package))

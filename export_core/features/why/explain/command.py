@@ -12,9 +12,9 @@ from export_core.cli.output import echo, echo_json
 from export_core.features.why.choosing import choosing_options
 
 if TYPE_CHECKING:
-    from export_core.features.why.bisection.bisected import Bisection
+    from export_core.features.why.bisect.report import Bisection
     from export_core.features.why.choice import Choice
-    from export_core.features.why.explained import Explanation
+    from export_core.features.why.explain.explanation import Explanation
 
 
 @command(
@@ -68,30 +68,27 @@ def explain(
     """
     import msgspec
 
-    from export_core.features.why.bundle import check_new, editor_for, program_of, reduced_program, write_bundle
-    from export_core.features.why.explanation import explain as explanation_of
-    from export_core.features.why.explanation import result_of
-    from export_core.features.why.reduction.record import ReductionFolder
-    from export_core.features.why.reference import reference_lines
+    from export_core.features.why.explain.bundle import check_new, editor_for, program_of, reduced_program, write_bundle
+    from export_core.features.why.explain.double_reference import reference_lines
+    from export_core.features.why.explain.explanation import explain as explanation_of
+    from export_core.features.why.explain.explanation import result_of
+    from export_core.features.why.reduce.folder import ReductionFolder
     from export_core.matrix import Verdict
 
     if bundle:
         check_new(bundle)  # before anything is run
 
-    def notify(text: str) -> None:
-        echo(text, err=True)
-
-    result = result_of(choice, notify)
+    result = result_of(choice, _notify)
     left = ReductionFolder(reduced) if reduced else None
     bisection = _bisect(choice) if is_bisected or (is_bisected is None and bundle) else None
     reference = []
     if is_referred and result.verdict is Verdict.NUMERICS:
-        reference = reference_lines(choice, result, notify)
+        reference = reference_lines(choice, result, _notify)
     explanation = explanation_of(choice, result, left, bisection, reference)
     written = []
     if bundle:
         if left:
-            with editor_for(choice, notify) as editor:
+            with editor_for(choice, _notify) as editor:
                 program = reduced_program(choice, result, left, editor)
         else:
             program = program_of(choice, result)
@@ -104,14 +101,17 @@ def explain(
             echo(f"\nBundle: {', '.join(map(str, written))}")
 
 
+def _notify(text: str) -> None:
+    echo(text, err=True)
+
+
 def _bisect(choice: Choice) -> Bisection:
     from export_core.cli.signals import Interrupted, interruptible
-    from export_core.features.why.bisect_command import run_bisection
-    from export_core.features.why.bisection.bisect import Wanted
+    from export_core.features.why.bisect.bisection import Wanted, bisect
 
     try:
         with interruptible():
-            return run_bisection(choice, Wanted(), quiet=False)
+            return bisect(choice, Wanted(), _notify)
     except Interrupted as stop:
         echo("Interrupted: nothing was written. `--no-bisect` explains without running anything.", err=True)
         raise click.exceptions.Exit(stop.exit_code) from None

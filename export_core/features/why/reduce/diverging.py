@@ -5,11 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from export_core.base.tolerances import FLOATS
-from export_core.features.why.reduction.editor import ModuleEditor
-from export_core.features.why.reduction.failure import divergence
-from export_core.features.why.reduction.passes import edited_program, traced_program
-from export_core.features.why.reduction.reduced_program import ReducedProgram
-from export_core.features.why.reduction.trial import Reader
+from export_core.features.why.reduce.editor import ModuleEditor
+from export_core.features.why.reduce.failing_alike import Reader, divergence
+from export_core.features.why.reduce.passes import edited_program, traced_program
+from export_core.features.why.reduce.reduced_program import ReducedProgram
 from export_core.goldens import Leaf
 from export_core.numbers.elements import ulp_distance
 

@@ -13,8 +13,8 @@ from export_core.base.escaping import json_bytes
 from export_core.base.phrases import few
 from export_core.base.untrusted import decode_json, read_regular
 from export_core.features.why.errors import WhyError
-from export_core.features.why.reduction.diverging import DivergingOperation
-from export_core.features.why.reduction.reduced_program import ReducedProgram, read_program
+from export_core.features.why.reduce.diverging import DivergingOperation
+from export_core.features.why.reduce.reduced_program import ReducedProgram, read_program
 from export_core.goldens import Golden, GoldenError, Leaf
 from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.manifest_file import dump_manifest

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
+
+import msgspec
 
 from export_core.artifact.audit import DISABLED
 from export_core.artifact.readers import Load, loads
@@ -13,20 +16,77 @@ from export_core.base.phrases import plural
 from export_core.features.convert.convert import ModuleJob, RewrittenModules, convert, find_reader
 from export_core.features.convert.errors import ConversionRefused
 from export_core.features.inspect.describe import audit_calls, find_writer
-from export_core.features.why.bisection.bisect_text import answer
-from export_core.features.why.bisection.bisected import Bisection, TriedRelease
+from export_core.features.why.bisect.report import Bisection, TriedRelease, answer
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
-from export_core.features.why.explained import Explanation, FailureCause, InRelease
-from export_core.features.why.reduction.record import ReductionFolder
+from export_core.features.why.reduce.folder import ReductionFolder
 from export_core.judge import Result, judge
 from export_core.judge.causes import is_own_writer
+from export_core.judge.result import ReaderOf
 from export_core.matrix import Verdict
 from export_core.matrix.cached_replay import replay_here
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.policy.terms import terms_of
 from export_core.releases import Direction
 from export_core.report.wording import cell_sentence, evidence, first_line, ranges
+
+
+class FailureCause(StrEnum):
+    """What is behind a failing cell, as far as is known without running anything else."""
+
+    OWN_WRITER = "fails in its own writer"
+    """No release is to blame."""
+    UPSTREAM = "known upstream issue"
+    """One of the table of known issues (`jaxexport policy known`)."""
+    EXPIRED = "expired"
+    """The reader refuses artifacts of this age by what is in them."""
+    STABLEHLO = "newer StableHLO"
+    """The module has what the reader's StableHLO does not know."""
+    FORMAT = "another format"
+    """The reader does not read the envelope as it was written."""
+    CUSTOM_CALL = "a custom call that is not promised"
+    """The writer or the reader does not promise one of its custom calls."""
+    REGISTRATION = "missing registration"
+    """The process lacks a custom call's target or a pytree node, which a library registers."""
+    NUMBERS = "different numbers"
+    """It runs, and the outputs differ by more than the writer's noise allows."""
+    UNKNOWN = "not known"
+    """None of these."""
+
+
+class InRelease(msgspec.Struct, frozen=True):
+    """What became of the same golden in one release."""
+
+    reader: ReaderOf
+    """The release."""
+    verdict: Verdict
+    """What happened."""
+    message: str
+    """The first line of its message."""
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """Why a cell fails."""
+
+    cell: str
+    """The cell, as `bisect` and `reduce` take it."""
+    sentence: str
+    """What happened, with both releases and their dates."""
+    cause: FailureCause
+    """The kind of cause."""
+    because: str
+    """The cause in a sentence or two."""
+    evidence: tuple[tuple[str, str], ...]
+    """What shows it: labels and texts."""
+    releases: tuple[InRelease, ...]
+    """The same golden in all releases of the stored run and of the bisection, by build date."""
+    steps: tuple[str, ...]
+    """What to do now."""
+    earlier: tuple[str, ...]
+    """What would have shown it earlier."""
+    bisection: Bisection | None = None
+    """Since which release it fails; null where that was not asked."""
+
 
 _REGISTRATION = re.compile(
     r"no registered implementation|custom call target .* (?:not found|was not found)|unregistered|not registered"

@@ -10,24 +10,84 @@ from dataclasses import dataclass, replace
 from msgspec import structs
 
 from export_core.base.scratch import scratch_folder
+from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
-from export_core.features.why.reduction.diverging import first_diverging
-from export_core.features.why.reduction.editor import ModuleEditor
-from export_core.features.why.reduction.failure import KEPT_SHARE, Divergence, Failure, divergence
-from export_core.features.why.reduction.oracle import Oracle
-from export_core.features.why.reduction.passes import KINDS, Passes
-from export_core.features.why.reduction.record import FINISHED, STARTED, Earlier, Reduction, ReductionFolder, Step
-from export_core.features.why.reduction.reduced_program import ReducedProgram, flat_program
-from export_core.features.why.reduction.trial import Reader, manifest_of
+from export_core.features.why.reduce.diverging import first_diverging
+from export_core.features.why.reduce.editor import ModuleEditor
+from export_core.features.why.reduce.failing_alike import (
+    KEPT_SHARE,
+    Divergence,
+    Failure,
+    Oracle,
+    Reader,
+    divergence,
+    manifest_of,
+)
+from export_core.features.why.reduce.folder import FINISHED, STARTED, Earlier, Reduction, ReductionFolder, Step
+from export_core.features.why.reduce.passes import KINDS, Passes
+from export_core.features.why.reduce.reduced_program import ReducedProgram, flat_program
 from export_core.goldens import Check, Comparison, Golden
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import ARTIFACT, INPUTS
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.matrix.cell_audit import audit_problem
 from export_core.matrix.replay_options import ReplayOptions
-from export_core.readers.environment import Environment
+from export_core.readers.environment import Environment, ReaderEnvironments
+from export_core.readers.errors import EnvironmentFailed
+from export_core.readers.hardware import missing_hardware, resolve_mode
+from export_core.readers.placement import Mode, Placement
 from export_core.readers.worker.client import start_worker
 from export_core.readers.worker.protocol import Stage, WorkerStarter
+
+
+def reduce_chosen(
+    choice: Choice, good: str, folder: ReductionFolder, *, resume: bool, notify: Callable[[str], None]
+) -> Reduced:
+    """Reduce the cell of a choice.
+
+    Args:
+        choice: the cell, and how it is replayed.
+        good: the jaxlib of the second reader; empty for the writer of the golden.
+        folder: where the smallest program so far is kept.
+        resume: continue the reduction that is in the folder.
+        notify: called with a line about what happens.
+
+    Raises:
+        WhyError: nothing can be reduced.
+        ReleaseError: there is no release `good`.
+        EnvironmentFailed: a reader has no environment.
+    """
+    earlier = folder.earlier(resume=resume)  # before an environment is built
+    cell = replace(choice.cell, mode=resolve_mode(choice.cell.mode, choice.cell.platform))
+    if cell.mode is Mode.RUN and (problem := missing_hardware(cell.platform)):
+        raise NotReproducedError(f"{cell.platform} cannot run here: {problem}. --platform {cell.platform}:compile may.")
+    calendar = choice.plan.calendar
+    jaxlib = good or cell.golden.manifest.writer.jaxlib
+    second = calendar.release(jaxlib)
+    if second == cell.reader and good:
+        raise WhyError(f"--good {good}: is the release in which the cell fails. Name one in which it works.")
+    options, policy = choice.options, choice.options.policy
+    with ReaderEnvironments.of(policy, calendar, options.sources, notify=notify) as environments:
+
+        def second_environment() -> Environment | None:
+            if second == cell.reader:
+                return None
+            try:
+                return environments.build(replace(cell.placement, reader=second))
+            except EnvironmentFailed as error:
+                known = choice.result.verdict if choice.result else None
+                if good or known is Verdict.NUMERICS:
+                    raise
+                notify(f"without a second reader: {error}")
+                return None
+
+        used = Environments(
+            environments.build(cell.placement),
+            second_environment(),
+            environments.build(Placement(calendar.release(calendar.newest()))),
+        )
+        return reduce_cell(cell, used, options, folder, earlier, notify=notify)
+
 
 LEAST_SECONDS = 10.0
 """How long a smaller program may always take."""

@@ -33,9 +33,8 @@ from export_core.features.inspect.source_difference import source_difference
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.store import ARTIFACT, MODULE_TEXT
 from export_core.judge import Result
-from export_core.matrix.checks import GoldenOutputs
-from export_core.matrix.comparisons import under_policy
-from export_core.matrix.noise_runs import MeasuredNoise, lacks_noise
+from export_core.matrix.comparisons import GoldenOutputs, under_policy
+from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
 from export_core.numbers.noise_text import WHAT_TO_DO, outputs_to_name
 from export_core.policy import Budget, Policy
 from export_core.policy.known_issues import known_issues

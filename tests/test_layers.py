@@ -41,13 +41,12 @@ JAX = {
     "export_core.features.convert.rewriting.lapack",
     "export_core.features.convert.rewriting.shardy",
     "export_core.features.convert.rewriting.export_again",
-    "export_core.features.why.reproduce",
-    "export_core.features.why.editing.program",
-    "export_core.features.why.editing.program_parts",
-    "export_core.features.why.editing.edits",
-    "export_core.features.why.editing.in_double",
-    "export_core.features.why.editing.source",
-    "export_core.features.why.editing.source_lines",
+    "export_core.features.why.explain.reproduce",
+    "export_core.features.why.reduce.editing.program",
+    "export_core.features.why.reduce.editing.program_parts",
+    "export_core.features.why.reduce.editing.edits",
+    "export_core.features.why.reduce.editing.in_double",
+    "export_core.features.why.reduce.editing.source",
 }
 """Modules that import jax or jaxlib beside export/: the programs that run in readers, and what prints a module."""
 
@@ -61,7 +60,7 @@ UPWARDS = [
     "export_core.features.adopt.jax_goldens -> export_core.features.convert",
     "export_core.features.compare_runs.baseline -> export_core.features.costs",
     "export_core.features.compare_runs.trend_command -> export_core.features.costs",
-    "export_core.features.why.explanation -> export_core.features.convert",
+    "export_core.features.why.explain.explanation -> export_core.features.convert",
     "export_core.judge.drift -> export_core.features.costs",
     "export_core.judge.judgement -> export_core.features.deploy",
     "export_core.matrix.plan -> export_core.features.deploy",

@@ -18,8 +18,8 @@ from export_core.features.compare_runs.baseline_report import BaselineReport
 from export_core.features.deploy.answers import Deployability
 from export_core.features.inspect.facts import Inspection
 from export_core.features.inspect.inventory import InventoryRow
-from export_core.features.why.bisection.bisected import Bisection
-from export_core.features.why.explained import Explanation
+from export_core.features.why.bisect.report import Bisection
+from export_core.features.why.explain.explanation import Explanation
 from export_core.goldens import Manifest
 from export_core.goldens.conversion_record import ConversionRecord
 from export_core.judge import Result, Summary

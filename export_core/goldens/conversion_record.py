@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import functools
+import os.path
 from pathlib import Path
 
 import msgspec
 
+from export_core.artifact import Artifact
+from export_core.base.errors import ExportCompatError
 from export_core.base.escaping import json_bytes
+from export_core.base.untrusted import decode_json, open_regular
 from export_core.goldens.manifest import ConvertedFrom
 
 SUFFIX = ".converted.json"
 FORMAT = 1
+MOST_BYTES = 1 << 20
 CONVERTED = "converted"
 NOT_VERIFIED = "not verified"
 
@@ -46,13 +51,43 @@ class ConversionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The version of this form."""
 
 
+class RecordError(ExportCompatError):
+    """A record that cannot be read, or is of another file."""
+
+
+def read_record(artifact: Artifact) -> ConversionRecord:
+    """The record beside an artifact. Raises `RecordError`."""
+    path = f"{artifact.name}{SUFFIX}"
+    try:
+        with open_regular(path) as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise RecordError(f"{path}: expected the record of a conversion, found more than {MOST_BYTES} bytes")
+        record: ConversionRecord = decode_json(data, ConversionRecord)
+    except OSError as error:
+        raise RecordError(f"{path}: cannot read this record: {error.strerror or error}") from None
+    except msgspec.MsgspecError as error:
+        raise RecordError(f"{path}: not the record of a conversion: {error}") from None
+    if record.sha256 != artifact.sha256:
+        raise RecordError(f"{path}: is the record of another file, with SHA-256 {record.sha256[:16]}…")
+    return record
+
+
+def is_rewritten(artifact: Artifact) -> bool:
+    """Whether a record says that its writer has not exported it so: JAX promises nothing for it."""
+    try:
+        return os.path.lexists(f"{artifact.name}{SUFFIX}") and read_record(artifact).converted_from.way != "unchanged"
+    except RecordError:
+        return False
+
+
 def record_file(artifact: Path) -> Path:
     """Where the record of an artifact is."""
     return artifact.with_name(artifact.name + SUFFIX)
 
 
 def dump_record(record: ConversionRecord) -> bytes:
-    """The bytes of its file: the same for the same record."""
+    """The bytes of its file; equal records give equal bytes."""
     return msgspec.json.format(json_bytes(record), indent=2) + b"\n"
 
 

@@ -31,11 +31,11 @@ from export_core.features.adopt.archive import Archive, Candidate
 from export_core.features.adopt.artifact_list import read_artifact_list
 from export_core.features.adopt.jax_wheel import find_data
 from export_core.features.convert.proof import given_evidence
-from export_core.features.inspect.conversions import converted_facts
-from export_core.features.inspect.inventory_row import read_row
+from export_core.features.inspect.inventory import InventoryRow, read_row
 from export_core.goldens import GoldenStore, adopt
 from export_core.goldens.adopt import Given, adopt_inputs
 from export_core.goldens.arrays import from_npz
+from export_core.goldens.conversion_record import read_record
 from export_core.goldens.manifest_file import load_manifest
 from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues
@@ -72,14 +72,14 @@ def listed(path: Path) -> object:
 
 
 def inventory_row(path: Path) -> None:
-    if isinstance(row := read_row(Terms(shipped_entries()), Found(str(path), named=True)), dict) and row["error"]:
-        raise ExportCompatError(f"{row['file']}: {row['error']}")
+    row = read_row(Terms(shipped_entries()), Found(str(path), named=True))
+    if isinstance(row, InventoryRow) and row.error:
+        raise ExportCompatError(f"{row.file}: {row.error}")
 
 
 def beside(path: Path) -> None:
     """The record of a conversion, which is called by its artifact."""
-    facts = converted_facts(read_bytes(MLP.read_bytes(), str(path).removesuffix(".converted.json")))
-    raise ExportCompatError(facts["problem"] if facts else f"{path}: none")
+    read_record(read_bytes(MLP.read_bytes(), str(path).removesuffix(".converted.json")))
 
 
 def no_plan(path: Path) -> None:

@@ -17,7 +17,6 @@ from export_core.artifact.foreseen import belongs
 from export_core.artifact.main_check import check_main
 from export_core.artifact.readers import Reader, loads, module_reasons, readers_of
 from export_core.artifact.version_numbers import version_numbers
-from export_core.artifact.vhlo_needs import needs
 from export_core.base.phrases import did_you_mean
 from export_core.features.convert.envelope import levels_of, rewrite_envelope, shardings_of
 from export_core.features.convert.errors import ConversionRefused
@@ -121,7 +120,7 @@ def convert(
     if load.ok and not calls and not _misses_shardings(artifact, reader):
         return Converted(artifact, reader, UNCHANGED, f"jaxlib {reader.jaxlib} takes the original")
     try:
-        in_the_way = [text for module in artifact.modules for text in module_reasons(needs(module), reader)]
+        in_the_way = [text for module in artifact.modules for text in module_reasons(module, reader)]
         modules: Sequence[bytes] = [module.serialized() for module in artifact.modules]
         by = ""
         rewrites: tuple[str, ...] = ()

@@ -148,7 +148,7 @@ def _expiring_targets(
     """What leaves the window on a day or before, and the exit code for files that cannot be read."""
     from export_core.features.convert.conversions import targets_below
     from export_core.features.convert.errors import ConversionError
-    from export_core.features.inspect.expiring import expiring
+    from export_core.features.convert.expiring import expiring
     from export_core.policy.terms import terms_here
 
     terms = terms_here(policy_file)

@@ -29,8 +29,8 @@ from export_core.export import (
     require_values,
 )
 from export_core.features.costs.over_budget import with_budgets
-from export_core.features.inspect.source_difference import source_difference
 from export_core.goldens import Golden, GoldenStore
+from export_core.goldens.source_difference import source_difference
 from export_core.goldens.store import ARTIFACT, MODULE_TEXT
 from export_core.judge import Result
 from export_core.matrix.comparisons import GoldenOutputs, under_policy

@@ -301,7 +301,7 @@ OWN = {
     "export_core/goldens/adopt.py": "an open file",
     "export_core/goldens/jax_goldens.py": "data of the package",
     "export_core/goldens/npy.py": "an open file",
-    "export_core/features/inspect/source_difference.py": "an open file",
+    "export_core/goldens/source_difference.py": "an open file",
     "export_core/features/adopt/jax_wheel.py": "an open file",
     "export_core/releases/wheels.py": "an open file",
     "export_core/matrix/cache_keys.py": "the package itself, and the system's",

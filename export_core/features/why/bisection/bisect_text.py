@@ -6,13 +6,13 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from export_core.base.escaping import plain_text
+from export_core.base.layout import wrapped
 from export_core.base.phrases import plural
 from export_core.features.why.bisection.bisected import FOUND, NOT_REPRODUCED, Bisection, TriedRelease
 from export_core.features.why.bisection.blame import BOTH, EITHER, JAX, JAXLIB
 from export_core.features.why.bisection.changes import ChangedPart
 from export_core.features.why.bisection.likeness import BisectBy
 from export_core.judge.result import ReaderOf, release_name
-from export_core.report.terminal.paragraphs import wrapped
 
 _LABEL = 10
 _ANSWERS = {True: "fails alike", False: "does not fail like that", None: "no answer"}

@@ -16,12 +16,12 @@ from unittest import mock
 from benchmarks.line import Line
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell
-from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.replay import replay
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import load_policy
 from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.placement import Placement
-from export_core.readers.worker import processes
+from export_core.readers.worker import client
 
 ROOT = Path(__file__).parents[1]
 BUDGET = 1.05
@@ -40,12 +40,12 @@ def measure(rounds: int) -> list[Line]:
     options = ReplayOptions(calendar)
     with tempfile.TemporaryDirectory() as folder:
         silent = Path(folder, "program.py")
-        silent.write_text(_without_figures(processes.PROGRAM.read_text()))
-        programs = {True: processes.PROGRAM, False: silent}
+        silent.write_text(_without_figures(client.PROGRAM.read_text()))
+        programs = {True: client.PROGRAM, False: silent}
         seconds: dict[bool, list[float]] = {True: [], False: []}
         for number in range(2 * rounds + 1):
             asked = number % 2 == 1
-            with mock.patch.object(processes, "PROGRAM", programs[asked]):
+            with mock.patch.object(client, "PROGRAM", programs[asked]):
                 used = _processor_seconds(cells, environment, options, asked=asked)
             if number:  # the first round warms the disk's cache
                 seconds[asked].append(used / len(cells))

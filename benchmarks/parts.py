@@ -16,7 +16,7 @@ from benchmarks.line import Line
 from benchmarks.warm import WarmProcess, sharing
 from export_core.matrix import Cell
 from export_core.readers.environment import Environment
-from export_core.readers.worker import processes
+from export_core.readers.worker import client
 
 MARKED = Path(__file__).with_name("marked_worker.py")
 BEFORE = {"fork": "its process begins", "pages": "pages that any cell writes are copied", "client": "the client starts"}
@@ -75,13 +75,13 @@ def line(what: str, cold: float, warm: float) -> Line:
 @contextlib.contextmanager
 def marked(environment: Environment, marks: Path) -> Iterator[Environment]:
     """The environment with variables for the marked worker, which is the worker's program meanwhile."""
-    program = processes.PROGRAM
+    program = client.PROGRAM
     variables = {**environment.variables, "MARKS": str(marks), "WORKER": str(program)}
-    processes.PROGRAM = MARKED
+    client.PROGRAM = MARKED
     try:
         yield dataclasses.replace(environment, variables=variables)
     finally:
-        processes.PROGRAM = program
+        client.PROGRAM = program
 
 
 def read(lines: Sequence[str]) -> tuple[Counter[str], dict[str, float]]:

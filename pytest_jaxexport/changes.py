@@ -12,8 +12,8 @@ from export_core.features.inspect.export_changes import export_changes, independ
 from export_core.goldens import Check, Golden, Leaf, Manifest, Options
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import ARTIFACT, OUTPUTS
-from export_core.matrix.checks import GoldenOutputs
-from export_core.numbers.bits import bits_of
+from export_core.matrix.comparisons import GoldenOutputs
+from export_core.numbers.elements import bits_of
 from export_core.readers.hardware import instruction_set
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from contextlib import suppress
 
 # Releases that write the corpus load this file too, in environments that lack what this project's own tests need.
@@ -14,6 +15,10 @@ with suppress(ModuleNotFoundError):
     settings.load_profile("untimed")
 
 pytest_plugins = ["pytester", "shared_fixtures", "replaying", "browsing"]
+
+# What tests say of a run is what it says where nobody has told OpenBLAS which kernels to take.
+for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
+    os.environ.pop(name, None)
 
 # Thousands of collected tests are alive until the end. Python would look through all of them again and again: for three
 # seconds of the seven that collecting takes, and in every test that makes many objects.

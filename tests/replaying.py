@@ -23,13 +23,13 @@ from warm_worker import Start, starts, warm_worker
 
 from export_core.goldens import Golden, GoldenStore
 from export_core.matrix import Cell, Limits, Outcome
-from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.replay import replay
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy
 from export_core.readers.environment import CELL_VARIABLES, Environment, this_interpreter
 from export_core.readers.placement import Placement
-from export_core.readers.worker import processes
-from export_core.readers.worker.warm_workers import WarmWorkers
+from export_core.readers.worker import client
+from export_core.readers.worker.client import WarmWorkers
 from export_core.releases import Calendar, Release, load_calendar
 
 HERE = Path(__file__).parent
@@ -37,7 +37,7 @@ FLAKY = Path(tempfile.gettempdir()) / f"jaxexport-test-flaky-{os.getpid()}"
 """While this file exists, the cell of the golden `is_flaky` hangs."""
 AWAKE = FLAKY.with_suffix(".awake")
 """Written by a cell that should have been killed in its sleep."""
-START = processes.start
+START = client.start_process
 """Starts workers that are no forks."""
 MISBEHAVING = {"PYTHONPATH": str(HERE / "misbehaving"), "JAXEXPORT_TEST_FLAKY": str(FLAKY)}
 
@@ -123,7 +123,7 @@ def misbehaving_workers(tmp_path_factory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def warm_starts(request) -> Start:
-    """A `processes.start` by which workers of this interpreter, misbehaving or not, are forks."""
+    """A `client.start_process` by which workers of this interpreter, misbehaving or not, are forks."""
     lock = threading.Lock()
 
     def path_of(deciding: Mapping[str, str]) -> Path | None:
@@ -137,7 +137,7 @@ def warm_starts(request) -> Start:
 
 @pytest.fixture
 def forked_workers(monkeypatch, warm_starts) -> None:
-    monkeypatch.setattr(processes, "start", warm_starts)
+    monkeypatch.setattr(client, "start_process", warm_starts)
 
 
 @pytest.fixture(scope="session")

@@ -41,13 +41,12 @@ JAX = {
     "export_core.features.convert.rewriting.lapack",
     "export_core.features.convert.rewriting.shardy",
     "export_core.features.convert.rewriting.export_again",
-    "export_core.features.why.reproduce",
-    "export_core.features.why.editing.program",
-    "export_core.features.why.editing.program_parts",
-    "export_core.features.why.editing.edits",
-    "export_core.features.why.editing.in_double",
-    "export_core.features.why.editing.source",
-    "export_core.features.why.editing.source_lines",
+    "export_core.features.why.explain.reproduce",
+    "export_core.features.why.reduce.editing.program",
+    "export_core.features.why.reduce.editing.program_parts",
+    "export_core.features.why.reduce.editing.edits",
+    "export_core.features.why.reduce.editing.in_double",
+    "export_core.features.why.reduce.editing.source",
 }
 """Modules that import jax or jaxlib beside export/: the programs that run in readers, and what prints a module."""
 
@@ -55,18 +54,13 @@ PUBLISHED = ("export_core.policy", "export_core.features.adopt", "export_core.fe
 """The rooms of the names that can be imported from the package itself."""
 
 UPWARDS = [
-    "export_core.cli.entry -> export_core.features.inspect",
     "export_core.cli.judge -> export_core.features.compare_runs",
     "export_core.cli.judging -> export_core.features.costs",
     "export_core.cli.report -> export_core.features.compare_runs",
     "export_core.features.adopt.jax_goldens -> export_core.features.convert",
-    "export_core.features.adopt.writers -> export_core.features.inspect",
     "export_core.features.compare_runs.baseline -> export_core.features.costs",
     "export_core.features.compare_runs.trend_command -> export_core.features.costs",
-    "export_core.features.convert.convert_command -> export_core.features.inspect",
-    "export_core.features.inspect.conversions -> export_core.features.convert",
-    "export_core.features.why.explanation -> export_core.features.convert",
-    "export_core.features.why.explanation -> export_core.features.inspect",
+    "export_core.features.why.explain.explanation -> export_core.features.convert",
     "export_core.judge.drift -> export_core.features.costs",
     "export_core.judge.judgement -> export_core.features.deploy",
     "export_core.matrix.plan -> export_core.features.deploy",
@@ -74,7 +68,6 @@ UPWARDS = [
     "export_core.policy -> export_core.features.costs",
     "export_core.policy -> export_core.features.deploy",
     "export_core.policy.load -> export_core.features.deploy",
-    "export_core.policy.load_check -> export_core.features.inspect",
     "export_core.policy.model -> export_core.features.costs",
     "export_core.policy.model -> export_core.features.deploy",
     "export_core.policy.validation -> export_core.features.costs",

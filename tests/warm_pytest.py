@@ -97,7 +97,7 @@ class WarmPytest:
 
 
 def main(workers: str) -> None:
-    from export_core.readers.own_interpreter import hash_of_this_interpreter
+    from export_core.readers.installed import hash_of_this_interpreter
 
     for name in IMPORTED:
         importlib.import_module(name)
@@ -112,9 +112,9 @@ def main(workers: str) -> None:
 
 def use_warm_workers(path: str) -> None:
     from export_core.readers.environment import CELL_VARIABLES
-    from export_core.readers.worker import processes
+    from export_core.readers.worker import client
 
-    processes.start = starts(lambda deciding: Path(path) if deciding == CELL_VARIABLES else None)
+    client.start_process = starts(lambda deciding: Path(path) if deciding == CELL_VARIABLES else None)
 
 
 def run_pytest(words: list[str], folder: str, variables: dict[str, str], output: str, noise: str) -> None:

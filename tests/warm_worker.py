@@ -2,7 +2,7 @@
 
 A worker that starts anew imports jax for 0.7 s of a processor, and hundreds of tests need one. What differs: all these
 workers hash strings alike. Their program is the real one, and each cell is a fork of its worker, as always. A worker of
-another interpreter, or with variables beside the usual ones, is started by `processes.start` itself.
+another interpreter, or with variables beside the usual ones, is started by `client.start_process` itself.
 """
 
 from __future__ import annotations
@@ -93,12 +93,12 @@ Start = Callable[..., "subprocess.Popen[bytes] | ForkedWorker"]
 
 
 def starts(path_of: Callable[[Mapping[str, str]], Path | None]) -> Start:
-    """A `processes.start` whose workers are forks of the process that listens on `path_of` the deciding variables."""
+    """A `client.start_process` whose workers are forks of what listens on `path_of` the deciding variables."""
     from export_core.base.variables import deciding_variables
     from export_core.readers.environment import Environment
-    from export_core.readers.worker import processes
+    from export_core.readers.worker import client
 
-    anew = processes.start
+    anew = client.start_process
     if sys.platform != "linux":
         return anew
 
@@ -109,7 +109,7 @@ def starts(path_of: Callable[[Mapping[str, str]], Path | None]) -> Start:
         path = path_of(deciding) if str(environment.python) == sys.executable else None
         if path is None:
             return anew(environment, *words)
-        return ForkedWorker(path, [str(processes.PROGRAM), *words], dict(environment.variables))
+        return ForkedWorker(path, [str(client.PROGRAM), *words], dict(environment.variables))
 
     return start
 

@@ -12,7 +12,7 @@ from packaging.version import Version
 import export_core.readers
 from export_core.base.atomic import write_whole
 from export_core.readers.build import uv_command
-from export_core.readers.libtpu import load_pins
+from export_core.readers.placement import load_pins
 from export_core.releases import load_calendar
 
 TABLE = Path(export_core.readers.__file__).with_name("data") / "libtpu.yaml"

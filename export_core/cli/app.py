@@ -25,8 +25,8 @@ from export_core.cli.releases import releases
 from export_core.cli.report import report
 from export_core.cli.version import show_version
 
-_COMMANDS = (matrix, plan, merge, judge, report, badge, policy_group, environments_group, goldens_group, releases)
-"""The commands of the kernel."""
+_COMMANDS = (goldens_group, plan, matrix, merge, judge, report, badge, releases, policy_group, environments_group)
+"""The commands of the kernel, in the order of the help."""
 
 
 class UnexpectedExitError(ExportCompatError):
@@ -53,7 +53,12 @@ class _Commands(HelpfulGroup):
             ctx.exit(NOBODY_READS)
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Commands,
+    page="docs/index.md",
+    examples=("jaxexport matrix", "jaxexport report --html report.html"),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.option(
     "--version",
     is_flag=True,

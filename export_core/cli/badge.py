@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from export_core.cli.help import HelpfulCommand
+from export_core.cli.help import command
 from export_core.cli.options import STDOUT, write_output
 
 
-@click.command(cls=HelpfulCommand)
+@command("docs/reference/reports.md", "jaxexport badge --output badge.svg", section="Matrix")
 @click.argument("folder", metavar="[DIR]", default=".jaxexport", type=click.Path(path_type=Path))
 @click.option("-o", "--output", metavar="FILE", default=STDOUT, help="Where to write it; - is standard output.")
 @click.option("--json", "as_json", is_flag=True, help="Write what a shields.io endpoint badge reads, instead of SVG.")

@@ -5,19 +5,19 @@ from __future__ import annotations
 import click
 
 from export_core.base.phrases import plural
-from export_core.cli.help import HelpfulGroup
+from export_core.cli.help import group
 from export_core.cli.options import console
 from export_core.cli.output import echo
 
 UNUSED_DAYS = 30
 
 
-@click.group("environments", cls=HelpfulGroup)
+@group("docs/reference/platforms.md", "jaxexport environments list", section="Project", name="environments")
 def environments_group() -> None:
     """List and remove the cached environments in which readers and writers run."""
 
 
-@environments_group.command("list")
+@environments_group.command("docs/reference/platforms.md", "jaxexport environments list", name="list")
 def list_() -> None:
     """Show each environment: what it was built for, its size, when it was last used, and whether it is in use."""
     from rich.table import Table
@@ -47,7 +47,11 @@ def list_() -> None:
     )
 
 
-@environments_group.command()
+@environments_group.command(
+    "docs/reference/platforms.md",
+    "jaxexport environments clean --older-than 7 --yes",
+    "jaxexport environments clean 'writer-*' --yes",
+)
 @click.argument("names", metavar="[NAME…]", nargs=-1)
 @click.option(
     "--older-than",

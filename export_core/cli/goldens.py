@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from export_core.base.phrases import plural
-from export_core.cli.help import HelpfulGroup
+from export_core.cli.help import group
 from export_core.cli.options import Project, as_of_option, day_of, project_options
 from export_core.cli.output import echo
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from export_core.goldens import Golden, GoldenStore
 
 
-@click.group(name="goldens", cls=HelpfulGroup)
+@group("docs/reference/cases.md", "jaxexport goldens list", section="Goldens", name="goldens")
 def goldens_group() -> None:
     """List, show, verify, add, import, rename and prune goldens; their coverage and their noise."""
 
 
-@goldens_group.command(name="list")
+@goldens_group.command("docs/reference/cases.md", "jaxexport goldens list", name="list")
 @project_options
 @click.option("--sizes", is_flag=True, help="Show how large they are instead, by the name of the file.")
 def list_goldens(project: Project, sizes: bool) -> None:
@@ -47,7 +47,7 @@ def list_goldens(project: Project, sizes: bool) -> None:
         echo(f"warning: {no_goldens(project.store.root)}", err=True)
 
 
-@goldens_group.command()
+@goldens_group.command("docs/reference/matrix.md", "jaxexport goldens verify")
 @project_options
 def verify(project: Project) -> None:
     """Compare every file with its SHA-256, read every artifact, and find files that belong to no golden.
@@ -73,7 +73,7 @@ def verify(project: Project) -> None:
     echo(f"{plural(len(goldens), 'golden')}, every file as it was written")
 
 
-@goldens_group.command()
+@goldens_group.command("docs/explanation/comparing.md", "jaxexport goldens noise tests.test_model.test_attention")
 @click.argument("names", metavar="[CASE[/WRITER]]...", nargs=-1)
 @click.option("--again", is_flag=True, help="Measure those too whose noise is known.")
 @project_options
@@ -85,7 +85,7 @@ def noise(project: Project, names: Sequence[str], again: bool) -> None:
     of all goldens that have none.
     """
     from export_core.goldens.verify import verify_goldens
-    from export_core.matrix.measuring import add_noise
+    from export_core.numbers.measuring_noise import add_noise
 
     goldens = [golden for name in names for golden in _named(project.store, name)] if names else project.store.goldens()
     verify_goldens(project.store, project.policy.calendar(), project.policy.allow)
@@ -97,7 +97,7 @@ def noise(project: Project, names: Sequence[str], again: bool) -> None:
         echo(f"{plural(len(goldens), 'golden')}, all have their noise; --again measures it anew")
 
 
-@goldens_group.command()
+@goldens_group.command("docs/reference/cases.md", "jaxexport goldens rename tests.test_a.test_f tests.test_b.test_f")
 @click.argument("old")
 @click.argument("new")
 @click.option("--test", metavar="TEST", help="The test that exports NEW, as in tests/test_a.py::test_f.")
@@ -122,7 +122,7 @@ def rename(project: Project, old: str, new: str, test: str | None) -> None:
         echo(f"{entry} names {old}: change it too.", err=True)
 
 
-@goldens_group.command()
+@goldens_group.command("docs/how-to/look-ahead.md", "jaxexport goldens prune --as-of 2026-10-25")
 @project_options
 @as_of_option
 @click.option("--delete", "--yes", "delete", is_flag=True, help="Delete them; without it, they are only listed.")

@@ -1,142 +1,78 @@
-"""Help of the commands: in groups, in whole sentences, each with an example and the page of the docs that has more."""
+"""Help of the commands: in sections, in whole sentences, each with an example and the page of the docs that has more.
+
+A command says so itself, where it is declared: `command` and `group` are click's, with what the help shows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
 
-GROUPS = {
-    "Artifacts": ("inspect", "audit", "diff", "convert"),
-    "Goldens": ("goldens", "backfill"),
-    "Matrix": ("plan", "matrix", "merge", "judge", "report", "badge", "trend"),
-    "Why": ("explain", "bisect", "reduce"),
-    "Days": ("releases", "forecast", "can-i-deploy"),
-    "Project": ("policy", "environments"),
-}
-"""The commands by what they are about, in the order in which they are used."""
+SECTIONS = ("Artifacts", "Goldens", "Matrix", "Why", "Days", "Project", "Others")
+"""What commands are about, in the order of the help. A command without a section is among the others."""
 
 PACKAGE = "pytest-jaxexport"
-EXAMPLES = {
-    "": ("docs/index.md", "jaxexport matrix", "jaxexport report --html report.html"),
-    "inspect": (
-        "docs/reference/artifacts.md",
-        "jaxexport inspect attention.jaxexport",
-        "jaxexport inspect attention.jaxexport --reader 0.11.0",
-        "jaxexport inspect exported --csv",
-    ),
-    "audit": (
-        "docs/reference/artifacts.md",
-        "jaxexport audit --reader 0.9.2 exported/a.jaxexport exported/b.jaxexport",
-        "jaxexport audit exported",
-    ),
-    "diff": ("docs/reference/artifacts.md", "jaxexport diff old.jaxexport new.jaxexport"),
-    "convert": (
-        "docs/how-to/convert.md",
-        "jaxexport convert exported/a.jaxexport --for 0.9.2 -o a-for-0.9.2.jaxexport",
-        "jaxexport convert exported/*.jaxexport --for 0.8.1,0.9.2 --replace-custom-calls -o converted",
-    ),
-    "explain": (
-        "docs/how-to/explain-a-failure.md",
-        "jaxexport explain",
-        "jaxexport explain --case tests.test_model.test_attention --writer 0.12.0.1 --reader 0.9.2 --bundle report",
-    ),
-    "goldens": ("docs/reference/cases.md", "jaxexport goldens list"),
-    "goldens list": ("docs/reference/cases.md", "jaxexport goldens list"),
-    "goldens show": ("docs/reference/artifacts.md", "jaxexport goldens show tests.test_model.test_attention/0.9.2-cpu"),
-    "goldens coverage": ("docs/reference/coverage.md", "jaxexport goldens coverage"),
-    "goldens verify": ("docs/reference/matrix.md", "jaxexport goldens verify"),
-    "goldens add": (
-        "docs/reference/artifacts.md",
-        "jaxexport goldens add --artifact a.jaxexport --inputs in.npz --outputs out.npz --case attention",
-        "jaxexport goldens add --from archive",
-    ),
-    "goldens import": (
-        "docs/how-to/adopt-an-archive.md",
-        "jaxexport goldens import --from-jax",
-        "jaxexport goldens import --from-jax 0.12.0.1 --goldens jax-goldens",
-    ),
-    "goldens noise": ("docs/explanation/comparing.md", "jaxexport goldens noise tests.test_model.test_attention"),
-    "goldens rename": ("docs/reference/cases.md", "jaxexport goldens rename tests.test_a.test_f tests.test_b.test_f"),
-    "goldens prune": ("docs/how-to/look-ahead.md", "jaxexport goldens prune --as-of 2026-10-25"),
-    "backfill": ("docs/reference/cases.md", "jaxexport backfill --writers 0.9.2,0.10.2 -- tests/test_model.py"),
-    "plan": ("docs/reference/matrix.md", "jaxexport plan --readers all", "jaxexport plan --format github"),
-    "matrix": (
-        "docs/reference/matrix.md",
-        "jaxexport matrix",
-        "jaxexport matrix --readers 0.9.2,0.12.0.1 --only promised",
-        "jaxexport matrix --resume",
-    ),
-    "merge": ("docs/how-to/many-machines.md", "jaxexport merge shard-1 shard-2 --results .jaxexport"),
-    "judge": ("docs/how-to/compare-runs.md", "jaxexport judge --propose", "jaxexport judge new --baseline old"),
-    "report": ("docs/reference/reports.md", "jaxexport report --html report.html --junit junit.xml"),
-    "badge": ("docs/reference/reports.md", "jaxexport badge --output badge.svg"),
-    "trend": ("docs/reference/reports.md", "jaxexport trend --numbers --cases '*.test_fft'"),
-    "bisect": (
-        "docs/how-to/bisect.md",
-        "jaxexport bisect --case tests.test_model.test_attention --writer 0.9.2 --reader 0.11.0",
-        "jaxexport bisect 'tests.test_model.test_attention/0.9.2-cpu in 0.11.0 on cpu' --good 0.10.2",
-    ),
-    "reduce": (
-        "docs/how-to/reduce.md",
-        "jaxexport reduce --case tests.test_model.test_attention --reader 0.9.2 -o reduced",
-        "jaxexport reduce --results from-ci --goldens golden --reader 0.9.2 -o reduced",
-    ),
-    "releases": ("docs/reference/policy.md", "jaxexport releases list"),
-    "releases list": ("docs/reference/policy.md", "jaxexport releases list --as-of 2026-10-25"),
-    "releases refresh": ("docs/reference/policy.md", "jaxexport releases refresh --measure"),
-    "forecast": ("docs/how-to/look-ahead.md", "jaxexport forecast --deployed serving,0.11.0 --days 90"),
-    "can-i-deploy": (
-        "docs/how-to/keep-an-old-reader.md",
-        "jaxexport can-i-deploy tests.test_model.test_attention --to all",
-        "jaxexport can-i-deploy exported/attention.jaxexport --to serving",
-    ),
-    "policy": ("docs/reference/policy.md", "jaxexport policy show"),
-    "policy init": ("docs/reference/policy.md", "jaxexport policy init"),
-    "policy check": ("docs/reference/policy.md", "jaxexport policy check"),
-    "policy show": ("docs/reference/policy.md", "jaxexport policy show"),
-    "policy schema": ("docs/reference/policy.md", "jaxexport policy schema > export_compat.schema.json"),
-    "policy known": ("docs/reference/policy.md", "jaxexport policy known"),
-    "environments": ("docs/reference/platforms.md", "jaxexport environments list"),
-    "environments list": ("docs/reference/platforms.md", "jaxexport environments list"),
-    "environments clean": (
-        "docs/reference/platforms.md",
-        "jaxexport environments clean --older-than 7 --yes",
-        "jaxexport environments clean 'writer-*' --yes",
-    ),
-}
-"""Of each command: the page of the docs that has more, then what people type."""
 
 
 class HelpfulCommand(click.Command):
-    """A command whose help ends with an example and a link."""
+    """A command whose help ends with examples, which people copy, and a link to a page of docs/."""
+
+    def __init__(
+        self, *args: Any, page: str = "docs/index.md", examples: Sequence[str] = (), section: str = "Others", **kw: Any
+    ) -> None:
+        super().__init__(*args, **kw)
+        self.page, self.examples, self.section = page, examples, section
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """See `EXAMPLES`."""
-        _write_epilog(ctx, formatter)
+        """The examples and the link."""
+        if self.examples:
+            with formatter.section("Examples" if len(self.examples) > 1 else "Example"):
+                for example in self.examples:
+                    # Not wrapped: a command is copied as it is.
+                    formatter.write(f"{' ' * formatter.current_indent}{example}\n")
+        formatter.write(f"\nDocumentation: {docs_link(self.page)}\n")
 
 
-class HelpfulGroup(click.Group):
-    """Commands with their whole first sentence; those of `jaxexport` itself in groups."""
+class HelpfulGroup(HelpfulCommand, click.Group):
+    """Commands with their whole first sentence; those of `jaxexport` itself in sections."""
 
-    command_class = HelpfulCommand
+    def command(self, *page_and_examples: str, **kw: Any) -> Callable[[Callable[..., Any]], HelpfulCommand]:  # type: ignore[override]
+        """A command of this group, with what `command` takes."""
+
+        def add(function: Callable[..., Any]) -> HelpfulCommand:
+            made = command(*page_and_examples, **kw)(function)
+            self.add_command(made)
+            return made
+
+        return add
+
+    def in_sections(self) -> dict[str, list[click.Command]]:
+        """The commands of each section, in the order in which they were added."""
+        sections: dict[str, list[click.Command]] = {section: [] for section in SECTIONS}
+        for each in self.commands.values():
+            sections[getattr(each, "section", SECTIONS[-1])].append(each)
+        return {section: commands for section, commands in sections.items() if commands}
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """A section for each group, or one for all."""
+        """A list for each section, or one for all."""
         names = self.list_commands(ctx)
         width = max(map(len, names), default=0)
-        groups = GROUPS if ctx.parent is None else {"Commands": tuple(names)}
-        grouped = {name for group in groups.values() for name in group}
-        for title, group in {**groups, "Others": tuple(name for name in names if name not in grouped)}.items():
-            rows = [(name.ljust(width), _first_sentence(self.commands[name])) for name in group if name in names]
-            if rows:
-                with formatter.section(title):
-                    formatter.write_dl(rows)
+        sections = self.in_sections() if ctx.parent is None else {"Commands": [self.commands[name] for name in names]}
+        for title, commands in sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(str(each.name).ljust(width), _first_sentence(each)) for each in commands])
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """See `EXAMPLES`."""
-        _write_epilog(ctx, formatter)
+
+def command(page: str, *examples: str, **kw: Any) -> Callable[[Callable[..., Any]], HelpfulCommand]:
+    """A command, with the page of docs/ that has more and what people type; `section` is its place in the help."""
+    return click.command(cls=HelpfulCommand, page=page, examples=examples, **kw)
+
+
+def group(page: str, *examples: str, **kw: Any) -> Callable[[Callable[..., Any]], HelpfulGroup]:
+    """A group of commands, with what `command` takes."""
+    return click.group(cls=HelpfulGroup, page=page, examples=examples, **kw)
 
 
 def docs_link(page: str) -> str:
@@ -146,16 +82,6 @@ def docs_link(page: str) -> str:
     urls: Iterable[Any] = metadata(PACKAGE).get_all("Project-URL") or ()
     site = next((url for label, _, url in (entry.partition(", ") for entry in urls) if label == "Documentation"), "")
     return f"{site.rstrip('/')}/{page.removeprefix('docs/').removesuffix('.md')}.html" if site else page
-
-
-def _write_epilog(ctx: click.Context, formatter: click.HelpFormatter) -> None:
-    page, *examples = EXAMPLES.get(ctx.command_path.partition(" ")[2], ("docs/index.md",))
-    if examples:
-        with formatter.section("Examples" if len(examples) > 1 else "Example"):
-            for example in examples:
-                # Not wrapped: a command is copied as it is.
-                formatter.write(f"{' ' * formatter.current_indent}{example}\n")
-    formatter.write(f"\nDocumentation: {docs_link(page)}\n")
 
 
 def _first_sentence(named: click.Command) -> str:

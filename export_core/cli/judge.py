@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from export_core.cli.help import HelpfulCommand
+from export_core.cli.help import command
 from export_core.cli.judging import judged_run
 from export_core.cli.options import (
     PATH,
@@ -22,7 +22,9 @@ from export_core.cli.options import (
 from export_core.cli.output import echo
 
 
-@click.command(cls=HelpfulCommand)
+@command(
+    "docs/how-to/compare-runs.md", "jaxexport judge --propose", "jaxexport judge new --baseline old", section="Matrix"
+)
 @click.argument("folder", metavar="[DIR]", default=".jaxexport", type=PATH)
 @policy_option
 @rejudge_day_option

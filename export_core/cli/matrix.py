@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from export_core.cli.help import HelpfulCommand
+from export_core.cli.help import command
 from export_core.cli.options import console, policy_of, with_fail_on, with_options
 from export_core.cli.plan import PLANNING, RUNNING, run_options, selection_of
 from export_core.policy.run_options import RESULTS, RunOptions
@@ -24,7 +24,13 @@ if TYPE_CHECKING:
     from export_core.run.session import Observer
 
 
-@click.command(cls=HelpfulCommand)
+@command(
+    "docs/reference/matrix.md",
+    "jaxexport matrix",
+    "jaxexport matrix --readers 0.9.2,0.12.0.1 --only promised",
+    "jaxexport matrix --resume",
+    section="Matrix",
+)
 @with_options(*PLANNING, *RUNNING)
 @click.option(
     "--unpromised",

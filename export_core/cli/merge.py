@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from export_core.cli.help import HelpfulCommand
+from export_core.cli.help import command
 from export_core.cli.options import console
 from export_core.cli.output import echo
 from export_core.run.errors import RunError
 
 
-@click.command(cls=HelpfulCommand)
+@command("docs/how-to/many-machines.md", "jaxexport merge shard-1 shard-2 --results .jaxexport", section="Matrix")
 @click.argument("folders", metavar="DIR…", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--results",

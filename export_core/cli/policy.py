@@ -6,19 +6,19 @@ from pathlib import Path
 
 import click
 
-from export_core.cli.help import HelpfulGroup
+from export_core.cli.help import group
 from export_core.cli.options import as_of_option, console, day_of, goldens_option, policy_option
 from export_core.cli.output import echo
 
 SCHEMA = "export_compat.schema.json"
 
 
-@click.group(name="policy", cls=HelpfulGroup)
+@group("docs/reference/policy.md", "jaxexport policy show", section="Project", name="policy")
 def policy_group() -> None:
     """Write, check and show the policy of this project."""
 
 
-@policy_group.command()
+@policy_group.command("docs/reference/policy.md", "jaxexport policy init")
 @click.option("--goldens", metavar="DIR", help="Folder of goldens. [default: golden]")
 def init(goldens: str | None) -> None:
     """Write a commented export_compat.yaml from the goldens here, and its JSON Schema for editors.
@@ -50,7 +50,7 @@ def init(goldens: str | None) -> None:
     echo(f"{FILE}: written from {plural(len(stored), 'golden')} in {folder}. {SCHEMA} tells editors its keys.")
 
 
-@policy_group.command()
+@policy_group.command("docs/reference/policy.md", "jaxexport policy check")
 @policy_option
 @goldens_option
 @as_of_option
@@ -95,7 +95,7 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
     raise click.exceptions.Exit(ExitCode.STALE if stale else ExitCode.KEPT)
 
 
-@policy_group.command()
+@policy_group.command("docs/reference/policy.md", "jaxexport policy show")
 @policy_option
 def show(policy_file: str | None) -> None:
     """Show every key with its value, and the line that sets it."""
@@ -114,7 +114,7 @@ def show(policy_file: str | None) -> None:
         echo(line)
 
 
-@policy_group.command()
+@policy_group.command("docs/reference/policy.md", "jaxexport policy known")
 @policy_option
 @click.option("--file", metavar="FILE", help="A newer table, in addition to the shipped one. [default: the policy's]")
 @click.option("--json", "as_json", is_flag=True, help="Print the table in the form that such a file has.")
@@ -137,7 +137,7 @@ def known(policy_file: str | None, file: str | None, as_json: bool) -> None:
         echo(line)
 
 
-@policy_group.command()
+@policy_group.command("docs/reference/policy.md", "jaxexport policy schema > export_compat.schema.json")
 def schema() -> None:
     """Print the JSON Schema of the policy, with which editors check and complete its keys."""
     from export_core.policy.json_schema import policy_schema_file

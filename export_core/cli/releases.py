@@ -7,17 +7,17 @@ from pathlib import Path
 import click
 
 from export_core.base.untrusted import read_named
-from export_core.cli.help import HelpfulGroup
+from export_core.cli.help import group
 from export_core.cli.options import as_of_option, day_of, policy_of, policy_option
 from export_core.cli.output import echo, echo_json
 
 
-@click.group(cls=HelpfulGroup)
+@group("docs/reference/policy.md", "jaxexport releases list", section="Days")
 def releases() -> None:
     """Show or refresh the calendar of releases, whose build dates every window is counted from."""
 
 
-@releases.command(name="list")
+@releases.command("docs/reference/policy.md", "jaxexport releases list --as-of 2026-10-25", name="list")
 @policy_option
 @as_of_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/releases.schema.json).")
@@ -38,7 +38,7 @@ def list_releases(policy_file: str | None, as_of: str | None, as_json: bool) -> 
             echo(line)
 
 
-@releases.command()
+@releases.command("docs/reference/policy.md", "jaxexport releases refresh --measure")
 @policy_option
 @click.option(
     "--index",
@@ -66,8 +66,7 @@ def refresh(policy_file: str | None, index: str | None, wheels: str | None, into
 
     from export_core.base.phrases import plural
     from export_core.policy import releases_file
-    from export_core.readers.environment import Sources
-    from export_core.readers.formats import measure as measure_stablehlo
+    from export_core.readers.environment import Sources, stablehlo_versions
     from export_core.releases import Calendar
     from export_core.releases.calendar import CalendarFile
     from export_core.releases.index import configured_index
@@ -84,7 +83,7 @@ def refresh(policy_file: str | None, index: str | None, wheels: str | None, into
         published_in_folder(Path(wheels)) if wheels else published_on_index(index or configured_index(Path()), known)
     )
     sources = Sources(held=published.wheels) if wheels else Sources(indexes=(index,) if index else ())
-    update = calendar_update(known, published, partial(measure_stablehlo, sources=sources) if measure else None)
+    update = calendar_update(known, published, partial(stablehlo_versions, sources=sources) if measure else None)
     fetched = f", {published.fetched:,} of {published.size:,} bytes" if published.size else ""
     echo(f"{published.source}: read {plural(len(published.wheels), 'wheel')}{fetched}")
     for line in update.changes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from export_core.cli.help import HelpfulCommand
+from export_core.cli.help import command
 from export_core.cli.judging import judged_run
 from export_core.cli.options import (
     PATH,
@@ -62,7 +62,7 @@ _FORMATS = {"html": _html, "markdown": _markdown, "junit": _junit, "sarif": _sar
 """What each option writes. A format is imported only where it is asked for."""
 
 
-@click.command(cls=HelpfulCommand)
+@command("docs/reference/reports.md", "jaxexport report --html report.html --junit junit.xml", section="Matrix")
 @click.argument("folder", metavar="[DIR]", default=".jaxexport", type=click.Path(path_type=Path))
 @click.option("--html", metavar="FILE", help="Write one self-contained page with all details of every cell.")
 @click.option(

@@ -8,8 +8,8 @@ FEATURES = (
     "backfill",
     "compare_runs",
     "costs",
-    "deploy",
     "forecast",
+    "deploy",
     "remote",
     "script",
 )

@@ -1,8 +1,13 @@
-"""Building a virtual environment, all or nothing; finding it again by its recipe; giving it up where it is damaged."""
+"""Building a virtual environment, all or nothing; finding it again by its recipe; locking it while it is used.
+
+Locks are shared while runs use an environment, exclusive while it is removed: `flock`s on a file in it, which the
+system releases when a process ends, however it ends. The time of that file is the day of the last use.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import datetime
 import hashlib
 import json
 import math
@@ -13,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,9 +31,14 @@ from export_core.base.urls import without_credentials
 from export_core.base.variables import passed_variables
 from export_core.readers.errors import EnvironmentFailed, tried_twice
 from export_core.readers.installed import READY, changed_in, damage_in, hash_of_installed, interpreter_in
-from export_core.readers.locks import EnvironmentLocks
+
+try:
+    import fcntl
+except ImportError:  # Windows: a file that is open there cannot be removed anyway
+    fcntl = None  # type: ignore[assignment]
 
 LAST_LINES = 12
+_LOCK = "in-use.lock"
 CHECK_SECONDS = 120.0
 """How long an environment may take to import what it was built for."""
 LONG_WAIT_SECONDS = 30.0
@@ -307,3 +318,72 @@ def _builder_variables() -> dict[str, str]:
     return {
         name: value for name, value in os.environ.items() if name not in dropped and not name.startswith("JAX_")
     } | {"JAX_PLATFORMS": "cpu"}
+
+
+class EnvironmentLocks:
+    """The shared locks on the environments that a run uses, released at the end of its ``with``.
+
+    Several threads may build environments and share these. Outside of a ``with`` the locks last as long as the process.
+    """
+
+    def __init__(self) -> None:
+        self._descriptors: list[int] = []
+
+    def __enter__(self) -> EnvironmentLocks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self._descriptors:
+            os.close(self._descriptors.pop())
+
+    def take(self, folder: Path) -> bool:
+        """Lock an environment for use, and note the day. False when it is being removed just now."""
+        try:
+            descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError:  # a cache on a disk that cannot be written: nobody removes anything there
+            return True
+        try:
+            if fcntl:
+                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            os.utime(folder / _LOCK)
+        except (BlockingIOError, FileNotFoundError):
+            os.close(descriptor)
+            return False
+        except OSError:  # a disk without locks, or a file of another user: the environment can be used all the same
+            pass
+        # Also if this run has locked the folder before: an environment that was built anew has a new file to lock.
+        self._descriptors.append(descriptor)
+        return True
+
+
+@contextmanager
+def exclusive_lock(folder: Path, *, create: bool = False) -> Iterator[bool]:
+    """Keep everybody else out of an environment; False when somebody uses it.
+
+    `create`: lock also an environment that nobody has used yet.
+    """
+    try:
+        descriptor = os.open(folder / _LOCK, os.O_RDWR | (os.O_CREAT if create else 0), 0o666)
+    except OSError as error:
+        yield isinstance(error, FileNotFoundError) and not create
+        return
+    try:
+        if fcntl:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield True
+    except BlockingIOError:
+        yield False
+    finally:
+        os.close(descriptor)
+
+
+def last_used(folder: Path) -> datetime.date:
+    """The day of the last use, or of the build if nobody has used it."""
+    newest = 0.0
+    for path in (folder / _LOCK, folder):
+        try:
+            newest = path.stat().st_mtime
+            break
+        except OSError:
+            continue
+    return datetime.datetime.fromtimestamp(newest, datetime.UTC).date()

@@ -1,14 +1,23 @@
-"""The environment of a reader: jax, jaxlib, numpy and flatbuffers, and nothing of this project."""
+"""The environment of a reader: jax, jaxlib, numpy and flatbuffers, and nothing of this project.
+
+What it takes to download one, by the wheels that uv would choose; and what a jaxlib says of itself in its own.
+"""
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import http.client
 import json
 import os
+import subprocess
 import sys
 import threading
+import tomllib
+import urllib.parse
+import urllib.request
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,15 +25,22 @@ from typing import Any
 from export_core.base.urls import without_credentials
 from export_core.base.variables import passed_variables
 from export_core.policy import Policy
-from export_core.readers.build import Built, Recipe, build, environments_folder, find_built, give_up, uv_command
-from export_core.readers.download_size import describe_download, download_sizes
+from export_core.readers.build import (
+    Built,
+    EnvironmentLocks,
+    Recipe,
+    build,
+    environments_folder,
+    find_built,
+    give_up,
+    uv_command,
+)
 from export_core.readers.errors import EnvironmentFailed
-from export_core.readers.installed import changed_in, damage_in
+from export_core.readers.installed import changed_in, damage_in, hash_of_this_interpreter
 from export_core.readers.interpreters import CPython, interpreter_for, interpreter_here
-from export_core.readers.locks import EnvironmentLocks
-from export_core.readers.own_interpreter import hash_of_this_interpreter
 from export_core.readers.placement import Mode, Placement
 from export_core.releases import Calendar, Release
+from export_core.releases.calendar import StableHloVersions
 from export_core.releases.wheels import Wheel
 
 # Settings of the caller's jax, XLA, Python and pytest: each would make a writer behave unlike a user's process.
@@ -286,3 +302,88 @@ def _sha256(path: Path, changed: int) -> str:
     """SHA-256 of a file, read again only when it was changed: a wheel has 100 MB."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+ANSWER_SECONDS = 20.0
+RESOLVE_SECONDS = 60.0
+_MEGABYTE = 1e6
+_LARGE = 50e6
+"""A wheel of at least this many bytes is named."""
+
+
+def download_sizes(requirements: Sequence[str], python: str, options: Sequence[str] = ()) -> dict[str, int]:
+    """Bytes of each wheel that these requirements take, by package; uv's own cache may have some of them already.
+
+    Empty where uv or the index does not say: building the environment reports what is wrong.
+    """
+    # A lock file names one wheel for each package, the one for this interpreter, with its URL and often its size.
+    command = [uv_command(), "pip", "compile", "--quiet", "--no-header", "--format", "pylock.toml", "--python", python]
+    try:
+        resolved = subprocess.run(
+            [*command, *options, "-"],
+            input="\n".join(requirements),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=RESOLVE_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return {}
+    if resolved.returncode:
+        return {}
+    try:
+        packages = tomllib.loads(resolved.stdout)["packages"]
+        wheels = {package["name"]: package["wheels"][0] for package in packages if package.get("wheels")}
+        with ThreadPoolExecutor(8) as pool:
+            return dict(zip(wheels, pool.map(_size, wheels.values()), strict=True))
+    # A URL with a password is one that http.client takes for a bad port.
+    except (OSError, ValueError, KeyError, http.client.HTTPException):
+        return {}
+
+
+def describe_download(sizes: dict[str, int]) -> str:
+    """``612 MB to fetch (libtpu 204 MB, jaxlib 110 MB)``; empty for none."""
+    if not sizes:
+        return ""
+    large = sorted((size, name) for name, size in sizes.items() if size >= _LARGE)
+    named = ", ".join(f"{name} {size / _MEGABYTE:.0f} MB" for size, name in reversed(large))
+    return f"{sum(sizes.values()) / _MEGABYTE:.0f} MB to fetch{f' ({named})' if named else ''}"
+
+
+def _size(wheel: dict[str, object]) -> int:
+    if isinstance(size := wheel.get("size"), int):
+        return size
+    url = str(wheel.get("url", ""))
+    if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
+        return 0
+    request = urllib.request.Request(url, method="HEAD")
+    with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as response:
+        return int(response.headers.get("Content-Length", 0))
+
+
+_SAYS_VERSIONS = """
+import json
+from jaxlib.mlir.dialects import stablehlo
+weeks = stablehlo.StablehloCompatibilityRequirement
+ask = stablehlo.get_version_from_compatibility_requirement
+print(json.dumps([stablehlo.get_current_version(), ask(weeks.WEEK_4), ask(weeks.WEEK_12)]))
+"""
+
+
+def stablehlo_versions(calendar: Calendar, jaxlib: str, sources: Sources = PUBLISHED) -> StableHloVersions:
+    """Build the reader's environment of this jaxlib, with the jax of its own number where there is one, and ask it.
+
+    Raises `EnvironmentFailed` when it cannot be built, or does not say.
+    """
+    release = calendar.pair(jaxlib, jaxlib) if jaxlib in calendar.jax else calendar.release(jaxlib)
+    with ReaderEnvironments(calendar, sources) as environments:
+        environment = environments.build(Placement(release))
+        command = [str(environment.python), "-c", _SAYS_VERSIONS]
+        done = subprocess.run(command, env=dict(environment.variables), capture_output=True, text=True, check=False)
+    if done.returncode:
+        last = done.stderr.strip().splitlines()[-1:] or [f"status {done.returncode}"]
+        raise EnvironmentFailed(
+            f"jaxlib {jaxlib} with jax {release.jax} does not say its StableHLO versions: {last[0]}"
+        )
+    current, four_weeks, twelve_weeks = json.loads(done.stdout)
+    return current, four_weeks, twelve_weeks

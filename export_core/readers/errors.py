@@ -20,3 +20,7 @@ def tried_twice(first: str, second: str) -> str:
     if first == second:
         return f"infrastructure: tried twice, and each time {first}"
     return f"infrastructure: tried twice, first {first}\nthen {second}"
+
+
+class WorkerDied(InfrastructureFault):
+    """A worker ended while cells were still out."""

@@ -1,15 +1,39 @@
-"""The packages of an environment: which are installed here, and to which versions a project holds its own."""
+"""The packages of an environment: which are installed here, and to which versions a project holds its own.
+
+What a reader can import, and the pytest-jaxexport that is running as a requirement for another environment.
+"""
 
 from __future__ import annotations
 
+import ast
+import base64
+import csv
+import functools
+import hashlib
+import io
+import json
+import sys
 import tomllib
-from collections.abc import Iterator
-from importlib.metadata import Distribution, distributions
-from pathlib import Path
+import zipfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from importlib.metadata import (
+    Distribution,
+    PackageNotFoundError,
+    distribution,
+    distributions,
+    packages_distributions,
+    requires,
+    version,
+)
+from pathlib import Path, PurePosixPath
+from urllib.parse import urlparse
+from urllib.request import url2pathname
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from export_core.base.atomic import write_whole
+from export_core.readers.build import cache_folder
 from export_core.readers.errors import EnvironmentFailed
 
 _DECIDED = ("jax", "jaxlib", "pytest-jaxexport")
@@ -92,3 +116,154 @@ def _requirement_lines(text: str) -> Iterator[str]:
             raise InvalidRequirement(f"found {line!r}: name the file that has the versions")
         if line and not line.startswith(("#", "-")):
             yield line
+
+
+_IN_EVERY_READER = ("jax", "jaxlib", "numpy", "flatbuffers")
+_REGISTER = ".register.py"
+_GUARDS = ("ImportError", "ModuleNotFoundError", "Exception", "BaseException")
+
+
+def import_problems(files: Mapping[str, bytes], packages: Sequence[str]) -> list[str]:
+    """What the registration modules among a golden's files import and no reader has, a sentence for each.
+
+    `packages` are the policy's `reader_packages`. Imports in functions count: a reader may call them. Those that may
+    fail (``try``) and those for types do not.
+    """
+    problems = []
+    registered: set[str] = set()
+    for file in (file for file in files if file.endswith(_REGISTER)):
+        name = file.removesuffix(_REGISTER)
+        try:
+            missing = _missing(files[file], tuple(packages), registered)
+        except (SyntaxError, ValueError) as error:
+            problems.append(f"register={name!r} is no module of Python: {error}.")
+            continue
+        problems += [_problem(name, module) for module in sorted(missing)]
+        registered.add(name)
+    return problems
+
+
+def _missing(source: bytes, packages: tuple[str, ...], registered: Collection[str]) -> set[str]:
+    imported = {name: name.partition(".")[0] for name in _imports(ast.parse(source)) if name not in registered}
+    return {
+        name
+        for name, package in imported.items()
+        if package not in sys.stdlib_module_names and not _is_brought(package, packages)
+    }
+
+
+def _imports(node: ast.AST) -> Iterator[str]:
+    """The modules that code needs, by their full names; one that is relative begins with a dot."""
+    match node:
+        case ast.Import(names=names):
+            yield from (alias.name for alias in names)
+        case ast.ImportFrom(module=module, level=level):
+            yield "." * level + (module or "")
+        case ast.Try(handlers=handlers) if any(_catches_imports(handler) for handler in handlers):
+            for statement in (*node.orelse, *node.finalbody):
+                yield from _imports(statement)
+        case ast.If(test=test) if ast.unparse(test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            for statement in node.orelse:
+                yield from _imports(statement)
+        case _:
+            for part in ast.iter_child_nodes(node):
+                yield from _imports(part)
+
+
+def _catches_imports(handler: ast.ExceptHandler) -> bool:
+    return handler.type is None or any(name in ast.unparse(handler.type) for name in _GUARDS)
+
+
+def _is_brought(module: str, packages: tuple[str, ...]) -> bool:
+    """Whether a reader has a module: a package that is installed with it has it here, or is called like it."""
+    brought = _brought_by((*_IN_EVERY_READER, *packages))
+    return not brought.isdisjoint(map(canonicalize_name, (module, *packages_distributions().get(module, ()))))
+
+
+@functools.cache
+def _brought_by(requirements: tuple[str, ...]) -> frozenset[str]:
+    """The packages that are installed with these, as far as they are installed here too."""
+    names: set[str] = set()
+    left = [Requirement(text) for text in requirements]
+    while left:
+        requirement = left.pop()
+        if (name := canonicalize_name(requirement.name)) in names:
+            continue
+        names.add(name)
+        try:
+            needs = [Requirement(text) for text in requires(name) or ()]
+        except PackageNotFoundError:
+            continue
+        extras = ("", *requirement.extras)
+        left += [need for need in needs if not need.marker or any(need.marker.evaluate({"extra": e}) for e in extras)]
+    return frozenset(names)
+
+
+def _problem(register: str, module: str) -> str:
+    has = "jax, numpy, scipy, ml_dtypes, flatbuffers and the standard library"
+    packages = packages_distributions().get(module.partition(".")[0], ())
+    if module.startswith(".") or not packages:
+        way = "Let the module be self-contained: the golden has a copy of it alone"
+    else:
+        way = (
+            f"Name its package in the policy, to install it for every reader (`reader_packages: [{packages[0]}]`, or "
+            f"{packages[0]}=={version(packages[0])} for a single version), or do without it"
+        )
+    return f"register={register!r} imports {module}, and readers have {has}. {way}."
+
+
+_OF_THE_INSTALLER = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json", "uv_build.json")
+_EARLIEST = (1980, 1, 1, 0, 0, 0)  # of a zip file: the same files must give the same bytes
+
+
+def own_requirement(package: Distribution | None = None) -> str:
+    """A pip requirement for the code that runs here: its folder if it is editable, else a wheel of what is installed.
+
+    A name and a version would be looked up in an index, which may have other code under them, or none: a fork, a branch
+    or a wheel that was never published. Raises `EnvironmentFailed` where a part of the installed package is missing.
+    """
+    package = package or distribution("pytest-jaxexport")
+    # The form of direct_url.json is that of PEP 610.
+    origin = json.loads(package.read_text("direct_url.json") or "{}")
+    if origin.get("dir_info", {}).get("editable"):
+        return f"-e{url2pathname(urlparse(origin['url']).path)}"
+    name = f"{package.metadata['Name'].replace('-', '_')}-{package.version}"
+    try:
+        files = dict(installed_files(package))
+        if not files:
+            raise OSError(f"{name} has no RECORD of its files")
+        wheel = wheel_of(f"{name}.dist-info/RECORD", files)
+    except OSError as error:
+        raise EnvironmentFailed(
+            f"backfill installs a copy of this pytest-jaxexport, and one of its files cannot be read: {error}. Install "
+            "pytest-jaxexport again."
+        ) from error
+    path = cache_folder() / "wheels" / hashlib.sha256(wheel).hexdigest()[:16] / f"{name}-py3-none-any.whl"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, [wheel])
+    return str(path)
+
+
+def installed_files(package: Distribution) -> Iterator[tuple[str, bytes]]:
+    """The files that a wheel had, as they are now: not the commands, which name an interpreter, and no bytecode."""
+    # Not `package.files`, which leaves out what is lost since CPython 3.12.
+    for name in sorted(row[0] for row in csv.reader((package.read_text("RECORD") or "").splitlines()) if row):
+        file = PurePosixPath(name)
+        is_info = file.parent.name.endswith(".dist-info")
+        if ".." in file.parts or file.suffix == ".pyc" or (is_info and file.name in _OF_THE_INSTALLER):
+            continue
+        yield name, Path(str(package.locate_file(name))).read_bytes()
+
+
+def wheel_of(record: str, files: dict[str, bytes]) -> bytes:
+    """A wheel of these files. Its RECORD, of the form in PEP 427, is the last of them."""
+    lines = [
+        f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}\n"
+        for name, data in files.items()
+    ]
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, data in (*files.items(), (record, "".join([*lines, f"{record},,\n"]).encode())):
+            archive.writestr(zipfile.ZipInfo(name, _EARLIEST), data, zipfile.ZIP_DEFLATED)
+    return content.getvalue()

@@ -1,4 +1,7 @@
-"""Placements: what cells run on, or are compiled for. Reader, platform, mode and, without the hardware, a device."""
+"""Placements: what cells run on, or are compiled for. Reader, platform, mode and, without the hardware, a device.
+
+The libtpu of each jaxlib, which its jax wheel pins, is in data/libtpu.yaml; `tools/libtpu_pins.py` renews it.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ from enum import StrEnum
 from importlib import resources
 
 import msgspec
+import yaml
 
 from export_core.base.tolerances import PLATFORMS, similar_platform
 from export_core.readers.errors import PlacementError
-from export_core.readers.libtpu import libtpu_for
 from export_core.releases import Release
 
 
@@ -177,3 +180,15 @@ def load_devices() -> dict[str, Platform]:
     """The table of devices that ships with this package, by platform."""
     text = resources.files("export_core.readers").joinpath("data/devices.yaml").read_bytes()
     return msgspec.yaml.decode(text, type=dict[str, Platform])
+
+
+def libtpu_for(jaxlib: str) -> str | None:
+    """The version of libtpu that was published with this jaxlib; None if the table lacks it."""
+    return load_pins().get(jaxlib)
+
+
+@functools.cache
+def load_pins() -> dict[str, str]:
+    """The table that ships with this package: libtpu by jaxlib."""
+    text = resources.files("export_core.readers").joinpath("data/libtpu.yaml").read_text()
+    return yaml.safe_load(text) or {}

@@ -18,8 +18,8 @@ from export_core.base.layout import wrapped
 from export_core.base.phrases import few
 from export_core.judge.result import ReaderOf, WriterOf, reader_of, writer_of
 from export_core.matrix import Cell, Plan
-from export_core.matrix.shards import split
-from export_core.readers.cost import EnvironmentsCost
+from export_core.matrix.plan import split
+from export_core.readers.inventory import EnvironmentsCost
 from export_core.readers.placement import Mode
 from export_core.releases import Direction, Release, Windows, promise
 from export_core.report.terminal import print_lines, print_plan

@@ -11,7 +11,7 @@ from export_core.judge import Judgement, Result, Summary
 from export_core.judge.forecast_types import Generation
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.judge.retention import leaves_window_on
-from export_core.matrix.cell import CellKey
+from export_core.readers.cell import CellKey
 from export_core.releases import Direction, Windows
 from export_core.report.links import release_term
 

@@ -18,8 +18,14 @@ from export_core.goldens.store import staged_golden
 from export_core.judge import Result
 from export_core.matrix import Limits, Selection
 from export_core.matrix.comparisons import under_policy
-from export_core.matrix.noise_runs import MeasuredNoise, OtherKernel, known_noise, measure_noise, with_noise
 from export_core.matrix.outcome_cache import OutcomeCache
+from export_core.numbers.measuring_noise import (
+    MeasuredNoise,
+    OtherKernel,
+    known_noise,
+    measure_noise,
+    with_noise,
+)
 from export_core.numbers.noise_text import proves_nothing_text
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
@@ -27,8 +33,8 @@ from export_core.policy.run_options import RunOptions
 from export_core.readers.build import cache_folder
 from export_core.readers.environment import Environment, this_interpreter
 from export_core.readers.hardware import instruction_set
+from export_core.readers.worker.client import WarmWorkers
 from export_core.readers.worker.protocol import Worker
-from export_core.readers.worker.warm_workers import WarmWorkers
 from export_core.releases import Release
 from export_core.releases.stable_targets import promised_by
 from export_core.run.first_replay import first_replay

@@ -13,7 +13,7 @@ import click
 import pytest
 
 from export_core.cli.app import jaxexport as root
-from export_core.cli.help import EXAMPLES, GROUPS, docs_link
+from export_core.cli.help import HelpfulCommand, docs_link
 
 ROOT = Path(__file__).parents[2]
 
@@ -38,18 +38,20 @@ def help_of(jaxexport, words) -> str:
 def test_commands_are_in_groups_with_whole_sentences(jaxexport):
     text = help_of(jaxexport, ())
     titles = [line.rstrip(":") for line in text.splitlines() if re.fullmatch(r"[A-Z]\w+:", line)]
-    assert titles == ["Options", *GROUPS, "Examples"]
+    assert titles == ["Options", "Artifacts", "Goldens", "Matrix", "Why", "Days", "Project", "Examples"]
     assert "..." not in text.partition("Options:")[2], "no sentence is cut"
 
 
 @EVERY
 def test_every_command_has_an_example_and_a_page_of_the_docs(words, jaxexport):
-    page, *examples = EXAMPLES[" ".join(words)]
+    command = commands().get(words, root)
+    assert isinstance(command, HelpfulCommand)
     text = help_of(jaxexport, words)
-    assert page.startswith("docs/"), "a page of the site"
-    assert (ROOT / page).exists()
-    assert text.endswith(f"\nDocumentation: {docs_link(page)}\n")
-    for example in examples:
+    assert command.page.startswith("docs/"), "a page of the site"
+    assert (ROOT / command.page).exists()
+    assert text.endswith(f"\nDocumentation: {docs_link(command.page)}\n")
+    assert command.examples
+    for example in command.examples:
         assert f"\n  {example}\n" in text, "on one line, to be copied"
 
 
@@ -60,7 +62,7 @@ def test_arguments_that_can_be_left_out_are_in_brackets(words):
         assert argument.required != argument.make_metavar(click.Context(command)).startswith("[")
 
 
-@pytest.mark.parametrize("example", [example for _, *examples in EXAMPLES.values() for example in examples])
+@pytest.mark.parametrize("example", [example for each in (root, *commands().values()) for example in each.examples])
 def test_examples_are_commands_that_exist(example):
     _, *words = shlex.split(example.partition(">")[0])
     command: click.Command = root

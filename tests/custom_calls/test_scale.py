@@ -11,7 +11,7 @@ from building import HERE, with_library
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Limits, Verdict
 from export_core.readers.environment import this_interpreter
-from export_core.readers.worker import processes
+from export_core.readers.worker import client
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Release, load_calendar
 
@@ -66,7 +66,7 @@ def replayed(export, libraries, tmp_path_factory, warm_starts):
     here = Release(version("jaxlib"), version("jax"), load_calendar().built(version("jaxlib")))
     cells = [Cell(golden, here, "cpu") for golden in store.goldens()]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(processes, "start", warm_starts)
+        patch.setattr(client, "start_process", warm_starts)
         return {
             (day, outcome.cell.golden.manifest.custom_calls[0]): outcome
             for day, library in libraries.items()

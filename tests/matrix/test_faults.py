@@ -23,13 +23,13 @@ from write_goldens import GARBAGE
 
 from export_core.matrix import Cell, Limits, Verdict
 from export_core.matrix.cached_replay import replay_unknown
-from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.outcome_cache import OutcomeCache
 from export_core.matrix.replay import replay
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.environment import Environment
+from export_core.readers.errors import WorkerDied
 from export_core.readers.worker import client as pool
 from export_core.readers.worker.client import ForkingWorker
-from export_core.readers.worker.errors import WorkerDied
 from export_core.readers.worker.program import LONGEST_LINE, LONGEST_STDERR, Transcript, last_word
 from export_core.readers.worker.protocol import Request, Stage
 from export_core.releases import load_calendar

@@ -12,9 +12,8 @@ from making import make_wheel
 
 from export_core.matrix import Verdict
 from export_core.readers import build as module
-from export_core.readers.build import Recipe
+from export_core.readers.build import EnvironmentLocks, Recipe
 from export_core.readers.environment import Environment, cell_variables
-from export_core.readers.locks import EnvironmentLocks
 from export_core.readers.worker.client import start_worker
 
 CHECK = "import tiny; print(tiny.__version__)"

@@ -15,14 +15,13 @@ from replaying import START, misbehaving, replayed
 
 import export_core.matrix.replay as matrix_run
 from export_core.matrix import Cell, Limits, Outcome, Verdict
-from export_core.matrix.checks import request_of
+from export_core.readers.cell import request_of
 from export_core.readers.environment import this_interpreter, with_variables
 from export_core.readers.errors import EnvironmentFailed
+from export_core.readers.worker import client
 from export_core.readers.worker import client as pool
-from export_core.readers.worker import processes
-from export_core.readers.worker.client import ForkingWorker, FreshInterpreters, start_worker
+from export_core.readers.worker.client import ForkingWorker, FreshInterpreters, WarmWorkers, start_worker
 from export_core.readers.worker.protocol import Stage
-from export_core.readers.worker.warm_workers import WarmWorkers
 from export_core.releases import load_calendar
 
 WELL = ("waves", "both", "keys", "every_dtype", "cholesky", "eigh", "x64")
@@ -37,7 +36,7 @@ def told(outcome: Outcome) -> tuple[Verdict, Stage, int | None]:
 
 @BOTH
 def test_goldens_of_this_interpreter_pass_in_this_interpreter(run, fork, monkeypatch):
-    monkeypatch.setattr(processes, "start", START)  # workers that are no forks
+    monkeypatch.setattr(client, "start_process", START)  # workers that are no forks
     cases = WELL if fork else ("x64",)  # without fork each imports jax anew
     found = run(*cases, fork=fork, environment_of=this_interpreter)
     for case, outcome in found.items():
@@ -312,8 +311,8 @@ def test_a_warm_worker_serves_many_replays_and_is_replaced(run):
 
 
 def test_a_worker_that_stays_silent_is_given_up(here, monkeypatch, tmp_path):
+    from export_core.readers.errors import WorkerDied
     from export_core.readers.worker import client as pool
-    from export_core.readers.worker.errors import WorkerDied
 
     (tmp_path / "sitecustomize.py").write_text("import time; time.sleep(30)")
     monkeypatch.setattr(pool, "START_SECONDS", 0.5)

@@ -9,8 +9,8 @@ import pytest
 from making import day
 
 from export_core.readers.build import READY
-from export_core.readers.cost import TYPICAL, MissingEnvironment, expected_cost
 from export_core.readers.environment import ReaderEnvironments
+from export_core.readers.inventory import TYPICAL, MissingEnvironment, expected_cost
 from export_core.readers.placement import Mode, Placement, parse_targets
 from export_core.releases import JaxlibRelease, JaxRelease, load_calendar
 

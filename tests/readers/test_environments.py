@@ -19,7 +19,7 @@ from export_core.base.variables import deciding_variables, kernels_in_words
 from export_core.readers import build as module
 from export_core.readers import environment as environments
 from export_core.readers import hardware
-from export_core.readers.build import LAST_LINES, Built, Recipe, cache_folder
+from export_core.readers.build import LAST_LINES, Built, EnvironmentLocks, Recipe, cache_folder
 from export_core.readers.environment import (
     ReaderEnvironments,
     cell_variables,
@@ -28,7 +28,6 @@ from export_core.readers.environment import (
     with_variables,
 )
 from export_core.readers.errors import EnvironmentFailed
-from export_core.readers.locks import EnvironmentLocks
 from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
 
@@ -296,7 +295,7 @@ def _fake(folder: Path) -> None:
 def test_two_processes_build_the_same_environment_once(cache, tiny):
     script = (
         "from export_core.readers.build import Recipe, build\n"
-        "from export_core.readers.locks import EnvironmentLocks\n"
+        "from export_core.readers.build import EnvironmentLocks\n"
         f"build(Recipe('empty', {sys.executable!r}, {tiny!r}, {CHECK!r}), EnvironmentLocks())"
     )
     both = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(2)]

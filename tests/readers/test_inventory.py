@@ -16,11 +16,10 @@ from click.testing import CliRunner
 from making import make_wheel
 
 from export_core.cli.app import jaxexport
-from export_core.readers import locks as locks_module
-from export_core.readers.build import READY, Recipe, build, find_built
+from export_core.readers import build as locks_module
+from export_core.readers.build import READY, EnvironmentLocks, Recipe, build, find_built
 from export_core.readers.errors import UnknownEnvironment
 from export_core.readers.inventory import cached_environments, remove, to_clean
-from export_core.readers.locks import EnvironmentLocks
 
 
 def today() -> datetime.date:
@@ -119,7 +118,7 @@ def test_one_in_use_stays_until_its_process_is_killed(cache):
     started = today()
     script = (
         "import sys, pathlib; from export_core.readers.build import find_built\n"
-        "from export_core.readers.locks import EnvironmentLocks\n"
+        "from export_core.readers.build import EnvironmentLocks\n"
         "with EnvironmentLocks() as locks:\n"
         "    found = find_built(pathlib.Path(sys.argv[1]), locks); print('has it', flush=True); sys.stdin.read()"
     )

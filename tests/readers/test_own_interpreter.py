@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from export_core.readers import own_interpreter
-from export_core.readers.own_interpreter import hash_of_this_interpreter
+from export_core.readers import installed
+from export_core.readers.installed import hash_of_this_interpreter
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def site(tmp_path, monkeypatch):
     (tmp_path / "decides" / "__init__.py").write_text("A = 1\n")
     (tmp_path / "other-1.0.dist-info").mkdir()
     (tmp_path / "other-1.0.dist-info" / "RECORD").write_text("other.py,sha256=abc,1\n")
-    monkeypatch.setattr(own_interpreter, "_DECIDING", ("decides", "not_installed"))
+    monkeypatch.setattr(installed, "_DECIDING", ("decides", "not_installed"))
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     return tmp_path
 

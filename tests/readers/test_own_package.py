@@ -13,7 +13,7 @@ from making import make_wheel
 
 from export_core.readers.build import uv_command
 from export_core.readers.errors import EnvironmentFailed
-from export_core.readers.own_package import own_requirement
+from export_core.readers.packages import own_requirement
 
 
 def install(wheel: str | Path, folder: Path) -> Distribution:

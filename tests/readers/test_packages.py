@@ -10,9 +10,8 @@ import pytest
 from making import make_wheel
 
 from export_core.readers import build as module
-from export_core.readers.build import Recipe
+from export_core.readers.build import EnvironmentLocks, Recipe
 from export_core.readers.errors import EnvironmentFailed
-from export_core.readers.locks import EnvironmentLocks
 from export_core.readers.packages import constraints_of, installed_constraints, installed_packages
 
 UV_LOCK = """

@@ -16,11 +16,10 @@ from rich.console import Console
 
 from export_core.goldens import Options
 from export_core.matrix import Cell, Selection, Verdict, make_plan
-from export_core.matrix.known_messages import find_driver_need, load_driver_needs
+from export_core.matrix.outcome import find_driver_need, load_driver_needs
 from export_core.policy import Policy
 from export_core.readers import hardware as hardware_module
-from export_core.readers.download_size import describe_download
-from export_core.readers.environment import cell_variables, this_interpreter
+from export_core.readers.environment import cell_variables, describe_download, this_interpreter
 from export_core.readers.errors import PlacementError
 from export_core.readers.hardware import missing_hardware, resolve_mode
 from export_core.readers.placement import Mode, Placement, load_devices, parse_platform, parse_targets

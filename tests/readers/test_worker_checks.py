@@ -21,7 +21,7 @@ from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import MANIFEST, sha256
 from export_core.matrix import Cell, Limits, Outcome, Verdict
 from export_core.readers.environment import Environment, cell_variables
-from export_core.readers.worker import processes
+from export_core.readers.worker import client
 from export_core.releases import load_calendar
 
 X = np.linspace(0, 1, 4, dtype=np.float32)
@@ -110,7 +110,7 @@ def outcomes(tmp_path_factory, here, warm_starts) -> dict[str, Outcome]:
 
     cells = [Cell(golden, here, "cpu") for golden in store.goldens()]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(processes, "start", warm_starts)
+        patch.setattr(client, "start_process", warm_starts)
         for name in SECRETS:
             patch.setenv(name, "s3cret")
         # Without PYTHONDONTWRITEBYTECODE, which `this_interpreter` would pass on: workers may write bytecode.

@@ -14,9 +14,9 @@ import pytest
 from commands import timeless
 
 from export_core.cli.app import main
-from export_core.matrix import local_replay as local
+from export_core.matrix import cached_replay as local
 from export_core.readers.environment import this_interpreter
-from export_core.readers.worker import processes
+from export_core.readers.worker import client
 from export_core.run.errors import IncompleteResults, RunError
 from export_core.run.journal import RESULTS, SUMMARY
 from export_core.run.merge import merge_shards
@@ -46,7 +46,7 @@ def ran(golden_folder, here, tmp_path_factory, warm_starts) -> Path:
     options = [*chosen, "--readers", here.jaxlib, "--no-cache", "--quiet"]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr(processes, "start", warm_starts)
+        patch.setattr(client, "start_process", warm_starts)
         assert jaxexport("matrix", *options, "--results", "whole") == 1
         codes = [
             jaxexport("matrix", *options, "--results", f"{index}", "--shard", f"{index}/{COUNT}")

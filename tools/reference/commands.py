@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
 from export_core.cli.app import jaxexport
-from export_core.cli.help import EXAMPLES, GROUPS
+from export_core.cli.help import HelpfulCommand, HelpfulGroup
 from tools.reference.markdown import code, table
 
 NAME = "jaxexport"
@@ -18,8 +18,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def every_command() -> str:
-    """All commands, in the groups of the help."""
-    return "\n".join(line for title, names in GROUPS.items() for line in _group(title, names))
+    """All commands, in the sections of the help."""
+    assert isinstance(jaxexport, HelpfulGroup)
+    return "\n".join(line for title, commands in jaxexport.in_sections().items() for line in _section(title, commands))
 
 
 def own_options() -> str:
@@ -27,12 +28,10 @@ def own_options() -> str:
     return _options(click.Context(jaxexport, info_name=NAME))
 
 
-def _group(title: str, names: tuple[str, ...]) -> Iterator[str]:
-    there = [jaxexport.commands[name] for name in names if name in jaxexport.commands]
-    if there:
-        yield f"## {title}\n"
+def _section(title: str, commands: Sequence[click.Command]) -> Iterator[str]:
+    yield f"## {title}\n"
     parent = click.Context(jaxexport, info_name=NAME)
-    for command in there:
+    for command in commands:
         yield from _command(command, parent)
 
 
@@ -45,11 +44,11 @@ def _command(command: click.Command, parent: click.Context) -> Iterator[str]:
             yield from _command(command.commands[name], context)
         return
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
-    page, *examples = EXAMPLES[context.command_path.removeprefix(f"{NAME} ")]
-    link = f"[{_title(page)}]({posixpath.relpath(page, 'docs/reference')})"
+    assert isinstance(command, HelpfulCommand)
+    link = f"[{_title(command.page)}]({posixpath.relpath(command.page, 'docs/reference')})"
     yield f"`{usage}`\n"
     yield f"{_paragraphs(command)}\n"
-    yield f"For example {', '.join(map(code, examples))}. More: {link}.\n"
+    yield f"For example {', '.join(map(code, command.examples))}. More: {link}.\n"
     yield _options(context)
 
 

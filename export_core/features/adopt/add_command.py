@@ -11,7 +11,7 @@ import click
 
 from export_core.base.errors import PREFIX, ExportCompatError
 from export_core.base.phrases import plural
-from export_core.cli.help import HelpfulCommand
+from export_core.cli.help import command
 from export_core.cli.options import PATH, Project, project_options
 from export_core.cli.output import echo
 
@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 DONE, NOT_ALL_ADDED = 0, 2
 
 
-@click.command(name="add", cls=HelpfulCommand)
+@command(
+    "docs/reference/artifacts.md",
+    "jaxexport goldens add --artifact a.jaxexport --inputs in.npz --outputs out.npz --case attention",
+    "jaxexport goldens add --from archive",
+    name="add",
+)
 @click.option("--artifact", "file", metavar="FILE", type=PATH, help="What Exported.serialize() returned.")
 @click.option(
     "--from",

@@ -9,14 +9,19 @@ import click
 
 from export_core.base.errors import PREFIX
 from export_core.base.phrases import plural
-from export_core.cli.help import HelpfulCommand
+from export_core.cli.help import command
 from export_core.cli.options import Project, project_options
 from export_core.cli.output import echo
 
 DONE, SOME_REFUSED = 0, 2
 
 
-@click.command(name="import", cls=HelpfulCommand)
+@command(
+    "docs/how-to/adopt-an-archive.md",
+    "jaxexport goldens import --from-jax",
+    "jaxexport goldens import --from-jax 0.12.0.1 --goldens jax-goldens",
+    name="import",
+)
 @click.option(
     "--from-jax",
     "named",

@@ -16,12 +16,11 @@ from export_core.base.scratch import scratch_folder
 from export_core.base.untrusted import read_named
 from export_core.matrix.selection import DEPLOYED, Readers, choose_readers, known_releases
 from export_core.policy.run_options import GROUPS, Selection
-from export_core.readers.build import Built, Recipe, build, uv_command
+from export_core.readers.build import Built, EnvironmentLocks, Recipe, build, uv_command
 from export_core.readers.environment import requirements, writer_variables
 from export_core.readers.errors import EnvironmentFailed
 from export_core.readers.interpreters import interpreter_for
-from export_core.readers.locks import EnvironmentLocks
-from export_core.readers.own_package import own_requirement
+from export_core.readers.packages import own_requirement
 from export_core.releases import Calendar, Release, ReleaseError, Windows
 
 _CHECK = "import jax, jaxlib.version, pytest_jaxexport; print(jax.__version__, jaxlib.version.__version__)"

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import click
 
-from export_core.cli.help import HelpfulCommand
+from export_core.cli.help import command
 from export_core.cli.options import index_option, policy_of, policy_option, wheels_option
 
 
-@click.command(cls=HelpfulCommand)
+@command(
+    "docs/reference/cases.md", "jaxexport backfill --writers 0.9.2,0.10.2 -- tests/test_model.py", section="Goldens"
+)
 @policy_option
 @click.option(
     "--writers",

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from export_core.cli.help import HelpfulCommand
+from export_core.cli.help import command
 from export_core.cli.options import declared
 from export_core.cli.output import echo, echo_json
 from export_core.run.errors import RunError
 
 
-@click.command(cls=HelpfulCommand)
+@command("docs/reference/reports.md", "jaxexport trend --numbers --cases '*.test_fft'", section="Matrix")
 @click.argument("folder", metavar="[DIR]", default=".jaxexport", type=click.Path(path_type=Path))
 @click.option("--numbers", is_flag=True, help="How outputs move, in units of the writer's noise. [default: everything]")
 @click.option("--cost", is_flag=True, help="Where memory, work and run times change, the largest step first.")

@@ -13,7 +13,6 @@ from export_core.artifact.envelope.fields import NamedSharding
 from export_core.artifact.main_check import check_main
 from export_core.artifact.readers import Reader, loads, module_reasons, readers_of
 from export_core.artifact.version_numbers import version_numbers
-from export_core.artifact.vhlo_needs import needs
 from export_core.base.phrases import did_you_mean
 from export_core.features.convert import formats
 from export_core.features.convert.calls import INITIALIZED_SINCE, calls_not_taken, parts_not_read
@@ -117,7 +116,7 @@ def convert(
     if load.ok and not calls and not _misses_shardings(artifact, reader):
         return Converted(artifact, reader, UNCHANGED, f"jaxlib {reader.jaxlib} takes the original")
     try:
-        in_the_way = [text for module in artifact.modules for text in module_reasons(needs(module), reader)]
+        in_the_way = [text for module in artifact.modules for text in module_reasons(module, reader)]
         modules: Sequence[bytes] = [module.serialized() for module in artifact.modules]
         by = ""
         rewrites: tuple[str, ...] = ()

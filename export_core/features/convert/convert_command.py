@@ -10,7 +10,7 @@ import click
 
 from export_core.base.errors import PREFIX, ExportCompatError
 from export_core.base.phrases import plural
-from export_core.cli.help import HelpfulCommand
+from export_core.cli.help import command
 from export_core.cli.options import (
     PATH,
     as_of_option,
@@ -25,15 +25,20 @@ from export_core.policy.run_options import comma_separated
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from export_core.features.convert.record import ConversionRecord
     from export_core.features.convert.run import Conversions
     from export_core.features.convert.targets import Target
+    from export_core.goldens.conversion_record import ConversionRecord
 
 VERIFIED, REFUSED, BAD_INPUT, NOT_VERIFIED = 0, 1, 2, 3
 _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
 
 
-@click.command(cls=HelpfulCommand)
+@command(
+    "docs/how-to/convert.md",
+    "jaxexport convert exported/a.jaxexport --for 0.9.2 -o a-for-0.9.2.jaxexport",
+    "jaxexport convert exported/*.jaxexport --for 0.8.1,0.9.2 --replace-custom-calls -o converted",
+    section="Artifacts",
+)
 @click.argument("files", metavar="FILE|DIR…", type=PATH, nargs=-1, required=True)
 @click.option(
     "--for", "readers", metavar="JAXLIB,…", required=True, help="The jaxlib that is to take it; one artifact for each."
@@ -143,8 +148,8 @@ def _expiring_targets(
 ) -> tuple[list[Target], int]:
     """What leaves the window on a day or before, and the exit code for files that cannot be read."""
     from export_core.features.convert.errors import ConversionError
+    from export_core.features.convert.expiring import expiring
     from export_core.features.convert.targets import targets_below
-    from export_core.features.inspect.expiring import expiring
     from export_core.policy.terms import terms_here
 
     terms = terms_here(policy_file)
@@ -210,8 +215,8 @@ def _conversions(
 
 def _convert_one(conversions: Conversions, target: Target, *, as_json: bool) -> int:
     """Convert one file for one reader, print the result or the error, and return the exit code for it."""
-    from export_core.features.convert.record import CONVERTED
     from export_core.features.convert.targets import source_of
+    from export_core.goldens.conversion_record import CONVERTED
 
     try:
         record = conversions.run(source_of(target.name), target.reader, target.path)

@@ -15,18 +15,19 @@ from export_core.features.convert.convert import UNCHANGED, Converted, RewriteMo
 from export_core.features.convert.errors import ConversionRefused
 from export_core.features.convert.evidence import evidence_of
 from export_core.features.convert.proof import converted_golden
-from export_core.features.convert.record import tool_name
 from export_core.goldens import Golden
+from export_core.goldens.conversion_record import tool_name
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT
 from export_core.judge.healed import Healing, Level
-from export_core.matrix.cell import Cell, Verdict
+from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.comparisons import under_policy
-from export_core.matrix.local_replay import replay_here
+from export_core.matrix.outcome import Verdict
+from export_core.readers.cell import Cell
 from export_core.readers.placement import Mode
 
 if TYPE_CHECKING:
-    from export_core.matrix.limits import ReplayOptions
+    from export_core.matrix.replay_options import ReplayOptions
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from msgspec import structs
 from export_core.features.convert.convert import RewriteModules
 from export_core.features.convert.healing import heal
 from export_core.judge.result import Result
-from export_core.matrix.cell import Cell
+from export_core.readers.cell import Cell
 from export_core.readers.placement import Mode
 
 if TYPE_CHECKING:
-    from export_core.matrix.limits import ReplayOptions
+    from export_core.matrix.replay_options import ReplayOptions
 
 
 def with_healings(

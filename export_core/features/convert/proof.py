@@ -18,11 +18,12 @@ from export_core.features.convert.evidence import Evidence
 from export_core.goldens import Comparison, FactorGroup, Golden, Manifest
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT, MODULE_TEXT, sha256
-from export_core.matrix.cell import Cell, Outcome, Verdict
+from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.comparisons import under_policy
-from export_core.matrix.limits import Limits, ReplayOptions
-from export_core.matrix.local_replay import replay_here
+from export_core.matrix.outcome import Outcome, Verdict
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.compare import Difference
+from export_core.readers.cell import Cell, Limits
 from export_core.readers.worker.protocol import Stage
 
 if TYPE_CHECKING:

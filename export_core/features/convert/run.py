@@ -21,7 +21,8 @@ from export_core.features.convert.convert import Converted, RewriteModules, conv
 from export_core.features.convert.errors import ConversionError, ConversionRefused
 from export_core.features.convert.evidence import Evidence, evidence_of, given_evidence, golden_with, made_evidence
 from export_core.features.convert.proof import Proof, converted_golden, prove
-from export_core.features.convert.record import (
+from export_core.goldens import Golden, GoldenStore, Manifest
+from export_core.goldens.conversion_record import (
     CONVERTED,
     NOT_VERIFIED,
     SUFFIX,
@@ -30,7 +31,6 @@ from export_core.features.convert.record import (
     record_file,
     tool_name,
 )
-from export_core.goldens import Golden, GoldenStore, Manifest
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT, sha256
 

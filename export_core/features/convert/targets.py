@@ -9,9 +9,9 @@ from pathlib import Path
 
 from export_core.artifact import read
 from export_core.features.convert.errors import ConversionError
-from export_core.features.convert.record import record_file
 from export_core.features.convert.run import Source
 from export_core.goldens import GoldenStore
+from export_core.goldens.conversion_record import record_file
 from export_core.goldens.store import ARTIFACT, MANIFEST
 
 

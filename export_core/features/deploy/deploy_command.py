@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from export_core.cli.help import HelpfulCommand
+from export_core.cli.help import command
 from export_core.cli.options import (
     PATH,
     as_of_option,
@@ -21,7 +21,13 @@ from export_core.cli.options import (
 from export_core.cli.output import echo, echo_json
 
 
-@click.command(cls=HelpfulCommand, name="can-i-deploy")
+@command(
+    "docs/how-to/keep-an-old-reader.md",
+    "jaxexport can-i-deploy tests.test_model.test_attention --to all",
+    "jaxexport can-i-deploy exported/attention.jaxexport --to serving",
+    section="Days",
+    name="can-i-deploy",
+)
 @click.argument("names", metavar="CASE|FILE…", nargs=-1, required=True)
 @click.option(
     "--to",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from export_core.base.phrases import did_you_mean
-from export_core.cli.help import HelpfulCommand
+from export_core.cli.help import command
 from export_core.cli.options import (
     as_of_option,
     day_of,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 HALF_A_YEAR = 183
 
 
-@click.command(cls=HelpfulCommand)
+@command("docs/how-to/look-ahead.md", "jaxexport forecast --deployed serving,0.11.0 --days 90", section="Days")
 @goldens_option
 @policy_option
 @as_of_option

@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from export_core.cli.goldens import find_golden
-from export_core.cli.help import HelpfulCommand
+from export_core.cli.help import command
 from export_core.cli.options import Project, project_options
 from export_core.cli.output import echo
 
 
-@click.command(cls=HelpfulCommand)
+@command("docs/reference/artifacts.md", "jaxexport goldens show tests.test_model.test_attention/0.9.2-cpu")
 @click.argument("name", metavar="CASE[/WRITER]")
 @project_options
 @click.option("--mlir", is_flag=True, help="Only module.mlir: the module as its writer printed it.")
@@ -31,7 +31,7 @@ def show(project: Project, name: str, mlir: bool, jaxpr: bool) -> None:
         echo(golden_screen(golden, others, project.policy), nl=False)
 
 
-@click.command(cls=HelpfulCommand)
+@command("docs/reference/coverage.md", "jaxexport goldens coverage")
 @project_options
 def coverage(project: Project) -> None:
     """Count what the goldens cover: custom-call targets, primitives, dtypes, effects, features and formats.

@@ -34,7 +34,7 @@ from export_core.numbers.noise_text import outputs_to_name
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy, find_policy
 from export_core.policy.run_options import RunOptions
-from export_core.readers.reader_packages import import_problems
+from export_core.readers.packages import import_problems
 from export_core.run.golden_writing import OwnReader, add_noise, first_crash, require_audited
 from export_core.run.keywords import KEYWORDS, KeywordError, comparison, export_options, read_keywords
 

@@ -1,32 +1,43 @@
-"""The client of a worker: gives it cells and brings back one reply for each, whatever dies on the way."""
+"""The client of a worker: starts its process, gives it cells and brings back one reply for each, whatever dies.
+
+Much of what a process prints is read and little of it stored. The modules that its cells import are noted for the next
+worker of the same environment.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import io
 import json
 import os
 import secrets
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import IO
 
 import msgspec
 
 from export_core.base.process_groups import kill_group
+from export_core.readers.build import LAST_LINES, cache_folder
 from export_core.readers.environment import Environment
-from export_core.readers.worker import processes
-from export_core.readers.worker.errors import WorkerDied
-from export_core.readers.worker.preloading import notes_file, remove_notes
-from export_core.readers.worker.program import Transcript, last_word, resident_bytes
+from export_core.readers.errors import WorkerDied
+from export_core.readers.worker.program import LONGEST_LINE, LONGEST_STDERR, Transcript, last_word, resident_bytes
 from export_core.readers.worker.protocol import Reply, Request, Worker
 
+PROGRAM = Path(__file__).with_name("program.py")
 START_SECONDS = 120.0
 """How long a worker may take to import jax."""
 CLOSE_SECONDS = 5.0
 """How long a worker may take to end its cells and itself once its stdin is closed."""
 GRACE_SECONDS = 30.0
 """How long a worker may be silent beyond its cells' limits, before it counts as stuck."""
+JOIN_SECONDS = 5.0
+"""How long to wait for the end of a pipe: a process that a worker's own process started may still hold it open."""
 LOOK_SECONDS = 0.05
 """How often a cell's time and memory are checked."""
 
@@ -41,8 +52,8 @@ class ForkingWorker:
 
     def __init__(self, environment: Environment) -> None:
         notes = notes_file(environment)
-        self._process = processes.start(environment, "serve", notes)
-        self._stderr = processes.StderrTail(self._process)
+        self._process = start_process(environment, "serve", notes)
+        self._stderr = StderrTail(self._process)
         self._started = time.monotonic()
         self._pending: dict[int, Future[Reply]] = {}
         self._lock = threading.Lock()
@@ -58,7 +69,7 @@ class ForkingWorker:
             raise WorkerDied(f"the worker of jaxlib {environment.release.jaxlib} did not start: {problem}")
 
     def submit(self, request: Request) -> Future[Reply]:
-        """See `Worker.submit`."""
+        """Run a cell in a process that is forked for it."""
         future: Future[Reply] = Future()
         number = secrets.randbits(53)  # garbage in the pipe must not name another cell by chance
         with self._lock:
@@ -82,7 +93,7 @@ class ForkingWorker:
         return future
 
     def close(self) -> None:
-        """See `Worker.close`."""
+        """End the worker and everything it started."""
         assert self._process.stdin
         try:
             self._process.stdin.close()
@@ -90,12 +101,12 @@ class ForkingWorker:
         except (OSError, subprocess.TimeoutExpired):
             kill_group(self._process)
             self._process.wait()
-        processes.close(self._process, self._reader, self._stderr)
+        close_pipes(self._process, self._reader, self._stderr)
 
     def _read(self) -> None:
-        for line in processes.lines(self._process.stdout):
+        for line in lines_of(self._process.stdout):
             if not self._ready.is_set():
-                if processes.is_ready(line):
+                if is_ready(line):
                     self._ready.set()
                 continue  # what a library prints when it is imported
             try:
@@ -140,24 +151,24 @@ class FreshInterpreters:
         self._closing = threading.Event()
 
     def submit(self, request: Request) -> Future[Reply]:
-        """See `Worker.submit`."""
+        """Run a cell in a new interpreter."""
         return self._threads.submit(self._run, request)
 
     def close(self) -> None:
-        """See `Worker.close`."""
+        """End the worker and everything it started."""
         self._closing.set()
         self._threads.shutdown()
 
     def _run(self, request: Request) -> Reply:
         started = time.monotonic()
-        process = processes.start(self._environment, "cell")
-        stderr, stdout = processes.StderrTail(process), _StdoutReader(process)
+        process = start_process(self._environment, "cell")
+        stderr, stdout = StderrTail(process), _StdoutReader(process)
         assert process.stdin
         with contextlib.suppress(OSError):  # it is gone already
             process.stdin.write(json.dumps(msgspec.to_builtins(request)).encode() + b"\n")
             process.stdin.flush()
         killed_for = _wait_until_ended(process, request, self._closing)
-        processes.close(process, stdout, stderr)
+        close_pipes(process, stdout, stderr)
         if not stdout.is_ready or self._closing.is_set():
             what = "did not start" if not stdout.is_ready else "was ended"
             raise WorkerDied(
@@ -184,12 +195,12 @@ class _StdoutReader(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """See `threading.Thread`."""
-        for line in processes.lines(self._process.stdout):
-            if processes.is_ready(line):
+        """Read until the pipe is closed."""
+        for line in lines_of(self._process.stdout):
+            if is_ready(line):
                 self.is_ready = True
                 break
-        while data := processes.read(self._process.stdout):
+        while data := available_bytes(self._process.stdout):
             self.transcript.feed(data)
 
 
@@ -218,3 +229,137 @@ class _Numbered(msgspec.Struct, frozen=True):
 def _decode_reply(line: bytes) -> tuple[int, Reply]:
     """A reply with the number of its cell. Raises `msgspec.MsgspecError`, `UnicodeDecodeError` or `RecursionError`."""
     return msgspec.json.decode(line, type=_Numbered).id, msgspec.json.decode(line, type=Reply)
+
+
+def start_process(environment: Environment, *words: str) -> subprocess.Popen[bytes]:
+    """Start ``program.py WORDS`` in an environment. Raises `WorkerDied` if its interpreter cannot be started."""
+    try:
+        return subprocess.Popen(
+            [str(environment.python), str(PROGRAM), *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(environment.variables),
+            start_new_session=True,  # Ctrl-C is for the coordinator, which then ends its workers
+        )
+    except OSError as error:
+        raise WorkerDied(f"cannot start {environment.python}: {error.strerror}") from error
+
+
+class StderrTail(threading.Thread):
+    """Reads what a process prints on stderr, so that it never blocks, and stores the end of it."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        super().__init__(daemon=True)
+        self._process = process
+        self._end = b""
+        self.start()
+
+    def run(self) -> None:
+        """Read until the pipe is closed."""
+        while data := available_bytes(self._process.stderr):
+            self._end = (self._end + data)[-LONGEST_STDERR:]
+
+    def text(self) -> str:
+        """The end of it."""
+        return self._end.decode(errors="replace")
+
+    def last_lines(self) -> str:
+        """The last lines of a process that has ended, or of one that has not."""
+        self.join(timeout=1)
+        return "\n".join(self.text().strip().splitlines()[-LAST_LINES:])
+
+
+def close_pipes(process: subprocess.Popen[bytes], reader: threading.Thread, stderr: StderrTail) -> None:
+    """Close the pipes of a process that has ended."""
+    assert process.stdin
+    with contextlib.suppress(OSError):  # what is still buffered reaches nobody
+        process.stdin.close()
+    for thread, pipe in ((reader, process.stdout), (stderr, process.stderr)):
+        thread.join(timeout=JOIN_SECONDS)
+        if pipe and not thread.is_alive():  # else a process that it left behind holds it open
+            pipe.close()
+
+
+def available_bytes(pipe: IO[bytes] | None) -> bytes:
+    """The bytes that are there, as soon as there are any; none at the end."""
+    assert isinstance(pipe, io.BufferedReader)
+    return pipe.read1(1 << 16)
+
+
+def lines_of(pipe: IO[bytes] | None) -> Iterator[bytes]:
+    """The lines of a pipe. One that is longer than any message comes in pieces, none of which is a message."""
+    assert pipe
+    while line := pipe.readline(LONGEST_LINE):
+        yield line
+
+
+def is_ready(line: bytes) -> bool:
+    """Whether this is the line in which a worker says that it has imported jax."""
+    try:
+        return msgspec.json.decode(line, type=_Ready).ready
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+
+
+class _Ready(msgspec.Struct, frozen=True):
+    ready: bool
+
+
+def notes_file(environment: Environment) -> str:
+    """The path of the notes, in a folder that exists; empty where there can be none.
+
+    Notes may be out of date: they save time, and nothing else. They are in the environment, and removed with it; for
+    one that was not built here, in the cache folder.
+    """
+    folder = environment.folder or cache_folder() / "modules"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return ""
+    release, variables = environment.release, environment.variables
+    words = [str(environment.python), release.jax, release.jaxlib, environment.content_hash]
+    words += [variables.get(name, "") for name in ("PYTHONPATH", "JAX_PLATFORMS")]
+    return str(folder / f"modules-{hashlib.sha256('|'.join(words).encode()).hexdigest()[:24]}.json")
+
+
+def remove_notes(path: str) -> None:
+    """Remove the notes at a path, if there are any."""
+    if path:
+        with contextlib.suppress(OSError):
+            Path(path).unlink()
+
+
+class WarmWorkers:
+    """Starts a worker once and hands it out for each replay."""
+
+    def __init__(self) -> None:
+        self._worker: Worker | None = None
+        self._environment: Environment | None = None
+        self._lock = threading.RLock()
+
+    def start(self, environment: Environment, slots: int, *, fork: bool) -> Worker:
+        """A `WorkerStarter`. Its worker ignores `close`; a dead one, or one of another environment, is replaced."""
+        with self._lock:
+            ended = isinstance(self._worker, ForkingWorker) and self._worker.ended
+            if self._worker is None or ended or self._environment != environment:
+                self.close()
+                self._worker, self._environment = start_worker(environment, slots, fork=fork), environment
+            return _Borrowed(self._worker)
+
+    def close(self) -> None:
+        """End the worker."""
+        with self._lock:
+            if self._worker is not None:
+                self._worker.close()
+            self._worker = None
+
+
+class _Borrowed:
+    """A worker that its owner closes, and not the replay that uses it."""
+
+    def __init__(self, worker: Worker) -> None:
+        self.submit = worker.submit
+
+    def close(self) -> None:
+        """Leave it open."""

@@ -16,8 +16,8 @@ from making import files, write_golden
 from export_core.artifact import read
 from export_core.features.convert import run
 from export_core.features.convert.errors import ConversionRefused
-from export_core.features.convert.record import ConversionRecord
 from export_core.goldens import GoldenStore
+from export_core.goldens.conversion_record import ConversionRecord
 from export_core.goldens.dates import check_claims
 from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
 from export_core.judge import Judgement, judge

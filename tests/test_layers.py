@@ -57,7 +57,6 @@ UPWARDS = [
     "export_core.cli.judge -> export_core.features.compare_runs",
     "export_core.cli.judging -> export_core.features.costs",
     "export_core.cli.report -> export_core.features.compare_runs",
-    "export_core.features.adopt.jax_goldens -> export_core.features.convert",
     "export_core.features.compare_runs.baseline -> export_core.features.costs",
     "export_core.features.compare_runs.trend_command -> export_core.features.costs",
     "export_core.features.why.explain.explanation -> export_core.features.convert",

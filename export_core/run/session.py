@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from export_core.features.convert.judged import with_healings
-from export_core.features.convert.modules import ModuleRewriter
+from export_core.features.convert.healing import with_healings
+from export_core.features.convert.programs import ModuleRewriter
 from export_core.features.costs.over_budget import with_budgets
 from export_core.features.remote.cluster import Cluster
 from export_core.features.remote.dispatch import cluster_at, replay_on

@@ -30,7 +30,7 @@ from export_core.base.errors import ExportCompatError
 from export_core.features.adopt.archive import Archive, Candidate
 from export_core.features.adopt.artifact_list import read_artifact_list
 from export_core.features.adopt.jax_wheel import find_data
-from export_core.features.convert.evidence import given_evidence
+from export_core.features.convert.proof import given_evidence
 from export_core.features.inspect.inventory import InventoryRow, read_row
 from export_core.goldens import GoldenStore, adopt
 from export_core.goldens.adopt import Given, adopt_inputs
@@ -309,8 +309,8 @@ OWN = {
     "export_core/releases/calendar.py": "data of the package",
     "export_core/releases/entries.py": "data of the package",
     "export_core/releases/stable_targets.py": "data of the package",
-    "export_core/report/drawing/svg.py": "data of the package",
-    "export_core/report/page/rendering.py": "data of the package",
+    "export_core/report/svg.py": "data of the package",
+    "export_core/report/page.py": "data of the package",
     "export_core/base/untrusted.py": "the way in",
     "export_core/features/why/bisect/changes.py": "an environment in the user's cache",
     "export_core/features/why/bisect/mixed_pairs.py": "an environment in the user's cache",

@@ -1,4 +1,4 @@
-"""One conversion from file to file: read, converted, verified in its reader, and written with its record."""
+"""Conversions from file to file: what is converted, verified in its reader, and written with its record."""
 
 from __future__ import annotations
 
@@ -13,14 +13,22 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from export_core.artifact import Artifact
+from export_core.artifact import Artifact, read
 from export_core.base.atomic import write_whole
 from export_core.base.untrusted import read_regular
-from export_core.features.convert.again import export_again
 from export_core.features.convert.convert import Converted, RewriteModules, convert, find_reader
 from export_core.features.convert.errors import ConversionError, ConversionRefused
-from export_core.features.convert.evidence import Evidence, evidence_of, given_evidence, golden_with, made_evidence
-from export_core.features.convert.proof import Proof, converted_golden, prove
+from export_core.features.convert.programs import export_again
+from export_core.features.convert.proof import (
+    Evidence,
+    Proof,
+    converted_golden,
+    evidence_of,
+    given_evidence,
+    golden_with,
+    made_evidence,
+    prove,
+)
 from export_core.goldens import Golden, GoldenStore, Manifest
 from export_core.goldens.conversion_record import (
     CONVERTED,
@@ -32,12 +40,93 @@ from export_core.goldens.conversion_record import (
     tool_name,
 )
 from export_core.goldens.manifest import ConvertedFrom
-from export_core.goldens.store import ARTIFACT, sha256
+from export_core.goldens.store import ARTIFACT, MANIFEST, sha256
 
 if TYPE_CHECKING:
     from export_core.artifact.readers import Reader
     from export_core.policy import Policy
     from export_core.releases import Calendar
+
+
+@dataclass(frozen=True)
+class Target:
+    """A source, one reader, and where its converted artifact goes; `path` of a golden is the folder of goldens."""
+
+    name: str
+    reader: str
+    path: Path
+
+
+def source_of(name: str) -> Source:
+    """The artifact in a file, or the golden in a folder.
+
+    Raises:
+        ArtifactError: the file cannot be read.
+        GoldenError: the golden cannot be read.
+        ConversionError: the folder has no golden.
+    """
+    path = Path(name)
+    if not path.is_dir():
+        return Source(read(name))
+    folder = path.resolve()
+    if not (folder / MANIFEST).is_file():
+        raise ConversionError(
+            f"{name}: expected an artifact, or the folder of one golden with its {MANIFEST}, found another folder. "
+            "Of a folder of artifacts or goldens, --expiring 30d converts those that leave the window."
+        )
+    for golden in GoldenStore(folder.parents[1]).generations(folder.parent.name):
+        if golden.folder == folder:
+            return Source(golden.read_artifact(), golden)
+    raise ConversionError(f"{name}: expected the folder of a golden, found one with a name that no golden has.")
+
+
+def targets_of(names: Sequence[str], readers: Sequence[str], out: str) -> list[Target]:
+    """One target for each source and reader. See `check_targets` for what they may be.
+
+    OUT is the file of a single artifact for a single reader. In every other case it is a folder, with a folder for each
+    reader where there are several.
+    """
+    several = len(names) > 1 or len(readers) > 1 or Path(out).is_dir() or out.endswith(os.sep)
+    targets = []
+    for reader in readers:
+        root = Path(out) / reader if len(readers) > 1 else Path(out)
+        for name in names:
+            is_golden = Path(name).is_dir()
+            targets.append(Target(name, reader, root / Path(name).name if several and not is_golden else root))
+    return targets
+
+
+def check_targets(targets: Sequence[Target], out: str) -> None:
+    """Raise `ConversionError` where two targets have the same file, or one would replace an original or its record."""
+    used: dict[Path, str] = {}
+    originals = {Path(target.name).resolve() for target in targets}
+    for target in targets:
+        name = target.name
+        # Of a golden the folder in the folder of goldens: its case and its writer.
+        is_golden = Path(name).is_dir()
+        written = target.path.joinpath(*Path(name).resolve().parts[-2:]) if is_golden else target.path
+        for file in (written.resolve(), record_file(written).resolve()):
+            if file in originals:
+                raise ConversionError(f"--output {out}: would replace the original {file}, which is never touched.")
+        if other := used.get(written.resolve()):
+            raise ConversionError(
+                f"--output {out}: {other} and {name} would both be written to {written}. Convert them into two folders."
+            )
+        used[written.resolve()] = name
+
+
+def targets_below(folder: str, files: Sequence[str], readers: Sequence[str], out: str) -> list[Target]:
+    """The targets of files below a folder: OUT gets the same folders. A golden's artifact stands for its golden."""
+    targets = []
+    for reader in readers:
+        root = Path(out) / reader if len(readers) > 1 else Path(out)
+        for name in files:
+            golden = Path(name).parent
+            if Path(name).name == ARTIFACT and (golden / MANIFEST).is_file():
+                targets.append(Target(str(golden), reader, root))
+            else:
+                targets.append(Target(name, reader, root / Path(name).relative_to(folder)))
+    return targets
 
 
 REWRITE, EXPORT, AUTO = VIA = ("rewrite", "export", "auto")

@@ -28,7 +28,7 @@ from export_core.judge.forecast_types import Forecast
 from export_core.policy import Policy
 from export_core.policy.json_schema import TITLE, policy_schema, titled
 from export_core.releases.release_list import DatedCalendar
-from export_core.report.terminal.plan_report import PlanReport
+from export_core.report.plan_report import PlanReport
 from tools.field_docs import as_written, field_docs, types_in
 
 KINDS: dict[str, tuple[type, str]] = {

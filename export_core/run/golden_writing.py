@@ -37,7 +37,7 @@ from export_core.readers.worker.client import WarmWorkers
 from export_core.readers.worker.protocol import Worker
 from export_core.releases import Release
 from export_core.releases.stable_targets import promised_by
-from export_core.report import first_replay
+from export_core.run.first_replay import first_replay
 from export_core.run.session import Interpreter, run_matrix
 
 

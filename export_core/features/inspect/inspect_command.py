@@ -85,7 +85,7 @@ def inspect(context: click.Context, /, paths: Sequence[str], mlir: bool, reader:
 def _inspect_file(file: str, mlir: bool, reader: str | None, as_json: bool, policy_file: str | None) -> int:
     if mlir:
         from export_core.artifact import read
-        from export_core.features.inspect.module_text import module_text
+        from export_core.goldens.module_text import module_text
 
         echo(module_text(read(file)))
         return FINE
@@ -225,8 +225,8 @@ def diff(context: click.Context, old: str, new: str, policy_file: str | None) ->
     Exit codes: 0 the same bytes, 1 different, 2 a file cannot be read.
     """
     from export_core.artifact import read
+    from export_core.artifact.export_changes import operations_that_differ
     from export_core.features.inspect.difference import differences
-    from export_core.features.inspect.export_changes import operations_that_differ
     from export_core.features.inspect.facts import describe
     from export_core.policy.terms import terms_here
 

@@ -1,17 +1,42 @@
-"""Text for a terminal: wrapped between words alone, with a hanging indent. A command stays on one line."""
+"""Text laid out for a terminal: tables with aligned columns, paragraphs wrapped between words, labels before texts."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from export_core.base.escaping import plain_text
 
 INDENT = 13
 """Where the texts of a finding begin, behind their labels."""
 _COMMANDS = ("reproduce", "next")
-"""Labels of texts that are copied into a shell."""
+"""Labels of texts that are copied into a shell: each stays on one line."""
 _CUT = " ..."
+
+
+def aligned(
+    rows: Iterable[Sequence[str]],
+    right: Collection[int] = (),
+    *,
+    least: Sequence[int] = (),
+    gap: str = "  ",
+    indent: str = "",
+) -> Iterator[str]:
+    """The lines of a table: each column is as wide as its longest text, and at least as `least` says.
+
+    Columns are aligned on the left, but for those named in `right` by their number.
+    """
+    rows = list(rows)
+    floor = (*least, *[0] * len(rows[0])) if rows else ()
+    widths = [
+        max(at_least, *map(len, column)) for at_least, column in zip(floor, zip(*rows, strict=True), strict=False)
+    ]
+    for row in rows:
+        texts = (
+            text.rjust(width) if number in right else text.ljust(width)
+            for number, (text, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield f"{indent}{gap.join(texts)}".rstrip()
 
 
 def wrapped(text: str, width: int, first: str = "", indent: int = INDENT, most: int = 0) -> list[str]:
@@ -28,8 +53,17 @@ def wrapped(text: str, width: int, first: str = "", indent: int = INDENT, most: 
     return [*lines[: most - 1], f"{last}{_CUT}"]
 
 
+def labelled_lines(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """Texts with their labels, each label before the first line of its text. Empty texts are left out."""
+    return [
+        f"  {label if number == 0 else '':<{INDENT - 3}} {line}".rstrip()
+        for label, text in pairs
+        for number, line in enumerate(plain_text(text).strip().splitlines())
+    ]
+
+
 def labelled_paragraphs(pairs: Iterable[tuple[str, str]], width: int, most: int = 0) -> list[str]:
-    """Texts with their labels, each label before its text. Lines of a text stay lines, as deep as they were.
+    """Texts with their labels, wrapped. Lines of a text stay lines, as deep as they were.
 
     With `most`, sentences at the end of a text are left out where it would need more lines; of a message, one is shown.
     """

@@ -8,7 +8,7 @@ import msgspec
 
 from export_core.judge import Judgement, Summary
 from export_core.judge.verdicts import ExitCode
-from export_core.report.drawing.svg import add, text_of, width_of
+from export_core.report.svg import add, text_of, width_of
 from export_core.report.wording import headline, promised_nothing, shown_exit_code
 
 _LABEL = "jax.export"

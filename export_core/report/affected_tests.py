@@ -1,19 +1,21 @@
-"""The tests that findings are about, for formats that point at the line of a test."""
+"""The tests that findings are about, with the line of each, for media that point at lines of source code."""
 
 from __future__ import annotations
 
+import ast
+import functools
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from urllib.parse import quote
 
 from export_core.base.phrases import plural
+from export_core.base.untrusted import read_regular
 from export_core.judge import Result
-from export_core.report.ci.source_lines import SourceLine, source_line
-from export_core.report.cost_wording import limits_line
-from export_core.report.finding import Finding
-from export_core.report.wording import first_line
+from export_core.report.document import Finding
+from export_core.report.wording import first_line, limits_line
 
 _DETAILS = ("known as", "note", "since", "to do")
 
@@ -68,3 +70,68 @@ def _tests_of(finding: Finding) -> Sequence[AffectedTest]:
         results.sort(key=lambda result: result.key != example)
     ordered = sorted(tests.values(), key=lambda results: results[0].key != example)
     return [AffectedTest(finding, tuple(results)) for results in ordered] or [AffectedTest(finding)]
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """A line of a file. `file` is relative to the root of the repository, with ``/`` between its parts."""
+
+    file: str
+    line: int
+
+    @property
+    def uri(self) -> str:
+        """The file as a reference for formats that want one."""
+        return quote(self.file)
+
+
+def source_line(test: str, folder: Path = Path()) -> SourceLine | None:
+    """The line of a test, named as pytest does (``tests/test_a.py::TestA::test_f[x]``), of a project in `folder`.
+
+    None where the folder has no such file: results may come from elsewhere, and their text is not trusted. Where the
+    function is not found, such as one that a base class has, the line is that of its class, else the first.
+    """
+    path, _, names = test.partition("::")
+    name = PurePosixPath(path)
+    if name.is_absolute() or ".." in name.parts or name.suffix != ".py" or "\\" in path:
+        return None
+    folder = folder.resolve()
+    lines = _lines(folder / name)
+    if lines is None:
+        return None
+    # Not the parameters, which may hold anything.
+    parts = names.partition("[")[0].split("::")
+    while parts and "::".join(parts) not in lines:
+        parts.pop()
+    inside = folder.relative_to(_repository(folder)) / name
+    return SourceLine(inside.as_posix(), lines.get("::".join(parts), 1))
+
+
+@functools.cache
+def _lines(path: Path) -> dict[str, int] | None:
+    """The line of each class and function in a file, by the names that lead to it; None if it cannot be read."""
+    try:
+        data = read_regular(path)
+    except (OSError, ValueError):
+        return None
+    try:
+        module = ast.parse(data)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    return dict(_definitions(module, ""))
+
+
+def _definitions(node: ast.Module | ast.ClassDef, within: str) -> list[tuple[str, int]]:
+    found = []
+    for child in node.body:
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            name = f"{within}{child.name}"
+            found.append((name, child.lineno))
+        if isinstance(child, ast.ClassDef):
+            found += _definitions(child, f"{name}::")
+    return found
+
+
+def _repository(folder: Path) -> Path:
+    """The root of the repository that a folder is in, else the folder: files are named from there by CI systems."""
+    return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)

@@ -33,7 +33,7 @@ from export_core.matrix import Verdict
 from export_core.numbers.noise_text import WHAT_TO_DO
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
-from export_core.report.finding import Finding
+from export_core.report.document import Finding
 from export_core.report.wording import (
     cell_sentence,
     error_size,

@@ -14,6 +14,7 @@ import msgspec
 from rich.console import Console
 
 from export_core.base.escaping import json_bytes
+from export_core.base.layout import wrapped
 from export_core.base.phrases import few
 from export_core.judge.result import ReaderOf, WriterOf, reader_of, writer_of
 from export_core.matrix import Cell, Plan
@@ -21,8 +22,7 @@ from export_core.matrix.plan import split
 from export_core.readers.inventory import EnvironmentsCost
 from export_core.readers.placement import Mode
 from export_core.releases import Direction, Release, Windows, promise
-from export_core.report.terminal.paragraphs import wrapped
-from export_core.report.terminal.run_report import print_lines, print_plan
+from export_core.report.terminal import print_lines, print_plan
 from export_core.report.wording import counts_line
 
 MOST_JOBS = 256

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
+from export_core.base.layout import wrapped
 from export_core.base.phrases import plural
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
-from export_core.report.terminal.paragraphs import wrapped
-from export_core.report.yaml_text import yaml_text
+from export_core.report.policy_yaml import yaml_text
 
 Key = tuple[str, ...]
 _NESTED = ("windows", "required", "retention")

@@ -14,10 +14,9 @@ from typing import Any
 from export_core.base.escaping import safe_json, shown
 from export_core.judge import Result, Summary
 from export_core.policy import FILE
-from export_core.report.ci.affected_tests import AffectedTest, affected_tests
-from export_core.report.ci.source_lines import SourceLine
-from export_core.report.finding import Finding
-from export_core.report.findings import findings
+from export_core.report.affected_tests import AffectedTest, SourceLine, affected_tests
+from export_core.report.document import Finding
+from export_core.report.view import findings
 from export_core.report.wording import headline
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

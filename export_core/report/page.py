@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
+import hashlib
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import jinja2
 import msgspec
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from export_core.base.escaping import safe_json
-from export_core.base.phrases import plural
+from export_core.base.escaping import safe_json, shown
+from export_core.base.phrases import few, plural
 from export_core.features.compare_runs.baseline import BaselineDifference, Change
 from export_core.features.compare_runs.page_comparison import comparison_of
 from export_core.features.forecast.windows_svg import windows_figure
 from export_core.judge import Judgement, Result, Summary
-from export_core.judge.causes import completed
+from export_core.judge.causes import Cause, completed
 from export_core.judge.result import WriterOf, by_build_date
-from export_core.report.drawing.map_svg import map_figure
-from export_core.report.drawing.release_map import release_map
-from export_core.report.findings import capped, findings
-from export_core.report.grid import Grid, grid
-from export_core.report.links import file_address, filter_link, web_address
-from export_core.report.page.causes import by_kind, cause_card, is_urgent
-from export_core.report.page.cell_data import page_data
-from export_core.report.page.rendering import rendered
-from export_core.report.wording import LEGEND, headline, shown_exit_code
+from export_core.judge.verdicts import VERDICTS, Kind
+from export_core.policy.known_issues import KnownIssue
+from export_core.report.document import Finding
+from export_core.report.links import cause_link, cell_link, file_address, filter_link, web_address
+from export_core.report.map_svg import map_figure
+from export_core.report.page_data import page_data
+from export_core.report.run_tables import Grid, grid, release_map
+from export_core.report.view import capped, findings
+from export_core.report.wording import LEGEND, first_sentence, headline, ranges, shown_exit_code, writer_and_reader
 
 MOST_FINDINGS = 40
 """The most findings of each kind that are listed; the table has every cell anyway."""
@@ -196,3 +202,137 @@ def _writers(table: Grid, judgements: Sequence[Judgement]) -> list[dict[str, Any
 def _embedded(data: msgspec.Struct) -> Markup:
     """JSON that cannot end the element that it is in: < is written as an escape."""
     return Markup(safe_json(data).decode().replace("<", "\\u003c"))
+
+
+_ON_CARD = ("known as", "stage", "to do", "reproduce")
+
+
+def is_urgent(finding: Finding) -> bool:
+    """Whether a finding is a cause of broken, owed or missing cells."""
+    return finding.cause is not None and finding.cause.judgement.is_urgent
+
+
+def cause_card(finding: Finding, summary: Summary, writers: Sequence[str], readers: Sequence[str]) -> dict[str, Any]:
+    """A cause as the page shows it."""
+    cause = finding.cause
+    assert cause is not None
+    issue = next((issue for issue in summary.known_issues if issue.id == cause.upstream), None)
+    texts, message = dict(finding.details), ("message", cause.message)
+    alone = [("cell", writer_and_reader(finding.results[0]))] if cause.cells == 1 else []
+    where = [
+        plural(len(cause.cases), "case") if len(cause.cases) > 1 else cause.cases[0].rpartition(".")[2],
+        f"written by {ranges(cause.writers, writers)}",
+        f"read by {ranges(cause.readers, readers)}",
+        *(f"{label} {jaxlib}" for label, jaxlib in _when(cause, issue)),
+    ]
+    return {
+        "id": cause.id,
+        "address": cause_link(cause.id, cause.judgement),
+        "judgement": str(cause.judgement),
+        "kind": finding.title.lower(),
+        "count": f"{cause.cells:,}",
+        "cells": plural(cause.cells, "cell"),
+        "title": issue.title if issue else VERDICTS[cause.verdict].short.capitalize(),
+        "verdict": str(cause.verdict),
+        "stage": str(cause.stage),
+        "message": cause.message,
+        "writers": ranges(cause.writers, writers),
+        "readers": ranges(cause.readers, readers),
+        "when": _when(cause, issue),
+        "where": " · ".join(where),
+        "cases": f"{len(cause.cases):,}",
+        "case_names": few([case.rpartition(".")[2] for case in cause.cases]),
+        "change": cause.change,
+        "todo": texts.get("to do", ""),
+        "next_step": first_sentence(texts.get("to do", "")),
+        "issue": web_address(issue.issue) if issue else "",
+        "reproduce": cause.reproduce,
+        "filter": filter_link(cause=cause.id, judgement=cause.judgement),
+        "example": cell_link(cause.example),
+        "details": alone + [pair for pair in finding.details if pair[0] not in _ON_CARD and pair != message],
+    }
+
+
+def _when(cause: Cause, issue: KnownIssue | None) -> list[tuple[str, str]]:
+    """Since which jaxlib they fail, and in which they work again; where no run shows it, the oldest that fails.
+
+    The table of known issues knows the release that fixed it; the run only the next of its own readers.
+    """
+    ended = ("fixed in", issue.mended_in) if issue and issue.mended_in else ("works in", cause.mended_in)
+    began = ("between", f"{cause.before} and {cause.since}") if cause.before else ("since", cause.since)
+    known = [(label, jaxlib) for label, jaxlib in (began, ended) if jaxlib]
+    return known or [("oldest reader affected", cause.first_reader.jaxlib)]
+
+
+def _address(finding: Finding) -> str:
+    """The filter that lets only the cells of a finding through; empty where there is none."""
+    if finding.cause:
+        return filter_link(cause=finding.cause.id, judgement=finding.cause.judgement)
+    costly = any(result.judgement is Judgement.COSTLY for result in finding.results)
+    return filter_link(judgement=Judgement.COSTLY) if costly else ""
+
+
+@dataclass(frozen=True)
+class FindingsOfKind:
+    """Findings of one kind, folded unless the exit code comes from them."""
+
+    title: str
+    is_open: bool
+    findings: list[dict[str, Any]]
+    more: int
+
+
+def by_kind(collected: Sequence[Finding], more: Mapping[Kind, int]) -> list[FindingsOfKind]:
+    """Findings by kind, and how many more there are of it."""
+    kinds: dict[Kind, FindingsOfKind] = {}
+    for finding in collected:
+        cause = finding.cause
+        kind = kinds.setdefault(
+            finding.kind,
+            FindingsOfKind(finding.title, bool(finding.kind.exit_code), [], more.get(finding.kind, 0)),
+        )
+        kind.findings.append(
+            {
+                "id": cause.id if cause else "",
+                "judgement": str(cause.judgement) if cause else "",
+                "sentence": finding.sentence,
+                "address": _address(finding),
+                "details": finding.details,
+            }
+        )
+    return list(kinds.values())
+
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+def rendered(template: str, scripts: Sequence[str], **values: Any) -> str:
+    """A page from its template, with style and scripts, which it allows by their hashes."""
+    style = "".join(_TEMPLATES.joinpath(name).read_text("utf-8") for name in ("page.css", "map.css"))
+    script = "".join(_TEMPLATES.joinpath(name).read_text("utf-8") for name in scripts)
+    # Undefined names are errors, and whatever comes from results is escaped.
+    templates = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=lambda value: shown(value) if type(value) is str else value,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters["code"] = _with_code
+    return templates.get_template(template).render(
+        style=Markup(style),
+        script=Markup(script),
+        # No script that a library's message might bring along is allowed.
+        hashes={"style": _csp_hash(style), "script": _csp_hash(script)},
+        **values,
+    )
+
+
+def _with_code(text: str) -> Markup:
+    """Our own sentences, in which backticks enclose what is typed."""
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(shown(text)))))
+
+
+def _csp_hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

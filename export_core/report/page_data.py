@@ -20,10 +20,9 @@ from export_core.judge import Judgement, Result
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.judge.verdicts import VERDICTS
 from export_core.readers.placement import Mode
-from export_core.report.cost_wording import figures_line, limits_line
-from export_core.report.grid import Grid
 from export_core.report.links import release_term
-from export_core.report.wording import judgement_mark, window_line
+from export_core.report.run_tables import Grid
+from export_core.report.wording import figures_line, judgement_mark, limits_line, window_line
 
 _ELEMENT = re.compile(r"(?m)^\s*((?:worst|first) at \[[^\]\n]*\]): expected (.+), got (.+)$")
 

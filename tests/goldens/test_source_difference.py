@@ -9,8 +9,8 @@ import numpy as np
 from making import manifest
 
 from export_core.export.jaxprs import describe_jaxpr
-from export_core.features.inspect.source_difference import source_difference, summary_difference
 from export_core.goldens import JaxprSummary
+from export_core.goldens.source_difference import source_difference, summary_difference
 
 X = np.ones(3, np.float32)
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from export_core.base.escaping import shown
 from export_core.base.phrases import plural
 from export_core.judge import Result, Summary
-from export_core.report.ci.affected_tests import affected_tests
-from export_core.report.ci.source_lines import SourceLine
-from export_core.report.findings import findings
+from export_core.report.affected_tests import SourceLine, affected_tests
+from export_core.report.view import findings
 from export_core.report.wording import headline
 
 MOST = 10

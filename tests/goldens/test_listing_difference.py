@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from export_core.export.jaxprs import describe_jaxpr
-from export_core.features.inspect.listings import jaxpr_difference, module_difference
+from export_core.goldens.source_difference import jaxpr_difference, module_difference
 
 
 def jaxpr(function, *args):

@@ -1,13 +1,14 @@
-"""A finding: one thing that a report says, with its evidence."""
+"""What a report says, whatever shows it: findings."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from export_core.base.errors import ExportCompatError
+from export_core.base.layout import labelled_lines
 from export_core.judge import Result
 from export_core.judge.causes import Cause
 from export_core.judge.verdicts import Kind
-from export_core.report.wording import labelled_lines
 
 
 @dataclass(frozen=True)
@@ -41,3 +42,7 @@ class Finding:
     def text(self) -> str:
         """The sentence, then the details, each on lines of its own behind its label."""
         return "\n".join((self.sentence, *labelled_lines(self.details)))
+
+
+class ReportError(ExportCompatError):
+    """A report that cannot be written."""

@@ -12,12 +12,12 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from export_core.base.layout import wrapped
 from export_core.base.phrases import plural
 from export_core.judge import Judgement, Result
 from export_core.judge.causes import cell_signature
 from export_core.matrix import Plan
 from export_core.releases import Release
-from export_core.report.terminal.paragraphs import wrapped
 from export_core.report.wording import counts_line, first_line
 
 SILENCE_SECONDS = 30.0

@@ -16,19 +16,19 @@ from xml.etree import ElementTree as Xml
 import msgspec
 
 from export_core.base.escaping import shown
+from export_core.base.layout import labelled_lines
 from export_core.judge import Judgement, Result, Summary, matching_entry
 from export_core.judge.verdicts import NUMBERS_MOVED, ExitCode
 from export_core.policy import Policy
 from export_core.readers.placement import Mode
-from export_core.report.cost_wording import limits_line
-from export_core.report.finding import Finding
-from export_core.report.findings import findings
+from export_core.report.document import Finding
+from export_core.report.view import findings
 from export_core.report.wording import (
     cell_sentence,
     evidence,
     first_line,
     headline,
-    labelled_lines,
+    limits_line,
     window_line,
 )
 

@@ -26,8 +26,8 @@ from benchmarks.line import Line
 from benchmarks.warm import WarmProcess, sharing
 from export_core.goldens.store import ARTIFACT
 from export_core.matrix import Cell, Limits
-from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.replay import replay
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.environment import Environment
 from export_core.readers.worker.client import PROGRAM
 from export_core.releases import Calendar

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from export_core.cli import app as cli
 from export_core.goldens.store import OUTPUTS
-from export_core.matrix import local_replay as local
+from export_core.matrix import cached_replay as local
 from export_core.matrix.replay import replay
 from export_core.readers.environment import Environment, ReaderEnvironments, this_interpreter
 from export_core.readers.placement import Placement

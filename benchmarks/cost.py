@@ -16,8 +16,8 @@ from unittest import mock
 from benchmarks.line import Line
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell
-from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.replay import replay
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import load_policy
 from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.placement import Placement

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.matrix import Cell, Limits
-from export_core.matrix.checks import request_of
+from export_core.readers.cell import request_of
 from export_core.readers.environment import Environment
 from export_core.readers.worker.client import PROGRAM
 from export_core.readers.worker.protocol import Request

@@ -29,18 +29,18 @@ from export_core.export import (
     require_values,
 )
 from export_core.features.costs.over_budget import with_budgets
-from export_core.features.inspect.source_difference import source_difference
 from export_core.goldens import Golden, GoldenStore
+from export_core.goldens.source_difference import source_difference
 from export_core.goldens.store import ARTIFACT, MODULE_TEXT
 from export_core.judge import Result
-from export_core.matrix.checks import GoldenOutputs
-from export_core.matrix.comparisons import under_policy
-from export_core.matrix.noise_runs import MeasuredNoise, lacks_noise
+from export_core.matrix.comparisons import GoldenOutputs, under_policy
+from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
 from export_core.numbers.noise_text import WHAT_TO_DO, outputs_to_name
 from export_core.policy import Budget, Policy
 from export_core.policy.known_issues import known_issues
 from export_core.readers.packages import import_problems, installed_packages
-from export_core.report import broken_cell, outcome_line
+from export_core.report.view import broken_cell
+from export_core.report.wording import outcome_line
 from export_core.run.golden_writing import add_noise, first_crash, require_audited
 from pytest_jaxexport.changes import Changes, changes_since
 from pytest_jaxexport.comparisons import correction, marked_now

@@ -17,7 +17,7 @@ import pytest
 from export_core.export import LARGE, case_id
 from export_core.goldens import Golden, GoldenStore
 from export_core.judge import Result
-from export_core.matrix.noise_runs import MeasuredNoise
+from export_core.numbers.measuring_noise import MeasuredNoise
 from export_core.numbers.user_code import UserCode
 from export_core.policy import policy_file
 from export_core.policy.run_options import ProjectOptions, RunOptions, option_words

@@ -216,7 +216,7 @@ def _dump_folder(config: pytest.Config) -> Path | None:
     if not (named := config.getoption("dump_ir")):
         return None
     from export_core.base.errors import ExportCompatError
-    from export_core.matrix.dump import make_dump_folder
+    from export_core.matrix.plan import make_dump_folder
 
     try:
         return make_dump_folder(config.invocation_params.dir / str(named))

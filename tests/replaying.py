@@ -23,8 +23,8 @@ from warm_worker import Start, starts, warm_worker
 
 from export_core.goldens import Golden, GoldenStore
 from export_core.matrix import Cell, Limits, Outcome
-from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.replay import replay
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy
 from export_core.readers.environment import CELL_VARIABLES, Environment, this_interpreter
 from export_core.readers.placement import Placement

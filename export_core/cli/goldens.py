@@ -85,7 +85,7 @@ def noise(project: Project, names: Sequence[str], again: bool) -> None:
     of all goldens that have none.
     """
     from export_core.goldens.verify import verify_goldens
-    from export_core.matrix.measuring import add_noise
+    from export_core.numbers.measuring_noise import add_noise
 
     goldens = [golden for name in names for golden in _named(project.store, name)] if names else project.store.goldens()
     verify_goldens(project.store, project.policy.calendar(), project.policy.allow)

@@ -63,8 +63,8 @@ def judge(
     """
     from export_core.cli.report import print_difference
     from export_core.features.compare_runs.baseline import compare_with_baseline
-    from export_core.report import print_headline, print_report
-    from export_core.report.proposal import proposal
+    from export_core.report.policy_yaml import proposal
+    from export_core.report.terminal import print_headline, print_report
 
     if as_json and not baseline:
         raise click.UsageError("--json prints the difference from a baseline: it needs --baseline OLD.")

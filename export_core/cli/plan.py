@@ -38,8 +38,8 @@ RUNNING = tuple(name for name in OPTIONS if name not in PLANNING)
 @click.option("--format", "form", type=click.Choice(["github"]), help="github: print a job matrix for GitHub Actions.")
 def plan(as_json: bool, form: str | None, **values: Any) -> None:
     """Show which cells `jaxexport matrix` would run with these options, and how many, without running them."""
-    from export_core.matrix.shards import part_of
-    from export_core.report.terminal.plan_report import github_jobs, plan_report, print_plan_report
+    from export_core.matrix.plan import part_of
+    from export_core.report.plan_report import github_jobs, plan_report, print_plan_report
     from export_core.run.session import environments_cost, plan_matrix
 
     if form and values["shard"]:
@@ -91,7 +91,7 @@ def _own_readers(policy: Policy) -> str:
 
 def run_options(values: Mapping[str, Any]) -> RunOptions:
     """How cells are run by these values of options, which may be those of `jaxexport matrix` or of fewer."""
-    from export_core.matrix.dump import make_dump_folder
+    from export_core.matrix.plan import make_dump_folder
 
     options = read_options(RunOptions, values)
     if not options.dump_ir:

@@ -29,31 +29,31 @@ if TYPE_CHECKING:
 
 
 def _html(results: list[Result], summary: Summary, difference: BaselineDifference | None) -> bytes:
-    from export_core.report.page.run_page import html_page
+    from export_core.report.page import html_page
 
     return html_page(results, summary, difference).encode()
 
 
 def _markdown(results: list[Result], summary: Summary, difference: BaselineDifference | None) -> bytes:
-    from export_core.report.ci.markdown import markdown_text
+    from export_core.report.markdown import markdown_text
 
     return markdown_text(results, summary, difference).encode()
 
 
 def _junit(results: list[Result], summary: Summary, _: BaselineDifference | None) -> bytes:
-    from export_core.report.ci.junit import junit_xml
+    from export_core.report.junit import junit_xml
 
     return junit_xml(results, summary).encode()
 
 
 def _sarif(results: list[Result], summary: Summary, _: BaselineDifference | None) -> bytes:
-    from export_core.report.ci.sarif import sarif_file
+    from export_core.report.sarif import sarif_file
 
     return sarif_file(results, summary)
 
 
 def _svg(results: list[Result], summary: Summary, _: BaselineDifference | None) -> bytes:
-    from export_core.report.drawing.map_svg import map_picture
+    from export_core.report.map_svg import map_picture
 
     return map_picture(results, summary).encode()
 
@@ -135,12 +135,12 @@ def report(
         if file:
             write_output(file, _FORMATS[name](results, summary, difference))
     if annotations:
-        from export_core.report.ci.annotations import annotation_commands
+        from export_core.report.annotations import annotation_commands
 
         # As bytes: what is printed for people has its commands disarmed.
         write_output(STDOUT, annotation_commands(results, summary).encode())
     elif not any(files.values()):
-        from export_core.report import print_report
+        from export_core.report.terminal import print_report
 
         print_report(console(), results, summary, folder, full=full, options=options)
         if difference:
@@ -150,7 +150,7 @@ def report(
 def print_difference(difference: BaselineDifference, *, as_json: bool) -> None:
     """What is different from an earlier run, for people or for programs."""
     from export_core.features.compare_runs.baseline_report import baseline_findings, baseline_line, baseline_report
-    from export_core.report import print_findings
+    from export_core.report.terminal import print_findings
 
     if as_json:
         echo_json(baseline_report(difference))

@@ -12,8 +12,7 @@ import numpy as np
 from export_core.base.phrases import few
 from export_core.base.tolerances import FLOATS, amount_for
 from export_core.goldens import Comparison, Golden, GoldenError, Leaf
-from export_core.matrix.comparisons import comparison_in_words, rule_of
-from export_core.matrix.quirks import quirks_of, relaxation
+from export_core.matrix.comparisons import comparison_in_words, quirks_of, relaxation, rule_of
 from export_core.numbers.compare import compare_leaves
 from export_core.policy import Policy, Quirk
 from export_core.releases import load_calendar

@@ -21,7 +21,7 @@ from export_core.judge.failure_signature import failure_signature
 from export_core.judge.result import ReaderOf, Result, by_build_date, release_name
 from export_core.judge.verdicts import VERDICTS, WORST_FIRST, Judgement
 from export_core.matrix import Verdict
-from export_core.matrix.cell import CellKey
+from export_core.readers.cell import CellKey
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Calendar
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from export_core.matrix.cell import Verdict
+from export_core.matrix.outcome import Verdict
 
 
 class Level(StrEnum):

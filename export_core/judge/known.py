@@ -9,7 +9,7 @@ from typing import NamedTuple
 from export_core.judge.result import Result
 from export_core.judge.verdicts import Judgement
 from export_core.matrix import Cell
-from export_core.matrix.quirks import is_about
+from export_core.matrix.comparisons import is_about
 from export_core.policy import Budget, KnownFailure, NumbersRule, Policy, PolicyError, Quirk
 from export_core.policy.patterns import matches
 from export_core.readers.placement import Mode

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import datetime
 import functools
-from collections.abc import Hashable, Iterable
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,10 +17,14 @@ from export_core.base.tolerances import ROUNDING
 from export_core.goldens import Writer
 from export_core.judge.healed import Healing
 from export_core.judge.verdicts import Judgement
-from export_core.matrix.cell import CellKey, Verdict
+from export_core.matrix.outcome import Verdict
+from export_core.readers.cell import CellKey
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Cost, Stage, Timings
 from export_core.releases import Direction, Release
+
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
 
 
 class WriterOf(msgspec.Struct, frozen=True, gc=False):
@@ -63,6 +67,14 @@ def by_build_date(releases: Iterable[WriterOf | ReaderOf]) -> list[str]:
     return list(
         dict.fromkeys(jaxlib for _, jaxlib in sorted({(release.built, release.jaxlib) for release in releases}))
     )
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Results, or others, by what they have in common, each group in their order. Groups of a run: `run.Run`."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 # Many thousand results share a writer or a reader: each is in memory once.

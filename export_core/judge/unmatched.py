@@ -12,8 +12,7 @@ from export_core.base.tolerances import PLATFORMS
 from export_core.goldens import Golden
 from export_core.judge.known import entry_name
 from export_core.judge.retention import unmatched_pins
-from export_core.matrix.comparisons import rule_matches, rule_of
-from export_core.matrix.quirks import quirks_of
+from export_core.matrix.comparisons import quirks_of, rule_matches, rule_of
 from export_core.policy import Budget, KnownFailure, NumbersRule, Policy, Quirk, Required
 from export_core.policy.patterns import matches
 from export_core.releases import Calendar, load_calendar

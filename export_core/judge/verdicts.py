@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Self
 
-from export_core.matrix.cell import Verdict
+from export_core.matrix.outcome import Verdict
 
 
 @dataclass(frozen=True)

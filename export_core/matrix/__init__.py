@@ -1,10 +1,10 @@
 """The cells of a run, and what happened to each: selection, plan, replay, cached replay."""
 
-from export_core.matrix.cell import Cell, Outcome, Verdict
 from export_core.matrix.errors import MatrixError
-from export_core.matrix.limits import Limits
+from export_core.matrix.outcome import Outcome, Verdict
 from export_core.matrix.plan import Plan, make_plan
 from export_core.policy.run_options import Selection
+from export_core.readers.cell import Cell, Limits
 
 __all__ = [
     "Cell",

@@ -1,20 +1,35 @@
-"""How goldens are compared under a policy: a rule of its table `numbers`, and quirks on top of it.
+"""How a golden is compared: under a policy's rules and quirks, and what the calls of a cell gave beside what it has.
 
-Both are applied before cells are planned, since the keys of stored outcomes and what is sent to other machines follow
-from the goldens.
+Rules of the table `numbers` and quirks on top of them are applied before cells are planned, since the keys of stored
+outcomes and what is sent to other machines follow from the goldens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+import fnmatch
+import functools
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from export_core.goldens import Comparison, Golden, Manifest
-from export_core.matrix.quirks import apply_quirks, source_name, tolerances_in_words
-from export_core.policy import NumbersRule, Policy
+from export_core.base.tolerances import AMOUNTS, GOLDEN, ROUNDING, Tolerances, takes_tolerances
+from export_core.goldens import Check, Comparison, Golden, Leaf, Manifest
+from export_core.goldens.arrays import from_npz
+from export_core.matrix.errors import MatrixError
+from export_core.matrix.replay_options import ReplayOptions
+from export_core.numbers.compare import Difference, compare_leaves, kind_of_all, rules_in_words
+from export_core.numbers.elements import bits_of, bits_of_calls
+from export_core.numbers.rules import NO_NOISE, CallNoise, call_noise
+from export_core.numbers.user_code import UserCode
+from export_core.policy import NumbersRule, Policy, Quirk
 from export_core.policy.patterns import matches
+from export_core.readers.cell import Cell, checks_of
+from export_core.readers.placement import Mode
+from export_core.readers.worker.protocol import Reply
 
 
 def under_policy(goldens: Iterable[Golden], policy: Policy) -> list[Golden]:
@@ -56,3 +71,190 @@ def comparison_in_words(comparison: Comparison | NumbersRule) -> str:
     """``eigh, rtol 0.001``; ``the default`` where nothing is set."""
     comparator = [] if comparison.compare == Comparison().compare else [comparison.compare]
     return ", ".join([*comparator, *tolerances_in_words(comparison)]) or "the default"
+
+
+def apply_quirks(goldens: Sequence[Golden], quirks: Sequence[Quirk]) -> list[Golden]:
+    """The goldens, with what quirks relax in their manifests.
+
+    Raises `MatrixError` for a tolerance that the golden's comparator would not look at.
+    """
+    return [_relax(golden, own) if (own := quirks_of(golden.manifest, quirks)) else golden for golden in goldens]
+
+
+def quirks_of(manifest: Manifest, quirks: Iterable[Quirk]) -> list[Quirk]:
+    """The quirks of this golden."""
+    return [quirk for quirk in quirks if is_about(quirk, manifest.case, manifest.writer.jaxlib, manifest.writer.id)]
+
+
+def is_about(quirk: Quirk, case: str, jaxlib: str, writer: str) -> bool:
+    """Whether a quirk relaxes the golden of this case by this writer, whose id is the name of the golden's folder."""
+    return quirk.case == case and any(fnmatch.fnmatchcase(name, quirk.writer) for name in (jaxlib, writer))
+
+
+def relaxation(quirk: Quirk) -> str:
+    """What a quirk relaxes, in words: ``rtol 0.001, custom call my_target``."""
+    return ", ".join([*tolerances_in_words(quirk), *(f"custom call {target}" for target in quirk.allow)])
+
+
+def tolerances_in_words(entry: Quirk | NumbersRule | Comparison) -> list[str]:
+    """Each tolerance that is set: ``rtol 0.001``."""
+    return [f"{name} {_amount(value)}" for name in AMOUNTS if (value := getattr(entry, name)) is not None]
+
+
+def source_name(entry: Quirk | NumbersRule) -> str:
+    """How messages about numbers name an entry of a policy: ``export_compat.yaml:12``, in whichever folder it is."""
+    return Path(entry.location).name or "policy"
+
+
+def _relax(golden: Golden, quirks: Sequence[Quirk]) -> Golden:
+    manifest, sources = golden.manifest, dict(golden.sources)
+    comparison, allow = manifest.comparison, dict(manifest.options.allow)
+    for quirk in quirks:
+        looser = {name: value for name in AMOUNTS if (value := getattr(quirk, name)) is not None}
+        if looser and not takes_tolerances(comparison.compare):
+            raise MatrixError(
+                f"{quirk.location or 'quirks'}: expected a golden whose comparator takes tolerances, found "
+                f"{manifest.case} with {comparison.compare!r}, which looks at none: {relaxation(quirk)} would change "
+                "nothing. List a known failure instead."
+            )
+        for name, value in looser.items():
+            own = getattr(comparison, name)
+            by = _by_dtype(own, sources.get(name, GOLDEN))
+            sources[name] = _override(by, _by_dtype(value, source_name(quirk)))
+            comparison = msgspec.structs.replace(comparison, **{name: _override(own, value)})
+        allow |= dict.fromkeys(quirk.allow, f"quirk: {quirk.reason}; owner {quirk.owner}, {quirk.issue}")
+    options = msgspec.structs.replace(manifest.options, allow=allow)
+    manifest = msgspec.structs.replace(manifest, comparison=comparison, options=options)
+    return replace(golden, manifest=manifest, sources=sources)
+
+
+def _override(own: Any, quirk: Any) -> Any:
+    """A tolerance by dtype leaves the other dtypes as they were, if those are given by dtype too."""
+    return {**own, **quirk} if isinstance(own, Mapping) and isinstance(quirk, Mapping) else quirk
+
+
+def _by_dtype(amount: Any, source: Any) -> Any:
+    """What set a tolerance, for each dtype that the tolerance names, if it names some."""
+    return dict.fromkeys(amount, source) if isinstance(amount, Mapping) and isinstance(source, str) else source
+
+
+def _amount(value: Any) -> str:
+    return (
+        ", ".join(f"{dtype} {number:g}" for dtype, number in value.items())
+        if isinstance(value, Mapping)
+        else f"{value:g}"
+    )
+
+
+def comparison_of(check: Check, how: Comparison) -> Comparison:
+    """How the outputs of a call are compared.
+
+    Derivatives are no factorizations, whatever the outputs of the function are.
+    """
+    return msgspec.structs.replace(how, compare="allclose") if check.vjp and how.compare != "shape" else how
+
+
+@dataclass(frozen=True)
+class GoldenOutputs:
+    """The outputs that a golden expects, and how others are compared with them on a platform, under a policy."""
+
+    golden: Golden
+    platform: str
+    tolerances: Tolerances
+    user_code: UserCode | None = None
+
+    @functools.cached_property
+    def _noise(self) -> dict[str, CallNoise]:
+        return call_noise(self.golden)
+
+    def compare(self, check: Check, expected: Sequence[Leaf], actual: Sequence[Leaf]) -> Difference:
+        """The difference of a call's outputs from the expected ones, which the file that the check names has."""
+        manifest = self.golden.manifest
+        return compare_leaves(
+            expected,
+            actual,
+            comparison_of(check, manifest.comparison),
+            noise=self._noise.get(check.outputs or "", NO_NOISE),
+            platforms=(manifest.writer.platform, self.platform),
+            tolerances=self.tolerances,
+            sources=self.golden.sources,
+            user_code=self.user_code,
+            factors=() if check.vjp else self.golden.factors,
+        )
+
+
+@dataclass(frozen=True)
+class CallResults:
+    """What the calls of a cell gave: the largest errors of all.
+
+    `problem` says what is wrong, and is empty if nothing is. `outputs` is a digest of the bits of all outputs, empty
+    where there are none to compare; `as_written` says whether they are the bits of the golden.
+    """
+
+    difference: Difference
+    problem: str = ""
+    outputs: str = ""
+    as_written: bool = False
+
+
+def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions) -> CallResults:
+    """Compare what a worker brought back with the golden. The first call that differs is the `problem`.
+
+    After one that does not look like rounding, only the bits of later calls are of interest. Of what was only compiled,
+    there are only refusals to compare.
+    """
+    problem = ""
+    differences: list[Difference] = []
+    written: list[bytes] = []
+    found: list[bytes] = []
+    wanted = GoldenOutputs(cell.golden, cell.platform, options.policy.tolerances, options.user_code)
+    for number, check in enumerate(checks_of(cell)):
+        prefix = f"{check.name}: " if check.name else ""
+        if check.refused is not None:
+            message = reply.refusals.get(check.name, "")
+            if not problem and not check.expects(message):
+                problem = f"{prefix}expected a refusal with {check.refused!r} in its message, found {message}"
+        elif check.outputs is not None and cell.mode is Mode.RUN:
+            expected, actual = from_npz(cell.golden.folder / check.outputs), from_npz(scratch / f"{number}.npz")
+            written.append(bits_of(expected))
+            found.append(bits_of(actual))
+            if problem and not kind_of_all(differences).startswith(ROUNDING):
+                continue
+            differences.append(difference := wanted.compare(check, expected, actual))
+            problem = problem or ("" if difference.ok else f"{prefix}{difference}")
+    return CallResults(
+        _largest(differences),
+        problem or _sharding_problem(cell, reply),
+        outputs=bits_of_calls(found),
+        as_written=bool(found) and found == written,
+    )
+
+
+def _sharding_problem(cell: Cell, reply: Reply) -> str:
+    """Which output is sharded differently than its writer saw; empty if none is."""
+    manifest = cell.golden.manifest
+    expected = manifest.out_shardings
+    if cell.mode is Mode.COMPILE or cell.platform in manifest.options.refused_on or not expected:
+        return ""
+    pairs = itertools.zip_longest(expected, reply.shardings, fillvalue="none")
+    for number, (writer, reader) in enumerate(pairs):
+        if writer != reader:
+            return f"output {number} is sharded differently: expected {writer}, got {reader}"
+    return ""
+
+
+def _largest(differences: list[Difference]) -> Difference:
+    """The largest errors of all calls so far."""
+    if not differences:
+        return Difference(True)
+    return Difference(
+        all(difference.ok for difference in differences),
+        max_abs_error=max(difference.max_abs_error or 0.0 for difference in differences),
+        max_rel_error=max(difference.max_rel_error or 0.0 for difference in differences),
+        max_ulp=max((units for difference in differences if (units := difference.max_ulp) is not None), default=None),
+        tolerance=rules_in_words(differences),
+        max_noise_error=max(
+            (error for difference in differences if (error := difference.max_noise_error) is not None), default=None
+        ),
+        kind=kind_of_all(differences),
+    )

@@ -20,8 +20,9 @@ from typing import Self, TypeVar
 import filelock
 import msgspec
 
-from export_core.matrix.cell import Cell, Outcome, Verdict
+from export_core.matrix.outcome import Outcome, Verdict
 from export_core.numbers.compare import Difference
+from export_core.readers.cell import Cell
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Cost, Stage, Timings
 

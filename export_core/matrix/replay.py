@@ -1,4 +1,8 @@
-"""The replay of cells in cold processes on this machine: one outcome for each cell, whatever dies."""
+"""The replay of cells in cold processes on this machine: one outcome for each cell, whatever dies.
+
+Cells that decide the gate run first. An environment that broke
+meanwhile is found when a cell errs, and built again.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +18,18 @@ from pathlib import Path
 from export_core.base.errors import InfrastructureFault
 from export_core.base.scratch import remove_abandoned, scratch_folder
 from export_core.base.variables import kernels_in_words
-from export_core.matrix.cell import Cell, CellKey, Outcome, Verdict
+from export_core.matrix.cache_keys import ExecutionKeys
 from export_core.matrix.cell_audit import audit_problem
-from export_core.matrix.checks import request_of
-from export_core.matrix.content_keys import ExecutionKeys
-from export_core.matrix.limits import ReplayOptions
-from export_core.matrix.order import deciding_first
-from export_core.matrix.outcomes import machine_fault, not_run, outcome_of
-from export_core.matrix.repairs import Repairs, is_suspicious
-from export_core.readers.environment import Environment
+from export_core.matrix.outcome import (
+    Outcome,
+    Verdict,
+    machine_fault,
+    not_run,
+    outcome_of,
+)
+from export_core.matrix.replay_options import ReplayOptions
+from export_core.readers.cell import Cell, CellKey, request_of
+from export_core.readers.environment import Environment, damage
 from export_core.readers.errors import EnvironmentFailed, WorkerDied, tried_twice
 from export_core.readers.hardware import missing_hardware, shares_device
 from export_core.readers.placement import Mode, Placement
@@ -377,3 +384,58 @@ class _Replay:
             self.audits[golden] = audit_problem(cell.golden, self.options.policy)
         problem = self.audits[golden]
         return Outcome(cell, Stage.AUDIT, Verdict.ERROR, problem) if problem else None
+
+
+def deciding_first(cells: Sequence[Cell], execution: Callable[[Cell], object]) -> list[list[Cell]]:
+    """Cells in groups of one placement: those that decide the gate, of all placements, then the others of each.
+
+    The gate's answer must not wait for cells that it does not depend on. A cell that runs the same as a deciding one of
+    its placement, which `execution` names, is in that one's group: what runs the same is run once.
+    """
+    named = [(cell, (cell.placement, execution(cell))) for cell in cells]
+    deciding = {name for cell, name in named if cell.decides}
+    groups: dict[tuple[bool, Placement], list[Cell]] = {}
+    for cell, name in sorted(named, key=lambda pair: pair[1] not in deciding):
+        groups.setdefault((name in deciding, name[0]), []).append(cell)
+    return list(groups.values())
+
+
+def is_suspicious(verdict: Verdict) -> bool:
+    """Whether a damaged environment gives this verdict too: it is looked at before the verdict counts."""
+    return not verdict.works and verdict is not Verdict.REFUSED
+
+
+@dataclass
+class _Look:
+    """A look at an environment, which it has so that no other one gets its id. `damage` is None before the look."""
+
+    environment: Environment
+    damage: str | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Repairs:
+    """Damaged environments of a run. `provider` gives an environment, `notify` reports one that is built again."""
+
+    def __init__(self, provider: Callable[[Placement], Environment], notify: Callable[[str], None]) -> None:
+        self._provider = provider
+        self._notify = notify
+        self._looks: dict[int, _Look] = {}  # by identity: variables make an environment unhashable
+
+    def damage(self, environment: Environment) -> str:
+        """What of an environment is damaged, empty for nothing. All of its files are read, so only once."""
+        look = self._looks.setdefault(id(environment), _Look(environment))
+        with look.lock:
+            if look.damage is None:
+                look.damage = damage(environment)
+            return look.damage
+
+    def repaired(self, environment: Environment, placement: Placement) -> Environment:
+        """An environment, asked for again: what broke of it meanwhile is repaired. Raises `EnvironmentFailed`."""
+        damaged = self.damage(environment)
+        if damaged:
+            self._notify(f"the environment of jaxlib {environment.release.jaxlib} is built again: {damaged}")
+        repaired = self._provider(placement)
+        if damaged:  # what a package still says wrongly of its own files is no damage
+            self._looks[id(repaired)] = _Look(repaired, "")
+        return repaired

@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Sequence
 
 from export_core.base.variables import kernel_settings
-from export_core.matrix.cell import Cell
 from export_core.matrix.plan import Plan
+from export_core.readers.cell import Cell
 
 
 def reproduce_command(plan: Plan, cell: Cell, options: Sequence[str]) -> str:

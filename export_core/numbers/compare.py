@@ -18,13 +18,12 @@ from export_core.base.phrases import plural
 from export_core.base.tolerances import FLOATS, ROUNDING, Sources, Tolerances, problem_of_name
 from export_core.goldens import Comparison, FactorGroup, Leaf
 from export_core.goldens.arrays import Array
-from export_core.numbers.algebra import to_double
 from export_core.numbers.diagnosis import diagnose
+from export_core.numbers.elements import to_double, ulp_distance
 from export_core.numbers.errors import CompareError
 from export_core.numbers.factors import FACTORIZATIONS, Part, are_factors, parts_of
 from export_core.numbers.noise import PIECE, Whole
 from export_core.numbers.rules import NO_NOISE, CallNoise, Rule, Rules, same
-from export_core.numbers.ulp import ulp_distance
 from export_core.numbers.user_code import UserCode, opened
 
 FIRST_ROWS = 5  # differing elements that a message lists

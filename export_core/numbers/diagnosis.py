@@ -9,7 +9,7 @@ import numpy as np
 
 from export_core.base.tolerances import FLOATS
 from export_core.goldens.arrays import Array
-from export_core.numbers.algebra import to_double
+from export_core.numbers.elements import to_double
 from export_core.numbers.patterns import pattern_of
 from export_core.numbers.places import NEARLY_ALL, Places
 from export_core.numbers.precision import lost_precision

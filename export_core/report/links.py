@@ -10,7 +10,7 @@ import re
 from urllib.parse import quote, urlsplit
 
 from export_core.judge.result import ReaderOf, WriterOf
-from export_core.matrix.cell import CellKey
+from export_core.readers.cell import CellKey
 
 
 def filter_link(**terms: str) -> str:

@@ -18,8 +18,14 @@ from export_core.goldens.store import staged_golden
 from export_core.judge import Result
 from export_core.matrix import Limits, Selection
 from export_core.matrix.comparisons import under_policy
-from export_core.matrix.noise_runs import MeasuredNoise, OtherKernel, known_noise, measure_noise, with_noise
 from export_core.matrix.outcome_cache import OutcomeCache
+from export_core.numbers.measuring_noise import (
+    MeasuredNoise,
+    OtherKernel,
+    known_noise,
+    measure_noise,
+    with_noise,
+)
 from export_core.numbers.noise_text import proves_nothing_text
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
@@ -31,7 +37,7 @@ from export_core.readers.worker.client import WarmWorkers
 from export_core.readers.worker.protocol import Worker
 from export_core.releases import Release
 from export_core.releases.stable_targets import promised_by
-from export_core.report import first_replay
+from export_core.run.first_replay import first_replay
 from export_core.run.session import Interpreter, run_matrix
 
 

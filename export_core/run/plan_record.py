@@ -14,13 +14,12 @@ from export_core.base.escaping import json_bytes
 from export_core.base.phrases import few, schema_problem
 from export_core.base.untrusted import LARGEST, decode_json, read_named
 from export_core.judge.gate import calendar_facts, recorded_policy
-from export_core.matrix.cell import CellKey
-from export_core.matrix.content_keys import tool
-from export_core.matrix.limits import Limits
+from export_core.matrix.cache_keys import tool
 from export_core.matrix.plan import Plan
 from export_core.policy import Policy
 from export_core.policy.model import LOCATED
 from export_core.policy.run_options import CellOptions, of_cell, options_of
+from export_core.readers.cell import CellKey, Limits
 from export_core.run.errors import AGAIN, IncompleteResults, RunError, not_readable
 
 PLAN = "plan.json"

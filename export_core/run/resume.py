@@ -10,8 +10,8 @@ from export_core.base.untrusted import decode_json
 from export_core.judge.judgement import judge_again
 from export_core.judge.result import Result, reader_of, writer_of
 from export_core.matrix import Cell, Plan, Verdict
-from export_core.matrix.cell import CellKey
 from export_core.policy import Policy
+from export_core.readers.cell import CellKey
 from export_core.run.journal import Journal
 
 

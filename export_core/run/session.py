@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from export_core.features.convert.judged import with_healings
-from export_core.features.convert.modules import ModuleRewriter
+from export_core.features.convert.healing import with_healings
+from export_core.features.convert.programs import ModuleRewriter
 from export_core.features.costs.over_budget import with_budgets
 from export_core.features.remote.cluster import Cluster
 from export_core.features.remote.dispatch import cluster_at, replay_on
@@ -29,21 +29,20 @@ from export_core.judge.gate import ended, in_order
 from export_core.judge.known import check_width, promised_scopes
 from export_core.judge.unmatched import unmatched_patterns
 from export_core.matrix import Cell, Outcome, Plan, Selection, make_plan
-from export_core.matrix.cached_replay import replay_unknown
+from export_core.matrix.cached_replay import replay_here, replay_unknown
 from export_core.matrix.comparisons import under_policy
-from export_core.matrix.limits import Limits, ReplayOptions
-from export_core.matrix.local_replay import replay_here
-from export_core.matrix.noise_runs import lacks_noise
 from export_core.matrix.outcome_cache import OutcomeCache
-from export_core.matrix.plan import is_promised, places_of
+from export_core.matrix.plan import is_promised, part_of, places_of
 from export_core.matrix.replay import replay
+from export_core.matrix.replay_options import ReplayOptions, user_code_within
 from export_core.matrix.reproduce_command import reproduce_command
-from export_core.matrix.shards import part_of
+from export_core.numbers.measuring_noise import lacks_noise
 from export_core.numbers.noise_text import knows_inputs_only, undecided_in
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues
 from export_core.policy.run_options import RunOptions, reproduce_options
+from export_core.readers.cell import Limits
 from export_core.readers.environment import Environment, ReaderEnvironments, this_interpreter
 from export_core.readers.hardware import resolve_mode
 from export_core.readers.inventory import EnvironmentsCost, expected_cost
@@ -137,7 +136,7 @@ def run_matrix(
     limits = Limits.of(options)
     with ExitStack() as stack:
         user_code = interpreter.user_code if interpreter else None
-        user_code = user_code or stack.enter_context(limits.user_code(policy.environment))
+        user_code = user_code or stack.enter_context(user_code_within(limits, policy.environment))
         whole = plan_matrix(policy, selection, _resumed_day(options), goldens, interpreter, user_code, is_run=True)
         plan = part_of(whole, options.shard) if options.shard else whole
         observer.planned(plan, whole)

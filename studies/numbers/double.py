@@ -13,17 +13,17 @@ from export_core.base.errors import ExportCompatError, InfrastructureFault
 from export_core.base.scratch import scratch_folder
 from export_core.base.tolerances import FLOATS
 from export_core.features.why.errors import WhyError
-from export_core.features.why.reduction.editor import ModuleEditor
-from export_core.features.why.reduction.reduced_program import flat_program
-from export_core.features.why.reduction.trial import Reader
-from export_core.features.why.reference import in_double
+from export_core.features.why.explain.double_reference import in_double
+from export_core.features.why.reduce.editor import ModuleEditor
+from export_core.features.why.reduce.failing_alike import Reader
+from export_core.features.why.reduce.reduced_program import flat_program
 from export_core.goldens import Check, Golden, Leaf
 from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.store import INPUTS
-from export_core.matrix.cell import Cell
-from export_core.matrix.limits import ReplayOptions
-from export_core.numbers.algebra import to_double
+from export_core.matrix.replay_options import ReplayOptions
+from export_core.numbers.elements import to_double
 from export_core.policy import load_policy
+from export_core.readers.cell import Cell
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.placement import Placement
 from export_core.readers.worker.client import start_worker

@@ -11,9 +11,9 @@ import numpy as np
 
 from export_core.base.tolerances import FLOATS
 from export_core.goldens import Check, Comparison, Golden, Leaf
-from export_core.matrix.checks import GoldenOutputs, comparison_of
-from export_core.numbers.algebra import to_double
+from export_core.matrix.comparisons import GoldenOutputs, comparison_of
 from export_core.numbers.compare import compare_leaves
+from export_core.numbers.elements import to_double
 from export_core.numbers.factors import FACTORIZATIONS
 from export_core.numbers.noise import FACTOR
 

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from export_core.cli import app as cli
-from export_core.matrix import local_replay as local
+from export_core.matrix import cached_replay as local
 from export_core.matrix.replay import replay
 from export_core.readers.environment import Environment
 from export_core.readers.worker.client import start_worker

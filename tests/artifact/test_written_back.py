@@ -13,7 +13,7 @@ from kept import DATA, FILES, NAMES
 
 from export_core.artifact import Aval, DisabledCheck, Tree, read, read_bytes
 from export_core.artifact.envelope.encode import encode
-from export_core.artifact.envelope.fields import FIELDS
+from export_core.artifact.envelope.schema import FIELDS
 
 FLATC = str(Path(sys.executable).with_name("flatc"))
 SCHEMA = Path(__file__).parents[2] / "schema" / "exported.fbs"

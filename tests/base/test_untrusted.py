@@ -11,7 +11,7 @@ from making import golden
 from export_core.base.atomic import write_whole
 from export_core.base.untrusted import read_regular
 from export_core.goldens import Comparison
-from export_core.matrix.content_keys import expected_content
+from export_core.matrix.cache_keys import expected_content
 from export_core.policy import PolicyError
 from export_core.policy.load import load_policy
 from export_core.releases import ReleaseError

@@ -20,9 +20,10 @@ from export_core.features.adopt.add_command import add as add_golden
 from export_core.goldens import GoldenStore
 from export_core.judge import Result, RunFacts, judge, summarize
 from export_core.matrix import Selection, make_plan
-from export_core.matrix.limits import Limits, ReplayOptions
 from export_core.matrix.replay import replay
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import load_policy
+from export_core.readers.cell import Limits
 from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.placement import Placement
 from export_core.releases import load_calendar

@@ -11,7 +11,7 @@ import pytest
 from jax import export, lax
 
 from export_core.artifact import read_bytes
-from export_core.matrix.checks import WRONG_PLATFORM
+from export_core.readers.cell import WRONG_PLATFORM
 
 # Section "Cross-platform and multi-platform export". In June 2024 the keyword was lowering_platforms; it is platforms
 # since 0.4.30.

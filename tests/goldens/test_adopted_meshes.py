@@ -23,8 +23,7 @@ from export_core.goldens.adopt import adopt_artifact
 from export_core.goldens.adopted_mesh import mesh_for, parse_mesh, parse_specs, specs_for
 from export_core.goldens.manifest_file import dump_manifest, load_manifest
 from export_core.matrix import Cell, Verdict
-from export_core.matrix.checks import request_of
-from export_core.matrix.limits import Limits
+from export_core.readers.cell import Limits, request_of
 from export_core.readers.environment import this_interpreter
 from export_core.releases.calendar import version_key
 

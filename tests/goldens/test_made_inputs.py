@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from export_core.artifact import Aval
-from export_core.artifact.envelope.fields import DTYPES
+from export_core.artifact.envelope.schema import DTYPES
 from export_core.goldens import GoldenError
 from export_core.goldens.adopt import _leaf
 from export_core.goldens.dimensions import symbols_of

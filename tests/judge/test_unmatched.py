@@ -11,7 +11,7 @@ from making import day, golden, manifest, write_golden
 from export_core.goldens import GoldenStore, Options
 from export_core.judge.unmatched import unmatched_patterns
 from export_core.matrix import Selection
-from export_core.matrix.quirks import apply_quirks
+from export_core.matrix.comparisons import apply_quirks
 from export_core.policy import find_policy, load_policy
 from export_core.policy.run_options import RunOptions
 from export_core.releases import load_calendar

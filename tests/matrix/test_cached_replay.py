@@ -18,12 +18,18 @@ from replaying import StubEnvironments, replayed
 from export_core.goldens import Comparison, Golden, GoldenStore, Options
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
-from export_core.matrix import Cell, Limits, Outcome, Verdict, content_keys
+from export_core.matrix import (
+    Cell,
+    Limits,
+    Outcome,
+    Verdict,
+    cache_keys,
+)
+from export_core.matrix.cache_keys import ExecutionKeys, OutcomeKeys
 from export_core.matrix.cached_replay import replay_unknown
-from export_core.matrix.content_keys import ExecutionKeys, OutcomeKeys
-from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.outcome_cache import OutcomeCache
 from export_core.matrix.replay import replay
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy
 from export_core.readers.environment import Environment, this_interpreter
 from export_core.readers.placement import Placement
@@ -90,15 +96,15 @@ def test_whatever_decides_an_outcome_gives_it_another_key(other):
     ("module", "name", "other"),
     [
         (os, "cpu_count", lambda: 7),
-        (content_keys, "version", lambda package: "0"),
-        (content_keys, "code", lambda: "other code"),
+        (cache_keys, "version", lambda package: "0"),
+        (cache_keys, "code", lambda: "other code"),
     ],
     ids=["processors", "packages that compare", "code"],
 )
 def test_another_machine_or_code_gives_an_outcome_another_key(monkeypatch, module, name, other):
     before = key()
     monkeypatch.setattr(module, name, other)
-    monkeypatch.setattr(content_keys, "machine", content_keys.machine.__wrapped__)
+    monkeypatch.setattr(cache_keys, "machine", cache_keys.machine.__wrapped__)
     assert key() != before
 
 

@@ -12,15 +12,16 @@ from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.noise import noise_to_npz
 from export_core.goldens.noise_record import NoiseRecord
 from export_core.goldens.store import ARTIFACT, INPUTS, NOISE, OUTPUTS
-from export_core.matrix import Cell, checks
-from export_core.matrix.checks import WRONG_PLATFORM, CallResults, check_calls, checks_of, comparison_of, request_of
-from export_core.matrix.limits import Limits, ReplayOptions
+from export_core.matrix import Cell, comparisons
+from export_core.matrix.comparisons import CallResults, check_calls, comparison_of
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers import compare
 from export_core.numbers.compare import Difference
 from export_core.numbers.diagnosis import Diagnosis
 from export_core.numbers.noise import FACTOR, FACTOR_OF_INPUTS
 from export_core.numbers.rules import call_noise
 from export_core.policy.run_options import of_cell
+from export_core.readers.cell import WRONG_PLATFORM, Limits, checks_of, request_of
 from export_core.readers.placement import Mode, Target
 from export_core.readers.worker.protocol import Reply, Stage
 from export_core.releases import load_calendar
@@ -227,7 +228,7 @@ def test_a_worker_is_told_the_files_of_a_golden_and_where_to_put_text(tmp_path):
 
 def test_derivatives_are_no_factors(monkeypatch):
     factors = (FactorGroup("svd", (0, 1, 2)),)
-    monkeypatch.setattr(checks, "compare_leaves", lambda *_, factors, **__: factors)
-    monkeypatch.setattr(checks, "call_noise", lambda _: {})
-    outputs = checks.GoldenOutputs(golden(factors=factors), "cpu", {})
+    monkeypatch.setattr(comparisons, "compare_leaves", lambda *_, factors, **__: factors)
+    monkeypatch.setattr(comparisons, "call_noise", lambda _: {})
+    outputs = comparisons.GoldenOutputs(golden(factors=factors), "cpu", {})
     assert [outputs.compare(Check("c", vjp=vjp), [], []) for vjp in (0, 1)] == [factors, ()]

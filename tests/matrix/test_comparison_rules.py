@@ -16,9 +16,9 @@ from export_core.goldens.manifest import UNKNOWN
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 from export_core.judge import Accepted, accepted_in
 from export_core.matrix import Cell, MatrixError, Selection, Verdict, make_plan
+from export_core.matrix.cache_keys import OutcomeKeys
 from export_core.matrix.comparisons import under_policy
-from export_core.matrix.content_keys import OutcomeKeys
-from export_core.matrix.limits import ReplayOptions
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import NumbersRule, Policy, Quirk
 from export_core.policy.run_options import RunOptions
 from export_core.readers.environment import this_interpreter

@@ -14,8 +14,8 @@ from making import NEWEST, release
 
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Limits, Outcome, Verdict
-from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.replay import replay as replay_cells
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.hardware import missing_hardware
 from export_core.readers.placement import Mode, parse_targets

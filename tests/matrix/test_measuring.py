@@ -9,8 +9,9 @@ from making import manifest, release, write_golden
 
 from export_core.goldens import GoldenStore
 from export_core.goldens.noise_record import NoiseRecord
-from export_core.matrix import Limits, measuring
-from export_core.matrix.noise_runs import MeasuredNoise
+from export_core.matrix import Limits
+from export_core.numbers import measuring_noise
+from export_core.numbers.measuring_noise import MeasuredNoise
 from export_core.policy import Policy
 from export_core.readers.environment import this_interpreter
 from export_core.readers.errors import EnvironmentFailed
@@ -40,11 +41,11 @@ def measured_in(tmp_path, monkeypatch):
                 f"fails in {jaxlib}" if jaxlib in not_run else MeasuredNoise(NoiseRecord(jaxlib, "", 6, ()), b"", False)
             )
 
-        monkeypatch.setattr(measuring.ReaderEnvironments, "build", build)
-        monkeypatch.setattr(measuring, "start_worker", lambda *_, **__: Worker())
-        monkeypatch.setattr(measuring, "measure_noise", noise)
+        monkeypatch.setattr(measuring_noise.ReaderEnvironments, "build", build)
+        monkeypatch.setattr(measuring_noise, "start_worker", lambda *_, **__: Worker())
+        monkeypatch.setattr(measuring_noise, "measure_noise", noise)
         golden = write_golden(GoldenStore(tmp_path / "golden"), manifest(jaxlib="0.9.2"))
-        ((_, found),) = measuring.measure_goldens([golden], Policy(), Limits(), lambda text: None)
+        ((_, found),) = measuring_noise.measure_goldens([golden], Policy(), Limits(), lambda text: None)
         return tried, found if isinstance(found, str) else found.record.jaxlib
 
     return measure
@@ -65,7 +66,7 @@ def test_the_oldest_later_release_that_runs_it_measures_it(measured_in):
 
 
 def test_where_nothing_can_be_built_the_reason_is_that_of_its_writer(measured_in):
-    tried, reason = measured_in({*measuring.Policy().calendar().versions()}, set())
+    tried, reason = measured_in({*measuring_noise.Policy().calendar().versions()}, set())
     assert (tried[:2], reason) == (["0.9.2", "0.10.0"], "no 0.9.2")
 
 
@@ -77,24 +78,28 @@ def test_each_golden_is_known_before_the_next_one_has_ended(tmp_path, monkeypatc
         assert golden.manifest.case == "t.a" or is_first_known.wait(20)
         return MeasuredNoise(NoiseRecord("0.9.2", "", 6, ()), b"", False)
 
-    monkeypatch.setattr(measuring.ReaderEnvironments, "build", lambda _, placement: this_interpreter(placement.reader))
-    monkeypatch.setattr(measuring, "start_worker", lambda *_, **__: Worker())
-    monkeypatch.setattr(measuring, "measure_noise", noise)
+    monkeypatch.setattr(
+        measuring_noise.ReaderEnvironments, "build", lambda _, placement: this_interpreter(placement.reader)
+    )
+    monkeypatch.setattr(measuring_noise, "start_worker", lambda *_, **__: Worker())
+    monkeypatch.setattr(measuring_noise, "measure_noise", noise)
     store = GoldenStore(tmp_path / "golden")
     goldens = [write_golden(store, manifest(case=case, jaxlib="0.9.2")) for case in ("t.a", "t.b")]
-    found = measuring.measure_goldens(goldens, Policy(), Limits(), lambda text: None)
+    found = measuring_noise.measure_goldens(goldens, Policy(), Limits(), lambda text: None)
     assert next(found)[0] is goldens[0]
     is_first_known.set()
     assert next(found)[0] is goldens[1]
 
 
 def test_a_line_says_which_golden_is_measured(tmp_path, monkeypatch):
-    monkeypatch.setattr(measuring.ReaderEnvironments, "build", lambda _, placement: this_interpreter(placement.reader))
-    monkeypatch.setattr(measuring, "start_worker", lambda *_, **__: Worker())
-    monkeypatch.setattr(measuring, "measure_noise", lambda *_: "not now")
+    monkeypatch.setattr(
+        measuring_noise.ReaderEnvironments, "build", lambda _, placement: this_interpreter(placement.reader)
+    )
+    monkeypatch.setattr(measuring_noise, "start_worker", lambda *_, **__: Worker())
+    monkeypatch.setattr(measuring_noise, "measure_noise", lambda *_: "not now")
     store, lines = GoldenStore(tmp_path / "golden"), []
     goldens = [write_golden(store, manifest(case=case, jaxlib="0.9.2")) for case in ("t.a", "t.b")]
-    list(measuring.measure_goldens(goldens, Policy(), Limits(), lines.append))
+    list(measuring_noise.measure_goldens(goldens, Policy(), Limits(), lines.append))
     assert sorted(lines) == [
         "measuring the noise of t.a/0.9.2-cpu (1 of 2 by this writer)",
         "measuring the noise of t.b/0.9.2-cpu (2 of 2 by this writer)",

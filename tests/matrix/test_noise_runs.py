@@ -17,8 +17,9 @@ from export_core.goldens import Check, Comparison, Golden, GoldenStore
 from export_core.goldens.arrays import from_npz, leaf_of, to_npz
 from export_core.goldens.noise_record import UndecidedOutput
 from export_core.goldens.store import INPUTS, NOISE, OUTPUTS
-from export_core.matrix import Limits, noise_runs
-from export_core.matrix.noise_runs import (
+from export_core.matrix import Limits
+from export_core.numbers import measuring_noise
+from export_core.numbers.measuring_noise import (
     MOVED,
     NOT_ROUNDED,
     OPTIONS,
@@ -287,7 +288,7 @@ def test_damaged_noise_is_not_known(written, tmp_path):
 
 @pytest.mark.parametrize(("call", "kernel"), [("lapack_spotrf_ffi", "Haswell"), ("tpu_custom_call", "")])
 def test_what_calls_lapack_also_runs_on_another_kernel(tmp_path, monkeypatch, call, kernel):
-    monkeypatch.setattr(noise_runs, "other_openblas_core", lambda variables: "Haswell")
+    monkeypatch.setattr(measuring_noise, "other_openblas_core", lambda variables: "Haswell")
     started: list[str] = []
 
     class Kernels:
@@ -298,10 +299,10 @@ def test_what_calls_lapack_also_runs_on_another_kernel(tmp_path, monkeypatch, ca
         def close(self):
             """Nothing to close."""
 
-    monkeypatch.setattr(noise_runs, "WarmWorkers", Kernels)
+    monkeypatch.setattr(measuring_noise, "WarmWorkers", Kernels)
     golden = write_golden(GoldenStore(tmp_path / "golden"), manifest(custom_calls=(call,)))
     environment = this_interpreter(release("0.12.0.1"))
-    other = noise_runs.OtherKernel()
+    other = measuring_noise.OtherKernel()
     found = measure_noise(golden, environment, FakeWorker(), Limits(), other)
     assert isinstance(found, MeasuredNoise), found
     assert (found.record.kernel, started) == (kernel, [kernel] if kernel else [])

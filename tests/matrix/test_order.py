@@ -12,10 +12,9 @@ from replaying import StubEnvironments, replayed
 
 from export_core.matrix import Cell, Limits, Outcome, Verdict
 from export_core.matrix.cached_replay import replay_unknown
-from export_core.matrix.limits import ReplayOptions
-from export_core.matrix.order import deciding_first
 from export_core.matrix.outcome_cache import OutcomeCache
-from export_core.matrix.replay import replay
+from export_core.matrix.replay import deciding_first, replay
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.environment import this_interpreter
 from export_core.readers.errors import WorkerDied
 from export_core.readers.worker.protocol import Stage
@@ -68,7 +67,7 @@ def test_artifacts_are_audited_while_the_worker_starts(in_two_readers, here, mon
     def audit(*_):
         return "" if started.wait(5) else "audited before the worker was started"
 
-    monkeypatch.setattr("export_core.matrix.replay.audit_problem", audit)
+    monkeypatch.setattr("export_core.matrix.cell_audit.audit_problem", audit)
     options = ReplayOptions(load_calendar())
     (outcome,) = replay(in_two_readers[:1], lambda _: this_interpreter(here), options, start=start)
     assert outcome.verdict is Verdict.NOT_RUN

@@ -10,13 +10,15 @@ from making import golden, release
 
 from export_core.base.errors import InfrastructureFault
 from export_core.goldens import GoldenError, Options
-from export_core.matrix import Cell, Verdict, outcomes
-from export_core.matrix.checks import CallResults
-from export_core.matrix.limits import Limits, ReplayOptions
-from export_core.matrix.outcomes import machine_fault, outcome_of
+from export_core.matrix import Cell, Verdict
+from export_core.matrix import outcome as outcome_module
+from export_core.matrix.comparisons import CallResults
+from export_core.matrix.outcome import machine_fault, outcome_of
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.compare import Difference
 from export_core.numbers.errors import CompareError
 from export_core.policy.run_options import GIB
+from export_core.readers.cell import Limits
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Reply, Stage
 from export_core.releases import load_calendar
@@ -40,7 +42,7 @@ def ran(monkeypatch, results, **changes):
             raise results
         return results
 
-    monkeypatch.setattr(outcomes, "check_calls", check_calls)
+    monkeypatch.setattr(outcome_module, "check_calls", check_calls)
     return ended(Stage.RUN, "ok", **changes)
 
 

@@ -15,7 +15,7 @@ from replaying import START, misbehaving, replayed
 
 import export_core.matrix.replay as matrix_run
 from export_core.matrix import Cell, Limits, Outcome, Verdict
-from export_core.matrix.checks import request_of
+from export_core.readers.cell import request_of
 from export_core.readers.environment import this_interpreter, with_variables
 from export_core.readers.errors import EnvironmentFailed
 from export_core.readers.worker import client

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from making import REGISTERING
 
-from export_core.matrix.self_contained import is_self_contained
+from export_core.matrix.cache_keys import is_self_contained
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from making import day, golden, release
 
 from export_core.matrix import Cell, MatrixError, Plan, Selection
-from export_core.matrix.shards import part_of, split
+from export_core.matrix.plan import part_of, split
 from export_core.policy.run_options import OptionError, Shard, parse_shard
 from export_core.releases import load_calendar
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from export_core.goldens.arrays import from_npz, key_leaf, leaf_of, to_npz
-from export_core.numbers.bits import bits_of, bits_of_calls
+from export_core.numbers.elements import bits_of, bits_of_calls
 
 HALVES = np.array([[1.5, -2.0, 0.0]], np.float32)
 

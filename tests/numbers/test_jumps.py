@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from export_core.goldens.arrays import leaf_of
-from export_core.numbers.jumps import JUMPS, PART, SMOOTH, ULPS, noise_and_jumps
-from export_core.numbers.noise import noise_with_floors
+from export_core.numbers.noise import (
+    JUMPS,
+    PART,
+    SMOOTH,
+    ULPS,
+    noise_and_jumps,
+    noise_with_floors,
+)
 
 ONES = np.ones(4, np.float32)
 UNIT = float(noise_with_floors(ONES, np.zeros(4), "float32")[0])

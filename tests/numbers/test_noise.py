@@ -13,6 +13,7 @@ from export_core.base.tolerances import Tolerance
 from export_core.goldens import Comparison, Leaf
 from export_core.goldens.arrays import leaf_of
 from export_core.numbers.compare import compare_leaves
+from export_core.numbers.elements import ulp_distance
 from export_core.numbers.noise import (
     FACTOR,
     FACTOR_OF_INPUTS,
@@ -24,7 +25,6 @@ from export_core.numbers.noise import (
     spread,
 )
 from export_core.numbers.rules import CallNoise
-from export_core.numbers.ulp import ulp_distance
 
 FLOATS = hnp.arrays(np.float32, st.integers(0, 8), elements=st.floats(width=32))
 

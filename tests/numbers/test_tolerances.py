@@ -127,7 +127,7 @@ def test_any_other_tolerance_is_refused_with_the_reason(value, whole, message):
 
 
 def test_every_float_that_jax_has_can_have_a_tolerance():
-    from export_core.artifact.envelope.fields import DTYPES
+    from export_core.artifact.envelope.schema import DTYPES
 
     assert {name for name in DTYPES if "float" in name or "complex" in name} - {"float0"} == set(FLOATS)
 

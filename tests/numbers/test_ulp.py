@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from export_core.base.tolerances import FLOATS
-from export_core.numbers.ulp import ulp_distance
+from export_core.numbers.elements import ulp_distance
 
 REAL = [name for name in FLOATS if "complex" not in name]
 SMALL = [name for name in REAL if name not in ("float32", "float64")]

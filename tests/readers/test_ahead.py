@@ -15,8 +15,7 @@ import pytest
 from commands import wait_for
 
 from export_core.matrix import Cell
-from export_core.matrix.checks import request_of
-from export_core.matrix.limits import Limits
+from export_core.readers.cell import Limits, request_of
 from export_core.readers.environment import this_interpreter
 from export_core.readers.worker.client import PROGRAM, ForkingWorker
 from export_core.readers.worker.protocol import Stage

@@ -15,8 +15,8 @@ import pytest
 
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Verdict
-from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.replay import replay
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.placement import Placement
 from export_core.readers.worker.program import Transcript, cost_of

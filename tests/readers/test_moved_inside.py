@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax import export, lax
 
-from export_core.numbers.ulp import ulp_distance
+from export_core.numbers.elements import ulp_distance
 from export_core.readers.worker.moved_inside import (
     NotMovedError,
     UnreducedError,

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from export_core.goldens import Options
 from export_core.matrix import Cell, Selection, Verdict, make_plan
-from export_core.matrix.known_messages import find_driver_need, load_driver_needs
+from export_core.matrix.outcome import find_driver_need, load_driver_needs
 from export_core.policy import Policy
 from export_core.readers import hardware as hardware_module
 from export_core.readers.environment import cell_variables, describe_download, this_interpreter
@@ -25,8 +25,8 @@ from export_core.readers.hardware import missing_hardware, resolve_mode
 from export_core.readers.placement import Mode, Placement, load_devices, parse_platform, parse_targets
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, load_calendar
-from export_core.report import print_plan
-from export_core.report.findings import findings
+from export_core.report.terminal import print_plan
+from export_core.report.view import findings
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 

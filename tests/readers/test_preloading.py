@@ -10,8 +10,7 @@ import making
 import pytest
 
 from export_core.matrix import Cell
-from export_core.matrix.checks import request_of
-from export_core.matrix.limits import Limits
+from export_core.readers.cell import Limits, request_of
 from export_core.readers.environment import Environment, this_interpreter
 from export_core.readers.worker.client import ForkingWorker, WorkerDied, notes_file
 from export_core.readers.worker.program import read_notes

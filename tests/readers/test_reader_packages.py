@@ -9,11 +9,12 @@ import pytest
 from making import golden, make_wheel, release
 
 from export_core.matrix import Cell
-from export_core.matrix.limits import Limits, ReplayOptions
-from export_core.matrix.local_replay import replay_here
+from export_core.matrix.cached_replay import replay_here
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy
 from export_core.readers import environment as environments
 from export_core.readers.build import Built, EnvironmentLocks, Recipe, build
+from export_core.readers.cell import Limits
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.errors import EnvironmentFailed
 from export_core.readers.inventory import cached_environments

@@ -18,8 +18,7 @@ from export_core.judge.gate import RunIdentity
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.readers.worker.protocol import Stage
-from export_core.report.ci.markdown import MOST_BYTES, markdown_text
-from export_core.report.ci.markdown_map import markdown_map
+from export_core.report.markdown import MOST_BYTES, markdown_map, markdown_text
 from tools.example_report import PAGE
 
 

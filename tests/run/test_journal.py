@@ -17,9 +17,16 @@ from making import day, golden, manifest, result, write_golden
 from export_core.goldens import Comparison, GoldenStore
 from export_core.judge import Judgement, gate
 from export_core.judge.result import ReaderOf, WriterOf
-from export_core.matrix import Limits, Outcome, Selection, Verdict, content_keys, make_plan
-from export_core.matrix.cell import CellKey
+from export_core.matrix import (
+    Limits,
+    Outcome,
+    Selection,
+    Verdict,
+    cache_keys,
+    make_plan,
+)
 from export_core.policy import Policy, WindowDays
+from export_core.readers.cell import CellKey
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, load_calendar
 from export_core.run import session
@@ -200,7 +207,7 @@ def test_another_version_of_the_tool_does_not_resume(tmp_path):
 
 def test_other_code_of_the_same_version_does_not_resume(tmp_path, monkeypatch):
     begun(tmp_path, *LINES)
-    monkeypatch.setattr(content_keys, "code", lambda: "0123456789abcdef")
+    monkeypatch.setattr(cache_keys, "code", lambda: "0123456789abcdef")
     with pytest.raises(RunError, match=r"another version of pytest-jaxexport: .*, now .* \(0123456789ab\)"):
         resumed(tmp_path)
 

@@ -14,7 +14,7 @@ import pytest
 from commands import timeless
 
 from export_core.cli.app import main
-from export_core.matrix import local_replay as local
+from export_core.matrix import cached_replay as local
 from export_core.readers.environment import this_interpreter
 from export_core.readers.worker import client
 from export_core.run.errors import IncompleteResults, RunError

@@ -14,7 +14,7 @@ import pytest
 from replaying import misbehaving
 
 from export_core.cli.app import main
-from export_core.matrix import local_replay
+from export_core.matrix import cached_replay
 from export_core.run.journal import RESULTS
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
@@ -26,7 +26,7 @@ def jaxexport(monkeypatch, tmp_path, golden_folder, here, flaky):
     flaky.touch()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(local_replay.ReaderEnvironments, "build", lambda _, placement: misbehaving(placement.reader))
+    monkeypatch.setattr(cached_replay.ReaderEnvironments, "build", lambda _, placement: misbehaving(placement.reader))
     for case in BROKEN:
         shutil.copytree(golden_folder / case, tmp_path / "other goldens" / case)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from export_core.judge.verdicts import VERDICTS, ExitCode, Judgement
-from export_core.matrix.cell import Verdict
+from export_core.matrix.outcome import Verdict
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Direction

@@ -26,8 +26,7 @@ from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.goldens.verify import check_read_whole
 from export_core.matrix import Limits
 from export_core.matrix.comparisons import under_policy
-from export_core.matrix.measuring import measure_goldens
-from export_core.matrix.noise_runs import with_noise
+from export_core.numbers.measuring_noise import measure_goldens, with_noise
 from export_core.numbers.noise_text import noise_text, proves_nothing_text
 from export_core.policy import Policy
 from export_core.readers.hardware import instruction_set

@@ -14,19 +14,18 @@ from export_core.base.scratch import scratch_folder
 from export_core.goldens import Golden, GoldenError, Leaf
 from export_core.goldens.arrays import from_npz
 from export_core.matrix import Limits, MatrixError, Selection
-from export_core.matrix.cell import Cell
 from export_core.matrix.cell_audit import audit_problem
-from export_core.matrix.checks import request_of
-from export_core.matrix.noise_runs import not_measured
-from export_core.matrix.outcomes import machine_fault
+from export_core.matrix.outcome import machine_fault
+from export_core.numbers.measuring_noise import not_measured
 from export_core.policy import Policy
 from export_core.policy.run_options import RunOptions
+from export_core.readers.cell import Cell, request_of
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.placement import Placement
 from export_core.readers.worker.client import start_worker
 from export_core.readers.worker.protocol import Reply
 from export_core.releases import Release, ReleaseError
-from export_core.report import FirstReplay, first_replay
+from export_core.run.first_replay import FirstReplay, first_replay
 from export_core.run.session import Observer, run_matrix
 
 Notify = Callable[[str], None]

@@ -22,8 +22,8 @@ from export_core.judge.judgement import judge_again
 from export_core.judge.result import Result
 from export_core.judge.verdicts import WORST_FIRST, Judgement
 from export_core.matrix import Verdict
-from export_core.matrix.cell import CellKey
 from export_core.policy import Policy
+from export_core.readers.cell import CellKey
 from export_core.run.errors import IncompleteResults, RunError
 from export_core.run.plan_record import PlanRecord, plan_of
 from export_core.run.results import policy_of, read_run

@@ -18,9 +18,9 @@ from export_core.matrix import Verdict
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Direction
-from export_core.report.cost_wording import amount
-from export_core.report.finding import Finding
+from export_core.report.document import Finding
 from export_core.report.wording import (
+    amount,
     counts_line,
     evidence,
     first_line,

@@ -18,9 +18,9 @@ from export_core.features.costs.policy_key import FIGURES
 from export_core.judge.cost import FEWEST_RUNS, cost_of, grows, runs_of
 from export_core.judge.result import Exceeded, Result
 from export_core.judge.verdicts import Judgement
-from export_core.matrix.cell import CellKey
 from export_core.policy import Budget, Policy
 from export_core.policy.patterns import matches
+from export_core.readers.cell import CellKey
 from export_core.readers.placement import Mode
 
 _Place = tuple[str, str, str, Mode]

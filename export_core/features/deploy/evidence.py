@@ -9,7 +9,7 @@ from pathlib import Path
 from export_core.goldens import Golden
 from export_core.judge import Result
 from export_core.matrix import Verdict
-from export_core.matrix.quirks import quirks_of
+from export_core.matrix.comparisons import quirks_of
 from export_core.policy import Policy
 from export_core.readers.placement import Mode
 from export_core.run.plan_record import hash_of

@@ -14,13 +14,12 @@ from dataclasses import dataclass, field, replace
 from export_core.features.remote.cluster import Cluster
 from export_core.features.remote.errors import RemoteError
 from export_core.features.remote.job import Job, JobResult, make_job, run_job
-from export_core.matrix.cell import Cell, CellKey, Outcome, Verdict
+from export_core.matrix.cache_keys import ExecutionKeys
 from export_core.matrix.cell_audit import audit_problem
-from export_core.matrix.content_keys import ExecutionKeys
-from export_core.matrix.limits import ReplayOptions
-from export_core.matrix.order import deciding_first
-from export_core.matrix.outcomes import not_run
-from export_core.matrix.replay import Notify, no_notes
+from export_core.matrix.outcome import Outcome, Verdict, not_run
+from export_core.matrix.replay import Notify, deciding_first, no_notes
+from export_core.matrix.replay_options import ReplayOptions
+from export_core.readers.cell import Cell, CellKey
 from export_core.readers.placement import Mode, Placement
 from export_core.readers.worker.protocol import Stage
 

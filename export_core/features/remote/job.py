@@ -10,11 +10,12 @@ from export_core.base.scratch import scratch_folder
 from export_core.base.tolerances import Sources
 from export_core.goldens import Golden, Manifest
 from export_core.goldens.store import FOR_THE_EYE
-from export_core.matrix.cell import Cell, CellKey, Outcome, Verdict
-from export_core.matrix.content_keys import tool
-from export_core.matrix.limits import ReplayOptions
-from export_core.matrix.local_replay import replay_here
+from export_core.matrix.cache_keys import tool
+from export_core.matrix.cached_replay import replay_here
+from export_core.matrix.outcome import Outcome, Verdict
 from export_core.matrix.outcome_cache import CachedOutcome
+from export_core.matrix.replay_options import ReplayOptions, user_code_within
+from export_core.readers.cell import Cell, CellKey
 from export_core.readers.placement import Mode, Target
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Release
@@ -74,7 +75,7 @@ def run_job(job: Job, replay: Callable[..., Generator[Outcome, None, None]] = re
         )
         return JobResult(tuple(not_run))
     notes: list[str] = []
-    own_user_code = job.options.limits.user_code(job.options.policy.environment)
+    own_user_code = user_code_within(job.options.limits, job.options.policy.environment)
     with scratch_folder() as scratch, own_user_code as user_code:
         cells = [_unpack(golden, job, scratch / str(number)) for number, golden in enumerate(job.goldens)]
         # They arrive in the order in which they end; what is sent back has the order of the job's goldens.

@@ -14,9 +14,9 @@ from export_core.features.compare_runs.baseline import BaselineDifference, CellD
 from export_core.features.compare_runs.page_comparison import comparison_of
 from export_core.judge import Judgement, Result
 from export_core.matrix import Verdict
-from export_core.report.drawing.release_map import aligned, release_map
 from export_core.report.links import cell_link
-from export_core.report.page.run_page import html_page
+from export_core.report.page import html_page
+from export_core.report.run_tables import aligned, release_map
 
 KEPT, OTHER = result(case="t.a"), result(case="t.b", writer="0.10.1")
 CRASH = msgspec.structs.replace(KEPT, verdict=Verdict.CRASH, judgement=Judgement.BROKEN, message="died")

@@ -14,12 +14,12 @@ from export_core.artifact import read
 from export_core.features.convert import proof
 from export_core.features.convert.convert import REWRITTEN, UNCHANGED, Converted
 from export_core.features.convert.errors import ConversionRefused
-from export_core.features.convert.evidence import Evidence
+from export_core.features.convert.proof import Evidence
 from export_core.goldens import Comparison, FactorGroup
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT, MODULE_TEXT
 from export_core.matrix import Cell, Verdict
-from export_core.matrix.cell import Outcome
+from export_core.matrix.outcome import Outcome
 from export_core.policy import NumbersRule, Policy
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar

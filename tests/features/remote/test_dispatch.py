@@ -22,9 +22,9 @@ from export_core.features.remote.errors import RemoteError
 from export_core.features.remote.job import Job, JobResult, make_job, run_job
 from export_core.goldens import Comparison, Golden
 from export_core.matrix import Cell, Limits, Verdict
-from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.outcome_cache import CachedOutcome
 from export_core.matrix.replay import replay
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.user_code import UserCode
 from export_core.readers.environment import this_interpreter
 from export_core.readers.worker.protocol import Stage

@@ -13,12 +13,12 @@ from bisecting import CRASH, NOT_RUN, PASS, REFUSED, Ending, FakeReplay, costing
 from commands import Ended, assert_bad_input, finished
 from making import make_wheel, manifest, result, write_golden
 
-from export_core.features.why.bisection import pairs
-from export_core.features.why.bisection.bisected import Bisection
+from export_core.features.why.bisect import mixed_pairs
+from export_core.features.why.bisect.report import Bisection
 from export_core.goldens import GoldenStore
 from export_core.judge import Result, judge_again
 from export_core.judge.causes import with_causes
-from export_core.matrix import Verdict, local_replay
+from export_core.matrix import Verdict, cached_replay
 from export_core.policy import Policy
 from export_core.readers.environment import Environment, this_interpreter
 from export_core.readers.placement import Placement
@@ -47,8 +47,8 @@ def bisect(jaxexport, tmp_path, monkeypatch) -> Callable[..., Ended]:
     write_golden(GoldenStore(tmp_path / "golden"), manifest(CASE, "0.9.2"))
 
     def run(replay: FakeReplay, *words: str) -> Ended:
-        monkeypatch.setattr(local_replay, "replay_here", replay)
-        monkeypatch.setattr(pairs, "replay_pair", replay.run_pair)
+        monkeypatch.setattr(cached_replay, "replay_here", replay)
+        monkeypatch.setattr(mixed_pairs, "replay_pair", replay.run_pair)
         return jaxexport("bisect", GOLDEN, *DAY, *words)
 
     return run
@@ -306,9 +306,9 @@ def test_an_interrupted_bisection_runs_no_cell_twice(bisect, jaxexport, monkeypa
     def find(_: object, placement: Placement) -> Environment:
         return dataclasses.replace(this_interpreter(placement.reader), content_hash=placement.reader.jaxlib)
 
-    monkeypatch.setattr(local_replay, "replay", replay)
+    monkeypatch.setattr(cached_replay, "replay", replay)
     for name in ("find", "build"):
-        monkeypatch.setattr(local_replay.ReaderEnvironments, name, find)
+        monkeypatch.setattr(cached_replay.ReaderEnvironments, name, find)
     words = ("bisect", GOLDEN, *DAY, "--reader", "0.12.0.1", "--no-pairs", "--json")
     stopped = jaxexport(*words)
     assert (stopped.code, stopped.out, len(fake.ran)) == (130, "", most)

@@ -13,8 +13,7 @@ from making import artifact_by, files, manifest, result, write_golden
 from export_core.artifact import read_bytes
 from export_core.artifact.envelope.encode import encode
 from export_core.base.errors import ExportCompatError
-from export_core.features.why.asked import Asked
-from export_core.features.why.choice import Choice, choose
+from export_core.features.why.choice import Asked, Choice, choose
 from export_core.goldens import GoldenStore, Options
 from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result, judge_again

@@ -11,7 +11,7 @@ from jaxlib import _jax
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from export_core.features.why.reduction.editor import ModuleEditor, ModuleParts, ModuleSummary
+from export_core.features.why.reduce.editor import ModuleEditor, ModuleParts, ModuleSummary
 from export_core.readers.environment import this_interpreter
 
 VERSION = stablehlo.get_current_version()

@@ -1,0 +1,254 @@
+"""Keys that name what a cell runs, and its outcome, by the content of all that decides them.
+
+An outcome has no key where more decides it: code of the user that is not self-contained.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from export_core.base.escaping import in_utf8
+from export_core.base.variables import deciding_variables
+from export_core.goldens import Golden, GoldenError, Manifest
+from export_core.goldens.store import FOR_THE_EYE
+from export_core.matrix.replay_options import ReplayOptions
+from export_core.readers.cell import Cell, Limits, register_modules, request_of
+from export_core.readers.environment import Environment
+
+_OUTPUTS = Path("outputs")
+_CORE = Path(__file__).parents[1]
+
+
+class ExecutionKeys:
+    """Names what a cell runs: its request, with the SHA-256 of each file of the golden in the place of its path."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._keys: dict[tuple[str, str, str], str] = {}
+
+    def of(self, cell: Cell) -> str:
+        """A digest of all that a cell runs in its reader, but not of the outputs that are expected."""
+        name = (cell.golden.id, cell.platform, cell.mode)
+        if name not in self._keys:
+            # A timeout does not change what the artifact does, and is never stored as a verdict.
+            request = msgspec.to_builtins(request_of(cell, _OUTPUTS, replace(self._limits, timeout=0.0)))
+            content = _with_content(request, str(cell.golden.folder.resolve()), cell.golden.manifest.files)
+            self._keys[name] = _digest([cell.platform, cell.mode, content])
+        return self._keys[name]
+
+
+class OutcomeKeys:
+    """Names an outcome by the content of all that decides it."""
+
+    def __init__(self, options: ReplayOptions) -> None:
+        self._calendar = options.calendar
+        # The reasons for allowed calls are left out: they decide nothing.
+        policy = [options.policy.tolerances, sorted(options.policy.allow)]
+        self._policy = _digest(policy)
+        self._executions = ExecutionKeys(options.limits)
+        self._expected: dict[str, str] = {}
+        self._readers: dict[int, tuple[Environment, str]] = {}
+
+    def of(self, cell: Cell, environment: Environment) -> str:
+        """The key of a cell in an environment whose content is known."""
+        golden = cell.golden
+        if golden.id not in self._expected:
+            # Messages say what set a tolerance, such as a line of the policy: where that moves, they change.
+            self._expected[golden.id] = _digest([expected_content(golden.manifest), golden.sources])
+        if id(environment) not in self._readers:
+            # The environment is stored too: while it lives, no other object gets its id.
+            self._readers[id(environment)] = environment, self._reader(environment)
+        reader = self._readers[id(environment)][1]
+        parts = (self._executions.of(cell), self._expected[golden.id], reader, self._policy)
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def _reader(self, environment: Environment) -> str:
+        reader = environment.release
+        jax = self._calendar.jax.get(reader.jax)  # its date decides which messages are refusals
+        # Such as LD_LIBRARY_PATH, which decides the native libraries that a cell loads, and what the policy adds.
+        inherited = _digest(deciding_variables(environment.variables))
+        return "\n".join(
+            (environment.content_hash, inherited, str(jax.built if jax else reader.built), code(), machine())
+        )
+
+
+def expected_content(manifest: Manifest) -> str:
+    """A hash of what a golden says and expects, without its name, its packages and the files for the eye only."""
+    files = {name: content for name, content in manifest.files.items() if name not in FOR_THE_EYE}
+    return _digest(msgspec.structs.replace(manifest, case="", test="", name=None, files=files, packages={}))
+
+
+def depends_on_more(golden: Golden) -> bool:
+    """Whether an outcome depends on what no key holds: a user's code, which registers or compares, may use anything.
+
+    A module to register is in the golden, and so in the key: that is enough where the module is self-contained.
+    """
+    if ":" in golden.manifest.comparison.compare:
+        return True
+    modules = [Path(path).name for _, path in register_modules(golden)]
+    if not all(name in golden.manifest.files for name in modules):
+        return True
+    try:
+        return not all(is_self_contained(golden.content(name)) for name in modules)
+    except GoldenError:  # the cell will say so
+        return True
+
+
+@functools.cache
+def code() -> str:
+    """A hash of the code and the tables that run a cell and say how it ended, on this machine or another one."""
+    # With remote: machines that exchange jobs must have the same `tool`. Without judge: cells are judged in every run.
+    names = "artifact", "base", "features/remote", "goldens", "matrix", "numbers", "policy", "readers", "releases"
+    rooms = (_CORE / name for name in names)
+    paths = [path for room in rooms for pattern in ("*.py", "data/*.*") for path in sorted(room.rglob(pattern))]
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+@functools.cache
+def machine() -> str:
+    """What of this machine decides numbers. A cache may be on a disk that several machines share."""
+    processor = platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = [platform.processor()]
+    kinds = sorted({line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))})
+    comparing = (f"{name} {version(name)}" for name in ("numpy", "ml_dtypes"))
+    # XLA divides work, and with it sums, by the number of processors.
+    return "\n".join((sys.platform, processor, str(os.cpu_count()), *comparing, *kinds))
+
+
+def tool() -> str:
+    """Which code of this project runs here: its version and a hash."""
+    return f"{version('pytest-jaxexport')} ({code()[:12]})"
+
+
+def _with_content(value: Any, folder: str, files: Mapping[str, str]) -> Any:
+    """The value, with each path below `folder` replaced by the hash that the manifest has for that file."""
+    if isinstance(value, str):
+        name = os.path.relpath(value, folder) if value.startswith(folder + os.sep) else ""
+        # A file that no manifest lists is its own content, and shared with nobody.
+        return f"sha256:{files[name]}" if name in files else value
+    if isinstance(value, dict):
+        return {key: _with_content(item, folder, files) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_with_content(item, folder, files) for item in value]
+    return value
+
+
+def _digest(value: Any) -> str:
+    # Not as JSON, which writes infinity and NaN as null: they would share a key with a value that is not set.
+    try:
+        data = msgspec.msgpack.encode(value, order="deterministic")
+    except UnicodeEncodeError:  # the name of a file that is not UTF-8
+        data = msgspec.msgpack.encode(in_utf8(msgspec.to_builtins(value)), order="deterministic")
+    return hashlib.sha256(data).hexdigest()
+
+
+IMPORTS = frozenset(
+    {
+        "__future__",
+        "abc",
+        "collections",
+        "contextlib",
+        "copy",
+        "dataclasses",
+        "enum",
+        "functools",
+        "inspect",
+        "itertools",
+        "jax",
+        "json",
+        "math",
+        "ml_dtypes",
+        "numbers",
+        "numpy",
+        "operator",
+        "re",
+        "string",
+        "types",
+        "typing",
+    }
+)
+"""What it may import: packages whose content is in the key, and modules of the standard library that read nothing."""
+REACHES = frozenset(
+    {
+        "DataSource",
+        "__builtins__",
+        "__file__",
+        "__import__",
+        "__loader__",
+        "__spec__",
+        "breakpoint",
+        "compilation_cache",
+        "ctypes",
+        "ctypeslib",
+        "datetime64",
+        "environ",
+        "eval",
+        "exec",
+        "fromfile",
+        "fromregex",
+        "genfromtxt",
+        "getenv",
+        "import_module",
+        "io",
+        "load",
+        "load_library",
+        "loadtxt",
+        "memmap",
+        "open",
+        "open_memmap",
+        "os",
+        "pathlib",
+        "random",
+        "recfromcsv",
+        "recfromtxt",
+        "subprocess",
+        "sys",
+        "time",
+    }
+)
+"""Names of functions and modules that read something else: files, variables, the clock, native libraries."""
+
+
+def is_self_contained(source: bytes) -> bool:
+    """Whether a module imports only `IMPORTS` and uses no name of `REACHES`: then the same bytes do the same again.
+
+    Anything else may load a library, or read a file, a variable or the time. This check is for honest code; it is no
+    protection against code that tries to get around it.
+    """
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: a source that nests too deep
+        return False
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                imported = [alias.name.partition(".")[0] for alias in names]
+                used = [part for alias in names for part in alias.name.split(".")]
+            case ast.ImportFrom(module=module, names=names, level=level):
+                imported = ["." if level else (module or "").partition(".")[0]]
+                used = [alias.name for alias in names] + (module or "").split(".")
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                imported, used = [], [name]
+            case _:
+                continue
+        if not IMPORTS.issuperset(imported) or REACHES.intersection(used):
+            return False
+    return True

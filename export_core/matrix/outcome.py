@@ -1,0 +1,302 @@
+"""What happened to a cell: its verdict, and how that follows from what its worker replied, or that the machine failed.
+
+A refusal is a message by which a release is known to refuse an artifact. Those messages, and those that say that a
+release needs a driver, are in data/, each with the releases that say it: the same words from any other release are an
+error, which is judged.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import resources
+from pathlib import Path
+
+import msgspec
+
+from export_core.base.errors import InfrastructureFault
+from export_core.base.phrases import signal_name
+from export_core.base.urls import without_credentials
+from export_core.goldens import GoldenError
+from export_core.matrix.comparisons import CallResults, check_calls
+from export_core.matrix.replay_options import ReplayOptions
+from export_core.numbers.compare import Difference
+from export_core.numbers.errors import CompareError
+from export_core.policy.run_options import GIB
+from export_core.readers.cell import Cell
+from export_core.readers.placement import Mode
+from export_core.readers.worker.protocol import Cost, Reply, Stage, Timings
+
+
+class Verdict(StrEnum):
+    """What happened."""
+
+    PASS = "pass"
+    """It ran, and its outputs are those that the writer saw, within the tolerance."""
+    COMPILED = "compiled"
+    """It was compiled for a described device, and not run. Never called a pass."""
+    CONVERTED = "converted"
+    """It works as `pass` or `compiled` do, but what the reader took is an artifact that `jaxexport convert` made."""
+    NUMERICS = "numerics"
+    """It ran, and gave other numbers than the writer saw."""
+    REFUSED = "refused"
+    """The reader refused it, by a message that this release is known to use."""
+    ERROR = "error"
+    """The reader raised another error."""
+    CRASH = "crash"
+    """Its process died by a signal."""
+    TIMEOUT = "timeout"
+    """It took longer than the time limit of a cell."""
+    NOT_RUN = "not_run"
+    """It was not run, for a reason that says nothing about the artifact, such as a full disk."""
+
+    @property
+    def works(self) -> bool:
+        """Whether the cell works, as far as it was asked to."""
+        return self in (Verdict.PASS, Verdict.COMPILED, Verdict.CONVERTED)
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether the outputs of the cell were compared."""
+        return self in (Verdict.PASS, Verdict.CONVERTED, Verdict.NUMERICS)
+
+    @property
+    def fails(self) -> bool:
+        """Whether the cell was run and does not work."""
+        return not self.works and self is not Verdict.NOT_RUN
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What happened to a cell, not yet judged.
+
+    `message` is one line or more for a person; `stderr` the end of what native libraries printed; `signal` the number
+    of the signal that ended the process; `difference` the numbers, where outputs were compared; `seconds` of wall
+    time. `flaky` says which other verdict the same content had the last time that it ran, and when; it is empty where
+    the verdict was this one, or the content never ran. `device` is the kind of device that the cell ran on or was
+    compiled for, `driver` what drove it: both are empty on a CPU. `outputs` is a digest of the bits of all outputs,
+    empty where none were compared; `as_written` says whether they are the bits that the golden's writer saw. `cost` and
+    `timings` are None where nothing was compiled, and where the reader does not say them.
+    """
+
+    cell: Cell
+    stage: Stage
+    verdict: Verdict
+    message: str = ""
+    signal: int | None = None
+    stderr: str = ""
+    difference: Difference | None = None
+    seconds: float = 0.0
+    flaky: str = ""
+    device: str = ""
+    driver: str = ""
+    outputs: str = ""
+    as_written: bool = False
+    cost: Cost | None = None
+    timings: Timings | None = None
+
+    @property
+    def mode(self) -> Mode:
+        """How much of the cell was done."""
+        return self.cell.mode
+
+
+SENT_FROM_OUTSIDE = frozenset({1, 2, 9, 15})
+"""SIGHUP, SIGINT, SIGKILL and SIGTERM by number, since Windows lacks some of the names.
+
+A library does not kill its own process by them: a person does, or the system when memory is short.
+"""
+
+
+def outcome_of(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Outcome:
+    """What a reply that is no fault of the machine says of a cell, whose outputs are in a folder.
+
+    Raises `InfrastructureFault` where the outputs are missing or cannot be read.
+    """
+    if reply.stage is Stage.ENVIRONMENT:  # there is no device to try it on: the artifact was not tried
+        reason = f"{reply.type}: {reply.message}" if reply.type else reply.message
+        reason = reason or (signal_name(reply.signal) if reply.signal else reply.end)
+        message = f"jaxlib {cell.reader.jaxlib} has no {cell.platform} here: {reason}"
+        return _ended(cell, reply, Verdict.NOT_RUN, message)
+    if reply.end == "ok":
+        return _ran(cell, reply, outputs, options)
+    if reply.end == "error":
+        return _ended(cell, reply, *_failed(cell, reply, options))
+    call = _call(reply)
+    if reply.end == "timeout":
+        message = f"{call}still in stage {reply.stage} after {options.limits.timeout:g} s, killed"
+        return _ended(cell, reply, Verdict.TIMEOUT, message)
+    if reply.end == "memory":
+        message = f"{call}killed: it used more than the limit of {options.limits.memory / GIB:.1f} GiB"
+        return _ended(cell, reply, Verdict.CRASH, message)
+    message = reply.message or f"died by {signal_name(reply.signal)}"
+    return _ended(cell, reply, Verdict.CRASH, f"{call}{message}{_custom_calls(cell, reply.stage, message)}")
+
+
+def machine_fault(reply: Reply) -> str:
+    """The fault of the machine, and not of the artifact, that caused this reply; empty where the artifact did."""
+    if reply.end == "fault":
+        return f"{reply.type}: {reply.message}" if reply.type else reply.message or ""
+    if reply.signal in SENT_FROM_OUTSIDE:
+        return f"killed from outside, by {signal_name(reply.signal)}: by hand, or by the system when memory was short"
+    return ""
+
+
+def not_run(cell: Cell, problem: str) -> Outcome:
+    """The outcome of a cell of which nothing is known."""
+    return Outcome(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, without_credentials(problem))
+
+
+def _ran(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Outcome:
+    """The outcome of a cell whose calls all ended."""
+    try:
+        results = check_calls(cell, reply, outputs, options)
+    except GoldenError as error:  # outputs that are gone, or cannot be read
+        raise InfrastructureFault(str(error)) from error
+    except CompareError as error:  # a comparator that fails says nothing about the reader
+        return _ended(cell, reply, Verdict.NOT_RUN, str(error), Stage.COMPARE)
+    verdict = Verdict.PASS
+    if results.problem:
+        # Where every number is within its tolerance, something else is wrong: a refusal, a sharding.
+        verdict = Verdict.ERROR if results.difference.ok else Verdict.NUMERICS
+    if cell.mode is Mode.COMPILE:
+        verdict = Verdict.COMPILED if verdict is Verdict.PASS else verdict
+        return _ended(cell, reply, verdict, results.problem or _why_no_outputs(cell), Stage.COMPILE)
+    return _ended(cell, reply, verdict, results.problem, Stage.COMPARE, results)
+
+
+def _why_no_outputs(cell: Cell) -> str:
+    """Why a golden is compiled only, also where its platform is; empty for one that has outputs."""
+    reason = cell.golden.manifest.options.without_outputs
+    return f"the golden has no outputs: {reason}" if reason else ""
+
+
+def _failed(cell: Cell, reply: Reply, options: ReplayOptions) -> tuple[Verdict, str]:
+    """The verdict and message of a cell that raised an exception."""
+    message = reply.message or ""
+    if reply.stage is Stage.READ:  # a module cannot be imported: the artifact was not tried
+        way = ". The policy's reader_packages installs what readers need" if "ModuleNotFoundError" in message else ""
+        return Verdict.NOT_RUN, (message or reply.type or "") + way
+    call = _call(reply)
+    need = find_driver_need(cell.platform, reply.stage, message, cell.reader.built)
+    if need and cell.mode is Mode.COMPILE:
+        return Verdict.NOT_RUN, f"{call}{need.meaning}: {message}"
+    jax = options.calendar.jax.get(cell.reader.jax)
+    jax_built = jax.built if jax else cell.reader.built
+    if find_refusal(reply.stage, reply.type or "", message, jax_built):
+        return Verdict.REFUSED, f"{call}{reply.type}: {message}"
+    return Verdict.ERROR, f"{call}{reply.type}: {message}{_custom_calls(cell, reply.stage, message)}"
+
+
+def _ended(
+    cell: Cell,
+    reply: Reply,
+    verdict: Verdict,
+    message: str,
+    stage: Stage | None = None,
+    results: CallResults | None = None,
+) -> Outcome:
+    """An outcome with what the reply has of its process; `stage` is the reply's unless given."""
+    return Outcome(
+        cell,
+        stage or reply.stage,
+        verdict,
+        without_credentials(message),
+        signal=reply.signal,
+        stderr=without_credentials(reply.stderr),
+        difference=results.difference if results else None,
+        outputs=results.outputs if results else "",
+        as_written=bool(results and results.as_written),
+        seconds=reply.seconds,
+        device=reply.device,
+        driver=reply.driver,
+        cost=reply.cost,
+        timings=reply.timings,
+    )
+
+
+def _call(reply: Reply) -> str:
+    """The start of a message: which call of the cell it is about, where it is not the plain one."""
+    return f"{reply.check}: " if reply.check else ""
+
+
+def _custom_calls(cell: Cell, stage: Stage, message: str) -> str:
+    """The targets of an artifact that does not compile, where the message names none.
+
+    The message of a kernel that cannot be read, for one, does not say which custom call it belongs to.
+    """
+    targets = cell.golden.manifest.custom_calls
+    if stage is not Stage.COMPILE or not targets or any(target in message for target in targets):
+        return ""
+    return f"\nIts custom calls: {', '.join(targets)}."
+
+
+class KnownMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A message, as a regular expression, of releases built from `since` to `until`, both days included."""
+
+    message: str
+    meaning: str
+    since: datetime.date | None = None
+    until: datetime.date | None = None
+
+    def is_said(self, text: str, built: datetime.date) -> bool:
+        """Whether a release built on this day is known to say this."""
+        known = (self.since is None or self.since <= built) and (self.until is None or built <= self.until)
+        return known and bool(re.search(self.message, text))
+
+
+class Refusal(KnownMessage, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What jax releases raise on purpose: "I do not take this artifact". Their days are those of jax."""
+
+    stage: str
+    exception: str
+
+
+class NeedsDriver(KnownMessage, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What releases say in compile mode where only a driver or a device could help. Their days are those of jaxlib."""
+
+    platform: str
+    stages: tuple[str, ...]
+
+
+def find_refusal(stage: str, exception: str, message: str, jax_built: datetime.date) -> Refusal | None:
+    """The table's entry for this error, or None: then it is no refusal but an error."""
+    return next(
+        (
+            entry
+            for entry in load_refusals()
+            if (stage, exception) == (entry.stage, entry.exception) and entry.is_said(message, jax_built)
+        ),
+        None,
+    )
+
+
+def find_driver_need(platform: str, stage: str, message: str, built: datetime.date) -> NeedsDriver | None:
+    """The table's entry for this error in compile mode, or None: then it is an error of the artifact."""
+    return next(
+        (
+            entry
+            for entry in load_driver_needs()
+            if platform == entry.platform and stage in entry.stages and entry.is_said(message, built)
+        ),
+        None,
+    )
+
+
+@functools.cache
+def load_refusals() -> tuple[Refusal, ...]:
+    """The table of refusals."""
+    return msgspec.yaml.decode(_table("refusals.yaml"), type=tuple[Refusal, ...])
+
+
+@functools.cache
+def load_driver_needs() -> tuple[NeedsDriver, ...]:
+    """The table of what cannot be compiled without a driver."""
+    return msgspec.yaml.decode(_table("driverless.yaml"), type=tuple[NeedsDriver, ...])
+
+
+def _table(name: str) -> bytes:
+    return resources.files("export_core.matrix").joinpath("data", name).read_bytes()

@@ -1,0 +1,79 @@
+"""Elements of arrays: in double precision, how many units in the last place they are apart, a digest of their bits."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from export_core.goldens import Leaf
+from export_core.goldens.arrays import Array
+
+DIGEST_BYTES = 8
+"""Digests are only compared among the readers of one golden: 64 bits are enough to tell some hundred apart."""
+
+_PARTS = {"complex64": "float32", "complex128": "float64"}
+
+
+def to_double(values: Array) -> Array:
+    """The values in double precision, real or complex, so that computing with them adds no errors that count."""
+    return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
+
+
+def largest(values: Array, axes: int) -> Array:
+    """The largest finite magnitude over the last `axes` axes, 0 where there is none. Those axes stay, with size 1."""
+    last = tuple(range(-axes, 0))
+    magnitudes = np.abs(np.where(np.isfinite(values), values, 0))
+    return np.asarray(magnitudes.max(axis=last, keepdims=True, initial=0.0), np.float64)
+
+
+def ulp_distance(one: Array, other: Array) -> Array:
+    """Units in the last place between elements of one floating-point dtype, as uint64.
+
+    Neighbours are 1 apart, the two zeros 0. A complex number is as far away as the farther of its parts. An infinity is
+    the neighbour of the largest number; NaN lies beyond it, so that a distance from NaN means nothing.
+    """
+    if one.dtype.name in _PARTS:
+        dtype = _PARTS[one.dtype.name]
+        parts = [np.ascontiguousarray(values).view(dtype).reshape(*values.shape, 2) for values in (one, other)]
+        return np.asarray(ulp_distance(parts[0], parts[1]).max(axis=-1, initial=0))
+    (steps, negative), (other_steps, other_negative) = _steps_from_zero(one), _steps_from_zero(other)
+    # On one side of zero the distance is the difference of their steps, across zero the sum. Both fit: steps have at
+    # most 63 bits.
+    same_side = np.maximum(steps, other_steps) - np.minimum(steps, other_steps)
+    return np.where(negative == other_negative, same_side, steps + other_steps)
+
+
+def _steps_from_zero(values: Array) -> tuple[Array, Array]:
+    """How many numbers each element is away from zero, and which elements have the sign bit set.
+
+    In every format but one the highest bit is the sign, and the others, read as an integer, count the numbers up from
+    zero: the exponent is above the mantissa, so that the next integer is the next number, also from one exponent to the
+    next.
+    """
+    import ml_dtypes  # it comes with jax; NumPy knows nothing of narrow floats
+
+    bits = np.asarray(values, order="C").view(f"u{values.dtype.itemsize}").astype(np.uint64)
+    if values.dtype.name.endswith("fnu"):  # float8_e8m0fnu has powers of two only, and no sign
+        return bits, np.zeros(values.shape, np.bool_)
+    sign = np.uint64(1 << (ml_dtypes.finfo(values.dtype).bits - 1))  # narrow floats are in the low bits of a byte
+    return bits & (sign - np.uint64(1)), (bits & sign) != 0
+
+
+def bits_of(leaves: Sequence[Leaf]) -> bytes:
+    """A digest of flat outputs, the same for the same bits: dtype, shape and bytes of each, in order.
+
+    NaN payloads and signs of zeros count.
+    """
+    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    for leaf in leaves:
+        # The text ends the leaf before it: bytes of one array are never taken for those of the next.
+        digest.update(f"{leaf};".encode())
+        digest.update(np.ascontiguousarray(leaf.data).data)
+    return digest.digest()
+
+
+def bits_of_calls(calls: Sequence[bytes]) -> str:
+    """The digest of several calls by the digests of each, as hexadecimal digits; empty where there is no call."""
+    return hashlib.blake2b(b"".join(calls), digest_size=DIGEST_BYTES).hexdigest() if calls else ""

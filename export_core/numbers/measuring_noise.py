@@ -1,0 +1,431 @@
+"""Measuring the noise of goldens: their calls once more, on moved inputs and compiled in other ways.
+
+A stored golden is measured in the environment of its writer, or of the oldest later reader that runs it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from export_core.artifact.numerics import LAPACK, narrowest_float
+from export_core.base.errors import InfrastructureFault
+from export_core.base.phrases import plural, signal_name
+from export_core.base.scratch import scratch_folder
+from export_core.base.tolerances import FLOATS
+from export_core.goldens import Golden, GoldenError, GoldenStore, Leaf, Manifest
+from export_core.goldens.arrays import from_npz, to_npz
+from export_core.goldens.manifest import as_stored
+from export_core.goldens.noise import Noise, noise_from_npz, noise_to_npz
+from export_core.goldens.noise_record import NoiseRecord
+from export_core.goldens.store import NOISE, sha256
+from export_core.numbers.noise import ULPS, moved_by, noise_and_jumps, spread
+from export_core.numbers.noise_text import noise_text
+from export_core.numbers.stored_noise import proves_nothing, undecided_outputs
+from export_core.policy import Policy
+from export_core.readers.cell import Cell, Limits, checks_of, request_of
+from export_core.readers.environment import Environment, ReaderEnvironments, with_variables
+from export_core.readers.hardware import instruction_set, other_openblas_core
+from export_core.readers.placement import Placement
+from export_core.readers.worker.client import WarmWorkers, start_worker
+from export_core.readers.worker.moved_inside import moves
+from export_core.readers.worker.protocol import CheckRequest, Reply, Request, VariantRequest, Worker
+from export_core.releases import Calendar, Release, ReleaseError
+
+MOVED = 6
+"""Runs with inputs moved by up to one unit in the last place."""
+
+INSIDE_RUNS = (("inside", 24, 1), ("amplified", 4, ULPS))
+"""Runs in which what is rounded inside is moved, and inputs too: their names, how many, by up to how many units.
+
+They need no compilation of their own. Few of them miss what one rounding in ten does: of 6 runs in which a sum near 200
+took up or lost a small term, none met what the next reader met (docs/explanation/numbers-measured.md).
+"""
+
+LONGEST_REASON = 200
+"""Characters of why a variant failed, in golden.yaml."""
+
+UNOPTIMIZED = "unoptimized"
+"""The run of the rewritten program in which nothing moves."""
+
+OPTIONS: dict[str, str | int | bool] = {"xla_backend_optimization_level": 0}
+"""How the rewritten program is compiled. LLVM takes minutes to optimize some; and without it, sums are rounded in other
+orders. Compilations with other options and passes were measured and added nothing (docs/explanation/comparing.md)."""
+
+NOT_ROUNDED = "NotMovedError"
+"""What the worker raises where a program has no result that is rounded: there is nothing to move."""
+
+
+@dataclass(frozen=True)
+class MeasuredNoise:
+    """What was measured of a golden: the record for its manifest, and noise.npz.
+
+    `proves_nothing` says that the noise of every output is so large that no wrong number would be seen.
+    """
+
+    record: NoiseRecord
+    data: bytes
+    proves_nothing: bool
+
+
+def with_noise(
+    manifest: Manifest, files: Mapping[str, bytes], measured: MeasuredNoise
+) -> tuple[Manifest, dict[str, bytes]]:
+    """The manifest and the files of a golden, with its noise."""
+    hashes = {**manifest.files, NOISE: sha256(measured.data)}
+    return msgspec.structs.replace(manifest, noise=measured.record, files=hashes), {**files, NOISE: measured.data}
+
+
+def known_noise(store: GoldenStore, manifest: Manifest) -> MeasuredNoise | None:
+    """The noise that is stored of a golden that is about to be written: of one that is the same in everything else.
+
+    See `as_stored`. None where there is none, or it was measured by another release or on another processor.
+    """
+    generations = store.generations(manifest.case)
+    golden = next((golden for golden in generations if golden.manifest.writer.id == manifest.writer.id), None)
+    if golden is None or (record := golden.manifest.noise) is None:
+        return None
+    files = {name: hashed for name, hashed in golden.manifest.files.items() if name != NOISE}
+    plain = msgspec.structs.replace(golden.manifest, noise=None, files=files)
+    by = (record.jaxlib, record.instruction_set)
+    if plain != as_stored(manifest, golden.manifest) or by != (manifest.writer.jaxlib, manifest.instruction_set):
+        return None
+    try:
+        golden.verify()
+        undecided = undecided_outputs(golden, golden.noise(), record.jumping)
+    except GoldenError:  # it is damaged, and written again
+        return None
+    if undecided:  # an older version may have found fewer of them
+        record = msgspec.structs.replace(record, undecided={}, undecided_outputs=undecided)
+    return MeasuredNoise(record, golden.content(NOISE), proves_nothing(golden, undecided))
+
+
+def not_measured(golden: Golden) -> str:
+    """Why no environment can measure the noise of this golden; empty where one may."""
+    manifest = golden.manifest
+    if manifest.options.without_outputs:
+        return "it has no outputs"
+    runs = "cpu" in manifest.replayed_on and "cpu" not in manifest.options.refused_on
+    return "" if runs else "it was exported for other platforms than cpu"
+
+
+def lacks_noise(golden: Golden) -> bool:
+    """Whether a golden has no noise, and `jaxexport goldens noise` could measure it."""
+    return golden.manifest.noise is None and not not_measured(golden)
+
+
+class OtherKernel:
+    """A process whose LAPACK computes with another kernel of OpenBLAS, as another processor has it.
+
+    It is started for the first golden that calls LAPACK. Where this processor can run no other kernel, there is none.
+    """
+
+    def __init__(self) -> None:
+        self._workers = WarmWorkers()
+        self.close = self._workers.close
+
+    def run(
+        self, golden: Golden, environment: Environment, request: Request, fork: bool
+    ) -> tuple[str, dict[str, Path]]:
+        """Run the calls of a golden, if it calls LAPACK: the kernel and the outputs by call; none where a run fails."""
+        core = other_openblas_core(environment.variables)
+        if not core or not any(call.startswith(LAPACK) for call in golden.manifest.custom_calls):
+            return "", {}
+        outputs = {check.name: f"{check.outputs}.kernel.npz" for check in request.checks if check.outputs}
+        checks = (
+            msgspec.structs.replace(check, outputs=outputs.get(check.name), variants=()) for check in request.checks
+        )
+        worker = self._workers.start(with_variables(environment, OPENBLAS_CORETYPE=core), 1, fork=fork)
+        reply = worker.submit(msgspec.structs.replace(request, checks=tuple(checks))).result()
+        return (core, {name: Path(path) for name, path in outputs.items()}) if reply.end == "ok" else ("", {})
+
+
+def measure_noise(
+    golden: Golden, environment: Environment, worker: Worker, limits: Limits, other: OtherKernel | None = None
+) -> MeasuredNoise | str:
+    """Run the calls of a golden in each variant, in cold processes of a worker in this environment.
+
+    A variant that raises or ends its process is left out, and recorded with what it said. With `other`, what calls
+    LAPACK also runs on another kernel.
+
+    Returns:
+        The noise, or why there is none: the call itself fails, or does not run on cpu.
+
+    Raises:
+        WorkerDied: the worker was lost.
+    """
+    if reason := not_measured(golden):
+        return reason
+    with scratch_folder() as scratch:
+        cell = Cell(golden, environment.release, "cpu")
+        request = _with_variants(request_of(cell, scratch, limits), scratch)
+        calls: dict[str, list[CheckRequest]] = {}
+        for check, asked in zip(checks_of(cell), request.checks, strict=True):
+            if check.outputs is not None:
+                calls.setdefault(check.outputs, []).append(asked)
+        variants = [variant for check in request.checks for variant in check.variants]
+        names = [variant.name for variant in variants]
+        failed: dict[str, str] = {}
+        while (reply := worker.submit(_without(request, failed)).result()).end != "ok":
+            # Whatever ran may have said anything: only what was asked for counts.
+            if reply.variant not in names or reply.variant in failed:
+                return _ending(reply)
+            # It took its process along, so the others run again without its program: after a timeout, those before it.
+            first, *later = variants[names.index(reply.variant) :]
+            alike = (one.name for one in later if reply.end == "timeout" or _is_one_program(first, one))
+            lost = [first.name, *alike]
+            failed |= {**reply.failed, **dict.fromkeys(lost, _ending(reply))}
+        failed = {name: text for name, text in {**failed, **reply.failed}.items() if name in names}
+        kernel = other.run(golden, environment, request, limits.fork) if other else ("", {})
+        return _measured(golden, environment.release.jaxlib, calls, failed, *kernel)
+
+
+def _with_variants(request: Request, scratch: Path) -> Request:
+    checks = (
+        check
+        if check.outputs is None
+        else msgspec.structs.replace(check, variants=tuple(_variants(check, scratch / f"variants {number}")))
+        for number, check in enumerate(request.checks)
+    )
+    # Warm: this asks how exact the numbers are, and not whether a cold process survives.
+    return msgspec.structs.replace(request, checks=tuple(checks), warm=True)
+
+
+def _variants(check: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
+    """The variants of a call, each with a name of its own: ``moved 0``, ``vjp1/inside 0``.
+
+    Those that need no new program come first, those of one program together.
+    """
+    folder.mkdir(parents=True)
+    prefix = f"{check.name}/" if check.name else ""
+    inputs = from_npz(Path(check.inputs))
+    has_floats = any(leaf.dtype in FLOATS and leaf.data.size for leaf in inputs)
+
+    def variant(name: str, given: str, **fields: Any) -> VariantRequest:
+        return VariantRequest(f"{prefix}{name}", given, str(folder / f"{name}.npz"), **fields)
+
+    def moved(seed: int, ulps: int) -> str:
+        """Inputs moved by up to so many units; the given ones where none moves."""
+        if not (has_floats and ulps):
+            return check.inputs
+        generators = (np.random.default_rng([seed, number]) for number in range(len(inputs)))
+        path = folder / f"inputs {seed}.npz"
+        path.write_bytes(to_npz(moved_by(ulps, leaf, one) for leaf, one in zip(inputs, generators, strict=True)))
+        return str(path)
+
+    for seed in range(MOVED if has_floats else 0):
+        yield variant(f"moved {seed}", moved(seed, 1))
+    for name, count, ulps in ((UNOPTIMIZED, 1, 0), *INSIDE_RUNS):
+        for number in range(count):
+            # Each run has a seed of its own: what is computed from constants is the same in every run.
+            seed = 100 * ulps + number
+            own = f"{name} {number}" if ulps else name
+            yield variant(own, moved(seed, ulps), options=OPTIONS, numbers=tuple(moves(seed, ulps)))
+
+
+def _is_one_program(one: VariantRequest, other: VariantRequest) -> bool:
+    """Whether two variants run the same rewritten program: that of one call."""
+    return bool(one.numbers and other.numbers) and one.name.rpartition("/")[0] == other.name.rpartition("/")[0]
+
+
+def _without(request: Request, failed: Mapping[str, str]) -> Request:
+    """The request without the variants that failed."""
+    checks = (
+        msgspec.structs.replace(
+            check, variants=tuple(variant for variant in check.variants if variant.name not in failed)
+        )
+        for check in request.checks
+    )
+    return msgspec.structs.replace(request, checks=tuple(checks))
+
+
+def _ending(reply: Reply) -> str:
+    """How a process ended that did not say "ok", in a line."""
+    if reply.end in ("timeout", "memory"):
+        return {"timeout": "timed out", "memory": "used more memory than a cell may"}[reply.end]
+    text = f"{reply.type}: {reply.message}" if reply.type else reply.message
+    return _line(text or f"died by {signal_name(reply.signal)}")
+
+
+def _line(text: str) -> str:
+    return text.strip().partition("\n")[0][:LONGEST_REASON]
+
+
+def _measured(
+    golden: Golden,
+    jaxlib: str,
+    calls: Mapping[str, Sequence[CheckRequest]],
+    failed: dict[str, str],
+    kernel: str,
+    by_kernel: Mapping[str, Path],
+) -> MeasuredNoise:
+    """The noise of each file of outputs, from what its calls, their variants and another `kernel` wrote."""
+    narrowest = narrowest_float(golden.read_artifact())
+    noises: list[tuple[Sequence[Leaf], Noise]] = []
+    jumping: dict[str, tuple[int, int]] = {}
+    run: set[str] = set()
+    for checks in calls.values():
+        # Calls that must have the same outputs have their noise together.
+        runs = [named for check in checks for named in _runs_of(check, failed).items()]
+        run |= {_variant(name) for name, _ in runs}
+        plain = from_npz(Path(checks[0].outputs or ""))
+        near = [outputs for name, outputs in runs if not _is_amplified(name)]
+        near += [from_npz(by_kernel[check.name]) for check in checks if check.name in by_kernel]
+        far = [outputs for name, outputs in runs if _is_amplified(name)]
+        spreads = zip(plain, spread(plain, near), spread(plain, far), strict=True)
+        measured = [noise_and_jumps(*one, narrowest) for one in spreads]
+        noises.append((plain, tuple(noise for noise, _ in measured)))
+        for number, (leaf, (_, count)) in enumerate(zip(plain, measured, strict=True)):
+            if count:
+                jumping[f"{checks[0].name}/{number}".removeprefix("/")] = (count, leaf.data.size)
+    data = noise_to_npz(noises)
+    stored = noise_from_npz(data, NOISE, [plain for plain, _ in noises])
+    undecided = undecided_outputs(golden, dict(zip(calls, stored, strict=True)), jumping)
+    record = NoiseRecord(
+        jaxlib=jaxlib,
+        instruction_set=instruction_set(),
+        moved=sum(name.startswith("moved ") for name in run),
+        inside=sum(name.startswith("inside ") for name in run),
+        amplified=sum(map(_is_amplified, run)),
+        compiled=(UNOPTIMIZED,) if UNOPTIMIZED in run else (),
+        kernel=kernel,
+        failed=_summarized(failed),
+        narrowest_float=narrowest,
+        jumping=jumping,
+        undecided_outputs=undecided,
+    )
+    return MeasuredNoise(record, data, proves_nothing(golden, undecided))
+
+
+def _runs_of(check: CheckRequest, failed: dict[str, str]) -> dict[str, tuple[Leaf, ...]]:
+    """The outputs of a call in its variants. One that gives other types is added to those that failed."""
+    assert check.outputs is not None
+    plain = from_npz(Path(check.outputs))
+    runs = {one.name: from_npz(Path(one.outputs)) for one in check.variants if one.name not in failed}
+    for name in [name for name, outputs in runs.items() if list(map(str, outputs)) != list(map(str, plain))]:
+        failed[name] = "its outputs have other types"
+        del runs[name]
+    return runs
+
+
+def _summarized(failed: Mapping[str, str]) -> dict[str, str]:
+    """The reasons why runs failed, by run; by kind of run (``vjp1/inside``) where all of a kind failed alike."""
+    counts = {"moved": MOVED, **{name: count for name, count, _ in INSIDE_RUNS}}
+    reasons = {name: _line(text) for name, text in failed.items() if not text.startswith(NOT_ROUNDED)}
+    alike = Counter((name.rpartition(" ")[0], text) for name, text in reasons.items())
+    whole = {kind: text for (kind, text), count in alike.items() if count == counts.get(_variant(kind))}
+    rest = {name: text for name, text in reasons.items() if name.rpartition(" ")[0] not in whole}
+    return dict(sorted({**whole, **rest}.items()))
+
+
+def _is_amplified(name: str) -> bool:
+    return _variant(name).startswith("amplified ")
+
+
+def _variant(name: str) -> str:
+    """The variant without its call: ``vjp1/inside 0`` is ``inside 0``."""
+    return name.rpartition("/")[2]
+
+
+Measured = tuple[Golden, "MeasuredNoise | str"]
+
+
+def measure_goldens(
+    goldens: Sequence[Golden], policy: Policy, limits: Limits, notify: Callable[[str], None]
+) -> Iterator[Measured]:
+    """Each golden with its noise, or with the reason why there is none, those of one writer after the other.
+
+    Those that no environment can measure come first.
+    """
+    calendar = policy.calendar()
+    by_writer: dict[Release, list[Golden]] = {}
+    for golden in goldens:
+        if reason := not_measured(golden):
+            yield golden, reason
+            continue
+        writer = golden.manifest.writer
+        by_writer.setdefault(Release(writer.jaxlib, writer.jax, writer.built), []).append(golden)
+    with ReaderEnvironments.of(policy, calendar, notify=notify) as environments:
+        for writer_release, group in by_writer.items():
+            releases = [writer_release, *_later(writer_release, calendar)]
+            yield from _of_writer(group, releases, environments, limits, notify)
+
+
+def _of_writer(
+    goldens: Sequence[Golden],
+    releases: Sequence[Release],
+    environments: ReaderEnvironments,
+    limits: Limits,
+    notify: Callable[[str], None],
+) -> Iterator[Measured]:
+    """The noise of one writer's goldens: in the first of these releases, or in the first later one that runs them.
+
+    Each as soon as it is known: an interruption loses none that was.
+    """
+    left = list(goldens)
+    reasons: dict[str, str] = {}
+    for release in releases:
+        failed: dict[str, str] = {}
+        try:
+            for golden, noise in _in_release(left, environments.build(Placement(release)), limits, notify):
+                if isinstance(noise, str):
+                    failed[golden.id] = noise
+                    continue
+                left = [other for other in left if other.id != golden.id]
+                yield golden, noise
+        except (InfrastructureFault, ReleaseError) as error:
+            reasons = reasons or {golden.id: str(error) for golden in left}
+            continue
+        reasons = failed if release == releases[0] else reasons
+        # What its own writer cannot run is no question of releases.
+        if not left or release == releases[0]:
+            break
+    yield from ((golden, reasons[golden.id]) for golden in left)
+
+
+def _in_release(
+    goldens: Sequence[Golden], environment: Environment, limits: Limits, notify: Callable[[str], None]
+) -> Iterator[Measured]:
+    """Each of these goldens with its noise in an environment. Raises `WorkerDied` when its worker does not start."""
+    worker, other = start_worker(environment, limits.jobs, fork=limits.fork), OtherKernel()
+    pool = ThreadPoolExecutor(limits.jobs, thread_name_prefix="noise")
+
+    def measure(numbered: tuple[int, Golden]) -> MeasuredNoise | str:
+        number, golden = numbered
+        notify(f"measuring the noise of {golden.id} ({number} of {len(goldens)} by this writer)")
+        return measure_noise(golden, environment, worker, limits, other)
+
+    try:
+        yield from zip(goldens, pool.map(measure, enumerate(goldens, 1)), strict=True)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        other.close()
+        worker.close()
+
+
+def _later(writer: Release, calendar: Calendar) -> list[Release]:
+    """The releases built after a writer, oldest first."""
+    versions = [version for version in calendar.versions() if calendar.built(version) > writer.built]
+    return [calendar.release(version) for version in versions]
+
+
+def add_noise(
+    store: GoldenStore, goldens: Sequence[Golden], policy: Policy, notify: Callable[[str], None]
+) -> Iterator[str]:
+    """Measure the noise of stored goldens and store it with them. Yields what is said of each."""
+    known = 0
+    for golden, measured in measure_goldens(goldens, policy, Limits(), notify):
+        if isinstance(measured, str):
+            yield f"{golden.id}  no noise: {measured}"
+            continue
+        known += 1
+        store.write(*with_noise(golden.manifest, golden.files(), measured))
+        yield f"{golden.id}  {noise_text(measured.record)}"
+    yield f"noise of {known} of {plural(len(goldens), 'golden')} measured"

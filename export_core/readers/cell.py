@@ -1,0 +1,160 @@
+"""A cell, the unit of work: one golden, in one reader, on one platform; and what its reader is asked to call."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from export_core.base.untrusted import read_regular
+from export_core.goldens import Check, Golden
+from export_core.goldens.rules import adopted_specs
+from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS
+from export_core.policy.run_options import CellOptions, RunOptions, of_cell
+from export_core.readers.placement import Mode, Placement, Target
+from export_core.readers.worker.protocol import CheckRequest, Request
+from export_core.releases import Release
+
+_NO_LIMIT_SECONDS = 1e9
+"""Not infinity: JSON has none, and `threading.Timer`, which gets twice this, takes at most 9.2e9."""
+
+WRONG_PLATFORM = r"(exported|lowered) for platforms"
+"""What releases say on a platform that an artifact was not exported for, as a regular expression."""
+
+
+class CellKey(NamedTuple):
+    """The name of a cell, the same in every run: its golden, the reader's jaxlib and jax, the platform."""
+
+    golden: str
+    jaxlib: str
+    jax: str
+    platform: str
+
+    def __str__(self) -> str:
+        return f"{self.golden} in {self.jaxlib}-jax{self.jax} on {self.platform}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One golden, in one reader, on one platform.
+
+    `target` is what it is compiled for where the platform is missing; None on a CPU. `promised`: its reader is inside
+    the window of its writer. `deployed` are the names of the policy's places in which it has to run.
+    """
+
+    golden: Golden
+    reader: Release
+    platform: str
+    mode: Mode = Mode.RUN
+    target: Target | None = None
+    promised: bool = False
+    deployed: tuple[str, ...] = ()
+
+    @property
+    def decides(self) -> bool:
+        """Whether the gate depends on it: a replay runs such cells first."""
+        return self.promised or bool(self.deployed)
+
+    @property
+    def key(self) -> CellKey:
+        """Unique in a plan."""
+        return CellKey(self.golden.id, self.reader.jaxlib, self.reader.jax, self.platform)
+
+    @property
+    def placement(self) -> Placement:
+        """What its environment and its worker are for."""
+        return Placement(self.reader, self.platform, self.mode, self.target)
+
+
+@dataclass(frozen=True)
+class Limits(CellOptions):
+    """The options of each cell, and how many run at once. A limit of 0 is none.
+
+    `jobs` is how many cells run at once, `device_jobs` how many of those may be on an accelerator: two processes do
+    not share its memory, each takes what it finds. `fork` says how a cold process is made.
+    """
+
+    jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
+    fork: bool = hasattr(os, "fork")  # Windows has none, and starts an interpreter for each cell
+    device_jobs: int = 1
+
+    @classmethod
+    def of(cls, options: RunOptions) -> Limits:
+        """The limits that the options of a run ask for."""
+        cores = 1 if options.executor != "local" else os.cpu_count() or 1
+        return cls(**of_cell(options), jobs=options.jobs or cores, device_jobs=options.device_jobs)
+
+
+def checks_of(cell: Cell) -> tuple[Check, ...]:
+    """The calls of a cell in order, the plain one first: its name is empty."""
+    options = cell.golden.manifest.options
+    if cell.platform in options.refused_on:
+        return (Check("", inputs=INPUTS, refused=WRONG_PLATFORM),)
+    outputs = None if options.without_outputs else OUTPUTS
+    return (Check("", inputs=INPUTS, outputs=outputs, mesh=options.mesh), *cell.golden.manifest.checks)
+
+
+def request_of(cell: Cell, scratch: Path, limits: Limits, dump: Path | None = None) -> Request:
+    """A cell as a request to its worker.
+
+    Outputs go into the folder `scratch`, and the modules as text into the folder `dump`; None writes none.
+    """
+    golden = cell.golden
+    folder, mesh = golden.folder.resolve(), golden.manifest.options.mesh
+    specs = adopted_specs(golden.manifest)
+    checks = tuple(
+        CheckRequest(
+            name=check.name,
+            vjp=check.vjp,
+            inputs=str(folder / (check.inputs or INPUTS)),
+            outputs=None if check.refused is not None else str(scratch / f"{number}.npz"),
+            mesh=tuple((check.mesh or mesh).items()),
+            # The artifact's own shardings hold on the exporter's mesh only.
+            place="spread" if check.spread else "whole" if check.mesh not in ({}, mesh) else "own",
+            specs=specs,
+            dump=None if dump is None else cell_dump_folder(cell, check.name, dump),
+        )
+        for number, check in enumerate(checks_of(cell))
+    )
+    return Request(
+        artifact=str(folder / ARTIFACT),
+        checks=checks,
+        register=register_modules(golden),
+        devices=_devices(cell),
+        x64=bool(golden.manifest.flags.get("jax_enable_x64")),
+        **{**of_cell(limits), "timeout": limits.timeout or _NO_LIMIT_SECONDS},
+        platform=cell.platform,
+        described=cell.target.described(_devices(cell)) if cell.target and cell.mode is Mode.COMPILE else None,
+    )
+
+
+def register_modules(golden: Golden) -> tuple[tuple[str, str], ...]:
+    """The modules that a reader imports first, by name, and the golden's copies of them."""
+    folder = golden.folder.resolve()
+    return tuple((name, str(folder / f"{name}.register.py")) for name in golden.manifest.options.register)
+
+
+def _devices(cell: Cell) -> int:
+    """How many devices the process of a cell needs."""
+    # The largest mesh of all calls: a client has its devices when it starts, and a process starts one.
+    meshes = (cell.golden.manifest.options.mesh, *(check.mesh for check in checks_of(cell)))
+    return max(math.prod(mesh.values()) for mesh in meshes)
+
+
+def cell_dump_folder(cell: Cell, check: str, folder: Path) -> str:
+    """Make the folder of a cell, ``<case>/<writer>/<reader>-<platform>``, and put the writer's module above it.
+
+    The worker writes into it: ``exported.mlir`` as this reader reads it, what jax dumps (``jax_dump_ir_to``) and
+    ``compiled.hlo``. Each further check of the golden has a folder of its own in it, by its name.
+    """
+    golden = folder / cell.golden.manifest.case / cell.golden.manifest.writer.id
+    own = golden / f"{cell.reader.jaxlib}-{cell.platform}" / re.sub(r"[^\w.-]+", "_", check)
+    own.mkdir(parents=True, exist_ok=True)
+    writers_module = cell.golden.folder / MODULE_TEXT
+    with contextlib.suppress(FileNotFoundError):
+        (golden / "exported.mlir").write_bytes(read_regular(writers_module))
+    return str(own)

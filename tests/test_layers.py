@@ -59,7 +59,6 @@ UPWARDS = [
     "export_core.cli.report -> export_core.features.compare_runs",
     "export_core.features.compare_runs.baseline -> export_core.features.costs",
     "export_core.features.compare_runs.trend_command -> export_core.features.costs",
-    "export_core.features.why.explain.explanation -> export_core.features.convert",
     "export_core.judge.drift -> export_core.features.costs",
     "export_core.judge.judgement -> export_core.features.deploy",
     "export_core.matrix.plan -> export_core.features.deploy",

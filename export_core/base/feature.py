@@ -25,6 +25,8 @@ class Feature(NamedTuple):
     quick_start: str = ""
     """Of a feature that has a command of its own name: a function that gets what is typed after it, and ends the
     command without click, or returns where click is needed."""
+    remedy: str = ""
+    """What may make a failing cell run: gets the cell and the `ReplayOptions`; returns a sentence."""
 
 
 @functools.cache
@@ -39,6 +41,12 @@ def feature_commands() -> Iterator[tuple[str, Any]]:
     for name, feature in features().items():
         for words, where in feature.commands.items():
             yield words, _imported(name, where)
+
+
+def hooks(field: str) -> list[Any]:
+    """The function that each feature names in a field of its `Feature`, in the order of the list."""
+    named = [(name, getattr(feature, field)) for name, feature in features().items()]
+    return [_imported(name, where) for name, where in named if where]
 
 
 def start_quickly(words: Sequence[str]) -> None:

@@ -6,4 +6,5 @@ FEATURE = Feature(
     commands={
         "convert": "convert_command:convert",
     },
+    remedy="healing:remedy",
 )

@@ -23,10 +23,11 @@ from export_core.features.convert.convert import (
     ModuleJob,
     RewrittenModules,
     check_converted,
-    find_reader,
 )
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens.adopt import needs_x64
+from export_core.policy.load_check import readers_in
+from export_core.policy.terms import Terms
 from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.errors import EnvironmentFailed
 from export_core.readers.placement import Placement
@@ -163,10 +164,11 @@ def export_again(
 def _between(artifact: Artifact, reader: Reader, calendar: Calendar) -> Iterator[str]:
     """The releases that read an artifact and write what a reader takes, those with the nearest numbers first."""
     entries = calendar_entries(calendar)
+    readers = readers_in(Terms(entries))
     place = next(number for number, entry in enumerate(entries) if entry.jaxlib == reader.jaxlib)
     for _, entry in sorted(enumerate(entries), key=lambda numbered: abs(numbered[0] - place)):
         if entry.jaxlib != reader.jaxlib and _writes_for(entry, reader):
-            (load,) = loads(artifact, [find_reader(entry.jaxlib, calendar)])
+            (load,) = loads(artifact, [readers[entry.jaxlib]])
             if load.ok:
                 yield entry.jaxlib
 

@@ -21,8 +21,7 @@ from export_core.features.costs.over_budget import with_budgets
 from export_core.features.remote.cluster import Cluster
 from export_core.features.remote.dispatch import cluster_at, replay_on
 from export_core.goldens import Golden, GoldenStore
-from export_core.goldens.dates import check_claims, check_dates, is_unusual
-from export_core.goldens.verify import verify_goldens
+from export_core.goldens.verify import check_claims, check_dates, is_unusual, verify_goldens
 from export_core.judge import Result, RunFacts, ShardOf, Summary, accepted_in, calendar_facts, judge, summarize
 from export_core.judge.causes import with_causes
 from export_core.judge.gate import ended, in_order

@@ -43,7 +43,7 @@ INTERNAL: dict[str, tuple[str, ...]] = {
     "Calendar": ("all_matching_jax", "extended", "extra_requirements", "requirements"),
     "Envelope": ("module_source", "shown", "slots"),
     "ExportCompatError": ("message",),
-    "Function": ("signature", "shown"),
+    "Function": ("shown",),
     "Golden": ("noise", "outputs_of_calls", "sources"),
     "GoldenStore": ("existing", "remove", "write"),
     "IncompleteResults": ("exit_code",),

@@ -14,7 +14,7 @@ from export_core.features import FEATURES
 ROOT = Path(__file__).parents[1]
 
 ROOMS = (
-    ("base", "public"),
+    ("base",),
     ("releases",),
     ("artifact",),
     ("policy",),

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from export_core.features.convert.convert import RewriteModules
 from export_core.features.convert.healing import heal
+from export_core.features.convert.modules import ModuleRewriter
 from export_core.judge.result import Result
 from export_core.readers.cell import Cell
 from export_core.readers.placement import Mode
@@ -20,19 +20,25 @@ if TYPE_CHECKING:
 def with_healings(
     results: Sequence[Result],
     cells: Sequence[Cell],
-    rewrite_modules: RewriteModules,
+    asked: RunOptions,
     options: ReplayOptions,
     notify: Callable[[str], None],
-) -> list[Result]:
-    """Add the result of a conversion to each result of a cell that failed on a CPU. No judgement changes.
+) -> Sequence[Result]:
+    """With `--convert`, add the result of a conversion to each result of a cell that failed on a CPU.
+
+    No judgement changes.
 
     Args:
         results: of the cells.
         cells: of the plan.
-        rewrite_modules: rewrites modules where the envelope is not enough.
+        asked: the options of the run.
         options: how converted artifacts are replayed.
         notify: called with a line about what happens meanwhile.
     """
+    if not asked.convert:
+        return results
+    # Where the envelope is not enough.
+    rewrite_modules = ModuleRewriter(options.calendar, notify)
     failing = {result.key for result in results if can_be_tried(result)}
     tried = [cell for cell in cells if cell.key in failing]
     healings = {cell.key: healing for cell, healing in heal(tried, rewrite_modules, options, notify)}

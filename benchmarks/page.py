@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.line import Line
-from export_core.report.page.run_page import html_page
+from export_core.report.page import html_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -38,7 +38,7 @@ def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
     """The file of the page of `broken_run`, or of a run of so many cells."""
     from example_runs import broken_run, large_run
 
-    from export_core.report.page.run_page import html_page
+    from export_core.report.page import html_page
 
     made: dict[int, Path] = {}
 

@@ -30,7 +30,7 @@ IMPORTED = (
         "export_core.export",
         "export_core.run.session",
         "export_core.report",
-        "export_core.features.inspect.source_difference",
+        "export_core.goldens.source_difference",
     ),
 )
 

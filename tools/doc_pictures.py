@@ -12,7 +12,7 @@ from export_core.artifact.bytecode.sections import Tables
 from export_core.base.phrases import plural
 from export_core.releases import Windows, load_calendar
 from export_core.releases.windows import promise
-from export_core.report.drawing.svg import add, picture, text_of
+from export_core.report.svg import add, picture, text_of
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"

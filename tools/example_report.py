@@ -17,7 +17,7 @@ def example() -> str:
     sys.path.insert(0, str(ROOT / "tests"))
     from example_runs import broken_run
 
-    from export_core.report.ci.markdown import markdown_text
+    from export_core.report.markdown import markdown_text
 
     return markdown_text(*broken_run())
 

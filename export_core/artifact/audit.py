@@ -42,20 +42,26 @@ _CHLO = frozenset(
 
 
 class AuditFinding(NamedTuple):
-    """The result of the audit for one target: its standing, whether that is acceptable, its places, what to do.
-
-    `ok` is False for unlisted and for dropped targets. `count` counts calls, `places` are the first 20 of their places.
-    For a part that the reader does not know (`export_core.artifact.unread`), `target` names it and `count` is 0.
-    """
+    """A custom-call target, or with a count of 0 a part of the artifact that this reader does not know."""
 
     target: str
+    """The target."""
     standing: str
+    """Its standing in the lists of the possible writers."""
     ok: bool
-    payload: Payload
+    """Whether the audit accepts it: not where it is unlisted or dropped."""
+    what: str
+    """What its payload is."""
+    payload_version: int | None
+    """The version of that payload, null where it has none."""
     count: int  # type: ignore[assignment]  # hides tuple.count, which nothing calls
-    places: tuple[str, ...]
+    """How many calls."""
+    where: tuple[str, ...]
+    """Functions and locations of the first 20 calls."""
     message: str
+    """What is wrong with it; empty for nothing."""
     advice: str = ""
+    """What to do; empty for nothing."""
 
     def __str__(self) -> str:
         return f"{self.message} {self.advice}".rstrip()
@@ -121,7 +127,7 @@ def _unread(part: Unread, places: list[str], allow: Mapping[str, str]) -> AuditF
     else:
         advice = "jax.export writes no such artifact: do not run it, and export the function again."
     return AuditFinding(
-        part.name, part.standing, reason is not None, payload, 0, tuple(places[:MAX_PLACES]), message, advice
+        part.name, part.standing, reason is not None, *payload, 0, tuple(places[:MAX_PLACES]), message, advice
     )
 
 
@@ -150,7 +156,7 @@ def _finding(target: str, calls: list[CustomCall], lists: _Lists) -> AuditFindin
     payload = describe(calls[0])
     places = tuple(dict.fromkeys(call.where for call in calls))[:MAX_PLACES]
     standing, ok, message, advice = lists.judge(target, f"{target} ({payload})", places[0])
-    return AuditFinding(target, standing, ok, payload, sum(call.count for call in calls), places, message, advice)
+    return AuditFinding(target, standing, ok, *payload, sum(call.count for call in calls), places, message, advice)
 
 
 class _Lists(NamedTuple):
@@ -195,4 +201,4 @@ class _Lists(NamedTuple):
 
 def _disabled(check: DisabledCheck) -> AuditFinding:
     message = f"The exporter switched off the check {check}; it is shown here and not trusted."
-    return AuditFinding(check.target or check.kind, DISABLED, True, Payload("safety check"), 0, (), message)
+    return AuditFinding(check.target or check.kind, DISABLED, True, *Payload("safety check"), 0, (), message)

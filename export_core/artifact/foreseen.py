@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from export_core.artifact.audit import judge_calls
+from export_core.releases.stable_targets import stable_targets
 
 if TYPE_CHECKING:
     from collections.abc import Set
@@ -23,17 +24,18 @@ _TPU = frozenset({"Eigh", "LuDecomposition", "ProductOfElementaryHouseholderRefl
 
 
 class Foreseen(NamedTuple):
-    """What is foreseen for one platform: whether the artifact was exported for it, and the targets called there.
-
-    `targets` are those that belong to this platform or to none in particular, `unpromised` those of them that no list
-    promises; `note` says it in a line.
-    """
+    """What is foreseen for a platform in the newest release."""
 
     platform: str
+    """The platform."""
     exported: bool
+    """Whether it was exported for that platform."""
     targets: tuple[str, ...]
+    """The custom calls that it makes there: those of this platform, and of none in particular."""
     unpromised: tuple[str, ...]
+    """Those that the release does not promise."""
     note: str
+    """What else is to be known."""
 
 
 def foreseen(artifact: Artifact, platform: str, promised: Set[str], reader: str) -> Foreseen:
@@ -71,6 +73,17 @@ def foreseen(artifact: Artifact, platform: str, promised: Set[str], reader: str)
         else:
             note = f"{also}makes no custom call"
     return Foreseen(platform, exported, targets, unpromised, note)
+
+
+def foreseen_everywhere(artifact: Artifact, reader: str | None) -> tuple[Foreseen, ...]:
+    """Foresee every platform in the release of a jaxlib, by its list of stable targets; nothing where none is known.
+
+    Raises:
+        ArtifactError: a module cannot be read.
+    """
+    if reader is None:
+        return ()
+    return tuple(foreseen(artifact, name, stable_targets(reader), f"jaxlib {reader}") for name in PLATFORMS)
 
 
 def belongs(target: str, platform: str) -> bool:

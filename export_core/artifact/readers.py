@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from export_core.artifact.artifact import Artifact
+    from export_core.artifact.bytecode.module import Module
     from export_core.artifact.envelope.fields import Envelope, Sharding, Tree
     from export_core.artifact.vhlo_needs import Needs
 
@@ -92,11 +93,11 @@ def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[Load, ...]:
     Raises:
         ArtifactError: a module of the artifact cannot be read.
     """
-    modules = [needs(module) for module in artifact.modules]
+    modules = [(needs(module), module.producer) for module in artifact.modules]
     return tuple(_load(artifact.envelope, modules, reader) for reader in readers)
 
 
-def _load(envelope: Envelope | None, modules: list[Needs], reader: Reader) -> Load:
+def _load(envelope: Envelope | None, modules: list[tuple[Needs, str]], reader: Reader) -> Load:
     reasons: list[str] = []
     doubts: list[str] = []
     level = envelope
@@ -104,8 +105,8 @@ def _load(envelope: Envelope | None, modules: list[Needs], reader: Reader) -> Lo
         reasons += _envelope_reasons(level, version_numbers(reader.jax))
         doubts += [f"the field {field.table}[{field.index}] is not known" for field in level.unknown_fields]
         level = level.vjp
-    for need in modules:
-        _module_reasons(need, reader, reasons, doubts)
+    for need, producer in modules:
+        _module_reasons(need, producer, reader, reasons, doubts)
     # Doubts count only without reasons: a reader that certainly refuses one part refuses the whole.
     ok = False if reasons else None if doubts else True
     return Load(reader, ok, tuple(dict.fromkeys(reasons or doubts)))
@@ -143,39 +144,39 @@ def _envelope_reasons(envelope: Envelope, jax: tuple[int, ...]) -> Iterator[str]
         yield "jax before 0.4.35 does not know custom pytree nodes"
 
 
-def module_reasons(need: Needs, reader: Reader) -> list[str]:
-    """Return why a reader does not load a module, or may not."""
+def module_reasons(module: Module, reader: Reader) -> list[str]:
+    """Return why a reader does not load a module, or may not. Raises `ArtifactError` for one that cannot be read."""
     reasons: list[str] = []
     doubts: list[str] = []
-    _module_reasons(need, reader, reasons, doubts)
+    _module_reasons(needs(module), module.producer, reader, reasons, doubts)
     return reasons + doubts
 
 
-def _module_reasons(need: Needs, reader: Reader, reasons: list[str], doubts: list[str]) -> None:
-    jaxlib = version_numbers(reader.jaxlib)
+def _module_reasons(need: Needs, producer: str, reader: Reader, reasons: list[str], doubts: list[str]) -> None:
+    jaxlib, smallest = version_numbers(reader.jaxlib), version_pair(need.stablehlo)
     # A release that was not measured is between two that were. If even the upper one is too old, it cannot read the
     # module; if only the lower one is, the answer is unknown.
     if reader.stablehlo_before is None or reader.stablehlo is None:
         doubts.append(f"the StableHLO of jaxlib {reader.jaxlib} was not measured")
-    elif version_pair(reader.stablehlo_before) < need.stablehlo:
+    elif version_pair(reader.stablehlo_before) < smallest:
         names = ", ".join(need.set_by)
         has = f"jaxlib {reader.jaxlib} has StableHLO {reader.stablehlo_before}"
-        reasons.append(f"{has}, and {names} came with {need.stablehlo[0]}.{need.stablehlo[1]}")
-    elif version_pair(reader.stablehlo) < need.stablehlo:
+        reasons.append(f"{has}, and {names} came with {need.stablehlo}")
+    elif version_pair(reader.stablehlo) < smallest:
         doubts.append(f"the StableHLO of jaxlib {reader.jaxlib} was not measured")
     if "sdy" in need.dialects and jaxlib < version_numbers(_SDY_SINCE):
         reasons.append(f"jaxlib before {_SDY_SINCE} does not parse the sdy dialect")
     if need.range_locations and jaxlib < version_numbers(_RANGES_SINCE):
         reasons.append(f"jaxlib before {_RANGES_SINCE} does not parse locations with a range")
     doubts += [f"{name} is not in the tables" for name in need.unknown]
-    if not need.exact and not need.unknown and not _reaches(reader, need):
-        doubts.append(f"it was written for {need.producer}, newer than the tables")
+    if not need.exact and not need.unknown and not _reaches(reader, producer):
+        doubts.append(f"it was written for {producer}, newer than the tables")
 
 
-def _reaches(reader: Reader, need: Needs) -> bool:
+def _reaches(reader: Reader, producer: str) -> bool:
     """Whether the reader's StableHLO is at least what the module was written for: then it surely reads it."""
     try:
-        written = version_pair(need.producer.partition("_v")[2])
+        written = version_pair(producer.partition("_v")[2])
         return reader.stablehlo is not None and version_pair(reader.stablehlo) >= written
     except ValueError:
         return False

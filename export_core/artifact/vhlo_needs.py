@@ -23,30 +23,20 @@ OLDEST = (0, 9)  # the oldest version that StableHLO promises to read
 
 
 class Needs(NamedTuple):
-    """What a reader must know to load a module.
+    """The smallest StableHLO that reads the module."""
 
-    `stablehlo` is the smallest (major, minor) that has everything seen; `exact` is False where something was seen that
-    the tables do not have (`unknown` names it), or where the writer's version is newer than the tables: then it is "at
-    least". `set_by` names what requires `stablehlo`; `dialects` are foreign ones, `range_locations` says whether there
-    are locations that jaxlib reads from 0.4.36 on.
-    """
-
-    stablehlo: tuple[int, int]
+    stablehlo: str
+    """Its version."""
     exact: bool
+    """Whether that is exact; where it is false, at least that version is needed."""
     set_by: tuple[str, ...]
+    """The operations and attributes that need it."""
     unknown: tuple[str, ...]
+    """Operations and attributes that this reader does not know."""
     dialects: tuple[str, ...]
+    """Other dialects in the module."""
     range_locations: bool
-    bytecode_version: int
-    producer: str
-
-    def __str__(self) -> str:
-        version = f"StableHLO {self.stablehlo[0]}.{self.stablehlo[1]}"
-        if self.unknown:
-            return f"unknown, at least {version} ({', '.join(self.unknown)} not in the tables)"
-        if not self.exact:
-            return f"unknown, at least {version} (the writer is newer than the tables)"
-        return f"{version}, because of {', '.join(self.set_by)}" if self.set_by else version
+    """Whether it has locations that older releases cannot read."""
 
 
 @functools.lru_cache(maxsize=1024)  # the tables name few; an artifact may name any
@@ -80,14 +70,12 @@ def needs(module: Module) -> Needs:
     unknown = dict.fromkeys(str(part) for part in unread_in_tables(parts))
     newest = max(features.by_version, default=OLDEST)
     return Needs(
-        stablehlo=newest,
+        stablehlo=".".join(map(str, newest)),
         exact=not unknown and not _is_newer(module, version_pair(tables()["through"])),
         set_by=tuple(sorted(features.by_version.get(newest, ()))) if newest > OLDEST else (),
         unknown=tuple(unknown),
         dialects=foreign,
         range_locations=features.range_locations,
-        bytecode_version=parts.version,
-        producer=parts.producer,
     )
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from export_core.judge import Result, Summary
     from export_core.matrix import Plan
     from export_core.releases import Release
-    from export_core.report.terminal.progress import RunProgress
+    from export_core.report.progress import RunProgress
     from export_core.run.session import Observer
 
 
@@ -54,7 +54,7 @@ def matrix(quiet: bool, unpromised: str | None, fail_on: Sequence[str], **values
     import msgspec
 
     from export_core.cli.signals import Interrupted, interruptible
-    from export_core.report import print_report
+    from export_core.report.terminal import print_report
     from export_core.run.errors import ResultsNotWritten
     from export_core.run.session import run_matrix
 
@@ -108,14 +108,14 @@ class Follower:
         return Observer(self._plan, self._start, self._environment, self._note, self._result, self._end)
 
     def _plan(self, plan: Plan, whole: Plan) -> None:
-        from export_core.report import print_plan
+        from export_core.report.terminal import print_plan
 
         print_plan(self._screen, plan)
         if self._options.shard:
             self._screen.print(f"shard {self._options.shard} of {len(whole.cells)} cells", highlight=False)
 
     def _start(self, plan: Plan, results: Sequence[Result]) -> None:
-        from export_core.report.terminal.progress import RunProgress
+        from export_core.report.progress import RunProgress
 
         self._planned = len(plan.cells)
         # Entered here and not by a `with`: the plan, which says how long the bar is, is made inside the run.

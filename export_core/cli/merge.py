@@ -28,7 +28,7 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
     A shard that is missing or did not finish makes the run incomplete. A shard that is given twice is refused, and so
     are shards of different plans. Exit codes are those of `jaxexport matrix`.
     """
-    from export_core.report import print_report
+    from export_core.report.terminal import print_report
     from export_core.run.journal import Journal
     from export_core.run.merge import merge_shards, missing_shards
     from export_core.run.results import finish_run

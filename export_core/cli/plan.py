@@ -40,7 +40,7 @@ RUNNING = tuple(name for name in OPTIONS if name not in PLANNING)
 def plan(as_json: bool, form: str | None, **values: Any) -> None:
     """Show which cells `jaxexport matrix` would run with these options, and how many, without running them."""
     from export_core.matrix.plan import part_of
-    from export_core.report.terminal.plan_report import github_jobs, plan_report, print_plan_report
+    from export_core.report.plan_report import github_jobs, plan_report, print_plan_report
     from export_core.run.session import environments_cost, plan_matrix
 
     if form and values["shard"]:

@@ -29,7 +29,7 @@ def init(goldens: str | None) -> None:
     from export_core.goldens import GoldenStore
     from export_core.policy import FILE, Policy, PolicyError, policy_file
     from export_core.policy.json_schema import policy_schema_file
-    from export_core.report.first_policy import first_policy
+    from export_core.report.policy_yaml import first_policy
 
     if (present := policy_file(Path())) is not None:
         raise PolicyError(
@@ -101,7 +101,7 @@ def show(policy_file: str | None) -> None:
     """Show every key with its value, and the line that sets it."""
     from export_core.policy import Policy, find_policy, read_policy, releases_file
     from export_core.policy import policy_file as policy_path
-    from export_core.report.terminal.policy_text import policy_keys, policy_lines
+    from export_core.report.policy_text import policy_keys, policy_lines
 
     file = policy_path(Path(), policy_file)
     written, source = read_policy(file) if file else (Policy(), None)
@@ -127,7 +127,7 @@ def known(policy_file: str | None, file: str | None, as_json: bool) -> None:
     from export_core.cli.output import echo_json
     from export_core.policy import find_policy
     from export_core.policy.known_issues import known_issues
-    from export_core.report.terminal.policy_text import issue_lines
+    from export_core.report.policy_text import issue_lines
 
     issues = known_issues(file or find_policy(Path(), policy_file).known_issues)
     if as_json:

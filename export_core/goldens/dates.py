@@ -12,6 +12,7 @@ from export_core.artifact.envelope.encode import encode
 from export_core.artifact.writers import contradiction
 from export_core.base.untrusted import decode_json, read_regular
 from export_core.goldens import jax_goldens
+from export_core.goldens.conversion_record import SUFFIX
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import ConvertedFrom, Manifest, signature_of
 from export_core.goldens.manifest_file import RESTORE
@@ -133,7 +134,7 @@ def _check_conversion(golden: Golden, artifact: Artifact, *, by_writer: bool) ->
     `by_writer`: whether nothing in the artifact contradicts its writer. Then it has to be as `jaxexport convert`
     encodes an envelope, which no jax does.
     """
-    origin, name = golden.manifest.converted_from, f"{ARTIFACT}.converted.json"
+    origin, name = golden.manifest.converted_from, f"{ARTIFACT}{SUFFIX}"
     where = f"{golden.folder / MANIFEST}: converted_from"
     if name not in golden.manifest.files:
         raise GoldenError(f"{where}: expected the record {name} of the conversion under `files`, found none. {RESTORE}")

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from export_core.base.escaping import printable
+from export_core.base.layout import aligned
 from export_core.goldens import Golden
 
 MOST = 8
@@ -26,7 +27,5 @@ def size_lines(goldens: Iterable[Golden]) -> Iterator[str]:
         others = sizes.most_common()[MOST:]
         rows.append((f"{len(others)} other names", sum(counts[name] for name, _ in others), sum(dict(others).values())))
     rows.append(("all", counts.total(), total))
-    width = max(len(name) for name, _, _ in rows)
-    yield f"{'file':<{width}}  {'files':>7}  {'kB':>9}  share"
-    for name, count, size in rows:
-        yield f"{name:<{width}}  {count:>7,}  {size / 1e3:>9,.1f}  {size / (total or 1):>5.0%}"
+    texts = [(name, f"{count:,}", f"{size / 1e3:,.1f}", f"{size / (total or 1):.0%}") for name, count, size in rows]
+    yield from aligned([("file", "files", "kB", "share"), *texts], right=(1, 2, 3), least=(0, 7, 9))

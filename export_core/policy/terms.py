@@ -7,6 +7,7 @@ takes what an earlier process read from the same bytes.
 from __future__ import annotations
 
 import os
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from export_core.base.untrusted import read_named
@@ -15,6 +16,7 @@ from export_core.releases.entries import CalendarEntry, calendar_entries, shippe
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from export_core.artifact.writers import WrittenBy
     from export_core.policy import Policy
 
 RELEASES_FILE = "export_releases.yaml"
@@ -30,6 +32,30 @@ class Terms(NamedTuple):
     backward_days: int = 180
     forward_days: int = 21
     allow: Mapping[str, str] = {}
+
+
+class PromisedDays(NamedTuple):
+    """The build dates of readers that are promised to read it, by the earliest and the latest possible writer."""
+
+    backward_days: int
+    """The length of the backward window."""
+    forward_days: int
+    """The length of the forward window."""
+    since: tuple[str, str]
+    """The first day, by the earliest and by the latest writer."""
+    until: tuple[str, str]
+    """The last day, by the earliest and by the latest writer."""
+
+
+def promised_days(writer: WrittenBy, terms: Terms) -> PromisedDays | None:
+    """The build dates of readers that are promised to read an artifact; None where no writer is known."""
+    built = sorted(date.fromisoformat(x.built) for x in terms.releases if x.jaxlib in writer.possible)
+    if not built:
+        return None
+    backward, forward = timedelta(days=terms.backward_days), timedelta(days=terms.forward_days)
+    first, last = built[0], built[-1]  # with several possible writers the promise is a range
+    since, until = (str(first - forward), str(last - forward)), (str(first + backward), str(last + backward))
+    return PromisedDays(terms.backward_days, terms.forward_days, since, until)
 
 
 def terms_here(policy_file: str | None = None) -> Terms:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from export_core.base.layout import labelled_lines
 from export_core.judge import Judgement, Result
 from export_core.judge.verdicts import VERDICTS
 from export_core.matrix import Verdict
 from export_core.readers.worker.protocol import Stage
-from export_core.report.wording import evidence, labelled_lines, outcome_line
+from export_core.report.wording import evidence, outcome_line
 
 _GENERAL_ADVICE = (
     "Each call must fit the exported shapes and constraints, the first one too; tree nodes, effects and custom calls "

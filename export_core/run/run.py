@@ -45,6 +45,11 @@ class Run:
         """The policy by which it was judged."""
         return msgspec.convert(self.summary.policy, Policy)
 
+    @property
+    def goldens(self) -> Mapping[str, str]:
+        """The hash of each golden, by its id; none for a run that was not written."""
+        return self.plan.goldens if self.plan else {}
+
     @cached_property
     def readers(self) -> tuple[ReaderOf, ...]:
         """The releases that read, oldest build first."""

@@ -21,7 +21,7 @@ from pathlib import Path
 from export_core.features.convert.convert import UNCHANGED, convert, find_reader
 from export_core.features.convert.errors import ConversionRefused
 from export_core.features.convert.healing import heal
-from export_core.features.convert.modules import ModuleRewriter
+from export_core.features.convert.programs import ModuleRewriter
 from export_core.goldens import GoldenStore
 from export_core.judge.healed import Healing, Level
 from export_core.matrix import Cell, Limits, Verdict

@@ -30,12 +30,12 @@ from export_core.base.errors import ExportCompatError
 from export_core.features.adopt.archive import Archive, Candidate
 from export_core.features.adopt.artifact_list import read_artifact_list
 from export_core.features.adopt.jax_wheel import find_data
-from export_core.features.convert.evidence import given_evidence
-from export_core.features.inspect.conversions import converted_facts
-from export_core.features.inspect.inventory_row import read_row
+from export_core.features.convert.proof import given_evidence
+from export_core.features.inspect.inventory import InventoryRow, read_row
 from export_core.goldens import GoldenStore, adopt
 from export_core.goldens.adopt import Given, adopt_inputs
 from export_core.goldens.arrays import from_npz
+from export_core.goldens.conversion_record import read_record
 from export_core.goldens.manifest_file import load_manifest
 from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues
@@ -72,14 +72,14 @@ def listed(path: Path) -> object:
 
 
 def inventory_row(path: Path) -> None:
-    if isinstance(row := read_row(Terms(shipped_entries()), Found(str(path), named=True)), dict) and row["error"]:
-        raise ExportCompatError(f"{row['file']}: {row['error']}")
+    row = read_row(Terms(shipped_entries()), Found(str(path), named=True))
+    if isinstance(row, InventoryRow) and row.error:
+        raise ExportCompatError(f"{row.file}: {row.error}")
 
 
 def beside(path: Path) -> None:
     """The record of a conversion, which is called by its artifact."""
-    facts = converted_facts(read_bytes(MLP.read_bytes(), str(path).removesuffix(".converted.json")))
-    raise ExportCompatError(facts["problem"] if facts else f"{path}: none")
+    read_record(read_bytes(MLP.read_bytes(), str(path).removesuffix(".converted.json")))
 
 
 def no_plan(path: Path) -> None:
@@ -301,7 +301,7 @@ OWN = {
     "export_core/goldens/adopt.py": "an open file",
     "export_core/goldens/jax_goldens.py": "data of the package",
     "export_core/goldens/npy.py": "an open file",
-    "export_core/features/inspect/source_difference.py": "an open file",
+    "export_core/goldens/source_difference.py": "an open file",
     "export_core/features/adopt/jax_wheel.py": "an open file",
     "export_core/releases/wheels.py": "an open file",
     "export_core/matrix/cache_keys.py": "the package itself, and the system's",
@@ -309,8 +309,8 @@ OWN = {
     "export_core/releases/calendar.py": "data of the package",
     "export_core/releases/entries.py": "data of the package",
     "export_core/releases/stable_targets.py": "data of the package",
-    "export_core/report/drawing/svg.py": "data of the package",
-    "export_core/report/page/rendering.py": "data of the package",
+    "export_core/report/svg.py": "data of the package",
+    "export_core/report/page.py": "data of the package",
     "export_core/base/untrusted.py": "the way in",
     "export_core/features/why/bisect/changes.py": "an environment in the user's cache",
     "export_core/features/why/bisect/mixed_pairs.py": "an environment in the user's cache",

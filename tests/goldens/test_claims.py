@@ -12,8 +12,8 @@ from making import ARTIFACTS, NEWEST, files, manifest, release, write_golden, wr
 
 from export_core.artifact import read_bytes
 from export_core.artifact.envelope.encode import encode
-from export_core.features.convert.record import ConversionRecord, dump_record
 from export_core.goldens import Golden, GoldenError, GoldenStore, Origin, dates, jax_goldens
+from export_core.goldens.conversion_record import ConversionRecord, dump_record
 from export_core.goldens.manifest import ConvertedFrom, Manifest
 from export_core.goldens.store import ARTIFACT, sha256
 from export_core.matrix import Selection

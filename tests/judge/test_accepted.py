@@ -12,7 +12,7 @@ from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import OUTPUTS
 from export_core.judge import Accepted, accepted_in
 from export_core.policy import Policy, Quirk
-from export_core.report import findings
+from export_core.report.view import findings
 
 
 def allowing(case, **options):

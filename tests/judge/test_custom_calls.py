@@ -16,7 +16,7 @@ from export_core.matrix import Verdict
 from export_core.policy import CustomCallChange, Policy, PolicyError, load_policy
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, promise
-from export_core.report import findings
+from export_core.report.view import findings
 from export_core.run.journal import SUMMARY
 from export_core.run.results import read_summary
 

@@ -8,9 +8,9 @@ from making import day, result, summarize
 from export_core.judge import ShardOf
 from export_core.matrix import Selection
 from export_core.policy import Policy
-from export_core.report.ci.junit import junit_xml
-from export_core.report.ci.markdown import markdown_text
-from export_core.report.page.run_page import html_page
+from export_core.report.junit import junit_xml
+from export_core.report.markdown import markdown_text
+from export_core.report.page import html_page
 from export_core.report.wording import headline
 
 

@@ -10,7 +10,7 @@ from export_core.matrix import Verdict
 from export_core.policy import Policy, Required
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows
-from export_core.report import findings
+from export_core.report.view import findings
 
 PASS = result()
 NOT_RUN = result(

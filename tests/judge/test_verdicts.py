@@ -16,13 +16,13 @@ from export_core.features.costs import findings as cost_findings
 from export_core.judge.verdicts import VERDICTS as TABLE
 from export_core.judge.verdicts import WORST_FIRST, ExitCode, Judgement, Kind
 from export_core.matrix import Verdict
-from export_core.report import findings
+from export_core.report import view
 
 PACKAGE = Path(export_core.__file__).parent
 KINDS = (
     {
         kind
-        for module in (baseline_report, cost_findings, findings, conversion_findings)
+        for module in (baseline_report, cost_findings, view, conversion_findings)
         for kind in vars(module).values()
         if isinstance(kind, Kind)
     }

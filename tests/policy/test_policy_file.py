@@ -14,7 +14,7 @@ from commands import assert_bad_input
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from export_core.features.inspect.describe import STABLEHLO_YEARS
+from export_core.features.inspect.facts import STABLEHLO_YEARS
 from export_core.policy import Policy, PolicyError, Required, find_policy, load_policy, read_policy
 from export_core.policy.entries import WindowDays
 from export_core.policy.schema_errors import schema_problems

@@ -17,9 +17,9 @@ from making import day, result, rules, summarize
 from export_core.judge import Judgement, Result, Summary
 from export_core.matrix import Verdict
 from export_core.readers.worker.protocol import Stage
-from export_core.report.ci import sarif
-from export_core.report.ci.annotations import MOST, annotation_commands
-from export_core.report.ci.sarif import sarif_file
+from export_core.report import sarif
+from export_core.report.annotations import MOST, annotation_commands
+from export_core.report.sarif import sarif_file
 
 CRASH = result(
     Verdict.CRASH, Judgement.BROKEN, case="test_a.test_f", stage=Stage.RUN, message="signal 11: 100%", signal=11,

@@ -22,9 +22,8 @@ from export_core.numbers.noise_text import knows_inputs_only, outputs_to_name, u
 from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues
 from export_core.readers.worker.protocol import Stage
-from export_core.report import broken_cell, findings, outcome_line
-from export_core.report.findings import capped
-from export_core.report.wording import began_and_ended, first_line, headline, ranges, window_arithmetic
+from export_core.report.view import broken_cell, capped, findings
+from export_core.report.wording import began_and_ended, first_line, headline, outcome_line, ranges, window_arithmetic
 
 
 def summary(results, stale=()):

@@ -20,7 +20,7 @@ from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
-from export_core.report.ci.junit import junit_xml
+from export_core.report.junit import junit_xml
 
 ENTRY = KnownFailure(
     ("t.known",), ("*",), ("*",), "crash", "run", "signal 11", "LAPACK is not there", "ann", "issue 7",

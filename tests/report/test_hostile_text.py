@@ -43,21 +43,21 @@ from export_core.matrix import Selection, Verdict, make_plan
 from export_core.policy import KnownFailure, Policy
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, load_calendar
-from export_core.report import print_report
-from export_core.report.ci.annotations import annotation_commands
-from export_core.report.ci.junit import junit_xml
-from export_core.report.ci.markdown import markdown_text
-from export_core.report.ci.sarif import sarif_file
-from export_core.report.drawing.badge import badge, badge_svg
-from export_core.report.drawing.map_svg import map_figure, map_picture
-from export_core.report.drawing.release_map import release_map
-from export_core.report.first_policy import first_policy
-from export_core.report.page.run_page import html_page
-from export_core.report.proposal import proposal
-from export_core.report.terminal.plan_report import github_jobs, print_plan_report
-from export_core.report.terminal.policy_text import policy_lines
-from export_core.report.terminal.progress import RunProgress
+from export_core.report.annotations import annotation_commands
+from export_core.report.badge import badge, badge_svg
+from export_core.report.junit import junit_xml
+from export_core.report.map_svg import map_figure, map_picture
+from export_core.report.markdown import markdown_text
+from export_core.report.page import html_page
+from export_core.report.plan_report import github_jobs, print_plan_report
+from export_core.report.policy_text import policy_lines
+from export_core.report.policy_yaml import first_policy, proposal
+from export_core.report.progress import RunProgress
+from export_core.report.run_tables import release_map
+from export_core.report.sarif import sarif_file
+from export_core.report.terminal import print_report
 from export_core.run.results import result_line
+from export_core.run.run import Run
 from pytest_jaxexport.summary import summary_lines
 
 TODAY = day("2026-11-21")
@@ -271,7 +271,8 @@ def disarmed(commands: str) -> str:
 
 def changed(results: Sequence[Result], summary: Summary) -> BaselineDifference:
     cells = [CellDifference(change, one, one) for change, one in zip(itertools.cycle(Change), results, strict=False)]
-    return BaselineDifference(summary, summary, cells, [results[0].message])
+    run = Run(results, summary)
+    return BaselineDifference(run, run, cells, [results[0].message])
 
 
 RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {

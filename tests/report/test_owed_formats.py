@@ -15,15 +15,15 @@ from export_core.judge.causes import with_causes
 from export_core.matrix import Verdict
 from export_core.policy import Place, Policy
 from export_core.readers.worker.protocol import Stage
-from export_core.report.ci.annotations import annotation_commands
-from export_core.report.ci.junit import junit_xml
-from export_core.report.ci.markdown import markdown_text
-from export_core.report.ci.sarif import sarif_file
-from export_core.report.drawing.badge import badge
-from export_core.report.findings import broken_cell, findings
-from export_core.report.page.run_page import html_page
-from export_core.report.proposal import proposal
-from export_core.report.terminal.writers_table import table_lines
+from export_core.report.annotations import annotation_commands
+from export_core.report.badge import badge
+from export_core.report.junit import junit_xml
+from export_core.report.markdown import markdown_text
+from export_core.report.page import html_page
+from export_core.report.policy_yaml import proposal
+from export_core.report.sarif import sarif_file
+from export_core.report.terminal import table_lines
+from export_core.report.view import broken_cell, findings
 from export_core.report.wording import cell_mark, headline
 
 POLICY = Policy(deployed=(Place(name="serving", jaxlib="0.9.2"), Place(name="edge", jaxlib="0.10.2")))

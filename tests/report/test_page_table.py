@@ -10,7 +10,7 @@ from making import day, result, summarize
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy
-from export_core.report.page.run_page import html_page
+from export_core.report.page import html_page
 
 pytestmark = pytest.mark.browser
 

@@ -17,10 +17,10 @@ from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.releases import Windows, promise
-from export_core.report.drawing.axis import make_axis
-from export_core.report.drawing.map_svg import map_figure, map_picture, map_svg
-from export_core.report.drawing.release_map import release_map
-from export_core.report.errors import ReportError
+from export_core.report.document import ReportError
+from export_core.report.map_svg import map_figure, map_picture, map_svg
+from export_core.report.run_tables import release_map
+from export_core.report.svg import make_axis
 
 DAYS = st.dates(day("2023-06-01"), day("2027-01-01"))
 

@@ -20,9 +20,8 @@ from export_core.policy import Policy
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Cost, Stage, Timings
 from export_core.releases import Windows, load_calendar
-from export_core.report import print_plan, print_report, print_table
-from export_core.report.terminal.progress import RunProgress
-from export_core.report.terminal.writers_table import table_lines
+from export_core.report.progress import RunProgress
+from export_core.report.terminal import print_plan, print_report, print_table, table_lines
 
 READERS = ("0.9.0", "0.8.3", "0.9.2", "0.10.0", "0.10.1", "0.10.2", "0.11.0", "0.11.1", "0.12.0.1")
 

@@ -25,7 +25,7 @@ from export_core.readers.placement import Placement
 from export_core.readers.worker.client import start_worker
 from export_core.readers.worker.protocol import Reply
 from export_core.releases import Release, ReleaseError
-from export_core.report import FirstReplay, first_replay
+from export_core.run.first_replay import FirstReplay, first_replay
 from export_core.run.session import Observer, run_matrix
 
 Notify = Callable[[str], None]

@@ -13,13 +13,13 @@ from msgspec import structs
 from export_core.artifact import Aval, Envelope, Tree, read_bytes
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.fields import ByteSpan, Dim
+from export_core.artifact.envelope.formats import WIDE_NR_DEVICES, fields_of
 from export_core.artifact.main_check import fits
 from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import plural
 from export_core.base.tolerances import PLATFORMS
 from export_core.features.adopt.jax_data import WHOLE, DataError, DataRecord, read_data
 from export_core.features.adopt.jax_wheel import JaxData
-from export_core.features.convert.formats import WIDE_NR_DEVICES, fields_of
 from export_core.goldens import Comparison, GoldenError, GoldenStore, Manifest, Origin, Writer, jax_goldens
 from export_core.goldens.adopt import Given, adopt_artifact
 from export_core.goldens.arrays import Array

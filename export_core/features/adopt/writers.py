@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from export_core.artifact import Artifact
-from export_core.artifact.writers import contradiction
-from export_core.features.inspect.describe import find_writer
+from export_core.artifact.writers import contradiction, find_writer
 from export_core.goldens import GoldenError, Writer
 from export_core.goldens.manifest import UNKNOWN
 from export_core.releases import Calendar
@@ -17,16 +16,16 @@ def writer_of(artifact: Artifact, calendar: Calendar, named: str | None) -> Writ
     Raises `GoldenError` where several jaxlibs can have written it, none can, or the named one cannot.
     """
     clues = find_writer(artifact, calendar_entries(calendar))
-    jaxlib, _, jax = (named or clues["jaxlib"] or "").partition("-jax")
+    jaxlib, _, jax = (named or clues.jaxlib or "").partition("-jax")
     if not jaxlib:
-        by = f"jax {clues['jax']} wrote it, with one of several jaxlibs" if clues["jax"] else "it names no writer"
+        by = f"jax {clues.jax} wrote it, with one of several jaxlibs" if clues.jax else "it names no writer"
         raise GoldenError(
             f"{artifact.name}: expected an artifact that one jaxlib alone can have written, since windows count from "
             f"the day it was built; {by}. Name the jaxlib with --writer; these fit: "
-            f"{', '.join(clues['candidates']) or 'none in the calendar'}."
+            f"{', '.join(clues.candidates) or 'none in the calendar'}."
         )
     # An artifact that does not name its jax was most likely written by the jax with the jaxlib's number.
-    jax = jax or clues["jax"] or (jaxlib if jaxlib in calendar.jax else calendar.release(jaxlib).jax)
+    jax = jax or clues.jax or (jaxlib if jaxlib in calendar.jax else calendar.release(jaxlib).jax)
     known = calendar.jaxlib.get(jaxlib)
     if known and (problem := contradiction(artifact, jax, jaxlib, known.stablehlo)):
         raise GoldenError(f"{artifact.name}: --writer {jaxlib}: {problem}")

@@ -11,11 +11,11 @@ from markupsafe import Markup
 from export_core.features.compare_runs.baseline import BaselineDifference, Change
 from export_core.features.compare_runs.baseline_report import CAVEAT, CHANGED, COST, baseline_findings, baseline_line
 from export_core.judge import Result, Summary
-from export_core.report.drawing.map_svg import map_svg
-from export_core.report.drawing.release_map import aligned, release_map
-from export_core.report.finding import Finding
-from export_core.report.findings import capped
+from export_core.report.document import Finding
 from export_core.report.links import cell_link, filter_link
+from export_core.report.map_svg import map_svg
+from export_core.report.run_tables import aligned, release_map
+from export_core.report.view import capped
 
 _MOST = 20
 _IN_BOTH = (Change.REGRESSED, Change.FIXED, Change.CHANGED)
@@ -85,8 +85,8 @@ def _maps(difference: BaselineDifference) -> list[tuple[str, Markup]]:
     # What is new or gone is seen by itself: often it is a case, and would be in every square.
     changed = {cell.result.key for cell in difference.cells if cell.change in _IN_BOTH}
     runs: list[tuple[Summary, list[Result]]] = [
-        (difference.baseline, [cell.then for cell in difference.cells if cell.then]),
-        (difference.now, [cell.now for cell in difference.cells if cell.now]),
+        (difference.baseline.summary, [cell.then for cell in difference.cells if cell.then]),
+        (difference.now.summary, [cell.now for cell in difference.cells if cell.now]),
     ]
     if not all(results for _, results in runs):
         return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from export_core.base.layout import aligned
 from export_core.base.phrases import plural
 from export_core.judge.drift import GoldenDrift, Stretch, Trend
 from export_core.judge.result import ReaderOf, release_name
@@ -30,7 +31,8 @@ def trend_lines(trend: Trend) -> Iterator[str]:
     for (before, after), steps in sorted(_steps(drifts).items(), key=_date_order):
         yield ""
         yield f"{release_name(after)} gives other bits than {release_name(before)}: {plural(len(steps), 'golden')}"
-        yield from _table([(_error(drift, old), _error(drift, new), _name(drift)) for drift, old, new in steps])
+        rows = [(_error(drift, old), "->", f"{_error(drift, new)} ", _name(drift)) for drift, old, new in steps]
+        yield from aligned(sorted(rows, key=lambda row: row[-1]), gap=" ", indent="  ")
     yield ""
     yield from _counts(drifts)
 
@@ -63,12 +65,6 @@ def _error(drift: GoldenDrift, stretch: Stretch) -> str:
     size += ", out of tolerance" if stretch.verdict is Verdict.NUMERICS else ""
     earlier = next(other for other in drift.stretches if other.outputs == stretch.outputs)
     return size if earlier is stretch else f"{size}, as in {earlier.readers[-1].jaxlib}"
-
-
-def _table(rows: Sequence[tuple[str, str, str]]) -> Iterator[str]:
-    before, after = (max(len(row[column]) for row in rows) for column in (0, 1))
-    for row in sorted(rows, key=lambda row: row[2]):
-        yield f"  {row[0]:<{before}} -> {row[1]:<{after}}  {row[2]}"
 
 
 def _counts(drifts: Sequence[GoldenDrift]) -> Iterator[str]:

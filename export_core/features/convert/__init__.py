@@ -6,5 +6,5 @@ FEATURE = Feature(
     commands={
         "convert": "convert_command:convert",
     },
-    after_replay="judged:with_healings",
+    after_replay="healing:with_healings",
 )

@@ -25,9 +25,8 @@ from export_core.policy.run_options import comma_separated
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from export_core.features.convert.record import ConversionRecord
-    from export_core.features.convert.run import Conversions
-    from export_core.features.convert.targets import Target
+    from export_core.features.convert.conversions import Conversions, Target
+    from export_core.goldens.conversion_record import ConversionRecord
 
 VERIFIED, REFUSED, BAD_INPUT, NOT_VERIFIED = 0, 1, 2, 3
 _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
@@ -111,7 +110,7 @@ def convert(
     Exit codes: 0 converted and verified, 1 refused (nothing is written), 2 bad input, 3 converted and not verified, or,
     with --expiring, an artifact of which the last promised day is not known.
     """
-    from export_core.features.convert.targets import check_targets, targets_of
+    from export_core.features.convert.conversions import check_targets, targets_of
 
     names = list(dict.fromkeys(comma_separated(readers)))
     if not names:
@@ -147,9 +146,9 @@ def _expiring_targets(
     folders: Sequence[str], readers: Sequence[str], output: str, last_day: datetime.date, policy_file: str | None
 ) -> tuple[list[Target], int]:
     """What leaves the window on a day or before, and the exit code for files that cannot be read."""
+    from export_core.features.convert.conversions import targets_below
     from export_core.features.convert.errors import ConversionError
-    from export_core.features.convert.targets import targets_below
-    from export_core.features.inspect.expiring import expiring
+    from export_core.features.convert.expiring import expiring
     from export_core.policy.terms import terms_here
 
     terms = terms_here(policy_file)
@@ -187,9 +186,9 @@ def _conversions(
     via: str,
     replace: Sequence[str],
 ) -> Conversions:
+    from export_core.features.convert.conversions import Arrays, Conversions
     from export_core.features.convert.errors import ConversionError
-    from export_core.features.convert.modules import ModuleRewriter
-    from export_core.features.convert.run import Arrays, Conversions
+    from export_core.features.convert.programs import ModuleRewriter
 
     policy = policy_of(policy_file)
     folder = Path(goldens or policy.goldens)
@@ -215,8 +214,8 @@ def _conversions(
 
 def _convert_one(conversions: Conversions, target: Target, *, as_json: bool) -> int:
     """Convert one file for one reader, print the result or the error, and return the exit code for it."""
-    from export_core.features.convert.record import CONVERTED
-    from export_core.features.convert.targets import source_of
+    from export_core.features.convert.conversions import source_of
+    from export_core.goldens.conversion_record import CONVERTED
 
     try:
         record = conversions.run(source_of(target.name), target.reader, target.path)

@@ -9,17 +9,20 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from export_core.base.errors import ExportCompatError
 from export_core.base.scratch import scratch_folder
 from export_core.features.convert.convert import UNCHANGED, Converted, RewriteModules, convert, find_reader
 from export_core.features.convert.errors import ConversionRefused
-from export_core.features.convert.evidence import evidence_of
-from export_core.features.convert.proof import converted_golden
-from export_core.features.convert.record import tool_name
+from export_core.features.convert.programs import ModuleRewriter
+from export_core.features.convert.proof import converted_golden, evidence_of
 from export_core.goldens import Golden
+from export_core.goldens.conversion_record import tool_name
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT
 from export_core.judge.healed import Healing, Level
+from export_core.judge.result import Result
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.outcome import Verdict
@@ -28,6 +31,41 @@ from export_core.readers.placement import Mode
 
 if TYPE_CHECKING:
     from export_core.matrix.replay_options import ReplayOptions
+    from export_core.policy.run_options import RunOptions
+
+
+def with_healings(
+    results: Sequence[Result],
+    cells: Sequence[Cell],
+    asked: RunOptions,
+    options: ReplayOptions,
+    notify: Callable[[str], None],
+) -> Sequence[Result]:
+    """With `--convert`, add the result of a conversion to each result of a cell that failed on a CPU.
+
+    No judgement changes.
+
+    Args:
+        results: of the cells.
+        cells: of the plan.
+        asked: the options of the run.
+        options: how converted artifacts are replayed.
+        notify: called with a line about what happens meanwhile.
+    """
+    if not asked.convert:
+        return results
+    # Where the envelope is not enough.
+    rewrite_modules = ModuleRewriter(options.calendar, notify)
+    failing = {result.key for result in results if can_be_tried(result)}
+    tried = [cell for cell in cells if cell.key in failing]
+    healings = {cell.key: healing for cell, healing in heal(tried, rewrite_modules, options, notify)}
+    return [structs.replace(result, healing=healings.get(result.key)) for result in results]
+
+
+def can_be_tried(result: Result) -> bool:
+    """Whether a cell fails in a way that conversion may heal: it was run on a CPU, and its artifact was there."""
+    fails = result.verdict.fails
+    return fails and result.platform == "cpu" and result.mode is Mode.RUN and not result.converted
 
 
 @dataclass(frozen=True)

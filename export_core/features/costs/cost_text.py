@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from export_core.base.layout import aligned
 from export_core.base.phrases import plural
 from export_core.features.costs.cost_steps import Costs, CostStep
 from export_core.judge.result import release_name
-from export_core.report.cost_wording import amount, times
+from export_core.report.wording import amount, times
 
 MOST = 40
 """Lines with steps: goldens of a case that change alike share one."""
@@ -26,10 +27,7 @@ def cost_lines(costs: Costs) -> Iterator[str]:
     for step in costs.steps:
         alike.setdefault((*_row(step), step.case), []).append(step)
     groups = list(alike.items())[:MOST]
-    rows = [(*row, _name(steps), where) for (*row, where, _), steps in groups]
-    widths = [max(len(row[column]) for row in rows) for column in range(5)] if rows else []
-    for row in rows:
-        yield "  " + "  ".join(text.ljust(width) for text, width in zip(row, (*widths, 0), strict=True)).rstrip()
+    yield from aligned([(*row, _name(steps), where) for (*row, where, _), steps in groups], indent="  ")
     if rest := len(costs.steps) - sum(len(steps) for _, steps in groups):
         yield f"  and {plural(rest, 'smaller step')}: --json has all, --cases chooses"
 

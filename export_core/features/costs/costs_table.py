@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from statistics import median
 
+from export_core.base.layout import aligned
 from export_core.judge import Result
 from export_core.judge.cost import cost_of
 from export_core.readers.worker.protocol import Timings
-from export_core.report.cost_wording import amount
+from export_core.report.wording import amount
 
 HEAD: tuple[str, ...] = ("cost of", "reader", "temp", "accessed", "flops", "instructions", "compile", "run")
 
@@ -21,10 +22,7 @@ def newest_costs(results: Iterable[Result]) -> Iterator[str]:
             newest[*result.golden_order, result.platform] = result
     if newest:
         rows = [HEAD, *(_costs(result) for _, result in sorted(newest.items()))]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for name, *texts in rows:
-            columns = (text.rjust(width) for text, width in zip(texts, widths[1:], strict=True))
-            yield "  ".join((name.ljust(widths[0]), *columns))
+        yield from aligned(rows, right=range(1, len(HEAD)))
 
 
 def _costs(result: Result) -> tuple[str, ...]:

@@ -14,9 +14,8 @@ from export_core.judge.cost import CERTAIN, RunTimes, run_times
 from export_core.judge.result import Exceeded, by_build_date
 from export_core.judge.verdicts import Kind
 from export_core.policy import Policy
-from export_core.report.cost_wording import amount, exceeded_text
-from export_core.report.finding import Finding
-from export_core.report.wording import first_lines, ranges, writer_and_reader
+from export_core.report.document import Finding
+from export_core.report.wording import amount, exceeded_text, first_lines, ranges, writer_and_reader
 
 NOT_MEASURED = Kind("NOT MEASURED", 7, "bold yellow")
 SLOWER_CELLS = Kind("SLOWER", 8, "bold yellow", level="warning")

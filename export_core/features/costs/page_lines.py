@@ -8,7 +8,7 @@ from itertools import pairwise
 from export_core.features.costs.policy_key import GROWING
 from export_core.judge import Result
 from export_core.judge.cost import CostChange, change_in, cost_of
-from export_core.report.cost_wording import amount, times
+from export_core.report.wording import amount, times
 
 CostLine = tuple[str, tuple[float | None, ...]]
 """What the line says in words, and the figure in each cell of the row, None where it is not known."""

@@ -9,7 +9,7 @@ from export_core.features.forecast.forecast_text import deployed_line
 from export_core.features.forecast.rows import forecast_rows
 from export_core.features.forecast.windows_svg import forecast_figure
 from export_core.judge.forecast_types import Forecast
-from export_core.report.page.rendering import rendered
+from export_core.report.page import rendered
 
 
 def forecast_page(forecast: Forecast) -> str:

@@ -9,8 +9,7 @@ from xml.etree import ElementTree as Xml
 
 from export_core.base.phrases import plural
 from export_core.judge.forecast_types import Event, Forecast, Generation, Kind
-from export_core.report.drawing.axis import Axis
-from export_core.report.drawing.svg import add, picture, text_of, width_of
+from export_core.report.svg import Axis, add, picture, text_of, width_of
 
 _ROW, _LANE, _HEAD = 38.0, 28.0, 28.0
 

@@ -7,7 +7,7 @@ takes to read an artifact.
 from export_core.base.feature import Feature
 
 FEATURE = Feature(
-    quick_start="inspect_text:quick_start",
+    quick_start="screen:quick_start",
     commands={
         "inspect": "inspect_command:inspect",
         "audit": "inspect_command:audit",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import functools
+import io
 import os
 from collections import Counter
 from pathlib import Path
@@ -11,16 +13,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from export_core.base.errors import PREFIX
+from export_core.base.escaping import printable
 from export_core.base.phrases import plural
 from export_core.cli.help import command
-from export_core.cli.options import PATH, policy_option
-from export_core.cli.output import echo
+from export_core.cli.options import PATH, day_of, policy_option
+from export_core.cli.output import echo, echo_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 SAME, DIFFERENT = 0, 1
 FINE, NOT_FINE, BAD_INPUT, UNKNOWN = 0, 1, 2, 3
+_FORMULA = ("=", "+", "-", "@")
+"""What a spreadsheet takes for the start of a formula."""
 
 
 jobs_option = click.option(
@@ -73,27 +78,72 @@ def inspect(context: click.Context, /, paths: Sequence[str], mlir: bool, reader:
     if file is not None and not options["as_csv"] and (options["as_of"] or options["jobs"]):
         raise click.UsageError("--as-of and --jobs are for a folder, several files, or --csv.")
     if file is None or options["as_csv"]:
-        from export_core.features.inspect.inventory_command import show_inventory
-
-        context.exit(show_inventory(paths, **options))
+        context.exit(_show_inventory(paths, **options))
     context.exit(_inspect_file(file, mlir, reader, options["as_json"], options["policy_file"]))
 
 
 def _inspect_file(file: str, mlir: bool, reader: str | None, as_json: bool, policy_file: str | None) -> int:
-    from export_core.features.inspect.inspect_text import inspect_text, reader_text
-
-    if reader:
-        text, ok = reader_text(file, reader, as_json=as_json, policy_file=policy_file)
-        echo(text, nl=False)
-        return {True: FINE, False: NOT_FINE, None: UNKNOWN}[ok]
     if mlir:
         from export_core.artifact import read
-        from export_core.features.inspect.module_text import module_text
+        from export_core.goldens.module_text import module_text
 
         echo(module_text(read(file)))
-    else:
-        echo(inspect_text(file, as_json=as_json, policy_file=policy_file), nl=False)
-    return FINE
+        return FINE
+    from export_core.features.inspect.screen import inspect_text
+
+    text, ok = inspect_text(file, as_json=as_json, reader=reader, policy_file=policy_file)
+    echo(text, nl=False)
+    return {True: FINE, False: NOT_FINE, None: UNKNOWN}[ok]
+
+
+def _show_inventory(
+    paths: Sequence[str], *, as_json: bool, as_csv: bool, jobs: int | None, as_of: str | None, policy_file: str | None
+) -> int:
+    """Print the inventory of files and folders; return the exit code.
+
+    Raises:
+        ExportCompatError: there is no artifact, or the policy cannot be used.
+    """
+    from export_core.artifact import as_dict
+    from export_core.artifact.archive import files_of, in_parallel, no_artifacts
+    from export_core.features.inspect.inventory import Inventory, InventoryRow, read_row
+    from export_core.policy.terms import terms_here
+
+    day = day_of(as_of)
+    terms = terms_here(policy_file)
+    terms = terms._replace(releases=tuple(release for release in terms.releases if release.built <= str(day)))
+    inventory = Inventory(day, terms.releases[-1].jaxlib if terms.releases else "")
+    if as_csv:
+        echo(_csv_line(InventoryRow._fields), nl=False)
+    for row in in_parallel(functools.partial(read_row, terms), files_of(paths), jobs or os.cpu_count() or 1):
+        inventory.add(row)
+        if isinstance(row, str):
+            continue
+        if as_json:
+            echo_json(as_dict(row), indent=-1)
+        elif as_csv:
+            echo(_csv_line(row), nl=False)
+        if row.error is not None:
+            echo(f"{PREFIX}{row.file}: {row.error}", err=True)
+    if not inventory.artifacts and not inventory.unread:
+        raise no_artifacts(paths, inventory.left_out)
+    for line in inventory.lines():
+        echo(line, err=as_json or as_csv)
+    return BAD_INPUT if inventory.unread else FINE
+
+
+def _csv_line(values: Any) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(map(_cell, values))
+    return line.getvalue()
+
+
+def _cell(value: Any) -> str:
+    """A value as a cell. What a spreadsheet would run as a formula gets a quote in front."""
+    if value is None:
+        return ""
+    text = printable(" ".join(map(str, value)) if isinstance(value, tuple) else str(value))
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 @command(
@@ -175,9 +225,9 @@ def diff(context: click.Context, old: str, new: str, policy_file: str | None) ->
     Exit codes: 0 the same bytes, 1 different, 2 a file cannot be read.
     """
     from export_core.artifact import read
-    from export_core.features.inspect.describe import describe
+    from export_core.artifact.export_changes import operations_that_differ
     from export_core.features.inspect.difference import differences
-    from export_core.features.inspect.export_changes import operations_that_differ
+    from export_core.features.inspect.facts import describe
     from export_core.policy.terms import terms_here
 
     before, after = read(old), read(new)

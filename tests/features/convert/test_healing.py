@@ -7,8 +7,7 @@ import json
 import pytest
 from making import result
 
-from export_core.features.convert.healing import heal
-from export_core.features.convert.judged import can_be_tried, with_healings
+from export_core.features.convert.healing import can_be_tried, heal, with_healings
 from export_core.judge import Judgement, judge
 from export_core.judge.healed import Healing, Level
 from export_core.matrix import Cell, Limits, Outcome, Verdict

@@ -10,9 +10,9 @@ from export_core.judge.healed import Healing, Level
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.readers.worker.protocol import Stage
-from export_core.report import findings
-from export_core.report.ci.markdown import markdown_text
-from export_core.report.page.run_page import html_page
+from export_core.report.markdown import markdown_text
+from export_core.report.page import html_page
+from export_core.report.view import findings
 from export_core.report.wording import evidence
 
 

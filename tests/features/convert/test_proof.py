@@ -14,7 +14,7 @@ from export_core.artifact import read
 from export_core.features.convert import proof
 from export_core.features.convert.convert import REWRITTEN, UNCHANGED, Converted
 from export_core.features.convert.errors import ConversionRefused
-from export_core.features.convert.evidence import Evidence
+from export_core.features.convert.proof import Evidence
 from export_core.goldens import Comparison, FactorGroup
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT, MODULE_TEXT

@@ -11,7 +11,7 @@ from export_core.judge import Judgement, Result
 from export_core.matrix import Verdict
 from export_core.policy import Budget, Policy
 from export_core.readers.worker.protocol import Cost, Timings
-from export_core.report.findings import findings
+from export_core.report.view import findings
 
 OWN = result(reader="0.9.2", cost=Cost(temp_bytes=84_000_000, flops=1e6))
 TWICE = result(cost=Cost(temp_bytes=168_000_000, flops=1e6))

@@ -16,11 +16,11 @@ from export_core.judge import Judgement, Result, Summary
 from export_core.judge.gate import ShardOf
 from export_core.policy import Budget, Policy
 from export_core.readers.worker.protocol import Cost
-from export_core.report.ci.annotations import annotation_commands
-from export_core.report.ci.junit import junit_xml
-from export_core.report.ci.markdown import markdown_text
-from export_core.report.drawing.badge import badge
-from export_core.report.page.run_page import html_page
+from export_core.report.annotations import annotation_commands
+from export_core.report.badge import badge
+from export_core.report.junit import junit_xml
+from export_core.report.markdown import markdown_text
+from export_core.report.page import html_page
 from export_core.report.wording import cell_mark, headline
 from export_core.run.merge import merge_shards
 from export_core.run.plan_record import cells_by_place, hash_of

@@ -23,7 +23,7 @@ from export_core.goldens import GoldenError, GoldenStore
 from export_core.judge.forecast_types import Event, Forecast, Kind
 from export_core.policy import KnownFailure, Policy
 from export_core.releases import load_calendar
-from export_core.report.errors import ReportError
+from export_core.report.document import ReportError
 from tools.schemas import schema
 
 TODAY = day("2026-11-21")

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from export_core.base.escaping import plain_text
+from export_core.base.layout import wrapped
 from export_core.base.phrases import plural
 from export_core.features.why.bisect.changes import ChangedPart, CommitsLink
 from export_core.features.why.bisect.criterion import Answer, BisectBy
@@ -16,7 +17,6 @@ from export_core.judge.result import ReaderOf, WriterOf, release_name
 from export_core.matrix import Verdict
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
-from export_core.report.terminal.paragraphs import wrapped
 
 FOUND, NOT_REPRODUCED, NO_ANSWER = 0, 1, 3
 """Exit codes; 2 is bad input."""

@@ -118,7 +118,7 @@ def _bisect(choice: Choice) -> Bisection:
 
 
 def _show(explanation: Explanation) -> None:
-    from export_core.report.wording import labelled_lines
+    from export_core.base.layout import labelled_lines
 
     echo(explanation.sentence)
     echo(f"Cause: {explanation.cause}. {explanation.because}\n")

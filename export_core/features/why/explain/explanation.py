@@ -11,11 +11,11 @@ import msgspec
 
 from export_core.artifact.audit import DISABLED
 from export_core.artifact.readers import Load, loads
+from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import plural
 from export_core.features.convert.convert import ModuleJob, RewrittenModules, convert, find_reader
 from export_core.features.convert.errors import ConversionRefused
-from export_core.features.inspect.describe import audit_calls, find_writer
 from export_core.features.why.bisect.report import Bisection, TriedRelease, answer
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
@@ -189,7 +189,7 @@ def _calls_not_promised(choice: Choice) -> list[str]:
     allow = {**choice.cell.golden.manifest.options.allow, **policy.allow}
     writer = find_writer(artifact, terms_of(policy).releases)
     # The manifest knows it, where the artifact alone leaves several.
-    writer = {**writer, "jaxlib": choice.cell.golden.manifest.writer.jaxlib}
+    writer = writer._replace(jaxlib=choice.cell.golden.manifest.writer.jaxlib)
     findings = audit_calls(artifact, writer, allow, choice.cell.reader.jaxlib)
     return [finding.message for finding in findings if not finding.ok and finding.standing != DISABLED]
 

@@ -14,7 +14,7 @@ from export_core.features import FEATURES
 ROOT = Path(__file__).parents[1]
 
 ROOMS = (
-    ("base", "public"),
+    ("base",),
     ("releases",),
     ("artifact",),
     ("policy",),
@@ -57,7 +57,6 @@ UPWARDS = [
     "export_core.cli.judge -> export_core.features.compare_runs",
     "export_core.cli.report -> export_core.features.compare_runs",
     "export_core.features.compare_runs.trend_command -> export_core.features.costs",
-    "export_core.features.why.explain.explanation -> export_core.features.convert",
     "export_core.judge.drift -> export_core.features.costs",
     "export_core.judge.judgement -> export_core.features.deploy",
     "export_core.matrix.plan -> export_core.features.deploy",

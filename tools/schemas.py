@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from export_core.features.adopt.artifact_list import ArtifactList
+from export_core.features.adopt.archive import ArtifactList
 from export_core.features.compare_runs.baseline_report import BaselineReport
 from export_core.features.deploy.answers import Deployability
 from export_core.features.inspect.facts import Inspection

@@ -34,6 +34,8 @@ class Feature(NamedTuple):
     executor: str = ""
     """Another machine than this: gets what `--executor` names, and gives a context manager whose value replays cells,
     as `matrix.replay.replay_here` does."""
+    remedy: str = ""
+    """What may make a failing cell run: gets the cell and the `ReplayOptions`; returns a sentence."""
 
 
 @functools.cache

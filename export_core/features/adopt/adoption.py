@@ -15,9 +15,8 @@ from export_core.base.phrases import plural
 from export_core.base.scratch import scratch_folder
 from export_core.features.adopt.archive import Candidate
 from export_core.features.adopt.first_run import Notify, in_words, outputs_of, replays_by_writer
-from export_core.features.adopt.writers import writer_of
 from export_core.goldens import Comparison, Golden, GoldenError, GoldenStore, Leaf, Manifest, Origin
-from export_core.goldens.adopt import Arrays, adopt_artifact, adopt_inputs, adopt_outputs, envelope_of
+from export_core.goldens.adopt import Arrays, adopt_artifact, adopt_inputs, adopt_outputs, envelope_of, writer_of
 from export_core.goldens.arrays import count_nan, is_finite
 from export_core.goldens.dimensions import symbols_of
 from export_core.goldens.made_inputs import RULES, SEED, made_inputs, sizes_in_words
@@ -73,7 +72,7 @@ class _Draft:
 
     @property
     def id(self) -> str:
-        """That of the golden."""
+        """The id of the golden that it becomes."""
         return f"{self.manifest.case}/{self.manifest.writer.id}"
 
     @property
@@ -317,7 +316,7 @@ class Adoption:
 
 
 def _open(drafts: Iterable[_Draft | Adopted]) -> list[_Draft]:
-    """Those of which nothing is known so far that keeps them out of the store."""
+    """The drafts of which nothing is known so far that keeps them out of the store."""
     return [draft for draft in drafts if isinstance(draft, _Draft) and not draft.problem]
 
 

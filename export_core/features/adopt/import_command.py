@@ -43,8 +43,8 @@ def import_goldens(project: Project, named: str | None, quiet: bool) -> None:
     None is run here: the matrix does that next. One that is refused is named with its file and line, and does not stop
     the others; the exit code is 2 then, and where there is none.
     """
+    from export_core.features.adopt.jax_data import find_data
     from export_core.features.adopt.jax_goldens import REFUSED, import_goldens
-    from export_core.features.adopt.jax_wheel import find_data
 
     if named is None:
         raise click.UsageError("expected --from-jax, with or without a wheel or a release.")

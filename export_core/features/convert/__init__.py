@@ -7,4 +7,5 @@ FEATURE = Feature(
         "convert": "convert_command:convert",
     },
     after_replay="healing:with_healings",
+    remedy="healing:remedy",
 )

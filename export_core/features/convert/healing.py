@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -13,7 +14,15 @@ from msgspec import structs
 
 from export_core.base.errors import ExportCompatError
 from export_core.base.scratch import scratch_folder
-from export_core.features.convert.convert import UNCHANGED, Converted, RewriteModules, convert, find_reader
+from export_core.features.convert.convert import (
+    UNCHANGED,
+    Converted,
+    ModuleJob,
+    RewriteModules,
+    RewrittenModules,
+    convert,
+    find_reader,
+)
 from export_core.features.convert.errors import ConversionRefused
 from export_core.features.convert.programs import ModuleRewriter
 from export_core.features.convert.proof import converted_golden, evidence_of
@@ -162,3 +171,28 @@ def _converted(cell: Cell, rewrite_modules: RewriteModules, options: ReplayOptio
         done = convert(artifact, reader, rewrite_modules, replace_custom_calls=True, allow=allow)
         return done, Level.CUSTOM_CALLS
     return done, Level.MODULE if done.module_by else Level.ENVELOPE
+
+
+def remedy(cell: Cell, options: ReplayOptions) -> str:
+    """Whether `jaxexport convert` makes an artifact that the reader takes, as a step. Nothing is rewritten here."""
+    golden = cell.golden
+    jobs: list[ModuleJob] = []
+
+    def rewrite(job: ModuleJob) -> RewrittenModules:
+        jobs.append(job)
+        raise ConversionRefused("its module would have to be rewritten")
+
+    command = f"jaxexport convert {shlex.quote(str(golden.artifact))} --for {cell.reader.jaxlib}"
+    try:
+        reader = find_reader(cell.reader.jaxlib, options.calendar)
+        allow = {**golden.manifest.options.allow, **options.policy.allow}
+        done = convert(golden.read_artifact(), reader, rewrite, replace_custom_calls=True, allow=allow)
+    except ExportCompatError as error:
+        if not jobs:
+            return f"It cannot be converted: {error.message().partition(': not converted')[2].partition(': ')[2]}"
+        option = " --replace-custom-calls" if jobs[0].replace else ""
+        what = "its custom calls are replaced" if option else "its module is rewritten"
+        return f"Convert it, and verify it there: `{command}{option} -o OUT` ({what})."
+    if not done.rewrites:
+        return "Conversion does not help: the reader takes the artifact as it is, and fails later."
+    return f"Convert it, and verify it there: `{command} -o OUT` (its envelope alone is rewritten)."

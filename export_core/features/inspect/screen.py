@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from export_core.artifact import as_dict, read
-from export_core.artifact.payloads import Payload
+from export_core.artifact.audit import Payload
 from export_core.base.errors import NOBODY_READS
 from export_core.base.escaping import for_json, in_utf8, printable, without_commands
 from export_core.base.phrases import plural
@@ -17,8 +17,7 @@ from export_core.policy.terms import terms_here
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from export_core.artifact.audit import AuditFinding
-    from export_core.artifact.foreseen import Foreseen
+    from export_core.artifact.audit import AuditFinding, Foreseen
     from export_core.features.inspect.facts import (
         ConvertedFacts,
         Inspection,

@@ -1,4 +1,4 @@
-"""The same cells on other machines: jobs, clusters, and the Dask engine."""
+"""Cells on other machines: jobs, clusters, and the Dask engine."""
 
 from export_core.base.feature import Feature
 

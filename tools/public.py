@@ -1,4 +1,4 @@
-"""What other programs may import of this package, and how stable it is. docs/reference/api.md is made from it.
+"""What other programs may import of these packages, and how stable it is. docs/reference/api.md is made from it.
 
 Everything else is internal and may change in any release. `tests/test_public.py` shows that each name is there, says
 what it is, and has no type that is not here.
@@ -43,7 +43,7 @@ INTERNAL: dict[str, tuple[str, ...]] = {
     "Calendar": ("all_matching_jax", "extended", "extra_requirements", "requirements"),
     "Envelope": ("module_source", "shown", "slots"),
     "ExportCompatError": ("message",),
-    "Function": ("signature", "shown"),
+    "Function": ("shown",),
     "Golden": ("noise", "outputs_of_calls", "sources"),
     "GoldenStore": ("existing", "remove", "write"),
     "IncompleteResults": ("exit_code",),

@@ -21,7 +21,7 @@ class Feature(NamedTuple):
     """What a feature adds. Everything is left out that it does not have."""
 
     commands: Mapping[str, str] = {}
-    """Its commands, by what is typed after `jaxexport`: ``{"goldens add": "add_command:add"}``."""
+    """Its commands, by what is typed after `jaxexport`: ``{"goldens add": "commands:add"}``."""
     quick_start: str = ""
     """Of a feature that has a command of its own name: a function that gets what is typed after it, and ends the
     command without click, or returns where click is needed."""

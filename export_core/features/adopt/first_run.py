@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
 
 import msgspec
 
-from export_core.base.errors import InfrastructureFault
-from export_core.base.phrases import signal_name
-from export_core.base.scratch import scratch_folder
-from export_core.goldens import Golden, GoldenError, Leaf
-from export_core.goldens.arrays import from_npz
-from export_core.matrix import Limits, MatrixError, Selection
-from export_core.matrix.cell_audit import audit_problem
-from export_core.matrix.outcome import machine_fault
+from export_core.goldens import Golden, Leaf
+from export_core.matrix import Limits, MatrixError, Outcome, Selection, Verdict
+from export_core.matrix.one_reader import replay_with_outputs
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.measuring_noise import not_measured
 from export_core.policy import Policy
 from export_core.policy.run_options import RunOptions
-from export_core.readers.cell import Cell, request_of
+from export_core.readers.cell import Cell, CellKey
 from export_core.readers.environment import ReaderEnvironments
-from export_core.readers.placement import Placement
-from export_core.readers.worker.client import start_worker
-from export_core.readers.worker.protocol import Reply
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import Release, ReleaseError
 from export_core.run.first_replay import FirstReplay, first_replay
 from export_core.run.session import Observer, run_matrix
@@ -35,9 +29,13 @@ def by_writer(goldens: Iterable[Golden]) -> dict[Release, list[Golden]]:
     """The goldens of each writer."""
     groups: dict[Release, list[Golden]] = {}
     for golden in goldens:
-        writer = golden.manifest.writer
-        groups.setdefault(Release(writer.jaxlib, writer.jax, writer.built), []).append(golden)
+        groups.setdefault(_writer_release(golden), []).append(golden)
     return groups
+
+
+def _writer_release(golden: Golden) -> Release:
+    writer = golden.manifest.writer
+    return Release(writer.jaxlib, writer.jax, writer.built)
 
 
 def outputs_of(
@@ -47,55 +45,36 @@ def outputs_of(
 
     Their manifests need no outputs. None of them is run in this process, or in any other release.
     """
-    runnable: list[Golden] = []
+    cells: dict[CellKey, Cell] = {}
     for golden in goldens:
-        # A part that no audit knows is never compiled, here as in a matrix.
-        if problem := not_measured(golden) or audit_problem(golden, policy):
+        if problem := not_measured(golden):
             yield golden, problem
         else:
-            runnable.append(golden)
-    with ReaderEnvironments.of(policy, policy.calendar(), notify=notify) as environments:
-        for release, group in by_writer(runnable).items():
-            yield from _outputs_in(group, release, environments, limits)
+            cell = Cell(golden, _writer_release(golden), "cpu")
+            cells[cell.key] = cell
+    options = ReplayOptions(policy.calendar(), policy, limits)
+    with (
+        ReaderEnvironments.of(policy, options.calendar, notify=notify) as environments,
+        closing(replay_with_outputs([*map(_not_compared, cells.values())], environments.build, options)) as ran,
+    ):
+        for one in ran:
+            yield cells[one.outcome.cell.key].golden, one.outputs if one.works else _problem(one.outcome)
 
 
-def _outputs_in(
-    goldens: Sequence[Golden], release: Release, environments: ReaderEnvironments, limits: Limits
-) -> Iterator[tuple[Golden, tuple[Leaf, ...] | str]]:
-    try:
-        worker = start_worker(environments.build(Placement(release)), limits.jobs, fork=limits.fork)
-    except (InfrastructureFault, ReleaseError) as error:
-        yield from ((golden, f"its writer cannot be run here: {error}") for golden in goldens)
-        return
-    with scratch_folder() as scratch:
-
-        def run(number: int, golden: Golden) -> tuple[Leaf, ...] | str:
-            (folder := scratch / str(number)).mkdir()
-            try:
-                reply = worker.submit(request_of(Cell(golden, release, "cpu"), folder, limits)).result()
-                return _problem(reply) or from_npz(folder / "0.npz")
-            except (InfrastructureFault, GoldenError) as error:
-                return str(error)
-
-        try:
-            # As many at once as may run: a worker forks for each request that it gets.
-            with ThreadPoolExecutor(limits.jobs, thread_name_prefix="outputs") as pool:
-                yield from zip(goldens, pool.map(run, itertools.count(), goldens), strict=True)
-        finally:
-            worker.close()
+def _not_compared(cell: Cell) -> Cell:
+    """A cell whose outputs are not compared with any."""
+    manifest = cell.golden.manifest
+    options = msgspec.structs.replace(manifest.options, without_outputs="they are computed now")
+    return replace(cell, golden=replace(cell.golden, manifest=msgspec.structs.replace(manifest, options=options)))
 
 
-def _problem(reply: Reply) -> str:
-    """Why the writer gave no outputs; empty if it did."""
-    if fault := machine_fault(reply):
-        return fault
-    if reply.end == "ok":
-        return ""
-    where = f"its own writer gave no outputs: stage {reply.stage}: "
-    if reply.end in ("timeout", "memory"):
-        return where + {"timeout": "timed out", "memory": "used more memory than a cell may"}[reply.end]
-    message = f"{reply.type}: {reply.message}" if reply.type else reply.message
-    return where + (message or f"died by {signal_name(reply.signal)}")
+def _problem(outcome: Outcome) -> str:
+    """Why a writer gave no outputs."""
+    if outcome.stage is Stage.AUDIT:
+        return outcome.message
+    if outcome.verdict is Verdict.NOT_RUN:
+        return f"its writer cannot be run here: {outcome.message}"
+    return f"its own writer gave no outputs: stage {outcome.stage}: {outcome.message}"
 
 
 def replays_by_writer(goldens: Sequence[Golden], policy: Policy, notify: Notify) -> dict[str, FirstReplay]:

@@ -13,8 +13,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from export_core.features.remote.cluster import Cluster
-from export_core.features.remote.errors import RemoteError
+from export_core.features.remote.cluster import Cluster, RemoteError
 from export_core.features.remote.job import Job, JobResult, make_job, run_job
 from export_core.matrix.cache_keys import ExecutionKeys
 from export_core.matrix.cell_audit import audit_problem

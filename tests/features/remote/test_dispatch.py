@@ -17,8 +17,8 @@ from msgspec import structs
 from replaying import replayed
 
 from export_core.features.remote import dispatch as executors_module
+from export_core.features.remote.cluster import RemoteError
 from export_core.features.remote.dispatch import batches, cluster_at, replay_on
-from export_core.features.remote.errors import RemoteError
 from export_core.features.remote.job import Job, JobResult, make_job, run_job
 from export_core.goldens import Comparison, Golden
 from export_core.matrix import Cell, Limits, Verdict

@@ -2,4 +2,4 @@
 
 from export_core.base.feature import Feature
 
-FEATURE = Feature()
+FEATURE = Feature(rule="over_budget:with_budgets")

@@ -11,7 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 FOLDER = "export_core.features"
 
@@ -25,6 +25,11 @@ class Feature(NamedTuple):
     quick_start: str = ""
     """Of a feature that has a command of its own name: a function that gets what is typed after it, and ends the
     command without click, or returns where click is needed."""
+    view: Mapping[str, str] = {}
+    """What it adds to the document of a run, functions by what they make: ``findings``, a ``table`` of the full report
+    and a ``picture`` of the page, of a run; a ``row_line`` of the page's table, of the cells of a row."""
+    compare: str = ""
+    """A function that makes the `Comparison` of a run with an earlier one: of the run, and the folder of the other."""
 
 
 @functools.cache
@@ -39,6 +44,13 @@ def feature_commands() -> Iterator[tuple[str, Any]]:
     for name, feature in features().items():
         for words, where in feature.commands.items():
             yield words, _imported(name, where)
+
+
+def feature_functions(where: Callable[[Feature], str]) -> Iterator[Any]:
+    """The function of each feature that has one, which `where` names."""
+    for name, feature in features().items():
+        if named := where(feature):
+            yield _imported(name, named)
 
 
 def start_quickly(words: Sequence[str]) -> None:

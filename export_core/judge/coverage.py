@@ -37,6 +37,11 @@ class PlaceSummary(msgspec.Struct, frozen=True):
     judgements: dict[str, int]
     """These cells by judgement."""
 
+    @property
+    def works(self) -> int:
+        """How many of these cells work."""
+        return sum(self.judgements.get(judgement, 0) for judgement in Judgement if judgement.facts.works)
+
 
 def must_run(result: Result, required: Required) -> bool:
     """Whether a cell that was planned counts as incomplete when it was not run, though it is outside the window."""

@@ -6,4 +6,5 @@ FEATURE = Feature(
     commands={
         "convert": "convert_command:convert",
     },
+    view={"findings": "findings:healing_findings"},
 )

@@ -28,7 +28,6 @@ from export_core.export import (
     produce,
     require_values,
 )
-from export_core.features.costs.over_budget import with_budgets
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.source_difference import source_difference
 from export_core.goldens.store import ARTIFACT, MODULE_TEXT
@@ -42,6 +41,7 @@ from export_core.readers.packages import import_problems, installed_packages
 from export_core.report.view import broken_cell
 from export_core.report.wording import outcome_line
 from export_core.run.golden_writing import add_noise, first_crash, require_audited
+from export_core.run.run import by_rules
 from pytest_jaxexport.changes import Changes, changes_since
 from pytest_jaxexport.comparisons import correction, marked_now
 from pytest_jaxexport.location import full_name, locate
@@ -285,7 +285,7 @@ class Recorder:
         with progress(self._item.config, f"measuring the noise of {shown(golden.id)}"):
             return self._replayer.noise(golden)
 
-    def _replay(self, golden: Golden) -> list[Result]:
+    def _replay(self, golden: Golden) -> Sequence[Result]:
         return self._replayer.replay([self._marked_now(golden)]).results
 
     def _write(self, produced: ProducedGolden, crash: str) -> None:
@@ -371,7 +371,7 @@ class Recorder:
         if self._marked.budgets:
             policy = self._settings.policy
             budgets = (Budget(**self._marked.budgets, location="marker"), *policy.budgets)
-            results = with_budgets(results, msgspec.structs.replace(policy, budgets=budgets))
+            results = by_rules(results, msgspec.structs.replace(policy, budgets=budgets))
         self.events.append(
             {
                 "case": manifest.case,

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from export_core.features.compare_runs.baseline_report import BaselineReport
 
-from export_core.features.adopt.artifact_list import ArtifactList
+from export_core.features.adopt.archive import ArtifactList
+from export_core.features.compare_runs.comparison import BaselineReport
 from export_core.features.compare_runs.trend import Trend
 from export_core.features.deploy.answers import Deployability
 from export_core.features.inspect.facts import Inspection

@@ -11,7 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 FOLDER = "export_core.features"
 
@@ -21,15 +21,31 @@ class Feature(NamedTuple):
     """What a feature adds. Everything is left out that it does not have."""
 
     commands: Mapping[str, str] = {}
-    """Its commands, by what is typed after `jaxexport`: ``{"goldens add": "add_command:add"}``."""
+    """Its commands, by what is typed after `jaxexport`: ``{"goldens add": "commands:add"}``."""
     quick_start: str = ""
     """Of a feature that has a command of its own name: a function that gets what is typed after it, and ends the
     command without click, or returns where click is needed."""
-    view: Mapping[str, str] = {}
-    """What it adds to the document of a run, functions by what they make: ``findings``, a ``table`` of the full report
-    and a ``picture`` of the page, of a run; a ``row_line`` of the page's table, of the cells of a row."""
+    findings: str = ""
+    """Findings of a run: gets the `Run`."""
+    table: str = ""
+    """A table of the report in full: gets the `Run`, and returns a `Table` or None."""
+    picture: str = ""
+    """A picture of the page: gets the `Run`, and returns a `Picture` or None."""
+    row_line: str = ""
+    """The line beside a row of the page's table: gets the cells of the row, and returns a `RowLine` or None."""
     compare: str = ""
-    """A function that makes the `Comparison` of a run with an earlier one: of the run, and the folder of the other."""
+    """What is different from an earlier run: gets the `Run` and the folder of the other, and returns a `Comparison`."""
+    rule: str = ""
+    """A rule over a run that has ended: gets its results, its policy, and the results of an earlier run by cell, or
+    None; returns the results as they are judged by it."""
+    after_replay: str = ""
+    """What is done with the cells of a matrix once all have run: gets the results, the cells, the `RunOptions`, the
+    `ReplayOptions`, and what to call with a line for people; returns the results."""
+    executor: str = ""
+    """Another machine than this: gets what `--executor` names, and gives a context manager whose value replays cells,
+    as `matrix.replay.replay_here` does."""
+    remedy: str = ""
+    """What may make a failing cell run: gets the cell and the `ReplayOptions`; returns a sentence."""
 
 
 @functools.cache
@@ -46,11 +62,10 @@ def feature_commands() -> Iterator[tuple[str, Any]]:
             yield words, _imported(name, where)
 
 
-def feature_functions(where: Callable[[Feature], str]) -> Iterator[Any]:
-    """The function of each feature that has one, which `where` names."""
-    for name, feature in features().items():
-        if named := where(feature):
-            yield _imported(name, named)
+def hooks(field: str) -> list[Any]:
+    """The function that each feature names in a field of its `Feature`, in the order of the list."""
+    named = [(name, getattr(feature, field)) for name, feature in features().items()]
+    return [_imported(name, where) for name, where in named if where]
 
 
 def start_quickly(words: Sequence[str]) -> None:

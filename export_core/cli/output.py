@@ -72,7 +72,7 @@ def safe_console(stream: TextIO, **options: Any) -> Console:
 
 
 def fail_safe(stream: TextIO) -> IO[str]:
-    """The same stream, which drops text once it cannot be written to, and escapes what its encoding does not have."""
+    """A stream that drops text once it cannot be written to, and escapes what its encoding does not have."""
     accept_any_text(stream)
     return cast("IO[str]", _FailSafe(stream))
 

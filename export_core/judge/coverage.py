@@ -40,7 +40,13 @@ class PlaceSummary(msgspec.Struct, frozen=True):
     @property
     def works(self) -> int:
         """How many of these cells work."""
-        return sum(self.judgements.get(judgement, 0) for judgement in Judgement if judgement.facts.works)
+        return sum(self.judgements.values()) - sum(self.failing.values())
+
+    @property
+    def failing(self) -> dict[str, int]:
+        """Those of these cells that do not work, by judgement."""
+        works = [judgement for judgement in Judgement if judgement.facts.works]
+        return {name: count for name, count in self.judgements.items() if name not in works}
 
 
 def must_run(result: Result, required: Required) -> bool:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from export_core.base.errors import ExportCompatError
-from export_core.base.feature import feature_functions
+from export_core.base.feature import hooks
 from export_core.base.layout import aligned, labelled_lines
 from export_core.judge import Result
 from export_core.judge.causes import Cause
@@ -138,28 +138,24 @@ class Document:
 
     def tables(self) -> Iterator[Table]:
         """The tables that features add, for a report in full."""
-        for table in _of_features("table"):
+        for table in hooks("table"):
             if made := table(self.run):
                 yield made
 
     def pictures(self) -> Iterator[Picture]:
         """The pictures that features add."""
-        for picture in _of_features("picture"):
+        for picture in hooks("picture"):
             if made := picture(self.run):
                 yield made
 
 
 def row_lines() -> Callable[[Sequence[Result]], Hashable]:
     """The function that makes the `RowLine` of the cells of a row, where a feature has one to show."""
-    makers = list(_of_features("row_line"))
+    makers = hooks("row_line")
     return lambda cells: next((line for make in makers if (line := make(cells))), None)
 
 
 def feature_findings(run: Run) -> Iterator[Finding]:
     """The findings that features add."""
-    for findings in _of_features("findings"):
+    for findings in hooks("findings"):
         yield from findings(run)
-
-
-def _of_features(part: str) -> Iterator[Any]:
-    return feature_functions(lambda feature: feature.view.get(part, ""))

@@ -169,6 +169,6 @@ def _release(release: WriterOf | ReaderOf) -> dict[str, str]:
         "jaxlib": plain_text(release.jaxlib),
         "jax": plain_text(release.jax),
         "built": str(release.built),
-        "name": plain_text(release_term(release)),
+        "name": plain_text(release_term(release.jaxlib, release.jax)),
         "platform": plain_text(release.platform) if isinstance(release, WriterOf) else "",
     }

@@ -6,12 +6,15 @@ import datetime
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from export_core.judge import Judgement, Result
 from export_core.judge.result import ReaderOf, WriterOf, grouped
 from export_core.readers.cell import CellKey
 from export_core.report.links import release_term
 from export_core.run.run import Run
+
+Release = TypeVar("Release", WriterOf, ReaderOf)
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,7 @@ class MapRelease:
     @property
     def term(self) -> str:
         """As a filter of the page names it."""
-        return release_term(self) if self.several else self.jaxlib
+        return release_term(self.jaxlib, self.jax) if self.several else self.jaxlib
 
     @property
     def order(self) -> tuple[datetime.date, str, str]:
@@ -202,9 +205,8 @@ def release_map(run: Run, changed: Collection[CellKey] | None = None) -> Release
     return ReleaseMap(_by_date(readers.values()), _in_order(rows), run.summary.as_of)
 
 
-def map_releases(releases: Iterable[WriterOf] | Iterable[ReaderOf]) -> dict[WriterOf | ReaderOf, MapRelease]:
+def map_releases(releases: Sequence[Release]) -> dict[Release, MapRelease]:
     """Releases as a map names them."""
-    releases = list(releases)
     several = with_several_jax(releases)
     return {
         release: MapRelease(release.built, release.jaxlib, release.jax, release.jaxlib in several)

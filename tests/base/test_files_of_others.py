@@ -27,9 +27,8 @@ from export_core.artifact import read, read_bytes
 from export_core.artifact.archive import Found, artifact_in
 from export_core.base import untrusted
 from export_core.base.errors import ExportCompatError
-from export_core.features.adopt.archive import Archive, Candidate
-from export_core.features.adopt.artifact_list import read_artifact_list
-from export_core.features.adopt.jax_wheel import find_data
+from export_core.features.adopt.archive import Archive, Candidate, read_artifact_list
+from export_core.features.adopt.jax_data import find_data
 from export_core.features.convert.proof import given_evidence
 from export_core.features.inspect.inventory import InventoryRow, read_row
 from export_core.goldens import GoldenStore, adopt
@@ -286,7 +285,7 @@ def test_the_same_key_in_several_tables_is_none_twice(tmp_path):
 
 
 OWN = {
-    "export_core/artifact/vhlo_tables.py": "data of the package",
+    "export_core/artifact/unread.py": "data of the package",
     "export_core/features/convert/programs.py": "what a program of ours wrote into a scratch folder",
     "export_core/features/convert/rewriting/export_again.py": "a job in a scratch folder",
     "export_core/features/convert/rewriting/program.py": "a job in a scratch folder",
@@ -302,7 +301,7 @@ OWN = {
     "export_core/goldens/jax_goldens.py": "data of the package",
     "export_core/goldens/npy.py": "an open file",
     "export_core/goldens/source_difference.py": "an open file",
-    "export_core/features/adopt/jax_wheel.py": "an open file",
+    "export_core/features/adopt/jax_data.py": "an open file",
     "export_core/releases/wheels.py": "an open file",
     "export_core/matrix/cache_keys.py": "the package itself, and the system's",
     "export_core/matrix/outcome.py": "data of the package",

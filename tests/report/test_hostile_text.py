@@ -22,13 +22,14 @@ import yaml
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from making import day, files, golden, manifest, result, rules, summarize
+from making import day, document, files, golden, manifest, result, rules, summarize
 from rich.console import Console
 
 from export_core.base.escaping import for_markdown, safe_json, shown
 from export_core.cli.app import jaxexport
 from export_core.cli.output import echo, fail_safe, safe_console
 from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference, Change
+from export_core.features.compare_runs.comparison import as_comparison
 from export_core.features.compare_runs.trend import Trend, trend_lines
 from export_core.features.forecast.forecast import forecast
 from export_core.features.forecast.forecast_page import forecast_page
@@ -57,6 +58,7 @@ from export_core.report.run_tables import release_map
 from export_core.report.sarif import sarif_file
 from export_core.report.terminal import print_report
 from export_core.run.results import result_line
+from export_core.run.run import Run
 from pytest_jaxexport.summary import summary_lines
 
 TODAY = day("2026-11-21")
@@ -270,26 +272,29 @@ def disarmed(commands: str) -> str:
 
 def changed(results: Sequence[Result], summary: Summary) -> BaselineDifference:
     cells = [CellDifference(change, one, one) for change, one in zip(itertools.cycle(Change), results, strict=False)]
-    return BaselineDifference(summary, summary, cells, [results[0].message])
+    run = Run(results, summary)
+    return BaselineDifference(run, run, cells, [results[0].message])
 
 
 RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
-    "terminal 80": lambda results, summary: on_console(lambda to: print_report(to, results, summary), 80),
-    "terminal 140": lambda results, summary: on_console(lambda to: print_report(to, results, summary)),
-    "terminal in full": lambda results, summary: on_console(lambda to: print_report(to, results, summary, full=True)),
+    "terminal 80": lambda *run: on_console(lambda to: print_report(to, document(*run)), 80),
+    "terminal 140": lambda *run: on_console(lambda to: print_report(to, document(*run))),
+    "terminal in full": lambda *run: on_console(lambda to: print_report(to, document(*run), full=True)),
     "progress": lambda results, summary: on_console(lambda to: progress(to, results)),
     "policy show": lambda results, summary: "\n".join(
         map(printed, policy_lines(msgspec.convert(summary.policy, Policy), {}, results[0].message, 100))
     ),
-    "Markdown": markdown_text,
-    "JUnit": junit_xml,
-    "HTML": html_page,
-    "comparison": lambda results, summary: html_page(results, summary, changed(results, summary)),
-    "map": map_picture,
+    "Markdown": lambda *run: markdown_text(document(*run)),
+    "JUnit": lambda *run: junit_xml(document(*run)),
+    "HTML": lambda *run: html_page(document(*run)),
+    "comparison": lambda results, summary: html_page(
+        document(results, summary, as_comparison(changed(results, summary)))
+    ),
+    "map": lambda *run: map_picture(document(*run)),
     "badge": lambda results, summary: badge_svg(badge(summary)),
-    "map of a page": lambda results, summary: map_figure(release_map(results, summary)),
-    "SARIF": lambda results, summary: sarif_file(results, summary).decode(),
-    "annotations": lambda results, summary: disarmed(annotation_commands(results, summary)),
+    "map of a page": lambda results, summary: map_figure(release_map(Run(results, summary))),
+    "SARIF": lambda results, summary: sarif_file(document(results, summary)).decode(),
+    "annotations": lambda results, summary: disarmed(annotation_commands(document(results, summary))),
     "trend": lambda results, summary: "\n".join(map(printed, trend_lines(Trend(number_drift(results))))),
     "trend as JSON": lambda results, summary: safe_json(Trend(number_drift(results)), indent=2).decode(),
     "JSON lines": lambda results, summary: "\n".join(result_line(one).decode() for one in results),

@@ -19,9 +19,8 @@ import filelock
 import msgspec
 
 from export_core.artifact import Artifact, read, read_bytes
-from export_core.features.adopt.writers import writer_of
 from export_core.goldens import GoldenError, GoldenStore, Leaf, Origin, Writer
-from export_core.goldens.adopt import Given, adopt_artifact, envelope_of
+from export_core.goldens.adopt import Given, adopt_artifact, envelope_of, writer_of
 from export_core.goldens.rules import is_plain_name
 from export_core.goldens.store import INPUTS, MANIFEST, sha256
 from export_core.readers.hardware import instruction_set

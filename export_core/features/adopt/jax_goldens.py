@@ -18,8 +18,7 @@ from export_core.artifact.main_check import fits
 from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import plural
 from export_core.base.tolerances import PLATFORMS
-from export_core.features.adopt.jax_data import WHOLE, DataError, DataRecord, read_data
-from export_core.features.adopt.jax_wheel import JaxData
+from export_core.features.adopt.jax_data import WHOLE, DataError, DataRecord, JaxData, read_data
 from export_core.goldens import Comparison, GoldenError, GoldenStore, Manifest, Origin, Writer, jax_goldens
 from export_core.goldens.adopt import Given, adopt_artifact
 from export_core.goldens.arrays import Array

@@ -14,7 +14,6 @@ import msgspec
 
 from export_core.base.escaping import json_bytes
 from export_core.base.phrases import plural
-from export_core.features.costs.over_budget import with_budgets
 from export_core.judge.cost import FIGURES, CostChange, change_in
 from export_core.judge.fail_on import lost_bonuses
 from export_core.judge.gate import RunFacts, Summary, exit_code_of, summarize
@@ -24,9 +23,9 @@ from export_core.judge.verdicts import WORST_FIRST, Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.run.errors import IncompleteResults, RunError
-from export_core.run.plan_record import PlanRecord, plan_of
-from export_core.run.results import policy_of, read_run
-from export_core.run.run import Run
+from export_core.run.plan_record import PlanRecord
+from export_core.run.results import read_run
+from export_core.run.run import Run, by_rules
 
 _NO_RESULT = Judgement.INCOMPLETE.facts.badness
 
@@ -72,7 +71,8 @@ class CellDifference:
 class BaselineDifference:
     """Two runs, both judged by the policy of the new one. `caveats`: why a change may not come from the cell itself.
 
-    `now` is the new run, with the exit code that it has where the policy forbids to lose a bonus or to grow.
+    `now` is the new run, with the exit code that it has where the policy forbids to lose a bonus or to grow. The
+    summary of the `baseline` is its own.
     """
 
     baseline: Run
@@ -100,25 +100,29 @@ class BaselineDifference:
 
 
 def compare_with_baseline(run: Run, baseline: Path) -> BaselineDifference:
-    """Compare a run, judged by its policy, with the earlier one in the folder `baseline`, which is judged so again.
+    """Compare a run with the earlier one in a folder, which is judged by the policy of the new one.
+
+    So no difference comes from another policy.
 
     Raises `RunError` for a baseline that is no finished run, is empty, is the new run itself, or has no cell that the
     new run has.
     """
-    folder, policy = run.folder or Path(), run.policy
-    if folder.resolve() == baseline.resolve():
+    if run.folder and run.folder.resolve() == baseline.resolve():
         raise RunError(f"--baseline {baseline}: expected an earlier run, found the one that is judged.")
-    before, rejudged = _judged_baseline(baseline, policy, run.summary.as_of)
-    if (grown := with_budgets(run.results, policy, before.by_cell)) != run.results:
+    policy = run.policy
+    earlier, rejudged = _judged_baseline(baseline, policy, run.summary.as_of)
+    if (grown := by_rules(run.results, policy, earlier.by_cell)) != run.results:
         run = replace(run, results=grown, summary=summarize(grown, policy, RunFacts.from_summary(run.summary)))
     # Of runs without a common cell, everything would be new or gone, and nothing worse.
-    old, new = before.by_cell, run.by_cell
+    old, new = earlier.by_cell, run.by_cell
     if old.keys().isdisjoint(new):
         raise RunError(
-            f"--baseline {baseline}: expected at least one cell that {folder} also has, found none. "
+            f"--baseline {baseline}: expected at least one cell that {run.folder} also has, found none. "
             "Name another baseline."
         )
-    plans = _Plans(now=plan_of(folder), then=plan_of(baseline))
+    assert run.plan
+    assert earlier.plan
+    plans = _Plans(now=run.plan, then=earlier.plan)
     other_goldens = plans.other_goldens()
     cells = [
         CellDifference(change_of(old.get(cell), result), old.get(cell), result, result.golden in other_goldens)
@@ -126,30 +130,27 @@ def compare_with_baseline(run: Run, baseline: Path) -> BaselineDifference:
     ]
     cells += [CellDifference(Change.GONE, result, None) for cell, result in old.items() if cell not in new]
     caveats = [
-        *_incomplete("the baseline", before.summary),
+        *_incomplete("the baseline", earlier.summary),
         *_incomplete("this run", run.summary),
-        *plans.differences(before.summary, run.summary),
+        *plans.differences(earlier.summary, run.summary),
         *_golden_caveat(other_goldens),
-        *_policy_caveat(before.summary, policy, rejudged),
+        *_policy_caveat(earlier.policy, policy, rejudged),
     ]
     if lost := lost_bonuses([(cell.then, cell.now) for cell in cells], policy):
         summary = msgspec.structs.replace(run.summary, failed_on=[*run.summary.failed_on, *lost])
         run = replace(run, summary=msgspec.structs.replace(summary, exit_code=exit_code_of(summary)))
-    return BaselineDifference(before, run, cells, caveats)
+    return BaselineDifference(earlier, run, cells, caveats)
 
 
 def _judged_baseline(folder: Path, policy: Policy, as_of: datetime.date) -> tuple[Run, int]:
-    """A baseline whose results are judged by `policy` as of a day, and how many judgements that changes.
-
-    Its summary is its own.
-    """
+    """A baseline with its results judged by `policy` as of a day, and how many judgements that changes."""
     try:
-        results, summary, _ = read_run(folder)
+        run = read_run(folder)
     except IncompleteResults as error:  # the new run is not incomplete because of it
         raise RunError(f"--baseline: {error}") from None
-    again = with_budgets((judge_again(result, policy, as_of) for result in results), policy)
-    rejudged = sum(one.judgement != other.judgement for one, other in zip(results, again, strict=True))
-    return Run(again, summary, folder=folder), rejudged
+    judged = by_rules([judge_again(result, policy, as_of) for result in run.results], policy)
+    rejudged = sum(then.judgement != now.judgement for then, now in zip(run.results, judged, strict=True))
+    return replace(run, results=judged), rejudged
 
 
 def change_of(then: Result | None, now: Result) -> Change:
@@ -230,7 +231,7 @@ def _golden_caveat(other_goldens: set[str]) -> Iterator[str]:
         )
 
 
-def _policy_caveat(before: Summary, policy: Policy, rejudged: int) -> Iterator[str]:
+def _policy_caveat(before: Policy, policy: Policy, rejudged: int) -> Iterator[str]:
     if keys := _changed_keys(before, policy):
         yield (
             f"another policy ({', '.join(keys)}): the baseline is judged by the policy of this run, which changes "
@@ -238,8 +239,8 @@ def _policy_caveat(before: Summary, policy: Policy, rejudged: int) -> Iterator[s
         )
 
 
-def _changed_keys(before: Summary, policy: Policy) -> list[str]:
-    old = policy_of(before).without_locations()
+def _changed_keys(before: Policy, policy: Policy) -> list[str]:
+    old = before.without_locations()
     now = policy.without_locations()
     return [name for name in Policy.__struct_fields__ if getattr(old, name) != getattr(now, name)]
 

@@ -57,8 +57,8 @@ _MOST = 20
 _IN_BOTH = (Change.REGRESSED, Change.FIXED, Change.CHANGED)
 
 
-class RunCounts(msgspec.Struct, frozen=True):
-    """One of the two runs, in figures."""
+class RunInShort(msgspec.Struct, frozen=True):
+    """One of the two runs: what was planned, and how it ended."""
 
     as_of: datetime.date
     """The day as of which it was judged."""
@@ -140,9 +140,9 @@ class ChangedCost(msgspec.Struct, frozen=True):
 class BaselineReport(msgspec.Struct, frozen=True):
     """What `jaxexport judge NEW --baseline OLD --json` prints."""
 
-    now: RunCounts
+    now: RunInShort
     """The new run."""
-    baseline: RunCounts
+    baseline: RunInShort
     """The earlier run."""
     caveats: list[str]
     """What makes the two hard to compare, a sentence each."""
@@ -156,10 +156,10 @@ class BaselineReport(msgspec.Struct, frozen=True):
 
 def compared(run: Run, baseline: Path) -> Comparison:
     """A run compared with the one in the folder `baseline`. Raises `RunError` as `compare_with_baseline` does."""
-    return comparison_of(compare_with_baseline(run, baseline))
+    return as_comparison(compare_with_baseline(run, baseline))
 
 
-def comparison_of(difference: BaselineDifference) -> Comparison:
+def as_comparison(difference: BaselineDifference) -> Comparison:
     """A difference as every medium shows it."""
     # What is gone has no cell in this run.
     counts = {name: count for name, count in difference.counts.items() if count and name != Change.GONE}
@@ -279,9 +279,21 @@ def _section(difference: BaselineDifference, changes: Sequence[Finding], costs: 
     """The section of the page: what regressed and what works again first; then both maps."""
     from export_core.report.page import part_of_page
 
+    kinds = changes_by_kind(difference, changes)
+    return part_of_page(
+        Path(__file__).with_name("comparison.html"),
+        line=baseline_line(difference),
+        caveats=difference.caveats,
+        kinds=kinds,
+        costs=costs,
+        maps=both_maps(difference) if kinds else [],
+    )
+
+
+def changes_by_kind(difference: BaselineDifference, changes: Sequence[Finding]) -> list[ChangesOfKind]:
+    """The findings about changed cells as the page shows them."""
     listed, more = capped(changes, _MOST)
-    in_this_run = {cell.now.key for cell in difference.cells if cell.now}
-    kinds = [
+    return [
         ChangesOfKind(
             name=str(change),
             title=kind.title.capitalize(),
@@ -293,7 +305,7 @@ def _section(difference: BaselineDifference, changes: Sequence[Finding], costs: 
                 {
                     "sentence": finding.sentence,
                     "details": finding.details,
-                    "address": cell_link(finding.results[0].key) if finding.results[0].key in in_this_run else "",
+                    "address": cell_link(key) if (key := finding.results[0].key) in difference.now.by_cell else "",
                 }
                 for finding in listed
                 if finding.kind is kind
@@ -303,17 +315,9 @@ def _section(difference: BaselineDifference, changes: Sequence[Finding], costs: 
         for change, kind in CHANGED.items()
         if difference.counts[change]
     ]
-    return part_of_page(
-        Path(__file__).with_name("comparison.html"),
-        line=baseline_line(difference),
-        caveats=difference.caveats,
-        kinds=kinds,
-        costs=costs,
-        maps=_maps(difference) if kinds else [],
-    )
 
 
-def _maps(difference: BaselineDifference) -> list[tuple[str, Markup]]:
+def both_maps(difference: BaselineDifference) -> list[tuple[str, Markup]]:
     """Both runs with the same rows and columns; what did not change is pale."""
     from export_core.report.map_svg import map_svg
     from export_core.report.run_tables import release_map, same_rows
@@ -334,7 +338,7 @@ def baseline_report(difference: BaselineDifference) -> BaselineReport:
     """The difference as other programs read it."""
     # Unchanged cells are counted only: they are nearly all of a large run.
     changed = [_changed_cell(cell) for cell in difference.cells if cell.change is not Change.UNCHANGED]
-    runs = _counts(difference.now.summary), _counts(difference.baseline.summary)
+    runs = _in_short(difference.now.summary), _in_short(difference.baseline.summary)
     costs = [
         ChangedCost(cell.result.golden, cell.result.reader, cell.result.platform, change, cell.other_golden)
         for cell, change in difference.costs
@@ -342,8 +346,8 @@ def baseline_report(difference: BaselineDifference) -> BaselineReport:
     return BaselineReport(*runs, difference.caveats, difference.counts, changed, costs)
 
 
-def _counts(summary: Summary) -> RunCounts:
-    return msgspec.convert(summary, RunCounts, from_attributes=True)
+def _in_short(summary: Summary) -> RunInShort:
+    return msgspec.convert(summary, RunInShort, from_attributes=True)
 
 
 def _changed_cell(cell: CellDifference) -> ChangedCell:

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from export_core.artifact import read_bytes
-from export_core.artifact.audit import judge_calls, unread_findings
+from export_core.artifact.audit import belongs, judge_calls, unread_findings
 from export_core.artifact.envelope import formats
 from export_core.artifact.envelope.fields import NamedSharding
-from export_core.artifact.factored import LAPACK
-from export_core.artifact.foreseen import belongs
 from export_core.artifact.main_check import check_main
-from export_core.artifact.readers import Reader, loads, module_reasons, readers_of
-from export_core.artifact.version_numbers import version_numbers
-from export_core.base.phrases import did_you_mean
+from export_core.artifact.numerics import LAPACK
+from export_core.artifact.readers import Reader, loads, module_reasons, version_numbers
 from export_core.features.convert.envelope import levels_of, rewrite_envelope, shardings_of
 from export_core.features.convert.errors import ConversionRefused
+from export_core.policy import load_check
+from export_core.policy.terms import Terms
 from export_core.releases.entries import calendar_entries
 from export_core.releases.errors import ReleaseError
 from export_core.releases.stable_targets import stable_targets
@@ -147,15 +146,10 @@ def find_reader(jaxlib: str, calendar: Calendar) -> Reader:
     Raises:
         ReleaseError: there is none.
     """
-    entries = calendar_entries(calendar)
-    readers = readers_of({entry.jaxlib: entry.stablehlo for entry in entries}, {x.jaxlib: x.jax for x in entries})
-    reader = next((reader for reader in readers if reader.jaxlib == jaxlib), None)
-    if reader is None:
-        hint = did_you_mean(jaxlib, [reader.jaxlib for reader in readers])
-        raise ReleaseError(
-            f"--for: jaxlib {jaxlib} is not in the release calendar.{hint} `jaxexport releases list` shows all."
-        )
-    return reader
+    try:
+        return load_check.find_reader(jaxlib, Terms(calendar_entries(calendar)))
+    except ReleaseError as error:
+        raise ReleaseError(f"--for: {error}") from None
 
 
 def _job(modules: Sequence[bytes], reader: Reader, replace: tuple[str, ...]) -> ModuleJob:

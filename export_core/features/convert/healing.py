@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -13,8 +14,17 @@ from msgspec import structs
 
 from export_core.base.errors import ExportCompatError
 from export_core.base.scratch import scratch_folder
-from export_core.features.convert.convert import UNCHANGED, Converted, RewriteModules, convert, find_reader
+from export_core.features.convert.convert import (
+    UNCHANGED,
+    Converted,
+    ModuleJob,
+    RewriteModules,
+    RewrittenModules,
+    convert,
+    find_reader,
+)
 from export_core.features.convert.errors import ConversionRefused
+from export_core.features.convert.programs import ModuleRewriter
 from export_core.features.convert.proof import converted_golden, evidence_of
 from export_core.goldens import Golden
 from export_core.goldens.conversion_record import tool_name
@@ -30,24 +40,31 @@ from export_core.readers.placement import Mode
 
 if TYPE_CHECKING:
     from export_core.matrix.replay_options import ReplayOptions
+    from export_core.policy.run_options import RunOptions
 
 
 def with_healings(
     results: Sequence[Result],
     cells: Sequence[Cell],
-    rewrite_modules: RewriteModules,
+    asked: RunOptions,
     options: ReplayOptions,
     notify: Callable[[str], None],
-) -> list[Result]:
-    """Add the result of a conversion to each result of a cell that failed on a CPU. No judgement changes.
+) -> Sequence[Result]:
+    """With `--convert`, add the result of a conversion to each result of a cell that failed on a CPU.
+
+    No judgement changes.
 
     Args:
         results: of the cells.
         cells: of the plan.
-        rewrite_modules: rewrites modules where the envelope is not enough.
+        asked: the options of the run.
         options: how converted artifacts are replayed.
         notify: called with a line about what happens meanwhile.
     """
+    if not asked.convert:
+        return results
+    # Where the envelope is not enough.
+    rewrite_modules = ModuleRewriter(options.calendar, notify)
     failing = {result.key for result in results if can_be_tried(result)}
     tried = [cell for cell in cells if cell.key in failing]
     healings = {cell.key: healing for cell, healing in heal(tried, rewrite_modules, options, notify)}
@@ -154,3 +171,28 @@ def _converted(cell: Cell, rewrite_modules: RewriteModules, options: ReplayOptio
         done = convert(artifact, reader, rewrite_modules, replace_custom_calls=True, allow=allow)
         return done, Level.CUSTOM_CALLS
     return done, Level.MODULE if done.module_by else Level.ENVELOPE
+
+
+def remedy(cell: Cell, options: ReplayOptions) -> str:
+    """Whether `jaxexport convert` makes an artifact that the reader takes, as a step. Nothing is rewritten here."""
+    golden = cell.golden
+    jobs: list[ModuleJob] = []
+
+    def rewrite(job: ModuleJob) -> RewrittenModules:
+        jobs.append(job)
+        raise ConversionRefused("its module would have to be rewritten")
+
+    command = f"jaxexport convert {shlex.quote(str(golden.artifact))} --for {cell.reader.jaxlib}"
+    try:
+        reader = find_reader(cell.reader.jaxlib, options.calendar)
+        allow = {**golden.manifest.options.allow, **options.policy.allow}
+        done = convert(golden.read_artifact(), reader, rewrite, replace_custom_calls=True, allow=allow)
+    except ExportCompatError as error:
+        if not jobs:
+            return f"It cannot be converted: {error.message().partition(': not converted')[2].partition(': ')[2]}"
+        option = " --replace-custom-calls" if jobs[0].replace else ""
+        what = "its custom calls are replaced" if option else "its module is rewritten"
+        return f"Convert it, and verify it there: `{command}{option} -o OUT` ({what})."
+    if not done.rewrites:
+        return "Conversion does not help: the reader takes the artifact as it is, and fails later."
+    return f"Convert it, and verify it there: `{command} -o OUT` (its envelope alone is rewritten)."

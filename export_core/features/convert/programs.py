@@ -11,9 +11,7 @@ import msgspec
 
 from export_core.artifact import read_bytes
 from export_core.artifact.envelope import formats
-from export_core.artifact.readers import Reader, loads
-from export_core.artifact.version_numbers import version_numbers
-from export_core.artifact.vhlo_needs import version_pair
+from export_core.artifact.readers import Reader, loads, version_numbers, version_pair
 from export_core.base.phrases import signal_name
 from export_core.base.scratch import scratch_folder
 from export_core.base.untrusted import decode_json
@@ -23,10 +21,11 @@ from export_core.features.convert.convert import (
     ModuleJob,
     RewrittenModules,
     check_converted,
-    find_reader,
 )
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens.adopt import needs_x64
+from export_core.policy.load_check import readers_in
+from export_core.policy.terms import Terms
 from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.errors import EnvironmentFailed
 from export_core.readers.placement import Placement
@@ -163,10 +162,11 @@ def export_again(
 def _between(artifact: Artifact, reader: Reader, calendar: Calendar) -> Iterator[str]:
     """The releases that read an artifact and write what a reader takes, those with the nearest numbers first."""
     entries = calendar_entries(calendar)
+    readers = readers_in(Terms(entries))
     place = next(number for number, entry in enumerate(entries) if entry.jaxlib == reader.jaxlib)
     for _, entry in sorted(enumerate(entries), key=lambda numbered: abs(numbered[0] - place)):
         if entry.jaxlib != reader.jaxlib and _writes_for(entry, reader):
-            (load,) = loads(artifact, [find_reader(entry.jaxlib, calendar)])
+            (load,) = loads(artifact, [readers[entry.jaxlib]])
             if load.ok:
                 yield entry.jaxlib
 

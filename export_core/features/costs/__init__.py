@@ -3,9 +3,8 @@
 from export_core.base.feature import Feature
 
 FEATURE = Feature(
-    view={
-        "findings": "findings:cost_findings",
-        "table": "findings:newest_costs",
-        "row_line": "findings:row_line",
-    },
+    rule="over_budget:with_budgets",
+    findings="findings:cost_findings",
+    table="findings:newest_costs",
+    row_line="findings:row_line",
 )

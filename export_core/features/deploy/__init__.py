@@ -6,5 +6,5 @@ FEATURE = Feature(
     commands={
         "can-i-deploy": "deploy_command:can_i_deploy",
     },
-    view={"findings": "findings:places_findings"},
+    findings="findings:places_findings",
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from export_core.base.phrases import plural
-from export_core.judge import Judgement
 from export_core.judge.coverage import PlaceSummary
 from export_core.judge.verdicts import Kind
 from export_core.report.document import Finding
@@ -25,5 +24,5 @@ def _ended(place: PlaceSummary) -> str:
     until = f", until {place.until}" if place.until else ""
     where = f"{place.name} (jaxlib {place.jaxlib}, {place.platform}{until})"
     works = f"{place.works:,} of {plural(place.cells, 'cell')} {'works' if place.cells == 1 else 'work'}"
-    others = [f"{count:,} {name}" for name, count in place.judgements.items() if not Judgement(name).facts.works]
+    others = [f"{count:,} {name}" for name, count in place.failing.items()]
     return f"{where}: {works}{'; ' if others else ''}{', '.join(others)}."

@@ -6,5 +6,5 @@ FEATURE = Feature(
     commands={
         "forecast": "forecast_command:forecast",
     },
-    view={"picture": "windows_svg:windows_picture"},
+    picture="windows_svg:windows_picture",
 )

@@ -46,21 +46,19 @@ def windows_figure(
 
 def windows_picture(run: Run) -> Picture | None:
     """The windows of the goldens of a run in the half year after it; None for a run without a cell."""
-    as_of, windows = run.summary.as_of, run.policy.window_lengths()
-    # A golden is replayed on several platforms, and counts once.
-    goldens = grouped({(result.writer, result.golden) for result in run.results}, lambda pair: pair[0])
-    writers = grouped(map_releases(run.writers).items(), lambda item: item[1])
-    generations = [
-        Generation(
-            writer.name,
-            writer.built,
-            leaves_window_on(writer.built, windows),
-            len({golden for release, _ in releases for _, golden in goldens[release]}),
-        )
-        for writer, releases in writers.items()
+    as_of = run.summary.as_of
+    figure = windows_figure(generations_of(run), as_of, as_of + _HALF_A_YEAR)
+    return Picture("When goldens leave the promise", _HINT, Markup(figure)) if figure else None
+
+
+def generations_of(run: Run) -> list[Generation]:
+    """The writers of a run with their windows. A golden that is replayed on several platforms counts once."""
+    windows, releases = run.policy.window_lengths(), map_releases(run.writers)
+    goldens = grouped({(releases[result.writer], result.golden) for result in run.results}, lambda pair: pair[0])
+    return [
+        Generation(writer.name, writer.built, leaves_window_on(writer.built, windows), len(goldens[writer]))
+        for writer in dict.fromkeys(releases.values())
     ]
-    figure = Markup(windows_figure(generations, as_of, as_of + _HALF_A_YEAR))
-    return Picture("When goldens leave the promise", _HINT, figure) if generations else None
 
 
 def days_left(generation: Generation, as_of: datetime.date) -> str:

@@ -15,9 +15,8 @@ from making import ARTIFACTS, make_wheel
 from replaying import misbehaving, replayed
 
 from export_core.artifact import read
-from export_core.features.adopt.jax_data import DataError, DataRecord, read_data
+from export_core.features.adopt.jax_data import FOLDER, DataError, DataRecord, JaxData, find_data, read_data
 from export_core.features.adopt.jax_goldens import comparison_of, import_goldens
-from export_core.features.adopt.jax_wheel import FOLDER, JaxData, find_data
 from export_core.goldens import GoldenStore, jax_goldens
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import sha256

@@ -12,10 +12,8 @@ import msgspec
 from export_core.artifact.audit import DISABLED
 from export_core.artifact.readers import Load, loads
 from export_core.artifact.writers import audit_calls, find_writer
-from export_core.base.errors import ExportCompatError
+from export_core.base.feature import hooks
 from export_core.base.phrases import plural
-from export_core.features.convert.convert import ModuleJob, RewrittenModules, convert, find_reader
-from export_core.features.convert.errors import ConversionRefused
 from export_core.features.why.bisect.report import Bisection, TriedRelease, answer
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
@@ -26,8 +24,10 @@ from export_core.judge.result import ReaderOf
 from export_core.matrix import Verdict
 from export_core.matrix.cached_replay import replay_here
 from export_core.policy.known_issues import KnownIssue, known_issues
-from export_core.policy.terms import terms_of
+from export_core.policy.load_check import find_reader
+from export_core.policy.terms import Terms, terms_of
 from export_core.releases import Direction
+from export_core.releases.entries import calendar_entries
 from export_core.report.wording import cell_sentence, evidence, first_line, ranges
 
 
@@ -131,7 +131,7 @@ def explain(
     """
     issues = known_issues(choice.options.policy.known_issues)
     issue = next((each for each in issues if each.id == result.upstream), None)
-    reader = find_reader(choice.cell.reader.jaxlib, choice.plan.calendar)
+    reader = find_reader(choice.cell.reader.jaxlib, Terms(calendar_entries(choice.plan.calendar)))
     (load,) = loads(choice.cell.golden.read_artifact(), [reader])
     calls = _calls_not_promised(choice)
     cause, because = _cause(result, load, calls, issue)
@@ -250,7 +250,7 @@ def _steps(
             "marker, with the reason."
         )
     else:
-        yield _conversion(choice)
+        yield from (remedy(choice.cell, choice.options) for remedy in hooks("remedy"))
     if cause is FailureCause.REGISTRATION:
         yield "Register: name the module that registers it in the marker (`register=`), or import it in the reader."
     if cause is FailureCause.CUSTOM_CALL:
@@ -267,31 +267,6 @@ def _working(rows: Sequence[InRelease]) -> str:
     """The releases in which the golden works, as ranges; empty where none is known."""
     working = [row.reader.jaxlib for row in rows if row.verdict.works]
     return ranges(working, [row.reader.jaxlib for row in rows])
-
-
-def _conversion(choice: Choice) -> str:
-    """Whether `jaxexport convert` makes an artifact that the reader takes, as a step. Nothing is rewritten here."""
-    golden, policy = choice.cell.golden, choice.options.policy
-    jobs: list[ModuleJob] = []
-
-    def rewrite(job: ModuleJob) -> RewrittenModules:
-        jobs.append(job)
-        raise ConversionRefused("its module would have to be rewritten")
-
-    command = f"jaxexport convert {shlex.quote(str(golden.artifact))} --for {choice.cell.reader.jaxlib}"
-    try:
-        reader = find_reader(choice.cell.reader.jaxlib, choice.plan.calendar)
-        allow = {**golden.manifest.options.allow, **policy.allow}
-        done = convert(golden.read_artifact(), reader, rewrite, replace_custom_calls=True, allow=allow)
-    except ExportCompatError as error:
-        if not jobs:
-            return f"It cannot be converted: {error.message().partition(': not converted')[2].partition(': ')[2]}"
-        option = " --replace-custom-calls" if jobs[0].replace else ""
-        what = "its custom calls are replaced" if option else "its module is rewritten"
-        return f"Convert it, and verify it there: `{command}{option} -o OUT` ({what})."
-    if not done.rewrites:
-        return "Conversion does not help: the reader takes the artifact as it is, and fails later."
-    return f"Convert it, and verify it there: `{command} -o OUT` (its envelope alone is rewritten)."
 
 
 def _earlier(choice: Choice, result: Result, cause: FailureCause, load: Load) -> Iterator[str]:

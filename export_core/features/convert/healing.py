@@ -30,8 +30,7 @@ from export_core.goldens import Golden
 from export_core.goldens.conversion_record import tool_name
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT
-from export_core.judge.healed import Healing, Level
-from export_core.judge.result import Result
+from export_core.judge.result import Healing, Level, Result
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.outcome import Verdict

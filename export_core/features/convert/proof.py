@@ -33,7 +33,7 @@ from export_core.goldens import (
 from export_core.goldens.adopt import adopt_artifact, needs_x64, width_of
 from export_core.goldens.adopted_mesh import mesh_for
 from export_core.goldens.arrays import KEYS, PLAIN, to_npz
-from export_core.goldens.dimensions import size_of
+from export_core.goldens.made_inputs import size_of
 from export_core.goldens.manifest import UNKNOWN, ConvertedFrom, signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, sha256
 from export_core.matrix.cached_replay import replay_here

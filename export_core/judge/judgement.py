@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from export_core.base.untrusted import found_in
 from export_core.features.deploy.policy_key import names_of
-from export_core.goldens.rules import found_in
 from export_core.judge.coverage import must_run
 from export_core.judge.known import matching_entry
 from export_core.judge.result import Result, reader_of, shared_cost, shared_timings, writer_of
@@ -59,8 +59,8 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
         message=outcome.message,
         signal=outcome.signal,
         stderr=outcome.stderr,
-        max_abs_error=_finite(outcome.difference.max_abs_error if outcome.difference else None),
-        max_rel_error=_finite(outcome.difference.max_rel_error if outcome.difference else None),
+        max_abs_error=finite_or_none(outcome.difference.max_abs_error if outcome.difference else None),
+        max_rel_error=finite_or_none(outcome.difference.max_rel_error if outcome.difference else None),
         seconds=outcome.seconds,
         custom_calls=manifest.custom_calls,
         direction=window.direction,
@@ -73,7 +73,7 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
         device=outcome.device,
         driver=outcome.driver,
         foreseen=foreseen_note(cell),
-        max_noise_error=_finite(outcome.difference.max_noise_error if outcome.difference else None),
+        max_noise_error=finite_or_none(outcome.difference.max_noise_error if outcome.difference else None),
         allowed=outcome.difference.tolerance if outcome.difference else "",
         looks_like=outcome.difference.kind if outcome.difference else "",
         outputs=outcome.outputs,
@@ -145,6 +145,6 @@ def _has_it(result: Result, issue: KnownIssue) -> bool:
     return (not since or result.reader.built >= built(since)) and (not mended or result.reader.built < built(mended))
 
 
-def _finite(value: float | None) -> float | None:
-    # JSON has no infinity; an error that is not finite is in the message.
+def finite_or_none(value: float | None) -> float | None:
+    """A number as JSON has it, without infinity: an error that is not finite is in the message."""
     return value if value is not None and math.isfinite(value) else None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from export_core.features.deploy.policy_key import names_of
 from export_core.goldens import Golden
-from export_core.goldens.dates import check_dates
+from export_core.goldens.verify import check_dates
 from export_core.matrix.errors import MatrixError
 from export_core.matrix.selection import Readers, choose_readers, known_releases
 from export_core.numbers.user_code import UserCode, opened

@@ -12,7 +12,7 @@ from pathlib import Path
 from export_core.base.phrases import did_you_mean, few
 from export_core.features.why.errors import WhyError
 from export_core.goldens import Golden, GoldenStore
-from export_core.goldens.dates import check_claims, check_dates
+from export_core.goldens.verify import check_claims, check_dates
 from export_core.judge import Result
 from export_core.matrix import Cell, Plan
 from export_core.matrix.comparisons import under_policy

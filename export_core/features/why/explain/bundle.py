@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from export_core.artifact import read_bytes
+from export_core.base.atomic import put_folder
 from export_core.base.escaping import for_markdown, plain_text, safe_json
 from export_core.base.tolerances import FLOATS
 from export_core.features.why.bisect.report import answer
@@ -27,7 +28,6 @@ from export_core.features.why.reduce.editor import ModuleEditor
 from export_core.features.why.reduce.failing_alike import KEPT_SHARE
 from export_core.features.why.reduce.folder import SOURCE, ReductionFolder
 from export_core.goldens.arrays import Leaf, from_npz, to_npz
-from export_core.goldens.staging import put_folder
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.judge import Result
 from export_core.judge.result import reader_of, release_name

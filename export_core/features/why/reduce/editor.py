@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import msgspec
 
-from export_core.base.process_groups import kill_group
+from export_core.base.processes import kill_group
 from export_core.base.scratch import scratch_folder
 from export_core.goldens.store import INPUTS
 from export_core.readers.environment import Environment

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import structs
 
 from export_core.artifact.errors import ArtifactError
+from export_core.base.atomic import put_folder
 from export_core.base.escaping import json_bytes
 from export_core.base.phrases import few
 from export_core.base.untrusted import decode_json, read_regular
@@ -17,7 +18,6 @@ from export_core.features.why.reduce.reduced_program import ReducedProgram, read
 from export_core.goldens import Golden, GoldenError, Leaf
 from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.manifest_file import dump_manifest
-from export_core.goldens.staging import put_folder
 from export_core.goldens.store import ARTIFACT, INPUTS, MANIFEST, MODULE_TEXT, OUTPUTS, sha256
 
 STEPS = "steps.jsonl"

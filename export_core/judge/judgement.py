@@ -12,7 +12,6 @@ import msgspec
 
 from export_core.artifact import Artifact, ArtifactError, read
 from export_core.artifact.foreseen import foreseen
-from export_core.features.deploy.policy_key import names_of
 from export_core.judge.coverage import must_run
 from export_core.judge.known import matching_entry
 from export_core.judge.result import Result, reader_of, shared_cost, shared_timings, writer_of
@@ -20,6 +19,7 @@ from export_core.judge.upstream import upstream_of
 from export_core.judge.verdicts import VERDICTS, Judgement
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.policy import Policy
+from export_core.policy.entries import names_of
 from export_core.policy.known_issues import known_issues
 from export_core.releases import promise
 from export_core.releases.stable_targets import stable_targets

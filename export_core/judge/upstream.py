@@ -9,8 +9,8 @@ from pathlib import Path
 from export_core.artifact import Artifact, ArtifactError, read
 from export_core.goldens.rules import found_in
 from export_core.judge.result import Result
+from export_core.policy.entries import matches
 from export_core.policy.known_issues import KnownIssue
-from export_core.policy.patterns import matches
 from export_core.releases import load_calendar
 
 

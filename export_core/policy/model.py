@@ -10,24 +10,24 @@ import msgspec
 from msgspec import Meta
 
 from export_core.base.tolerances import Tolerance
-from export_core.features.costs.policy_key import Budget
-from export_core.features.deploy.policy_key import Place
 from export_core.policy.entries import (
     CustomCallChange,
     ExtraReleases,
     KnownFailure,
+    NumbersRule,
+    Place,
     Quirk,
     Required,
     Retention,
     WindowDays,
 )
-from export_core.policy.numbers import NumbersRule
+from export_core.policy.keys import feature_keys
 from export_core.releases import Calendar, Windows, load_calendar
 from export_core.releases.project_releases import project_calendar
 
 PlatformMode = Literal["auto", "run", "compile"]
 
-LOCATED = ("known_failures", "quirks", "numbers", "budgets", "deployed")
+LOCATED = ("known_failures", "quirks", "numbers", "deployed", *(key.name for key in feature_keys()))
 """Tables whose entries know where in the file they are: a stale entry is reported with its line."""
 
 REPLAYED = ("tolerances", "numbers", "allow", "quirks")
@@ -43,7 +43,7 @@ else:
     Readers = str | tuple[str, ...]
 
 
-class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class KernelKeys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a project can settle once. Every key has a default; command line and marker come before it."""
 
     goldens: Annotated[str, Meta(description="Folder of goldens.")] = "golden"
@@ -127,10 +127,6 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         tuple[KnownFailure, ...],
         Meta(description="Cells whose promise is broken, and that must fail in exactly this way."),
     ] = ()
-    budgets: Annotated[
-        tuple[Budget, ...],
-        Meta(description="What promised cells may cost: one that works and costs more is `costly`, which fails a run."),
-    ] = ()
     known_issues: Annotated[
         str | None,
         Meta(
@@ -200,7 +196,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The windows as the judge takes them."""
         return Windows(self.windows.backward, self.windows.forward)
 
-    def replays_otherwise(self, earlier: Policy) -> str:
+    def replays_otherwise(self, earlier: KernelKeys) -> str:
         """The first key by which cells run or are compared otherwise than under an earlier policy; empty for none.
 
         Results under another value of it are no evidence under this policy.
@@ -209,10 +205,25 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         now, then = self.without_locations(), earlier.without_locations()
         return next((name for name in REPLAYED if getattr(now, name) != getattr(then, name)), "")
 
-    def without_locations(self) -> Policy:
+    def without_locations(self) -> KernelKeys:
         """The same without the lines of its entries: moving a line does not make another policy."""
         tables = {
             table: tuple(msgspec.structs.replace(entry, location="") for entry in getattr(self, table))
             for table in LOCATED
         }
         return msgspec.structs.replace(self, **tables)
+
+
+if TYPE_CHECKING:
+    # What a feature adds, it reads with `FeatureKey.of`: the kernel cannot name it.
+    Policy = KernelKeys
+else:
+    Policy = msgspec.defstruct(
+        "Policy",
+        [(key.name, Annotated[tuple[key.entry, ...], Meta(description=key.description)], ()) for key in feature_keys()],
+        bases=(KernelKeys,),
+        namespace={"__doc__": KernelKeys.__doc__},
+        module=__name__,
+        frozen=True,
+        forbid_unknown_fields=True,
+    )

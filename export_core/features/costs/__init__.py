@@ -2,4 +2,4 @@
 
 from export_core.base.feature import Feature
 
-FEATURE = Feature()
+FEATURE = Feature(policy_key="policy_key:BUDGETS")

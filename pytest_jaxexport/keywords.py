@@ -100,7 +100,10 @@ def all_keywords() -> dict[str, Keyword]:
     from export_core.policy.keys import marker_keywords
 
     of_features = ((name, key.keyword) for name, key in marker_keywords().items())
-    return {**KEYWORDS, **{name: ("None", keyword.meaning, keyword.example) for name, keyword in of_features if keyword}}
+    return {
+        **KEYWORDS,
+        **{name: ("None", keyword.meaning, keyword.example) for name, keyword in of_features if keyword},
+    }
 
 
 def signature(keywords: Mapping[str, Keyword]) -> str:

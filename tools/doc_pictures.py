@@ -7,8 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 from export_core.artifact import read
-from export_core.artifact.bytecode.cursor import SECTION_NAMES
-from export_core.artifact.bytecode.sections import Tables
+from export_core.artifact.bytecode.sections import SECTION_NAMES, Tables
 from export_core.base.phrases import plural
 from export_core.releases import Windows, load_calendar
 from export_core.releases.windows import promise

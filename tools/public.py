@@ -22,7 +22,7 @@ STABLE: dict[str, tuple[str, ...]] = {
     ),
     "export_core.policy": ("find_policy", "load_policy", "Policy", "PolicyError"),
     "export_core.goldens": ("GoldenStore", "Golden", "Leaf", "Manifest", "Writer", "GoldenError"),
-    "export_core.run": ("read_run", "RecordedRun", "RunError", "IncompleteResults"),
+    "export_core.run": ("read_run", "Run", "RunError", "IncompleteResults"),
     "export_core.judge": ("Result", "Summary", "Judgement"),
     "export_core.matrix": ("Verdict",),
     "export_core.base.errors": ("ExportCompatError",),
@@ -31,7 +31,7 @@ STABLE: dict[str, tuple[str, ...]] = {
 """By module. These stay as they are until a release says under "Breaking" in the changelog that they changed."""
 
 PROVISIONAL: dict[str, tuple[str, ...]] = {
-    "export_core.run.session": ("run_matrix", "MatrixRun", "Observer"),
+    "export_core.run.session": ("run_matrix", "Observer"),
     "export_core.policy.run_options": ("RunOptions",),
     "export_core.matrix": ("Selection",),
 }
@@ -43,16 +43,18 @@ INTERNAL: dict[str, tuple[str, ...]] = {
     "Calendar": ("all_matching_jax", "extended", "extra_requirements", "requirements"),
     "Envelope": ("module_source", "shown", "slots"),
     "ExportCompatError": ("message",),
-    "Function": ("signature", "shown"),
+    "Function": ("shown",),
     "Golden": ("noise", "outputs_of_calls", "sources"),
     "GoldenStore": ("existing", "remove", "write"),
     "IncompleteResults": ("exit_code",),
-    "MatrixRun": ("plan",),
     "Module": ("attributes_of", "has_typed_ffi", "tables"),
     "Observer": ("planned", "started"),
     "Policy": ("replays_otherwise", "without_locations"),
-    "RecordedRun": ("plan",),
     "Result": ("golden_order", "key"),
+    "Run": (
+        *("plan", "options", "goldens", "readers", "writers", "platforms"),
+        *("by_cell", "by_golden", "by_reader", "by_writer", "by_cause", "by_judgement"),
+    ),
     "RunOptions": ("shard",),
     "Selection": ("described", "named", "whole"),
     "run_matrix": ("interpreter",),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from packaging.version import InvalidVersion, Version
 
 from export_core.artifact.audit import AuditFinding, audit
-from export_core.artifact.version_numbers import version_numbers
+from export_core.artifact.readers import version_numbers
 from export_core.releases.stable_targets import stable_targets
 
 if TYPE_CHECKING:

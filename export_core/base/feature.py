@@ -21,12 +21,21 @@ class Feature(NamedTuple):
     """What a feature adds. Everything is left out that it does not have."""
 
     commands: Mapping[str, str] = {}
-    """Its commands, by what is typed after `jaxexport`: ``{"goldens add": "add_command:add"}``."""
+    """Its commands, by what is typed after `jaxexport`: ``{"goldens add": "commands:add"}``."""
     quick_start: str = ""
     """Of a feature that has a command of its own name: a function that gets what is typed after it, and ends the
     command without click, or returns where click is needed."""
     policy_key: str = ""
     """A key of the policy, a `FeatureKey` in its module `policy_key`."""
+    rule: str = ""
+    """A rule over a run that has ended: gets its results, its policy, and the results of an earlier run by cell, or
+    None; returns the results as they are judged by it."""
+    after_replay: str = ""
+    """What is done with the cells of a matrix once all have run: gets the results, the cells, the `RunOptions`, the
+    `ReplayOptions`, and what to call with a line for people; returns the results."""
+    executor: str = ""
+    """Another machine than this: gets what `--executor` names, and gives a context manager whose value replays cells,
+    as `matrix.replay.replay_here` does."""
     remedy: str = ""
     """What may make a failing cell run: gets the cell and the `ReplayOptions`; returns a sentence."""
 

@@ -72,16 +72,16 @@ def judge(
         raise click.UsageError("--propose cannot be combined with --baseline.")
     check_fail_on(fail_on, baseline)
     run = judged_run(Path(folder), policy_file, as_of, fail_on)
-    results, summary = run.results, run.summary
-    comparison = compare_with_baseline(Path(folder), Path(baseline), results, summary, run.policy) if baseline else None
+    options = f"{run.options} {shlex.join(['--baseline', baseline])}".strip() if baseline else run.options
+    comparison = compare_with_baseline(run, Path(baseline)) if baseline else None
     if comparison:  # a lost bonus, or a growth since then, may have failed the run
-        results, summary = list(comparison.results), comparison.now
+        run = comparison.now
+    results, summary = run.results, run.summary
     if propose:
         echo(proposal(results, summary), nl=False)
         # On stderr: standard output is YAML, to be appended to a policy.
         print_headline(console(stderr=True), summary)
     elif not as_json:
-        options = f"{run.options} {shlex.join(['--baseline', baseline])}".strip() if baseline else run.options
         print_report(console(), results, summary, Path(folder), full=full, options=options)
     if comparison:
         print_difference(comparison, as_json=as_json)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,31 +12,20 @@ from export_core.cli.options import day_of, with_fail_on
 from export_core.run.errors import RunError
 
 if TYPE_CHECKING:
-    from export_core.judge import Result, Summary
     from export_core.policy import Policy
+    from export_core.run import Run
 
 
-@dataclass(frozen=True)
-class JudgedRun:
-    """A run after it was judged again. `options` are those with which `jaxexport report` judges it in the same way."""
-
-    results: list[Result]
-    summary: Summary
-    policy: Policy
-    options: str
-
-
-def judged_run(folder: Path, policy_file: str | None, as_of: str | None, fail_on: Sequence[str] = ()) -> JudgedRun:
+def judged_run(folder: Path, policy_file: str | None, as_of: str | None, fail_on: Sequence[str] = ()) -> Run:
     """Judge the results in a folder by the named policy, else that of the project here, else that of the run."""
-    from export_core.features.costs.over_budget import with_budgets
-    from export_core.judge import RunFacts, calendar_facts, judge_again, summarize
-    from export_core.judge.causes import with_causes
+    from export_core.judge import RunFacts, calendar_facts, judge_again
     from export_core.policy import policy_file as policy_path
-    from export_core.run.results import policy_of, read_run
+    from export_core.run.results import read_run
+    from export_core.run.run import judge_run
 
-    recorded, before, _ = read_run(folder)
+    recorded = read_run(folder)
+    before, earlier = recorded.summary, recorded.policy
     file = policy_path(Path(), policy_file)
-    earlier = policy_of(before)
     policy = _policy(file, earlier) if file else earlier
     options = ["--policy", str(file)] if policy.without_locations() != earlier.without_locations() else []
     # Not today: the same results and policy are to give the same judgement on any day.
@@ -44,9 +33,9 @@ def judged_run(folder: Path, policy_file: str | None, as_of: str | None, fail_on
     options += ["--as-of", str(day)] if day != before.as_of else []
     options += [word for kind in fail_on for word in ("--fail-on", kind)]
     policy = with_fail_on(policy, fail_on)
-    results = with_causes(with_budgets((judge_again(result, policy, day) for result in recorded), policy))
     facts = replace(RunFacts.from_summary(before), as_of=day, calendar=calendar_facts(policy.calendar(), day))
-    return JudgedRun(results, summarize(results, policy, facts), policy, shlex.join(options))
+    results = (judge_again(result, policy, day) for result in recorded.results)
+    return judge_run(results, policy, facts, plan=recorded.plan, folder=folder, options=shlex.join(options))
 
 
 def _policy(file: Path, earlier: Policy) -> Policy:

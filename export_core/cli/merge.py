@@ -30,7 +30,7 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
     """
     from export_core.report.terminal import print_report
     from export_core.run.journal import Journal
-    from export_core.run.merge import merge_shards
+    from export_core.run.merge import merge_shards, missing_shards
     from export_core.run.results import finish_run
 
     # `.jaxexport` is the default of both --results: a shard is easily named by mistake.
@@ -39,12 +39,13 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
             f"--results {results}: this is one of the shards, which are never overwritten. Choose another folder."
         )
     merged = merge_shards(folders)
-    with Journal(results, merged.record) as journal:
-        finish_run(journal, results, merged.results, merged.summary)
+    assert merged.plan
+    with Journal(results, merged.plan) as journal:
+        finish_run(journal, results, merged)
     print_report(console(), merged.results, merged.summary, results)
-    if merged.missing:
+    if missing := missing_shards(folders):
         echo(
-            f"gap: {len(merged.missing)} of {merged.missing[0].partition('/')[2]} shards missing or not finished: "
-            f"--shard {', '.join(merged.missing)}. Run them, then merge all shards."
+            f"gap: {len(missing)} of {missing[0].partition('/')[2]} shards missing or not finished: "
+            f"--shard {', '.join(missing)}. Run them, then merge all shards."
         )
     raise click.exceptions.Exit(merged.summary.exit_code)

@@ -13,6 +13,7 @@ from export_core.cli.options import console, policy_of, with_options
 from export_core.cli.output import echo_json
 from export_core.policy.run_options import (
     GROUPS,
+    LOCAL,
     OPTIONS,
     ProjectOptions,
     RunOptions,
@@ -96,6 +97,6 @@ def run_options(values: Mapping[str, Any]) -> RunOptions:
     options = read_options(RunOptions, values)
     if not options.dump_ir:
         return options
-    if options.executor != "local":
+    if options.executor != LOCAL:
         raise click.UsageError("--dump-ir writes on the machine that runs the cells: it needs --executor local.")
     return replace(options, dump_ir=make_dump_folder(options.dump_ir))

@@ -28,31 +28,31 @@ if TYPE_CHECKING:
     from export_core.judge import Result, Summary
 
 
-def _html(results: list[Result], summary: Summary, difference: BaselineDifference | None) -> bytes:
+def _html(results: Sequence[Result], summary: Summary, difference: BaselineDifference | None) -> bytes:
     from export_core.report.page import html_page
 
     return html_page(results, summary, difference).encode()
 
 
-def _markdown(results: list[Result], summary: Summary, difference: BaselineDifference | None) -> bytes:
+def _markdown(results: Sequence[Result], summary: Summary, difference: BaselineDifference | None) -> bytes:
     from export_core.report.markdown import markdown_text
 
     return markdown_text(results, summary, difference).encode()
 
 
-def _junit(results: list[Result], summary: Summary, _: BaselineDifference | None) -> bytes:
+def _junit(results: Sequence[Result], summary: Summary, _: BaselineDifference | None) -> bytes:
     from export_core.report.junit import junit_xml
 
     return junit_xml(results, summary).encode()
 
 
-def _sarif(results: list[Result], summary: Summary, _: BaselineDifference | None) -> bytes:
+def _sarif(results: Sequence[Result], summary: Summary, _: BaselineDifference | None) -> bytes:
     from export_core.report.sarif import sarif_file
 
     return sarif_file(results, summary)
 
 
-def _svg(results: list[Result], summary: Summary, _: BaselineDifference | None) -> bytes:
+def _svg(results: Sequence[Result], summary: Summary, _: BaselineDifference | None) -> bytes:
     from export_core.report.map_svg import map_picture
 
     return map_picture(results, summary).encode()
@@ -114,23 +114,18 @@ def report(
     `jaxexport judge`.
     """
     from export_core.features.compare_runs.baseline import compare_with_baseline
-    from export_core.run.results import policy_of, read_run
+    from export_core.run.results import read_run
 
     if [*files.values(), STDOUT if annotations else None].count(STDOUT) > 1:
         raise click.UsageError("- is standard output, as --annotations is: only one format can be written to it.")
     check_different(list(files.values()))
     check_fail_on(fail_on, baseline)
-    options = ""
-    if policy_file or as_of or fail_on:
-        run = judged_run(folder, policy_file, as_of, fail_on)
-        results, summary, options = run.results, run.summary, run.options
-    else:
-        results, summary, _ = read_run(folder)
-    difference = None
-    if baseline:
-        difference = compare_with_baseline(folder, Path(baseline), results, summary, policy_of(summary))
-        # A lost bonus, or a growth since then, may have failed the run.
-        results, summary = list(difference.results), difference.now
+    is_judged_again = policy_file or as_of or fail_on
+    run = judged_run(folder, policy_file, as_of, fail_on) if is_judged_again else read_run(folder)
+    difference = compare_with_baseline(run, Path(baseline)) if baseline else None
+    # A lost bonus, or a growth since then, may have failed the run.
+    run = difference.now if difference else run
+    results, summary, options = run.results, run.summary, run.options
     for name, file in files.items():
         if file:
             write_output(file, _FORMATS[name](results, summary, difference))

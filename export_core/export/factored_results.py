@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from export_core.artifact.factored import Factor, groups_of
+from export_core.artifact.numerics import Factor, groups_of
 from export_core.export.jaxprs import inner_jaxprs
 
 _PRIMITIVES: dict[str, tuple[str, tuple[int, ...]]] = {

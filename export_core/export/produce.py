@@ -18,7 +18,7 @@ from flatbuffers.builder import BuilderSizeError
 from msgspec import structs
 
 from export_core.artifact import Artifact, read_bytes
-from export_core.artifact.factored import factored_outputs
+from export_core.artifact.numerics import factored_outputs
 from export_core.export import api
 from export_core.export.abstract_inputs import has_structs, in_domain, take_inputs, with_values
 from export_core.export.argument_specs import symbolic_arguments

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from export_core.artifact.factored import REQUIRED
+from export_core.artifact.numerics import REQUIRED
 from export_core.base.tolerances import FLOATS, problem_of_name, read_amount
 from export_core.goldens.adopted_mesh import parse_specs
 from export_core.goldens.errors import GoldenError

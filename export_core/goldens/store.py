@@ -17,7 +17,7 @@ from itertools import starmap
 from pathlib import Path
 
 from export_core.artifact import Artifact, ArtifactError, read_bytes
-from export_core.artifact.factored import factored_outputs, has_factorization
+from export_core.artifact.numerics import factored_outputs, has_factorization
 from export_core.base.scratch import scratch_folder
 from export_core.base.tolerances import Sources
 from export_core.base.untrusted import LARGEST, open_regular, read_named

@@ -9,7 +9,6 @@ from __future__ import annotations
 import bisect
 import datetime
 import hashlib
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -18,7 +17,7 @@ from msgspec.structs import replace
 from export_core.base.tolerances import ROUNDING
 from export_core.judge.drift import FailingStretch, failing_stretches
 from export_core.judge.failure_signature import failure_signature
-from export_core.judge.result import ReaderOf, Result, by_build_date, release_name
+from export_core.judge.result import ReaderOf, Result, by_build_date, grouped, release_name
 from export_core.judge.verdicts import VERDICTS, WORST_FIRST, Judgement
 from export_core.matrix import Verdict
 from export_core.readers.cell import CellKey
@@ -82,10 +81,24 @@ class Cause(msgspec.Struct, frozen=True):
         return self.looks_like.startswith(ROUNDING) and not (self.upstream or self.not_replayable)
 
 
+def find_causes(results: Iterable[Result], calendar: Calendar | None = None) -> tuple[list[Result], list[Cause]]:
+    """The results of a whole run or shard, each failing one with the id of its cause; and the causes, as `causes_in`.
+
+    Without a `calendar`, releases that no cell of the run was read in are not known.
+    """
+    results = list(results)
+    changes = _changes(results)
+    results = _named(results, changes)
+    return results, _causes(results, changes, calendar)
+
+
 def with_causes(results: Iterable[Result]) -> list[Result]:
     """The results of a whole run or shard, each failing one with the id of its cause."""
     results = list(results)
-    changes = _changes(results)
+    return _named(results, _changes(results))
+
+
+def _named(results: Sequence[Result], changes: dict[CellKey, FailingStretch]) -> list[Result]:
     # Whose own writer fails in the same way: no release is to blame, and it is not the cause of other goldens.
     unfit = {(result.golden, cell_signature(result)) for result in _own_failures(results)}
     return [
@@ -108,11 +121,14 @@ def causes_in(results: Sequence[Result], calendar: Calendar | None = None) -> li
     A change is dated between two releases where one that is in the calendar, or a reader of the run, was built between
     them: that golden was not run there.
     """
-    groups: dict[tuple[Judgement, str], list[Result]] = defaultdict(list)
-    for result in results:
-        if result.cause:
-            groups[result.judgement, result.cause].append(result)
-    changes, unfit = _changes(results), {result.golden for result in _own_failures(results)}
+    return _causes(results, _changes(results), calendar)
+
+
+def _causes(
+    results: Sequence[Result], changes: dict[CellKey, FailingStretch], calendar: Calendar | None
+) -> list[Cause]:
+    groups = grouped((result for result in results if result.cause), lambda result: (result.judgement, result.cause))
+    unfit = {result.golden for result in _own_failures(results)}
     days = {result.reader.built for result in results}
     days |= {calendar.built(version) for version in calendar.versions()} if calendar else set()
     causes = [_cause(group, changes, unfit, sorted(days)) for group in groups.values()]
@@ -163,21 +179,14 @@ def _id(result: Result, changes: dict[CellKey, FailingStretch], unfit: bool) -> 
 
 def _changes(results: Iterable[Result]) -> dict[CellKey, FailingStretch]:
     """Of each cell whose message does not say what went wrong: the readers around its stretch that work."""
-    goldens: dict[tuple[str, str, str], list[Result]] = defaultdict(list)
-    failing: dict[tuple[str, str, str], set[tuple[str, ...]]] = defaultdict(set)
-    for result in results:
-        place = result.golden, result.platform, result.device
-        goldens[place].append(result)
-        if not VERDICTS[result.verdict].is_explained:
-            failing[place].add(cell_signature(result))
     changes: dict[CellKey, FailingStretch] = {}
-    for place, kinds in failing.items():
-        for kind in kinds:
+    for cells in grouped(results, lambda result: (result.golden, result.platform, result.device)).values():
+        for kind in {cell_signature(result) for result in cells if not VERDICTS[result.verdict].is_explained}:
             # What was only compiled agrees with nobody's numbers.
             compared = Verdict.NUMERICS in kind
             alike = [
                 result
-                for result in goldens[place]
+                for result in cells
                 if (result.verdict.works and (result.verdict.is_compared or not compared))
                 or cell_signature(result) == kind
             ]

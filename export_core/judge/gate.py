@@ -184,8 +184,12 @@ def calendar_facts(calendar: Calendar, as_of: datetime.date) -> dict[str, Any]:
     return {"newest_jaxlib": known.newest(), "releases": len(known.jaxlib), "sha256": digest}
 
 
-def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Summary:
+def summarize(
+    results: Sequence[Result], policy: Policy, facts: RunFacts, causes: Sequence[Cause] | None = None
+) -> Summary:
     """Count, check the list of known failures and the declared changes of custom calls, and decide the exit code.
+
+    The `causes` of the results are looked for unless they are known already.
 
     Nothing planned, a result missing or given twice, and what the policy requires and no cell covers is incomplete, and
     so is a run without a promised cell, unless the policy says that it is meant or others have its other shards. A
@@ -207,7 +211,7 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
     changes = judge_changes(results, policy.custom_call_changes, policy.window_lengths(), facts.as_of)
     # Counting alone would take a result that is given twice for the one that is missing.
     different = len({result.key for result in results})
-    causes = causes_in(completed(results), load_calendar())
+    causes = list(causes_in(completed(results), load_calendar()) if causes is None else causes)
     named = {cause.upstream for cause in causes if cause.upstream}
     summary = Summary(
         planned=facts.planned,

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.artifact import Artifact, ArtifactError, read
-from export_core.artifact.foreseen import foreseen
+from export_core.artifact.audit import foreseen
 from export_core.judge.coverage import must_run
 from export_core.judge.known import matching_entry
 from export_core.judge.result import Result, reader_of, shared_cost, shared_timings, writer_of

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from export_core.judge.result import Result
 from export_core.judge.verdicts import Judgement
 from export_core.matrix import Cell
 from export_core.matrix.comparisons import is_about
-from export_core.policy import KnownFailure, NumbersRule, Policy, PolicyError, Quirk
+from export_core.policy import KnownFailure, Policy, PolicyError, Quirk
 from export_core.policy.entries import matches
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage

@@ -15,8 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from export_core.artifact.factored import LAPACK
-from export_core.artifact.float_types import narrowest_float
+from export_core.artifact.numerics import LAPACK, narrowest_float
 from export_core.base.errors import InfrastructureFault
 from export_core.base.phrases import plural, signal_name
 from export_core.base.scratch import scratch_folder

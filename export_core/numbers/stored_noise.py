@@ -8,7 +8,7 @@ from functools import cache, partial
 
 from msgspec import to_builtins
 
-from export_core.artifact.float_types import narrowest_float
+from export_core.artifact.numerics import narrowest_float
 from export_core.base.tolerances import FLOATS, amount_for
 from export_core.goldens import Comparison, Golden, GoldenError, Leaf
 from export_core.goldens.arrays import from_npz

@@ -6,9 +6,10 @@ import datetime
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from export_core.base.feature import hooks
 
@@ -69,6 +70,22 @@ def feature_keys() -> tuple[FeatureKey[Any], ...]:
     return tuple(hooks("policy_key"))
 
 
+def with_feature_keys(policy: type[Entry]) -> type[Entry]:
+    """The class of a policy with the keys that features add, which they read with `FeatureKey.of`."""
+    added = [
+        (key.name, Annotated[tuple[key.entry, ...], Meta(description=key.description)], ())  # type: ignore[name-defined]
+        for key in feature_keys()
+    ]
+    return msgspec.defstruct(  # type: ignore[return-value]  # a subclass
+        *(policy.__name__, added),
+        bases=(policy,),
+        module=policy.__module__,
+        namespace={"__doc__": policy.__doc__},
+        frozen=True,
+        forbid_unknown_fields=True,
+    )
+
+
 def marker_keywords() -> dict[str, FeatureKey[Any]]:
     """The keys that the marker has a keyword for, by its name."""
     return {key.name: key for key in feature_keys() if key.keyword}
@@ -77,7 +94,9 @@ def marker_keywords() -> dict[str, FeatureKey[Any]]:
 def with_entries(policy: Policy, entries: Mapping[str, Mapping[str, Any]]) -> Policy:
     """The policy of a test whose marker sets these entries, by key: they come first, and are located in the marker."""
     keys = marker_keywords()
-    own = {name: (keys[name].entry(**entry, location="marker"), *keys[name].of(policy)) for name, entry in entries.items()}
+    own = {
+        name: (keys[name].entry(**entry, location="marker"), *keys[name].of(policy)) for name, entry in entries.items()
+    }
     return msgspec.structs.replace(policy, **own)
 
 

@@ -21,7 +21,7 @@ from export_core.policy.entries import (
     Retention,
     WindowDays,
 )
-from export_core.policy.keys import feature_keys
+from export_core.policy.keys import feature_keys, with_feature_keys
 from export_core.releases import Calendar, Windows, load_calendar
 from export_core.releases.project_releases import project_calendar
 
@@ -43,7 +43,8 @@ else:
     Readers = str | tuple[str, ...]
 
 
-class KernelKeys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+@with_feature_keys
+class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a project can settle once. Every key has a default; command line and marker come before it."""
 
     goldens: Annotated[str, Meta(description="Folder of goldens.")] = "golden"
@@ -196,7 +197,7 @@ class KernelKeys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The windows as the judge takes them."""
         return Windows(self.windows.backward, self.windows.forward)
 
-    def replays_otherwise(self, earlier: KernelKeys) -> str:
+    def replays_otherwise(self, earlier: Policy) -> str:
         """The first key by which cells run or are compared otherwise than under an earlier policy; empty for none.
 
         Results under another value of it are no evidence under this policy.
@@ -205,25 +206,10 @@ class KernelKeys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         now, then = self.without_locations(), earlier.without_locations()
         return next((name for name in REPLAYED if getattr(now, name) != getattr(then, name)), "")
 
-    def without_locations(self) -> KernelKeys:
+    def without_locations(self) -> Policy:
         """The same without the lines of its entries: moving a line does not make another policy."""
         tables = {
             table: tuple(msgspec.structs.replace(entry, location="") for entry in getattr(self, table))
             for table in LOCATED
         }
         return msgspec.structs.replace(self, **tables)
-
-
-if TYPE_CHECKING:
-    # What a feature adds, it reads with `FeatureKey.of`: the kernel cannot name it.
-    Policy = KernelKeys
-else:
-    Policy = msgspec.defstruct(
-        "Policy",
-        [(key.name, Annotated[tuple[key.entry, ...], Meta(description=key.description)], ()) for key in feature_keys()],
-        bases=(KernelKeys,),
-        namespace={"__doc__": KernelKeys.__doc__},
-        module=__name__,
-        frozen=True,
-        forbid_unknown_fields=True,
-    )

@@ -94,7 +94,7 @@ def _wrong_value(error: ValidationError) -> str:
     value = error.instance
     if error.validator == "minimum":
         return f"expected a number of {error.validator_value} or more, found {value}."
-    if error.validator == "minItems" and "items" in error.schema:
+    if error.validator == "minItems" and error.validator_value == 1:
         if choices := error.schema["items"].get("enum"):
             return f"expected some of {', '.join(choices)}, found none."
         return 'expected at least one name or glob, found none. ["*"] is all.'

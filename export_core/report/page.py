@@ -131,7 +131,7 @@ def _identity(summary: Summary, table: Grid) -> list[tuple[str, str, str]]:
 
 
 def _baseline(difference: BaselineDifference | None) -> list[tuple[str, str, str]]:
-    return [("baseline", f"as of {difference.baseline.as_of}", "")] if difference else []
+    return [("baseline", f"as of {difference.baseline.summary.as_of}", "")] if difference else []
 
 
 def _bar(summary: Summary) -> list[tuple[str, float, float]]:

@@ -89,7 +89,7 @@ class OwnReader:
         """The noise of a golden that this interpreter has just made, or why there is none."""
         return measure_noise(golden, self._environment, self.start_worker(), Limits(), self._other_kernel)
 
-    def replay(self, goldens: Sequence[Golden], stopping: threading.Event | None = None) -> list[Result]:
+    def replay(self, goldens: Sequence[Golden], stopping: threading.Event | None = None) -> Sequence[Result]:
         """Judge every golden that was exported for cpu, each in a cold process, or by the outcome of an earlier run."""
         start, stopping = self._workers.start, stopping or threading.Event()
         own = Interpreter(self._release, start, self._user_code, self.cache, stopping, self._started_with)
@@ -142,7 +142,7 @@ def add_noise(
     return replace(produced, manifest=manifest, files=files)
 
 
-def first_crash(produced: ProducedGolden, replay: Callable[[Golden], list[Result]]) -> str:
+def first_crash(produced: ProducedGolden, replay: Callable[[Golden], Sequence[Result]]) -> str:
     """How this release dies when it replays its own golden in a new process; empty where it replays it.
 
     Raises `ExportError` where the golden cannot be replayed for another reason: a reader would be blamed for it.

@@ -10,8 +10,8 @@ import hashlib
 import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -27,17 +27,7 @@ from export_core.releases import Calendar, ReleaseError
 from export_core.run.errors import AGAIN, IncompleteResults, ResultsNotWritten, RunError, not_readable
 from export_core.run.journal import RESULTS, SUMMARY, Journal
 from export_core.run.plan_record import PLAN, PlanRecord, hash_of, plan_of, policy_hash
-
-
-class RecordedRun(NamedTuple):
-    """A finished run, or shard, as its folder has it."""
-
-    results: list[Result]
-    """Its results, in order."""
-    summary: Summary
-    """Their summary."""
-    plan: PlanRecord
-    """What decided them."""
+from export_core.run.run import Run
 
 
 def result_line(result: Result) -> bytes:
@@ -45,12 +35,12 @@ def result_line(result: Result) -> bytes:
     return safe_json(result)
 
 
-def finish_run(journal: Journal, folder: Path, results: Sequence[Result], summary: Summary) -> Summary:
+def finish_run(journal: Journal, folder: Path, run: Run) -> Run:
     """Write the files of a run that has ended: its results in order, and its summary with their hash."""
-    digest = journal.finish(map(result_line, results))
-    summary = msgspec.structs.replace(summary, results_sha256=digest)
+    digest = journal.finish(map(result_line, run.results))
+    summary = msgspec.structs.replace(run.summary, results_sha256=digest)
     write_summary(folder, summary)
-    return summary
+    return replace(run, summary=summary, folder=folder)
 
 
 def write_summary(folder: Path, summary: Summary) -> None:
@@ -72,7 +62,7 @@ def read_results(folder: Path) -> Iterator[Result]:
     yield from _results_in(folder / RESULTS, _bytes_of(folder / RESULTS))
 
 
-def read_run(folder: Path) -> RecordedRun:
+def read_run(folder: Path) -> Run:
     """A finished run whose plan, results and summary belong together.
 
     Raises `IncompleteResults` where planned cells have no result or more than one, and `RunError` for all else: a
@@ -95,7 +85,7 @@ def read_run(folder: Path) -> RecordedRun:
     except ReleaseError as error:
         raise RunError(f"{folder / SUMMARY}: policy: {error} {AGAIN}") from None
     _check_dates(path, results, calendar)
-    return RecordedRun(results, summary, plan)
+    return Run(results, summary, plan, folder)
 
 
 def policy_of(summary: Summary) -> Policy:

@@ -6,19 +6,21 @@ each give one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import msgspec
 
-from export_core.judge.causes import completed
-from export_core.judge.gate import Summary
+from export_core.base.feature import hooks
+from export_core.judge.causes import completed, find_causes
+from export_core.judge.gate import RunFacts, Summary, in_order, summarize
 from export_core.judge.result import ReaderOf, Result, WriterOf, grouped
 from export_core.judge.verdicts import Judgement
 from export_core.policy import Policy
 from export_core.readers.cell import CellKey
+from export_core.releases import load_calendar
 from export_core.run.plan_record import PlanRecord
 
 
@@ -42,6 +44,11 @@ class Run:
     def policy(self) -> Policy:
         """The policy by which it was judged."""
         return msgspec.convert(self.summary.policy, Policy)
+
+    @property
+    def goldens(self) -> Mapping[str, str]:
+        """The hash of each golden, by its id; none for a run that was not written."""
+        return self.plan.goldens if self.plan else {}
 
     @cached_property
     def readers(self) -> tuple[ReaderOf, ...]:
@@ -90,3 +97,39 @@ class Run:
         """The results of each judgement that a cell has, the worst judgement first."""
         groups = grouped(self.results, lambda result: result.judgement)
         return {judgement: groups[judgement] for judgement in Judgement if judgement in groups}
+
+
+def judge_run(
+    results: Iterable[Result],
+    policy: Policy,
+    facts: RunFacts,
+    *,
+    baseline: Mapping[CellKey, Result] | None = None,
+    plan: PlanRecord | None = None,
+    folder: Path | None = None,
+    options: str = "",
+) -> Run:
+    """Judge results, which were judged one by one, as a whole: the rules of features, then causes, then the summary.
+
+    Args:
+        results: of all cells, in any order.
+        policy: by which each was judged.
+        facts: what the run was.
+        baseline: the results of an earlier run, with which a rule may compare them.
+        plan: see `Run`.
+        folder: see `Run`.
+        options: see `Run`.
+
+    Raises `PolicyError` for a known failure whose globs cover too much.
+    """
+    judged, causes = find_causes(by_rules(in_order(results), policy, baseline), load_calendar())
+    return Run(judged, summarize(judged, policy, facts, causes), plan, folder, options)
+
+
+def by_rules(
+    results: Sequence[Result], policy: Policy, baseline: Mapping[CellKey, Result] | None = None
+) -> Sequence[Result]:
+    """The results of a run as the rules of all features judge them, each of which may have its key in the policy."""
+    for rule in hooks("rule"):
+        results = rule(results, policy, baseline)
+    return results

@@ -15,7 +15,7 @@ from export_core.base.tolerances import FLOATS
 from export_core.features.why.errors import WhyError
 from export_core.features.why.explain.double_reference import in_double
 from export_core.features.why.reduce.editor import ModuleEditor
-from export_core.features.why.reduce.failing_alike import Reader
+from export_core.features.why.reduce.failing_alike import ProgramReader
 from export_core.features.why.reduce.reduced_program import flat_program
 from export_core.goldens import Check, Golden, Leaf
 from export_core.goldens.arrays import from_npz, to_npz
@@ -26,7 +26,6 @@ from export_core.policy import load_policy
 from export_core.readers.cell import Cell
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.placement import Placement
-from export_core.readers.worker.client import start_worker
 from export_core.releases import Release
 from studies.numbers.collect import POLICY, Folders
 
@@ -153,7 +152,7 @@ class References:
             folder = Path(scratch) / "double"
             folder.mkdir()
             environment = self._environments.build(Placement(release))
-            with Reader(Cell(wide, release, "cpu"), environment, options, folder, start_worker) as reader:
+            with ProgramReader(Cell(wide, release, "cpu"), environment, options, folder) as reader:
                 (tried,) = reader.run([double])
             if not tried.works:
                 raise WhyError(f"{tried.outcome.verdict}: {tried.outcome.message}")

@@ -6,9 +6,8 @@ import pytest
 from kept import DATA, jax_goldens
 
 from export_core.artifact import CustomCall, DisabledCheck, read, read_bytes
-from export_core.artifact.audit import audit, judge_calls, unread_findings
+from export_core.artifact.audit import audit, describe, judge_calls, unread_findings
 from export_core.artifact.envelope.encode import encode
-from export_core.artifact.payloads import describe
 from export_core.artifact.unread import UNKNOWN, Unread
 from export_core.releases.stable_targets import measured_release, stable_targets
 

@@ -285,7 +285,7 @@ def test_the_same_key_in_several_tables_is_none_twice(tmp_path):
 
 
 OWN = {
-    "export_core/artifact/vhlo_tables.py": "data of the package",
+    "export_core/artifact/unread.py": "data of the package",
     "export_core/features/convert/programs.py": "what a program of ours wrote into a scratch folder",
     "export_core/features/convert/rewriting/export_again.py": "a job in a scratch folder",
     "export_core/features/convert/rewriting/program.py": "a job in a scratch folder",

@@ -16,7 +16,7 @@ import click
 import msgspec
 from building import HERE, build_libraries, with_library
 
-from export_core.features.adopt.add_command import add as add_golden
+from export_core.features.adopt.commands import add as add_golden
 from export_core.goldens import GoldenStore
 from export_core.judge import Result, RunFacts, judge, summarize
 from export_core.matrix import Selection, make_plan

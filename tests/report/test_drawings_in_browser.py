@@ -18,6 +18,7 @@ from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.releases import load_calendar
 from export_core.report.page import html_page
+from export_core.run.run import Run
 
 pytestmark = pytest.mark.browser
 
@@ -35,7 +36,8 @@ def comparison(tmp_path_factory) -> Path:
     ]
     cells = [CellDifference(change_of(old, new), old, new) for old, new in zip(then, results, strict=True)]
     page = tmp_path_factory.mktemp("comparison") / "report.html"
-    page.write_text(html_page(results, summary, BaselineDifference(summary, summary, cells, [])), encoding="utf-8")
+    run = Run(results, summary)
+    page.write_text(html_page(results, summary, BaselineDifference(run, run, cells, [])), encoding="utf-8")
     return page
 
 

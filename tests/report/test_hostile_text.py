@@ -57,6 +57,7 @@ from export_core.report.run_tables import release_map
 from export_core.report.sarif import sarif_file
 from export_core.report.terminal import print_report
 from export_core.run.results import result_line
+from export_core.run.run import Run
 from pytest_jaxexport.summary import summary_lines
 
 TODAY = day("2026-11-21")
@@ -270,7 +271,8 @@ def disarmed(commands: str) -> str:
 
 def changed(results: Sequence[Result], summary: Summary) -> BaselineDifference:
     cells = [CellDifference(change, one, one) for change, one in zip(itertools.cycle(Change), results, strict=False)]
-    return BaselineDifference(summary, summary, cells, [results[0].message])
+    run = Run(results, summary)
+    return BaselineDifference(run, run, cells, [results[0].message])
 
 
 RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {

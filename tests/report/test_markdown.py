@@ -19,6 +19,7 @@ from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.readers.worker.protocol import Stage
 from export_core.report.markdown import MOST_BYTES, markdown_map, markdown_text
+from export_core.run.run import Run
 from tools.example_report import PAGE
 
 
@@ -217,7 +218,9 @@ def compared(then: list[Result], now: list[Result]) -> str:
     old = {each.key: each for each in then}
     cells = [CellDifference(change_of(old.get(each.key), each), old.get(each.key), each) for each in now]
     before, after = (summary(results, as_of=AS_OF) for results in (then, now))
-    return markdown_text(now, after, BaselineDifference(before, after, cells, ["the baseline is another plan"]))
+    return markdown_text(
+        now, after, BaselineDifference(Run(then, before), Run(now, after), cells, ["the baseline is another plan"])
+    )
 
 
 WORKS = result(case="t.a"), result(case="t.b", reader="0.11.0")

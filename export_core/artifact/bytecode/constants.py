@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from mmap import mmap
 
+    from export_core.artifact.bytecode.contents import Constant
     from export_core.artifact.bytecode.module import Module
-    from export_core.artifact.bytecode.parts import Constant
 
 LONG = 100
 """Elements that a constant may have and not be long. MLIR prints the bytes of a longer one, as hexadecimal digits."""

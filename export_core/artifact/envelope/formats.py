@@ -5,7 +5,7 @@ A release surely reads the format that it writes: an artifact is converted to th
 
 from __future__ import annotations
 
-from export_core.artifact.version_numbers import version_numbers
+from export_core.artifact.readers import version_numbers
 from export_core.artifact.writers import FIRST_JAX
 
 NAMED_SHARDINGS = 6

@@ -41,8 +41,8 @@ COST = Kind("cost", 6)
 """The kind of the finding about changed costs."""
 
 
-class ComparedRun(msgspec.Struct, frozen=True):
-    """One of the two runs."""
+class RunInShort(msgspec.Struct, frozen=True):
+    """One of the two runs: what was planned, and how it ended."""
 
     as_of: datetime.date
     """The day as of which it was judged."""
@@ -124,9 +124,9 @@ class ChangedCost(msgspec.Struct, frozen=True):
 class BaselineReport(msgspec.Struct, frozen=True):
     """What `jaxexport judge NEW --baseline OLD --json` prints."""
 
-    now: ComparedRun
+    now: RunInShort
     """The new run."""
-    baseline: ComparedRun
+    baseline: RunInShort
     """The earlier run."""
     caveats: list[str]
     """What makes the two hard to compare, a sentence each."""
@@ -142,7 +142,7 @@ def baseline_report(difference: BaselineDifference) -> BaselineReport:
     """The difference as other programs read it."""
     # Unchanged cells are counted only: they are nearly all of a large run.
     changed = [_changed_cell(cell) for cell in difference.cells if cell.change is not Change.UNCHANGED]
-    runs = _compared_run(difference.now), _compared_run(difference.baseline)
+    runs = _in_short(difference.now.summary), _in_short(difference.baseline.summary)
     costs = [
         ChangedCost(cell.result.golden, cell.result.reader, cell.result.platform, change, cell.other_golden)
         for cell, change in difference.costs
@@ -178,9 +178,9 @@ def _costs(difference: BaselineDifference) -> Iterator[Finding]:
 
 def baseline_line(difference: BaselineDifference) -> str:
     """The counts of all changes, in one line."""
-    baseline, now = difference.baseline, difference.now
+    baseline, now = difference.baseline.summary, difference.now.summary
     lost = [text for text in now.failed_on if text.startswith(BONUS_LOST)]
-    grown = sum(any(part.whose == "baseline" for part in result.exceeded) for result in difference.results)
+    grown = sum(any(part.whose == "baseline" for part in result.exceeded) for result in difference.now.results)
     lost += [f"{plural(grown, 'cell')} grew by more than a budget allows"] if grown else []
     return (
         f"Since the baseline (as of {baseline.as_of}, {baseline.results:,} cells): {counts_line(difference.counts)}. "
@@ -231,8 +231,8 @@ def _state_line(result: Result | None) -> str:
     return f"{_state(result)} in stage {result.stage}: {first_line(result.message) or 'no message'}"
 
 
-def _compared_run(summary: Summary) -> ComparedRun:
-    return msgspec.convert(summary, ComparedRun, from_attributes=True)
+def _in_short(summary: Summary) -> RunInShort:
+    return msgspec.convert(summary, RunInShort, from_attributes=True)
 
 
 def _changed_cell(cell: CellDifference) -> ChangedCell:

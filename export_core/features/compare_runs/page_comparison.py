@@ -85,8 +85,8 @@ def _maps(difference: BaselineDifference) -> list[tuple[str, Markup]]:
     # What is new or gone is seen by itself: often it is a case, and would be in every square.
     changed = {cell.result.key for cell in difference.cells if cell.change in _IN_BOTH}
     runs: list[tuple[Summary, list[Result]]] = [
-        (difference.baseline, [cell.then for cell in difference.cells if cell.then]),
-        (difference.now, [cell.now for cell in difference.cells if cell.now]),
+        (difference.baseline.summary, [cell.then for cell in difference.cells if cell.then]),
+        (difference.now.summary, [cell.now for cell in difference.cells if cell.now]),
     ]
     if not all(results for _, results in runs):
         return []

@@ -33,7 +33,7 @@ def trend(folder: Path, numbers: bool, cost: bool, cases: tuple[str, ...], as_js
     from export_core.policy.entries import matches
     from export_core.run.results import read_run
 
-    results, *_ = read_run(folder)
+    results = read_run(folder).results
     names = {result.case for result in results}
     for pattern in cases:
         if not any(matches(name, pattern) for name in names):

@@ -6,5 +6,6 @@ FEATURE = Feature(
     commands={
         "convert": "convert_command:convert",
     },
+    after_replay="healing:with_healings",
     remedy="healing:remedy",
 )

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from export_core.artifact import read_bytes
-from export_core.artifact.audit import judge_calls, unread_findings
+from export_core.artifact.audit import belongs, judge_calls, unread_findings
 from export_core.artifact.envelope import formats
 from export_core.artifact.envelope.fields import NamedSharding
-from export_core.artifact.factored import LAPACK
-from export_core.artifact.foreseen import belongs
 from export_core.artifact.main_check import check_main
-from export_core.artifact.readers import Reader, loads, module_reasons
-from export_core.artifact.version_numbers import version_numbers
+from export_core.artifact.numerics import LAPACK
+from export_core.artifact.readers import Reader, loads, module_reasons, version_numbers
 from export_core.features.convert.envelope import levels_of, rewrite_envelope, shardings_of
 from export_core.features.convert.errors import ConversionRefused
 from export_core.policy import load_check

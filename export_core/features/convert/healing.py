@@ -24,6 +24,7 @@ from export_core.features.convert.convert import (
     find_reader,
 )
 from export_core.features.convert.errors import ConversionRefused
+from export_core.features.convert.programs import ModuleRewriter
 from export_core.features.convert.proof import converted_golden, evidence_of
 from export_core.goldens import Golden
 from export_core.goldens.conversion_record import tool_name
@@ -39,24 +40,31 @@ from export_core.readers.placement import Mode
 
 if TYPE_CHECKING:
     from export_core.matrix.replay_options import ReplayOptions
+    from export_core.policy.run_options import RunOptions
 
 
 def with_healings(
     results: Sequence[Result],
     cells: Sequence[Cell],
-    rewrite_modules: RewriteModules,
+    asked: RunOptions,
     options: ReplayOptions,
     notify: Callable[[str], None],
-) -> list[Result]:
-    """Add the result of a conversion to each result of a cell that failed on a CPU. No judgement changes.
+) -> Sequence[Result]:
+    """With `--convert`, add the result of a conversion to each result of a cell that failed on a CPU.
+
+    No judgement changes.
 
     Args:
         results: of the cells.
         cells: of the plan.
-        rewrite_modules: rewrites modules where the envelope is not enough.
+        asked: the options of the run.
         options: how converted artifacts are replayed.
         notify: called with a line about what happens meanwhile.
     """
+    if not asked.convert:
+        return results
+    # Where the envelope is not enough.
+    rewrite_modules = ModuleRewriter(options.calendar, notify)
     failing = {result.key for result in results if can_be_tried(result)}
     tried = [cell for cell in cells if cell.key in failing]
     healings = {cell.key: healing for cell, healing in heal(tried, rewrite_modules, options, notify)}

@@ -11,9 +11,7 @@ import msgspec
 
 from export_core.artifact import read_bytes
 from export_core.artifact.envelope import formats
-from export_core.artifact.readers import Reader, loads
-from export_core.artifact.version_numbers import version_numbers
-from export_core.artifact.vhlo_needs import version_pair
+from export_core.artifact.readers import Reader, loads, version_numbers, version_pair
 from export_core.base.phrases import signal_name
 from export_core.base.scratch import scratch_folder
 from export_core.base.untrusted import decode_json

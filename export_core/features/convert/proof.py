@@ -12,8 +12,8 @@ import numpy as np
 from msgspec import structs
 
 from export_core.artifact import Artifact, Aval, Envelope, read_bytes
-from export_core.artifact.factored import factored_outputs
 from export_core.artifact.main_check import dimension_names
+from export_core.artifact.numerics import factored_outputs
 from export_core.artifact.writers import writers
 from export_core.base.scratch import scratch_folder
 from export_core.base.untrusted import read_regular

@@ -9,6 +9,7 @@ import msgspec
 
 from export_core.base.phrases import plural
 from export_core.features.costs.over_budget import SLOWER, Budgets, Limit, own_cells, place_of, unmeasured
+from export_core.features.costs.policy_key import BUDGETS
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.cost import CERTAIN, RunTimes, run_times
 from export_core.judge.result import Exceeded, by_build_date

@@ -13,7 +13,8 @@ from export_core.matrix.comparisons import quirks_of
 from export_core.policy import Policy
 from export_core.readers.placement import Mode
 from export_core.run.plan_record import hash_of
-from export_core.run.results import RecordedRun, policy_of, read_run
+from export_core.run.results import read_run
+from export_core.run.run import Run
 
 Evidence = dict[tuple[str, str, str], Result]
 """Results by golden, jaxlib and platform."""
@@ -38,7 +39,7 @@ def stored_evidence(
     quirk that has expired by `day`: `notify` is told. Raises `RunError` for a folder without a finished run, or with a
     changed one.
     """
-    runs = [(folder, read_run(folder)) for folder in folders]
+    runs = [read_run(folder) for folder in folders]
     hashes: dict[str, str] = {}
     for golden in goldens:
         if any(quirk.expires and quirk.expires < day for quirk in quirks_of(golden.manifest, policy.quirks)):
@@ -46,18 +47,20 @@ def stored_evidence(
         else:
             hashes[golden.id] = hash_of(golden.manifest)
     evidence: Evidence = {}
-    for folder, run in sorted(runs, key=lambda pair: pair[1].summary.identity.ended or _BEFORE_ALL):
-        if name := policy.replays_otherwise(policy_of(run.summary)):
-            notify(f"the results in {folder} do not count: since that run, `{name}` of the policy has another value")
+    for run in sorted(runs, key=lambda run: run.summary.identity.ended or _BEFORE_ALL):
+        if name := policy.replays_otherwise(run.policy):
+            notify(
+                f"the results in {run.folder} do not count: since that run, `{name}` of the policy has another value"
+            )
         else:
             evidence |= _of_run(run, hashes)
     return evidence
 
 
-def _of_run(run: RecordedRun, hashes: dict[str, str]) -> Evidence:
+def _of_run(run: Run, hashes: dict[str, str]) -> Evidence:
     evidence: Evidence = {}
     for result in run.results:
-        if run.plan.goldens.get(result.golden) != hashes.get(result.golden, ""):
+        if run.goldens.get(result.golden) != hashes.get(result.golden, ""):
             continue
         key = result.golden, result.reader.jaxlib, result.platform
         # A jaxlib that was read with several jax is as good as the worst of them.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from export_core.artifact import ArtifactError
 from export_core.artifact.archive import artifact_in
-from export_core.artifact.foreseen import foreseen_everywhere
+from export_core.artifact.audit import foreseen_everywhere
 from export_core.artifact.main_check import check_main
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.escaping import printable

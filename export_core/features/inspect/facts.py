@@ -10,11 +10,9 @@ import os.path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from export_core.artifact import as_dict
-from export_core.artifact.audit import DISABLED, AuditFinding
-from export_core.artifact.foreseen import Foreseen, foreseen_everywhere
+from export_core.artifact.audit import DISABLED, AuditFinding, Foreseen, foreseen_everywhere
 from export_core.artifact.main_check import check_main, dimension_names, is_known
-from export_core.artifact.readers import loads, readers_of
-from export_core.artifact.vhlo_needs import Needs, needs
+from export_core.artifact.readers import Needs, loads, needs, readers_of
 from export_core.artifact.writers import WrittenBy, audit_calls, find_writer
 from export_core.policy.terms import PromisedDays, Terms, promised_days
 

@@ -2,4 +2,4 @@
 
 from export_core.base.feature import Feature
 
-FEATURE = Feature()
+FEATURE = Feature(executor="dispatch:replay_at")

@@ -38,7 +38,8 @@ from export_core.readers.hardware import resolve_mode
 from export_core.releases import Release
 from export_core.run.journal import SUMMARY
 from export_core.run.plan_record import hash_of
-from export_core.run.results import RecordedRun, read_run
+from export_core.run.results import read_run
+from export_core.run.run import Run
 
 _WORDS = re.compile(r"(?P<golden>.+) in (?:jaxlib )?(?P<reader>\S+)(?: on (?P<platform>\S+))?")
 """A cell as messages and plans name it: ``CASE/WRITER in 0.10.2-jax0.10.2 on cpu``."""
@@ -93,7 +94,7 @@ def of_command(asked: Asked) -> Asked:
     )
 
 
-def of_words(asked: Asked, run: RecordedRun | None) -> Asked:
+def of_words(asked: Asked, run: Run | None) -> Asked:
     """What was asked, with the parts of a cell in words as options. `run` has the causes that may be named.
 
     Raises `WhyError` where an option that was given too says otherwise.
@@ -216,7 +217,7 @@ def choose(asked: Asked) -> Choice:
     return Choice(cell, plan, options, _stored(cell, run), asked.run)
 
 
-def _run_in(folder: Path | None) -> RecordedRun | None:
+def _run_in(folder: Path | None) -> Run | None:
     """The run of a folder; without one that of the usual folder, which need not have one."""
     if folder is None and not (RESULTS / SUMMARY).exists():
         return None
@@ -248,7 +249,7 @@ def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[
     )
 
 
-def _candidates(asked: Asked, goldens: Sequence[Golden], run: RecordedRun | None) -> list[_Candidate]:
+def _candidates(asked: Asked, goldens: Sequence[Golden], run: Run | None) -> list[_Candidate]:
     """The cells that may be meant: those of the run, and where a reader is named, its cells with all these goldens."""
     by_id = {golden.id: golden for golden in goldens}
     platform = asked.platform.partition(":")[0]
@@ -283,7 +284,7 @@ def _usual_platform(golden: Golden) -> str:
     return "cpu" if "cpu" in platforms else platforms[0]
 
 
-def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: RecordedRun | None) -> _Candidate:
+def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: Run | None) -> _Candidate:
     failing = [candidate for candidate in candidates if candidate.fails]
     # Who names no reader asks about what fails; who names one may ask about any cell.
     meant = failing if failing or not asked.reader else list(candidates)
@@ -315,10 +316,10 @@ def _listed(candidates: Sequence[_Candidate]) -> str:
     return "; ".join(map(str, candidates[:_SHOWN])) + more
 
 
-def _stored(cell: Cell, run: RecordedRun | None) -> tuple[Result, ...]:
+def _stored(cell: Cell, run: Run | None) -> tuple[Result, ...]:
     """What the run says of the golden of a cell, if it is the one that is here, compared in the same way."""
     golden = cell.golden
-    if run is None or run.plan.goldens.get(golden.id) != hash_of(golden.manifest):
+    if run is None or run.goldens.get(golden.id) != hash_of(golden.manifest):
         return ()
     place = golden.id, cell.platform, cell.mode
     return tuple(result for result in run.results if (result.golden, result.platform, result.mode) == place)

@@ -14,6 +14,7 @@ from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.readers.worker.protocol import Stage
+from export_core.run.run import Run
 from tools.schemas import schema
 
 
@@ -27,7 +28,8 @@ def difference(*cells: CellDifference, caveats=()) -> BaselineDifference:
         selection={"whole": True},
         seconds=1,
     )
-    return BaselineDifference(made, made, list(cells), list(caveats))
+    run = Run(now, made)
+    return BaselineDifference(run, run, list(cells), list(caveats))
 
 
 def crash(case: str = "t.f", **changed):

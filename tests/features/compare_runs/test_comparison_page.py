@@ -17,6 +17,7 @@ from export_core.matrix import Verdict
 from export_core.report.links import cell_link
 from export_core.report.page import html_page
 from export_core.report.run_tables import aligned, release_map
+from export_core.run.run import Run
 
 KEPT, OTHER = result(case="t.a"), result(case="t.b", writer="0.10.1")
 CRASH = msgspec.structs.replace(KEPT, verdict=Verdict.CRASH, judgement=Judgement.BROKEN, message="died")
@@ -33,7 +34,7 @@ def difference(then: list[Result], now: list[Result], caveats=()) -> BaselineDif
     old, new = ({one.key: one for one in run} for run in (then, now))
     cells = [CellDifference(change_of(old.get(key), one), old.get(key), one) for key, one in new.items()]
     cells += [CellDifference(Change.GONE, one, None) for key, one in old.items() if key not in new]
-    return BaselineDifference(summary(then), summary(now), cells, list(caveats))
+    return BaselineDifference(Run(then, summary(then)), Run(now, summary(now)), cells, list(caveats))
 
 
 def page(then: list[Result], now: list[Result], caveats=()) -> str:

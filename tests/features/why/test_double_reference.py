@@ -20,7 +20,7 @@ from export_core.artifact import read_bytes
 from export_core.features.why.errors import WhyError
 from export_core.features.why.explain.double_reference import in_double, nearer, reference_lines
 from export_core.features.why.reduce.editor import ModuleEditor, ModuleParts
-from export_core.features.why.reduce.failing_alike import Reader
+from export_core.features.why.reduce.failing_alike import ProgramReader
 from export_core.features.why.reduce.reduced_program import flat_program
 from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import Leaf, leaf_of
@@ -72,7 +72,7 @@ def exact(here, kept, forked_workers, editor, tmp_path):
         options = ReplayOptions(load_calendar(), limits=Limits(jobs=1, timeout=60.0))
         scratch = tmp_path / "scratch"
         scratch.mkdir()
-        with Reader(Cell(golden, here, "cpu"), this_interpreter(here), options, scratch, kept.start) as reader:
+        with ProgramReader(Cell(golden, here, "cpu"), this_interpreter(here), options, scratch, kept.start) as reader:
             (tried,) = reader.run([program])
         assert tried.works, tried.outcome.message
         return [leaf.numpy() for leaf in tried.outputs]

@@ -17,7 +17,7 @@ from export_core.base.tolerances import FLOATS
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
 from export_core.features.why.reduce.editor import ModuleEditor
-from export_core.features.why.reduce.failing_alike import Reader
+from export_core.features.why.reduce.failing_alike import ProgramReader
 from export_core.features.why.reduce.reduced_program import ReducedProgram, flat_program
 from export_core.features.why.reduce.reduction import failing_call
 from export_core.goldens import Leaf
@@ -29,7 +29,6 @@ from export_core.matrix.cell_audit import audit_problem
 from export_core.numbers.elements import to_double
 from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.placement import Placement
-from export_core.readers.worker.client import start_worker
 
 ALIKE = 1.2
 """How many times as far from the reference one of the two may be, to be called about as near."""
@@ -134,7 +133,7 @@ def _outputs(
 ) -> tuple[Leaf, ...]:
     """What a program gives in a reader. Raises `WhyError` where it does not run."""
     folder.mkdir()
-    with Reader(cell, environment, choice.options, folder, start_worker) as reader:
+    with ProgramReader(cell, environment, choice.options, folder) as reader:
         (tried,) = reader.run([program])
     if not tried.works:
         outcome = tried.outcome

@@ -6,7 +6,7 @@ import msgspec
 
 from export_core.base.tolerances import FLOATS
 from export_core.features.why.reduce.editor import ModuleEditor
-from export_core.features.why.reduce.failing_alike import Reader, divergence
+from export_core.features.why.reduce.failing_alike import ProgramReader, divergence
 from export_core.features.why.reduce.passes import edited_program, traced_program
 from export_core.features.why.reduce.reduced_program import ReducedProgram
 from export_core.goldens import Leaf
@@ -27,7 +27,7 @@ class DivergingOperation(msgspec.Struct, frozen=True):
 
 
 def first_diverging(
-    program: ReducedProgram, editor: ModuleEditor, failing: Reader, second: Reader
+    program: ReducedProgram, editor: ModuleEditor, failing: ProgramReader, second: ProgramReader
 ) -> DivergingOperation | None:
     """The first operation whose outputs differ, in main and what it calls.
 

@@ -5,32 +5,26 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from msgspec import structs
 
-from export_core.base.errors import InfrastructureFault
 from export_core.base.tolerances import FLOATS
 from export_core.features.why.reduce.reduced_program import ReducedProgram
 from export_core.goldens import Comparison, Golden, Leaf
-from export_core.goldens.arrays import from_npz
 from export_core.goldens.manifest import UNKNOWN, Manifest, signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, sha256
 from export_core.judge.failure_signature import FailureSignature, failure_signature, message_class
 from export_core.matrix import Cell, Outcome, Verdict
-from export_core.matrix.outcome import machine_fault, not_run, outcome_of
+from export_core.matrix.one_reader import OneReader, Ran
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.elements import to_double
-from export_core.readers.cell import request_of
 from export_core.readers.environment import Environment
-from export_core.readers.errors import WorkerDied
 from export_core.readers.hardware import shares_device
-from export_core.readers.worker.protocol import Reply, Worker, WorkerStarter
+from export_core.readers.worker.protocol import WorkerStarter
 
 KEPT_SHARE = 0.5
 """How much of the difference between two readers has to be left: with less, a program could show any rounding."""
@@ -110,19 +104,6 @@ CASE = "reduced"
 _NOT_COMPARED = "the outputs of a reduced program are compared with those of a second reader"
 
 
-@dataclass(frozen=True)
-class Tried:
-    """The outcome of a program in one reader; `outputs` are empty unless it ran."""
-
-    outcome: Outcome
-    outputs: tuple[Leaf, ...] = ()
-
-    @property
-    def works(self) -> bool:
-        """Whether it ran, or was compiled where it is only to be compiled."""
-        return self.outcome.verdict in (Verdict.PASS, Verdict.COMPILED)
-
-
 def manifest_of(original: Manifest, program: ReducedProgram) -> Manifest:
     """The manifest of a reduced program's golden, without outputs: that of an adopted artifact."""
     kept = ("mesh", "register", "allow", "platforms", "disabled_checks")
@@ -146,59 +127,58 @@ def manifest_of(original: Manifest, program: ReducedProgram) -> Manifest:
     )
 
 
-class Reader:
+class ProgramReader:
     """One reader, which runs programs in cold processes of one worker. A context manager.
 
     Args:
         cell: its golden says how a program is called, the rest where.
         environment: that of its reader.
-        options: limits and calendar.
+        options: limits, policy and calendar.
         scratch: a folder of its own.
-        start: starts its worker.
+        start: starts its worker; None starts one that is closed at the end.
     """
 
     def __init__(
-        self, cell: Cell, environment: Environment, options: ReplayOptions, scratch: Path, start: WorkerStarter
+        self,
+        cell: Cell,
+        environment: Environment,
+        options: ReplayOptions,
+        scratch: Path,
+        start: WorkerStarter | None = None,
     ) -> None:
         self.cell = cell
-        self.environment = environment
-        self.options = options
         self.at_once = options.limits.device_jobs if shares_device(cell.placement) else options.limits.jobs
         self.tried = 0
+        self._reader = OneReader(environment, options, start)
         self._scratch = scratch
-        self._start = start
-        self._worker: Worker | None = None
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._worker:
-            self._worker.close()
+    def __exit__(self, *exception: Any) -> None:
+        self._reader.__exit__(*exception)
+
+    @property
+    def options(self) -> ReplayOptions:
+        """How a program is run."""
+        return self._reader.options
 
     def limit_time(self, seconds: float) -> None:
         """Let a program take so long from now on."""
-        self.options = replace(self.options, limits=replace(self.options.limits, timeout=seconds))
+        self._reader.options = replace(self.options, limits=replace(self.options.limits, timeout=seconds))
 
-    def run(self, programs: Sequence[ReducedProgram]) -> list[Tried]:
-        """Run programs, all at once. Raises `InfrastructureFault` where two workers in a row die, or the disk fails."""
+    def run(self, programs: Sequence[ReducedProgram]) -> list[Ran]:
+        """Run programs, all at once. Raises `InfrastructureFault` where nothing is known of one."""
         self.tried += len(programs)
-        cells = [self.cell_of(program, number) for number, program in enumerate(programs)]
-        try:
-            return self._run(cells)
-        except WorkerDied:
-            self._worker = None
-            return self._run(cells)
+        return self._reader.run([self.cell_of(program, number) for number, program in enumerate(programs)])
 
-    def run_golden(self, golden: Golden) -> Tried:
-        """Run the plain call of a golden as it is, and compare its outputs as its manifest says."""
-        (tried,) = self._run([replace(self.cell, golden=golden)])
-        return tried
+    def run_golden(self, golden: Golden) -> Ran:
+        """Run a golden as it is, and compare its outputs as its manifest says."""
+        (ran,) = self._reader.run([replace(self.cell, golden=golden)])
+        return ran
 
     def cell_of(self, program: ReducedProgram, number: int = 0) -> Cell:
-        """A program as a cell. Its golden is in the scratch folder of this number."""
+        """A program as a cell. Its golden is in the scratch folder of this number, and has a name of its own."""
         folder = self._scratch / str(number)
         folder.mkdir(exist_ok=True)
         (folder / ARTIFACT).write_bytes(program.artifact)
@@ -206,28 +186,8 @@ class Reader:
         for module in self.cell.golden.manifest.options.register:
             name = register_file(module)
             (folder / name).write_bytes(self.cell.golden.content(name))
-        return replace(self.cell, golden=Golden(manifest_of(self.cell.golden.manifest, program), folder))
-
-    def _run(self, cells: Sequence[Cell]) -> list[Tried]:
-        limits = self.options.limits
-        worker = self._worker = self._worker or self._start(self.environment, limits.jobs, fork=limits.fork)
-        folders = [self._scratch / f"outputs-{number}" for number in range(len(cells))]
-        replies: list[Future[Reply]] = []
-        for cell, folder in zip(cells, folders, strict=True):
-            folder.mkdir(exist_ok=True)
-            replies.append(worker.submit(request_of(cell, folder, limits)))
-        return [self._tried(*one) for one in zip(cells, (reply.result() for reply in replies), folders, strict=True)]
-
-    def _tried(self, cell: Cell, reply: Reply, folder: Path) -> Tried:
-        if reply.end == "fault":
-            raise InfrastructureFault(machine_fault(reply))
-        if problem := machine_fault(reply):  # killed, as by the system where memory is short: it shows nothing
-            return Tried(not_run(cell, problem))
-        outcome = outcome_of(cell, reply, folder, self.options)
-        path = folder / "0.npz"
-        outputs = from_npz(path) if reply.end == "ok" and path.exists() else ()
-        path.unlink(missing_ok=True)
-        return Tried(outcome, outputs)
+        manifest = structs.replace(manifest_of(self.cell.golden.manifest, program), case=f"{CASE}-{number}")
+        return replace(self.cell, golden=Golden(manifest, folder))
 
 
 def register_file(module: str) -> str:
@@ -244,8 +204,8 @@ class Oracle:
     not just become one that works nowhere.
     """
 
-    failing: Reader
-    second: Reader | None
+    failing: ProgramReader
+    second: ProgramReader | None
     failure: Failure
     wanted: Divergence = field(default_factory=Divergence)
     _outputs: dict[bytes, tuple[Leaf, ...]] = field(default_factory=dict)
@@ -313,14 +273,14 @@ class Oracle:
         } or self._outputs
         return alike
 
-    def _is_enough(self, one: Tried, other: Tried) -> bool:
+    def _is_enough(self, one: Ran, other: Ran) -> bool:
         if [str(leaf) for leaf in one.outputs] != [str(leaf) for leaf in other.outputs]:
             return False
         return divergence(one.outputs, other.outputs).is_enough_for(self.wanted)
 
     def _run_those(
-        self, reader: Reader | None, programs: Sequence[ReducedProgram], chosen: Sequence[bool]
-    ) -> list[Tried | None]:
+        self, reader: ProgramReader | None, programs: Sequence[ReducedProgram], chosen: Sequence[bool]
+    ) -> list[Ran | None]:
         """The outcomes of the chosen programs in a reader; None for the others."""
         some = [program for program, is_chosen in zip(programs, chosen, strict=True) if is_chosen]
         tried = iter(reader.run(some) if reader and some else [])

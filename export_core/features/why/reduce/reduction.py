@@ -19,7 +19,7 @@ from export_core.features.why.reduce.failing_alike import (
     Divergence,
     Failure,
     Oracle,
-    Reader,
+    ProgramReader,
     divergence,
     manifest_of,
 )
@@ -36,7 +36,6 @@ from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.errors import EnvironmentFailed
 from export_core.readers.hardware import missing_hardware, resolve_mode
 from export_core.readers.placement import Mode, Placement
-from export_core.readers.worker.client import start_worker
 from export_core.readers.worker.protocol import Stage, WorkerStarter
 
 
@@ -131,7 +130,7 @@ def reduce_cell(
     earlier: Earlier | None = None,
     *,
     notify: Notify = lambda text: None,
-    start: WorkerStarter = start_worker,
+    start: WorkerStarter | None = None,
 ) -> Reduced:
     """Reduce the program of a failing cell. The folder always holds the smallest one so far.
 
@@ -142,7 +141,7 @@ def reduce_cell(
         folder: free, unless a reduction in it is continued.
         earlier: that one.
         notify: called with a line about what happens.
-        start: starts workers.
+        start: starts workers; None starts those that are closed at the end.
 
     Raises:
         WhyError: nothing can be reduced, with the reason; `NotReproducedError` where it does not fail here.
@@ -154,11 +153,11 @@ def reduce_cell(
         scratch = stack.enter_context(scratch_folder())
         for name in ("failing", "second", "editing"):
             (scratch / name).mkdir()
-        failing = stack.enter_context(Reader(cell, environments.failing, options, scratch / "failing", start))
+        failing = stack.enter_context(ProgramReader(cell, environments.failing, options, scratch / "failing", start))
         second = None
         if environments.second:
             other = replace(cell, reader=environments.second.release)
-            second = stack.enter_context(Reader(other, environments.second, options, scratch / "second", start))
+            second = stack.enter_context(ProgramReader(other, environments.second, options, scratch / "second", start))
         editor = stack.enter_context(ModuleEditor(environments.editing, scratch / "editing"))
         run = _Run(cell, failing, second, editor, folder, notify)
         run.begin()
@@ -173,8 +172,8 @@ class _Run:
     def __init__(
         self,
         cell: Cell,
-        failing: Reader,
-        second: Reader | None,
+        failing: ProgramReader,
+        second: ProgramReader | None,
         editor: ModuleEditor,
         folder: ReductionFolder,
         notify: Notify,

@@ -1,8 +1,8 @@
-"""Which results of a function come straight from a factorization: read from the custom calls of its module.
+"""What decides how the numbers of a module are compared: the results of factorizations, and its narrowest float.
 
 A linear algebra library fixes factors only up to signs, phases and order, and chooses them by its processor. LAPACK's
 routines and their counterparts on GPUs give their results in a fixed order, which jax returns as they are, or NaN where
-the routine failed.
+the routine failed. So the custom calls of a module tell which results come straight from a factorization.
 """
 
 from __future__ import annotations
@@ -10,13 +10,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from export_core.artifact.bytecode.sections import IR, Cursor
+from export_core.artifact.bytecode.walk import HAS_ATTRIBUTES, HAS_OPERANDS, HAS_PROPERTIES, HAS_RESULTS, walk
 from export_core.artifact.errors import ArtifactError
+from export_core.artifact.unread import vhlo_tables
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
 
     from export_core.artifact.artifact import Artifact
-    from export_core.artifact.bytecode.flow import Body, Operation
+    from export_core.artifact.bytecode.module import Module
+    from export_core.artifact.bytecode.walk import Operation
 
 LAPACK = ("lapack_", "blas_")
 """How the targets of calls of LAPACK on a CPU begin."""
@@ -29,6 +33,9 @@ pivots, permutation), (T, Q), (w, V, V)."""
 
 MOST_STEPS = 100_000
 """Operations and calls that are followed from all results to what makes them: a damaged module may call in circles."""
+
+BODY = 2
+"""How deep the operations of a function's body are: below the module and the function."""
 
 MOST_CARRIED = 8
 """Values that a loop carries, among which pivots are looked for. The loop that jax makes has four."""
@@ -91,7 +98,7 @@ def factored_outputs(artifact: Artifact) -> tuple[tuple[str, tuple[int, ...]], .
 
     Empty where the module cannot be read, which its audit says.
     """
-    from export_core.artifact.bytecode.flow import bodies as bodies_of  # of no use to `jaxexport inspect`
+    from export_core.artifact.numerics import bodies as bodies_of  # of no use to `jaxexport inspect`
 
     try:
         bodies, main = bodies_of(artifact.module), artifact.module.main
@@ -107,7 +114,7 @@ def factored_outputs(artifact: Artifact) -> tuple[tuple[str, tuple[int, ...]], .
 class _Caller(NamedTuple):
     """A call of a function, the body that it is in, and the call that has led there; None for main."""
 
-    call: Operation
+    call: Maker
     body: Body
     caller: _Caller | None
 
@@ -120,7 +127,7 @@ class _Value(NamedTuple):
     caller: _Caller | None = None
 
     @property
-    def maker(self) -> Operation | None:
+    def maker(self) -> Maker | None:
         """The operation that makes it; None for an argument."""
         made = self.number - self.body.arguments
         return self.body.makers[made] if made >= 0 else None
@@ -130,7 +137,7 @@ class _Source(NamedTuple):
     """A value that a custom call or a loop makes, that operation, and which of its results it is."""
 
     value: _Value
-    made: Operation
+    made: Maker
     result: int
     shifted: bool
 
@@ -206,3 +213,101 @@ class _Search:
                 case _:
                     return None
         return None
+
+
+class Maker(NamedTuple):
+    """An operation in the body of a function; what is inside its regions is left out."""
+
+    name: str
+    """Its name, such as vhlo.call_v1."""
+    symbol: str
+    """The target of a custom call, the function that a call calls; empty for others."""
+    operands: tuple[int, ...]
+    """The numbers of the values that it takes."""
+    first: int
+    """The number of its first result."""
+
+
+class Body:
+    """The operations of a function. Its values are numbered: arguments first, then the results of each operation."""
+
+    def __init__(self, arguments: int):
+        self.arguments = arguments
+        self.returned: tuple[int, ...] = ()
+        self.makers: list[Maker] = []
+        """For each value that is no argument, the operation that makes it."""
+
+
+def bodies(module: Module) -> dict[str, Body]:
+    """The body of each function by its name. Raises `ArtifactError` for an operation that cannot be read."""
+    contents = module._contents  # no part of the public class
+    tables = contents.tables
+    section = tables.sections[IR]
+    functions = iter(contents.functions)
+    made: dict[str, Body] = {}
+    current = [Body(0)]
+
+    def visit(op: Operation) -> None:
+        kind = tables.op_names[op.name]
+        if kind == "vhlo.func_v1":
+            function = next(functions)
+            current[0] = made[function.name] = Body(len(function.inputs))
+        elif op.depth == BODY:
+            body = current[0]
+            operands, results = _values(Cursor(section.data, op.at, section.end, section.name))
+            if kind == "vhlo.return_v1":
+                body.returned = operands
+            symbol = contents.symbol(op)
+            body.makers += [Maker(kind, symbol, operands, body.arguments + len(body.makers))] * results
+
+    tables.left = 2 * tables.most  # a walk of its own, which looks into every operation
+    walk(tables, dict.fromkeys(range(len(tables.op_names)), visit), {})
+    return made
+
+
+def _values(cursor: Cursor) -> tuple[tuple[int, ...], int]:
+    """The operands of an operation, and the number of its results. The walk has checked that they are in the file."""
+    cursor.varint("a name")
+    mask = cursor.byte("what an operation has")
+    for part in (-1, HAS_ATTRIBUTES, HAS_PROPERTIES):  # -1: each has a location
+        if mask & part:
+            cursor.varint("a part of an operation")
+    results = cursor.count("results") if mask & HAS_RESULTS else 0
+    for _ in range(results):
+        cursor.varint("a type")
+    count = cursor.count("operands") if mask & HAS_OPERANDS else 0
+    return tuple(cursor.varint("an operand") for _ in range(count)), results
+
+
+# By significant bits, fewest first; JAX's name of each, and VHLO's without its version.
+_NARROWEST_FIRST = {
+    "f8E8M0FNU": "float8_e8m0fnu",
+    "f4E2M1FN": "float4_e2m1fn",
+    "f8E5M2FNUZ": "float8_e5m2fnuz",
+    "f8E5M2": "float8_e5m2",
+    "f8E4M3B11FNUZ": "float8_e4m3b11fnuz",
+    "f8E4M3FNUZ": "float8_e4m3fnuz",
+    "f8E4M3FN": "float8_e4m3fn",
+    "f8E4M3": "float8_e4m3",
+    "f8E3M4": "float8_e3m4",
+    "bf16": "bfloat16",
+    "f16": "float16",
+    "f32": "float32",
+    "f64": "float64",
+}
+
+
+def narrowest_float(artifact: Artifact) -> str:
+    """The dtype of the fewest significant bits that a module of the artifact computes with; empty without floats.
+
+    Raises:
+        ArtifactError: a module cannot be read.
+    """
+    known = vhlo_tables()["types"]
+    names = {
+        known[str(code)][0].removesuffix("_v1")
+        for module in artifact.modules
+        for dialect, code in module.tables.codes(module.tables.types)
+        if dialect == "vhlo" and str(code) in known
+    }
+    return next((dtype for name, dtype in _NARROWEST_FIRST.items() if name in names), "")

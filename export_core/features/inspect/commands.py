@@ -1,4 +1,4 @@
-"""The commands on single artifacts: inspect, audit, diff. They never run what is in a file."""
+"""The commands inspect, audit, diff, goldens show and goldens coverage. They never run what is in a file."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ import click
 from export_core.base.errors import PREFIX
 from export_core.base.escaping import printable
 from export_core.base.phrases import plural
+from export_core.cli.goldens import find_golden
 from export_core.cli.help import command
-from export_core.cli.options import PATH, day_of, policy_option
+from export_core.cli.options import PATH, Project, day_of, policy_option, project_options
 from export_core.cli.output import echo, echo_json
 
 if TYPE_CHECKING:
@@ -239,3 +240,40 @@ def diff(context: click.Context, old: str, new: str, policy_file: str | None) ->
     facts = (describe(before, terms, whole=False), describe(after, terms, whole=False))
     echo(differences(*facts, operations_that_differ(before, after)), nl=False)
     context.exit(DIFFERENT)
+
+
+@command("docs/reference/artifacts.md", "jaxexport goldens show tests.test_model.test_attention/0.9.2-cpu")
+@click.argument("name", metavar="CASE[/WRITER]")
+@project_options
+@click.option("--mlir", is_flag=True, help="Only module.mlir: the module as its writer printed it.")
+@click.option("--jaxpr", is_flag=True, help="Only jaxpr.txt: the jaxpr as its writer printed it.")
+def show(project: Project, name: str, mlir: bool, jaxpr: bool) -> None:
+    """Show everything in one golden: manifest, arrays with their first values, files.
+
+    CASE and WRITER are as `jaxexport goldens list` prints them; without WRITER the newest golden is shown.
+    """
+    from export_core.features.inspect.golden import golden_screen, side_file
+
+    generations, golden = find_golden(project.store, name)
+    files = [file for is_wanted, file in ((mlir, "module.mlir"), (jaxpr, "jaxpr.txt")) if is_wanted]
+    for file in files:
+        echo(side_file(golden, file), nl=False)
+    if not files:
+        others = [other for other in generations if other is not golden]
+        echo(golden_screen(golden, others, project.policy), nl=False)
+
+
+@command("docs/reference/coverage.md", "jaxexport goldens coverage")
+@project_options
+def coverage(project: Project) -> None:
+    """Count what the goldens cover: custom-call targets, primitives, dtypes, effects, features and formats.
+
+    A number counts cases: all of them, then those exported for each platform. Writers are jaxlib releases.
+    """
+    from export_core.features.inspect.coverage import coverage, coverage_text
+    from export_core.goldens import GoldenError
+
+    goldens = project.store.goldens()
+    if not goldens:  # a table of nothing would look like goldens that cover nothing
+        raise GoldenError(f"{project.store.root}: expected goldens, found none. Name their folder with --goldens.")
+    echo(coverage_text(coverage(goldens)), nl=False)

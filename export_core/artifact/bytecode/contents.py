@@ -3,17 +3,118 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from export_core.artifact.bytecode.parts import Constant, CustomCall, Function, Signature
 from export_core.artifact.bytecode.values import Opaque, Values
-from export_core.artifact.bytecode.walk import walk
+from export_core.artifact.bytecode.walk import Operation, walk
 from export_core.artifact.errors import LIMIT, ArtifactError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from export_core.artifact.bytecode.sections import Tables
+
+
+class CustomCall(NamedTuple):
+    """A custom call: what XLA will run by name, outside StableHLO."""
+
+    target: str
+    """The name that XLA looks up."""
+    api_version: int
+    """StableHLO's number: 1 original, 2 status returning, 3 unified, 4 typed FFI. JAX's FFI calls say 1 too."""
+    has_side_effect: bool
+    """Whether it may not be left out."""
+    backend_config: str | bytes | dict[str, Any]
+    """Its configuration; of JAX's FFI calls, the arguments in `mhlo.backend_config`."""
+    function: str
+    """The function that calls it."""
+    location: str
+    """The name that JAX gave the operation."""
+    count: int = 1  # type: ignore[assignment]  # hides tuple.count, which nothing calls
+    """The number of calls with the same configuration and the same location."""
+    vjp_order: int = 0
+    """0 for the function itself, 1 for its first derivative."""
+
+    @property
+    def where(self) -> str:
+        """The function and the location, for people."""
+        place = f"@{self.function}" + (f" at {self.location}" if self.location else "")
+        return place if not self.vjp_order else f"{place} (VJP of order {self.vjp_order})"
+
+
+class Function:
+    """A function of the module. Its types and attributes are decoded when asked: each may raise `ArtifactError`."""
+
+    __slots__ = ("_arguments", "_kind", "_results", "_values", "name", "visibility")
+
+    name: str
+    """Its name."""
+    visibility: str
+    """public, or private."""
+
+    def __init__(self, name: str, visibility: str, values: Values, kind: int, arguments: int, results: int):
+        self.name = name
+        self.visibility = visibility
+        # Numbers in the module's tables: of a function type, and of attributes, -1 where there are none.
+        self._values = values
+        self._kind = kind
+        self._arguments = arguments
+        self._results = results
+
+    def __repr__(self) -> str:
+        return f"Function({self.name!r}, {self.visibility!r})"
+
+    def __eq__(self, other: object) -> bool:
+        names = self.shown()
+        return isinstance(other, Function) and all(getattr(self, name) == getattr(other, name) for name in names)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.visibility))  # decoding the rest for a hash would cost what this class saves
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The types of its arguments."""
+        return self._values.function_type(self._kind)[0]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The types of its results."""
+        return self._values.function_type(self._kind)[1]
+
+    @property
+    def arg_attrs(self) -> tuple[dict[str, Any], ...]:
+        """The attributes of each argument."""
+        return self._dictionaries(self._arguments)
+
+    @property
+    def result_attrs(self) -> tuple[dict[str, Any], ...]:
+        """The attributes of each result."""
+        return self._dictionaries(self._results)
+
+    def _dictionaries(self, index: int) -> tuple[dict[str, Any], ...]:
+        value = self._values.attribute(index) if index >= 0 else []
+        return tuple(item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()
+
+    def shown(self) -> tuple[str, ...]:
+        """Return the names of what `as_dict` gives."""
+        return "name", "visibility", "inputs", "outputs", "arg_attrs", "result_attrs"
+
+    def __str__(self) -> str:
+        return f"@{self.name}({', '.join(self.inputs)}) -> ({', '.join(self.outputs)})"
+
+
+class Constant(NamedTuple):
+    """A constant. Its content is not copied."""
+
+    type: str
+    """Its type."""
+    nbytes: int
+    """The bytes that it takes in the file."""
+    at: int
+    """Its first byte in the file."""
+    function: str
+    """The function that it is in."""
+
 
 # The properties of the operations that are decoded, in the order of the bytes. It is alphabetical in every file seen,
 # which no document promises: `properties` checks their number, so that a new one is an error, not a wrong answer.
@@ -34,22 +135,9 @@ PROPERTIES = {
 }  # fmt: skip
 
 
-class _Op:
-    """An operation that is decoded: the numbers of its name, attributes and properties, and its first byte."""
-
-    __slots__ = ("at", "attributes", "name", "properties")
-
-    def __init__(self, name: int, at: int, attributes: int, properties: int):
-        self.name = name
-        self.at = at
-        self.attributes = attributes
-        self.properties = properties
-
-
 _Key = tuple[int, int]  # properties and attributes
 _Place = tuple[int, int, int, int]  # and location and function
 MIN_CONSTANT = 256  # bytes of a constant that is listed
-MAX_ATTRIBUTES = 1024  # of one operation; JAX gives a module and its calls a handful
 
 
 class ModuleContents:
@@ -71,7 +159,6 @@ class ModuleContents:
         self.counted: dict[_Place, int] = {}
         self.room = 1024 + nbytes // 256  # more than one in 256 bytes is not what a writer makes
         self.places: dict[_Key, _Place] = {}
-        self.names_of: dict[int, dict[str, int]] = {}
         self.current = ""
         self.typed_ffi = False
         hooks = {
@@ -95,14 +182,14 @@ class ModuleContents:
             raise ArtifactError(f"at most {self.room} different {what}", found, at, name=self.name, advice=LIMIT)
         self.tables.spend(24, at)  # what decoding one takes, in operations
 
-    def properties(self, op: _Op) -> dict[str, int]:
+    def properties(self, op: Operation) -> dict[str, int]:
         """Return the number of the attribute of each property, by name.
 
         Bytecode before version 5 has no properties: there they are attributes.
         """
         name = self.tables.op_names[op.name]
         if op.properties < 0:
-            return self._named(op.attributes)
+            return self.values.own_attributes(op.attributes)
         names = PROPERTIES.get(name, PROPERTIES["vhlo.custom_call_v2"] if "custom_call" in name else ())
         numbers = self.tables.properties(op.properties, len(names))
         if name in PROPERTIES and len(numbers) != len(names):
@@ -110,68 +197,48 @@ class ModuleContents:
         if op.attributes < 0:
             return dict(zip(names, numbers, strict=False))
         # In MLIR an attribute of the dictionary overrides the property of its name (jaxlib 0.6.2 to 0.12.0.1).
-        overriding = self._named(op.attributes)
+        overriding = self.values.own_attributes(op.attributes)
         return {key: overriding.get(key, number) for key, number in zip(names, numbers, strict=False)}
 
-    def _named(self, attributes: int) -> dict[str, int]:
-        """Return the numbers of the attributes in a dictionary, by name."""
-        if attributes < 0:
-            return {}
-        known = self.names_of.get(attributes)
-        if known is not None:
-            return known
-        dialect, code, cursor = self.values.attribute_entry(attributes)
-        if (dialect, code) != ("builtin", 1):
-            raise cursor.error("a dictionary of attributes", f"{dialect} attribute {code}")
-        numbers: dict[str, int] = {}
-        count = cursor.count("entries", 2)
-        if count > MAX_ATTRIBUTES:
-            raise cursor.error(f"at most {MAX_ATTRIBUTES} attributes of one operation", str(count), advice=LIMIT)
-        for _ in range(count):
-            key = cursor.index(len(self.tables.attributes), "attribute")
-            numbers[str(self.values.attribute(key))] = cursor.index(len(self.tables.attributes), "attribute")
-        self.names_of[attributes] = numbers
-        return numbers
-
-    def _value(self, named: dict[str, int], name: str, op: _Op) -> Any:
+    def _value(self, named: dict[str, int], name: str, op: Operation) -> Any:
         if name not in named:
             what = f"{name} of {self.tables.op_names[op.name]}"
             raise ArtifactError(what, "none", op.at, name=self.name)
         return self.values.attribute(named[name])
 
-    def _module(self, name: int, at: int, attributes: int, _properties: int, _location: int, depth: int) -> None:
-        if depth == 0:  # modules can be nested, and only the outermost has what JAX sets
-            self.own_attributes = attributes
+    def _module(self, op: Operation) -> None:
+        if op.depth == 0:  # modules can be nested, and only the outermost has what JAX sets
+            self.own_attributes = op.attributes
 
     @cached_property
     def attributes(self) -> dict[str, Any]:
         """The attributes of the module itself, decoded when asked. May raise `ArtifactError`."""
-        return {name: self.values.attribute(number) for name, number in self._named(self.own_attributes).items()}
+        own = self.values.own_attributes(self.own_attributes)
+        return {name: self.values.attribute(number) for name, number in own.items()}
 
-    def _function(self, name: int, at: int, attributes: int, properties: int, _location: int, _depth: int) -> None:
-        self._limit(len(self.functions), "functions", at)
-        op = _Op(name, at, attributes, properties)
+    def _function(self, op: Operation) -> None:
+        self._limit(len(self.functions), "functions", op.at)
         named = self.properties(op)
         kind = named.get("function_type")
         if kind is None:
-            raise ArtifactError("the type of a function", "none", at, name=self.name)
+            raise ArtifactError("the type of a function", "none", op.at, name=self.name)
         dialect, code, cursor = self.values.attribute_entry(kind)
         if (dialect, code) not in (("vhlo", 17), ("builtin", 6)):
             raise cursor.error("the type of a function", f"{dialect} attribute {code}")
         function_type = cursor.index(len(self.tables.types), "type")
         self.current = str(self._value(named, "sym_name", op))
         visibility = str(self._value(named, "sym_visibility", op)) if "sym_visibility" in named else ""
-        attributes_of = named.get("arg_attrs", -1), named.get("res_attrs", -1)
-        signature = Signature(self.values, function_type, *attributes_of)
-        self.functions.append(Function(self.current, visibility or "public", signature))
+        own = named.get("arg_attrs", -1), named.get("res_attrs", -1)
+        self.functions.append(Function(self.current, visibility or "public", self.values, function_type, *own))
 
-    def _constant(self, name: int, at: int, attributes: int, properties: int, _location: int, _depth: int) -> None:
+    def _constant(self, op: Operation) -> None:
         # Equal constants have the same numbers, and are decoded once. Like all memory here, this has a bound.
-        if (properties, attributes) in self.small:
+        key = (op.properties, op.attributes)
+        if key in self.small:
             return
         if len(self.small) < self.room:
-            self.small.add((properties, attributes))
-        value = self._value_of_constant(_Op(name, at, attributes, properties))
+            self.small.add(key)
+        value = self._value_of_constant(op)
         entry = self.tables.attributes.entry(value)
         if entry.end - entry.start < MIN_CONSTANT or value in self.seen:
             return
@@ -179,7 +246,7 @@ class ModuleContents:
         if constant := self._decode_constant(value):
             self.constants.append(constant)
 
-    def _value_of_constant(self, op: _Op) -> int:
+    def _value_of_constant(self, op: Operation) -> int:
         """Return the number of the attribute that a constant is."""
         named = self.properties(op)
         if "value" not in named:
@@ -198,8 +265,8 @@ class ModuleContents:
         """Give the constant of every operation that has one, also short and repeated ones, by one more walk."""
         values: list[int] = []
 
-        def visit(name: int, at: int, attributes: int, properties: int, _location: int, _depth: int) -> None:
-            values.append(self._value_of_constant(_Op(name, at, attributes, properties)))
+        def visit(op: Operation) -> None:
+            values.append(self._value_of_constant(op))
 
         self.tables.left = self.tables.most  # a walk of its own, with the same limit
         numbers = (number for number, name in enumerate(self.tables.op_names) if name == "vhlo.constant_v1")
@@ -207,36 +274,35 @@ class ModuleContents:
         decoded = {value: self._decode_constant(value) for value in set(values)}
         return (constant for value in values if (constant := decoded[value]))
 
-    def _custom_call(self, name: int, at: int, attributes: int, properties: int, location: int, _depth: int) -> None:
+    def _custom_call(self, op: Operation) -> None:
         # Equal calls share their properties and attributes in the file, so two numbers stand for all that is decoded.
-        place = (properties, attributes, location, len(self.functions) - 1)
+        key = (op.properties, op.attributes)
+        place = (*key, op.location, len(self.functions) - 1)
         if place in self.counted:
             self.counted[place] += 1
             return
-        key = (properties, attributes)
         if key not in self.facts:
-            self._limit(len(self.facts), "custom calls", at)
-            self.facts[key] = self._facts(_Op(name, at, attributes, properties))
+            self._limit(len(self.facts), "custom calls", op.at)
+            self.facts[key] = self._facts(op)
         if len(self.counted) < self.room or key not in self.places:
             self.counted[place] = 1
             self.places[key] = place
         else:  # too many to tell apart: count it where the same call was met before
             self.counted[self.places[key]] += 1
 
-    def symbol(self, name: int, at: int, attributes: int, properties: int) -> str:
+    def symbol(self, op: Operation) -> str:
         """Return the target of a custom call, or the function that a call calls; empty for another operation."""
-        kind, key = self.tables.op_names[name], (properties, attributes)
+        kind, key = self.tables.op_names[op.name], (op.properties, op.attributes)
         if "custom_call" in kind:
             return self.facts[key][0]
         if kind != "vhlo.call_v1":
             return ""
         if key not in self.callees:  # each is decoded once: a hostile file may have a long list in this place
-            self._limit(len(self.callees), "calls of functions", at)
-            op = _Op(name, at, attributes, properties)
+            self._limit(len(self.callees), "calls of functions", op.at)
             self.callees[key] = str(self._value(self.properties(op), "callee", op))
         return self.callees[key]
 
-    def _facts(self, op: _Op) -> tuple[str, int, bool, Any]:
+    def _facts(self, op: Operation) -> tuple[str, int, bool, Any]:
         named = self.properties(op)
         target = self._value(named, "call_target_name", op)
         if not isinstance(target, str) or isinstance(target, Opaque):
@@ -249,7 +315,7 @@ class ModuleContents:
         # JAX's FFI calls say API version 1 and leave backend_config empty: their arguments are in an attribute of MHLO,
         # which before bytecode 5 is in `named` already.
         if not config and op.properties >= 0:
-            named = self._named(op.attributes)
+            named = self.values.own_attributes(op.attributes)
         if not config and "mhlo.backend_config" in named:
             config = self._value(named, "mhlo.backend_config", op)
         return target, version if isinstance(version, int) else 1, effect, config

@@ -62,7 +62,7 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
     """
     from export_core.base.phrases import plural
     from export_core.goldens import GoldenStore
-    from export_core.goldens.dates import check_dates
+    from export_core.goldens.verify import check_dates
     from export_core.judge.known import expired
     from export_core.judge.unmatched import unmatched_patterns
     from export_core.judge.verdicts import ExitCode

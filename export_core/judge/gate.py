@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import msgspec
 
+from export_core.base.escaping import without_credentials
 from export_core.base.phrases import plural
-from export_core.base.urls import without_credentials
 from export_core.judge.accepted import Accepted
 from export_core.judge.causes import Cause, causes_in, completed
 from export_core.judge.coverage import (

@@ -61,8 +61,8 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
         message=outcome.message,
         signal=outcome.signal,
         stderr=outcome.stderr,
-        max_abs_error=_finite(outcome.difference.max_abs_error if outcome.difference else None),
-        max_rel_error=_finite(outcome.difference.max_rel_error if outcome.difference else None),
+        max_abs_error=finite_or_none(outcome.difference.max_abs_error if outcome.difference else None),
+        max_rel_error=finite_or_none(outcome.difference.max_rel_error if outcome.difference else None),
         seconds=outcome.seconds,
         custom_calls=manifest.custom_calls,
         direction=window.direction,
@@ -75,7 +75,7 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
         device=outcome.device,
         driver=outcome.driver,
         foreseen=_foreseen(cell),
-        max_noise_error=_finite(outcome.difference.max_noise_error if outcome.difference else None),
+        max_noise_error=finite_or_none(outcome.difference.max_noise_error if outcome.difference else None),
         allowed=outcome.difference.tolerance if outcome.difference else "",
         looks_like=outcome.difference.kind if outcome.difference else "",
         outputs=outcome.outputs,
@@ -135,6 +135,6 @@ def _artifact(path: Path) -> Artifact:
     return read(path)
 
 
-def _finite(value: float | None) -> float | None:
-    # JSON has no infinity; an error that is not finite is in the message.
+def finite_or_none(value: float | None) -> float | None:
+    """A number as JSON has it, without infinity: an error that is not finite is in the message."""
     return value if value is not None and math.isfinite(value) else None

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from export_core.artifact import Artifact, ArtifactError, read
-from export_core.goldens.rules import found_in
+from export_core.base.untrusted import found_in
 from export_core.judge.result import Result
 from export_core.policy.entries import matches
 from export_core.policy.known_issues import KnownIssue

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from export_core.goldens import Golden
-from export_core.goldens.dates import check_dates
+from export_core.goldens.verify import check_dates
 from export_core.matrix.errors import MatrixError
 from export_core.matrix.selection import Readers, choose_readers, known_releases
 from export_core.numbers.user_code import UserCode, opened

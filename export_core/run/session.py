@@ -17,8 +17,7 @@ from pathlib import Path
 
 from export_core.base.feature import hooks
 from export_core.goldens import Golden, GoldenStore
-from export_core.goldens.dates import check_claims, check_dates, is_unusual
-from export_core.goldens.verify import verify_goldens
+from export_core.goldens.verify import check_claims, check_dates, is_unusual, verify_goldens
 from export_core.judge import Result, RunFacts, ShardOf, Summary, accepted_in, calendar_facts, judge
 from export_core.judge.gate import ended
 from export_core.judge.known import check_width, promised_scopes

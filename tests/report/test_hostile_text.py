@@ -33,7 +33,7 @@ from export_core.features.compare_runs.trend_text import trend_lines
 from export_core.features.forecast.forecast import forecast
 from export_core.features.forecast.forecast_page import forecast_page
 from export_core.features.forecast.forecast_text import forecast_lines, forecast_markdown
-from export_core.goldens import Check, Golden, GoldenError, GoldenStore, JaxprSummary, Manifest, Options, dates
+from export_core.goldens import Check, Golden, GoldenError, GoldenStore, JaxprSummary, Manifest, Options, verify
 from export_core.goldens.manifest_file import check_manifest
 from export_core.goldens.store import INPUTS, OUTPUTS, sha256
 from export_core.judge import Accepted, JudgedChange, Judgement, Result, Summary
@@ -403,7 +403,7 @@ def check_run(results: list[Result], summary: Summary) -> None:
 def _believed() -> Iterator[None]:
     """Manifests are shown that their artifacts contradict: most of their fields are hostile."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(dates, "_contradictions", lambda *_: ())
+        patched.setattr(verify, "_contradictions", lambda *_: ())
         yield
 
 

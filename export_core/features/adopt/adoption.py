@@ -18,8 +18,7 @@ from export_core.features.adopt.archive import Candidate
 from export_core.goldens import Comparison, Golden, GoldenError, GoldenStore, Leaf, Manifest, Origin
 from export_core.goldens.adopt import Arrays, adopt_artifact, adopt_inputs, adopt_outputs, envelope_of, writer_of
 from export_core.goldens.arrays import count_nan, is_finite
-from export_core.goldens.dimensions import symbols_of
-from export_core.goldens.made_inputs import RULES, SEED, made_inputs, sizes_in_words
+from export_core.goldens.made_inputs import RULES, SEED, made_inputs, sizes_in_words, symbols_of
 from export_core.goldens.manifest import InputsRule
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.goldens.verify import check_read_whole

@@ -29,7 +29,7 @@ from export_core.export import (
     require_values,
 )
 from export_core.goldens import Golden, GoldenError, GoldenStore
-from export_core.goldens.rules import is_plain_name
+from export_core.goldens.manifest_file import is_plain_name
 from export_core.numbers.noise_text import outputs_to_name
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy, find_policy

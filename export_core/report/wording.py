@@ -15,8 +15,7 @@ from export_core.base.processes import KERNELS, kernel_settings
 from export_core.features.deploy.wording import needed_facts, owed_facts
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
-from export_core.judge.healed import Level
-from export_core.judge.result import Exceeded, ReaderOf, WriterOf
+from export_core.judge.result import Exceeded, Level, ReaderOf, WriterOf
 from export_core.judge.verdicts import MISSING_RESULT, NOTHING_PROMISED, STALE_LIST, VERDICTS, ExitCode
 from export_core.matrix import Verdict
 from export_core.policy.run_options import ONE_CELL, OPTIONS, RESULTS

@@ -11,7 +11,7 @@ from export_core.base.phrases import few, plural
 from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference, Change
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.cost import CostChange
-from export_core.judge.fail_on import BONUS_LOST
+from export_core.judge.gate import BONUS_LOST
 from export_core.judge.result import ReaderOf, WriterOf, by_build_date
 from export_core.judge.verdicts import WORST_FIRST, Kind
 from export_core.matrix import Verdict

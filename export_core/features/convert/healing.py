@@ -27,8 +27,7 @@ from export_core.features.convert.errors import ConversionRefused
 from export_core.features.convert.programs import ModuleRewriter
 from export_core.features.convert.proof import converted_golden, evidence_of, unstored_golden
 from export_core.goldens.store import ARTIFACT
-from export_core.judge.healed import Healing, Level
-from export_core.judge.result import Result
+from export_core.judge.result import Healing, Level, Result
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.outcome import Verdict
 from export_core.readers.cell import Cell

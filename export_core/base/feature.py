@@ -25,6 +25,8 @@ class Feature(NamedTuple):
     quick_start: str = ""
     """Of a feature that has a command of its own name: a function that gets what is typed after it, and ends the
     command without click, or returns where click is needed."""
+    policy_key: str = ""
+    """A key of the policy, a `FeatureKey` in its module `policy_key`."""
     rule: str = ""
     """A rule over a run that has ended: gets its results, its policy, and the results of an earlier run by cell, or
     None; returns the results as they are judged by it."""

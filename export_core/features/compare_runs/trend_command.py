@@ -30,7 +30,7 @@ def trend(folder: Path, numbers: bool, cost: bool, cases: tuple[str, ...], as_js
     from export_core.features.costs.cost_steps import cost_steps
     from export_core.features.costs.cost_text import cost_lines
     from export_core.judge.drift import Trend, number_drift
-    from export_core.policy.patterns import matches
+    from export_core.policy.entries import matches
     from export_core.run.results import read_run
 
     results = read_run(folder).results

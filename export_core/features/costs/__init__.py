@@ -2,4 +2,7 @@
 
 from export_core.base.feature import Feature
 
-FEATURE = Feature(rule="over_budget:with_budgets")
+FEATURE = Feature(
+    policy_key="policy_key:BUDGETS",
+    rule="over_budget:with_budgets",
+)

@@ -35,6 +35,8 @@ class Feature(NamedTuple):
     """The line beside a row of the page's table: gets the cells of the row, and returns a `RowLine` or None."""
     compare: str = ""
     """What is different from an earlier run: gets the `Run` and the folder of the other, and returns a `Comparison`."""
+    policy_key: str = ""
+    """A key of the policy, a `FeatureKey` in its module `policy_key`."""
     rule: str = ""
     """A rule over a run that has ended: gets its results, its policy, and the results of an earlier run by cell, or
     None; returns the results as they are judged by it."""

@@ -20,10 +20,10 @@ from export_core.base.untrusted import UnexpectedFileError, open_regular, read_n
 from export_core.goldens.adopted_mesh import mesh_for, specs_for
 from export_core.goldens.arrays import KEYS, PLAIN, Leaf, from_npz, to_npz
 from export_core.goldens.arrays import nothing_to_compare as shows_nothing
-from export_core.goldens.dimensions import size_of
 from export_core.goldens.errors import GoldenError
+from export_core.goldens.made_inputs import size_of
 from export_core.goldens.manifest import UNKNOWN, Comparison, Manifest, Options, Origin, Writer, signature_of
-from export_core.goldens.rules import is_plain_name
+from export_core.goldens.manifest_file import is_plain_name
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 from export_core.releases import Calendar
 from export_core.releases.entries import calendar_entries

@@ -17,7 +17,7 @@ from export_core.judge.result import Result, by_build_date
 from export_core.judge.verdicts import Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy, Required
-from export_core.policy.patterns import matches
+from export_core.policy.entries import matches
 from export_core.policy.run_options import BACKWARD, Selection
 
 

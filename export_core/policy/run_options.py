@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from export_core.base.errors import ExportCompatError
-from export_core.base.urls import without_credentials
+from export_core.base.escaping import without_credentials
 
 RESULTS = Path(".jaxexport")
 """The folder of results unless another is named."""

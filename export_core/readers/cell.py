@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from export_core.base.untrusted import read_regular
 from export_core.goldens import Check, Golden
-from export_core.goldens.rules import adopted_specs
+from export_core.goldens.manifest_file import adopted_specs
 from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS
 from export_core.policy.run_options import LOCAL, CellOptions, RunOptions, of_cell
 from export_core.readers.placement import Mode, Placement, Target

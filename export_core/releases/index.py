@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from export_core.base.escaping import without_credentials
 from export_core.base.untrusted import read_named
-from export_core.base.urls import without_credentials
 from export_core.releases.errors import ReleaseError
 
 PUBLIC = "https://pypi.org/simple"

@@ -17,8 +17,7 @@ from pathlib import Path
 
 from export_core.base.feature import hooks
 from export_core.goldens import Golden, GoldenStore
-from export_core.goldens.dates import check_claims, check_dates, is_unusual
-from export_core.goldens.verify import verify_goldens
+from export_core.goldens.verify import check_claims, check_dates, is_unusual, verify_goldens
 from export_core.judge import Result, RunFacts, ShardOf, Summary, accepted_in, calendar_facts, judge
 from export_core.judge.gate import ended
 from export_core.judge.known import check_width, promised_scopes
@@ -47,10 +46,9 @@ from export_core.readers.worker.protocol import WorkerStarter
 from export_core.releases import Release, parse_day
 from export_core.run.errors import RunError
 from export_core.run.identity import run_identity
-from export_core.run.journal import Journal
+from export_core.run.journal import Journal, cells_left, results_so_far
 from export_core.run.plan_record import record_of, recorded_plan
 from export_core.run.results import finish_run, result_line
-from export_core.run.resume import cells_left, results_so_far
 from export_core.run.run import Run, judge_run
 
 Outcomes = Generator[Outcome, None, None]

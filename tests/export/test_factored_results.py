@@ -15,7 +15,7 @@ from jax import lax
 from export_core.artifact import numerics, read_bytes
 from export_core.artifact.numerics import Body, Maker, factored_outputs
 from export_core.export import api
-from export_core.export.factored_results import factored_results
+from export_core.export.jaxprs import factored_results
 from export_core.goldens import Check, FactorGroup, GoldenStore
 from export_core.goldens.arrays import leaf_of
 from export_core.goldens.store import OUTPUTS

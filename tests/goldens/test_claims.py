@@ -12,7 +12,7 @@ from making import ARTIFACTS, NEWEST, files, manifest, release, write_golden, wr
 
 from export_core.artifact import read_bytes
 from export_core.artifact.envelope.encode import encode
-from export_core.goldens import Golden, GoldenError, GoldenStore, Origin, dates, jax_goldens
+from export_core.goldens import Golden, GoldenError, GoldenStore, Origin, verify
 from export_core.goldens.conversion_record import ConversionRecord, dump_record
 from export_core.goldens.manifest import ConvertedFrom, Manifest
 from export_core.goldens.store import ARTIFACT, sha256
@@ -46,12 +46,12 @@ def converted(store: GoldenStore, artifact: bytes = REWRITTEN, **changes: object
 
 def refused(golden: Golden) -> str:
     with pytest.raises(GoldenError) as raised:
-        dates.check_claims([golden], load_calendar())
+        verify.check_claims([golden], load_calendar())
     return str(raised.value)
 
 
 def test_a_conversion_with_its_record_counts(store):
-    dates.check_claims([converted(store)], load_calendar())
+    verify.check_claims([converted(store)], load_calendar())
 
 
 def test_a_conversion_without_its_record_does_not_count(store):
@@ -118,12 +118,12 @@ def test_pytests_own_replay_does_not_believe_it_either(store, claims):
 def test_jaxs_own_golden_has_the_writer_that_stands_for_the_build_of_its_day(monkeypatch, jaxlib, is_known):
     artifact = read_bytes(ORIGINAL)
     day = load_calendar().built("0.9.0")
-    monkeypatch.setattr(jax_goldens, "days", lambda: {sha256(artifact.module.serialized()): [day]})
-    assert jax_goldens.is_known(artifact, writer(jaxlib)) == is_known
+    monkeypatch.setattr(verify, "days_of_jax_goldens", lambda: {sha256(artifact.module.serialized()): [day]})
+    assert verify.is_jax_golden(artifact, writer(jaxlib)) == is_known
 
 
 def test_the_goldens_of_jax_are_listed_by_their_hashes():
-    table = jax_goldens.days()
+    table = verify.days_of_jax_goldens()
     assert len(table) > 140
     assert all(len(module) == 64 and days for module, days in table.items())
 
@@ -177,7 +177,7 @@ def without_derivatives(made: Manifest) -> Manifest:
 )
 def test_what_a_golden_says_of_its_artifact_is_read_from_the_bytes(store, case, change, message):
     stored = own(case)
-    dates.check_claims([stored], load_calendar())
+    verify.check_claims([stored], load_calendar())
     store.write(change(stored.manifest), stored.files())
     assert message in refused(*store.goldens())
 

@@ -11,9 +11,8 @@ import pytest
 from making import day, document, files, golden, manifest, result, summarize, write_golden
 
 from export_core.goldens import Comparison, GoldenStore
-from export_core.goldens.arrays import leaf_of, to_npz
-from export_core.goldens.noise import noise_to_npz
-from export_core.goldens.noise_record import NoiseRecord, UndecidedOutput
+from export_core.goldens.arrays import leaf_of, noise_to_npz, to_npz
+from export_core.goldens.manifest import NoiseRecord, UndecidedOutput
 from export_core.goldens.store import NOISE, OUTPUTS
 from export_core.judge import Judgement
 from export_core.judge.verdicts import BROKEN_PROMISE

@@ -18,8 +18,7 @@ from export_core.features.adopt.archive import Candidate
 from export_core.goldens import Comparison, Golden, GoldenError, GoldenStore, Leaf, Manifest, Origin
 from export_core.goldens.adopt import Arrays, adopt_artifact, adopt_inputs, adopt_outputs, envelope_of, writer_of
 from export_core.goldens.arrays import count_nan, is_finite
-from export_core.goldens.dimensions import symbols_of
-from export_core.goldens.made_inputs import RULES, SEED, made_inputs, sizes_in_words
+from export_core.goldens.made_inputs import RULES, SEED, made_inputs, sizes_in_words, symbols_of
 from export_core.goldens.manifest import InputsRule
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.goldens.verify import check_read_whole
@@ -38,7 +37,7 @@ from export_core.readers.hardware import instruction_set
 from export_core.readers.packages import import_problems
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Release, ReleaseError
-from export_core.run.first_replay import FirstReplay, first_replay
+from export_core.run.golden_writing import FirstReplay, first_replay
 from export_core.run.session import Observer, run_matrix
 
 Notify = Callable[[str], None]

@@ -18,7 +18,7 @@ from export_core.base.untrusted import LARGEST_TEXT, decode_yaml, read_regular
 from export_core.goldens import GoldenError
 from export_core.goldens.adopt import NOTHING_GIVEN, Given
 from export_core.goldens.adopted_mesh import parse_specs
-from export_core.goldens.rules import is_plain_name
+from export_core.goldens.manifest_file import is_plain_name
 from export_core.goldens.store import MANIFEST
 
 NAME = "{name}"

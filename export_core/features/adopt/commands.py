@@ -150,7 +150,7 @@ def add(
     from export_core.goldens import GoldenError
     from export_core.goldens.adopt import Given
     from export_core.goldens.adopted_mesh import parse_mesh, parse_specs
-    from export_core.goldens.dimensions import parse_sizes
+    from export_core.goldens.made_inputs import parse_sizes
 
     of_one = {"--case": case, "--register": register, "--mesh": mesh, "--in-specs": in_specs}
     of_one |= {"--nothing-to-compare": accepted, "--without-outputs": without_outputs}

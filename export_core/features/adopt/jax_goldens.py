@@ -19,12 +19,12 @@ from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import plural
 from export_core.base.tolerances import PLATFORMS
 from export_core.features.adopt.jax_data import WHOLE, DataError, DataRecord, JaxData, read_data
-from export_core.goldens import Comparison, GoldenError, GoldenStore, Manifest, Origin, Writer, jax_goldens
+from export_core.goldens import Comparison, GoldenError, GoldenStore, Manifest, Origin, Writer
 from export_core.goldens.adopt import Given, adopt_artifact
 from export_core.goldens.arrays import Array
 from export_core.goldens.manifest import UNKNOWN
 from export_core.goldens.store import WriteStatus
-from export_core.goldens.verify import check_read_whole
+from export_core.goldens.verify import check_read_whole, is_jax_golden
 from export_core.numbers.factors import FACTORIZATIONS
 from export_core.policy import Policy
 from export_core.releases import Calendar
@@ -90,7 +90,7 @@ def _stored(
     )
     writer = _writer_on(day, platform, calendar)
     # No release wrote it, so its bytes contradict any writer: readers believe this one only of a golden that is listed.
-    if not jax_goldens.is_known(artifact, writer):
+    if not is_jax_golden(artifact, writer):
         raise DataError(
             "expected a golden of JAX that this version of pytest-jaxexport knows by its SHA-256, found another one. "
             "A newer version may know it."

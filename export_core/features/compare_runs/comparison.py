@@ -21,7 +21,7 @@ from export_core.features.compare_runs.baseline import (
 )
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.cost import CostChange
-from export_core.judge.fail_on import BONUS_LOST
+from export_core.judge.gate import BONUS_LOST
 from export_core.judge.result import ReaderOf, WriterOf, by_build_date, grouped
 from export_core.judge.verdicts import WORST_FIRST, Kind
 from export_core.matrix import Verdict

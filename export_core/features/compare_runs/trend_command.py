@@ -29,7 +29,7 @@ def trend(folder: Path, numbers: bool, cost: bool, cases: tuple[str, ...], as_js
     from export_core.features.compare_runs.cost_steps import cost_lines, cost_steps
     from export_core.features.compare_runs.trend import Trend, trend_lines
     from export_core.judge.drift import number_drift
-    from export_core.policy.patterns import matches
+    from export_core.policy.entries import matches
     from export_core.run.results import read_run
 
     results = read_run(folder).results

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from export_core.base.phrases import plural
 from export_core.judge import Result
-from export_core.judge.healed import Healing, Level
+from export_core.judge.result import Healing, Level
 from export_core.judge.verdicts import VERDICTS, Kind
 from export_core.report.document import Finding
 from export_core.report.wording import HEALED_BY, first_lines, writer_and_reader

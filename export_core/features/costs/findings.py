@@ -8,7 +8,7 @@ from statistics import median
 
 from export_core.base.phrases import plural
 from export_core.features.costs.over_budget import SLOWER, Budgets, Limit, own_cells, place_of, unmeasured
-from export_core.features.costs.policy_key import GROWING
+from export_core.features.costs.policy_key import BUDGETS, GROWING
 from export_core.judge import Judgement, Result
 from export_core.judge.cost import CERTAIN, RunTimes, change_in, cost_of, run_times
 from export_core.judge.result import Exceeded, by_build_date, grouped
@@ -27,7 +27,7 @@ _TO_DO = "`jaxexport trend --cost` shows in which release it began. Then change 
 
 def cost_findings(run: Run) -> Iterator[Finding]:
     """One finding for each limit, figure and platform that cells exceed; then what is only shown."""
-    if not run.policy.budgets:
+    if not BUDGETS.of(run.policy):
         return
     exceeding = run.by_judgement.get(Judgement.COSTLY, ())
     groups = grouped(
@@ -113,7 +113,7 @@ def _over_budget(group: Sequence[tuple[Result, Exceeded]], number: int, readers:
 
 def _slower(results: Sequence[Result], policy: Policy) -> Iterator[Finding]:
     """Cells that run slower than in their golden's own writer, by more than `warn_slower`, and not by chance."""
-    own, budgets = own_cells(results), Budgets(policy.budgets)
+    own, budgets = own_cells(results), Budgets(BUDGETS.of(policy))
     tested: list[tuple[Result, Limit, RunTimes]] = []
     for result in results:
         if not (result.promised and result.judgement.facts.works):

@@ -68,7 +68,7 @@ def can_i_deploy(
     from export_core.features.deploy.evidence import ASKED, stored_evidence
     from export_core.features.deploy.subjects import asked_pairs, places_named, subjects_named
     from export_core.goldens import GoldenStore
-    from export_core.goldens.dates import check_claims, check_dates
+    from export_core.goldens.verify import check_claims, check_dates
     from export_core.matrix.comparisons import under_policy
     from export_core.policy.known_issues import known_issues
     from export_core.policy.run_options import RESULTS, ProjectOptions, option_words

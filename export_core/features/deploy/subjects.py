@@ -10,11 +10,10 @@ from pathlib import Path
 from export_core.artifact import Artifact, read
 from export_core.base.phrases import did_you_mean
 from export_core.features.deploy.errors import DeployingError
-from export_core.features.deploy.policy_key import ALL
 from export_core.goldens import Golden
 from export_core.goldens.store import ARTIFACT
 from export_core.policy import Place, Policy
-from export_core.policy.patterns import matches
+from export_core.policy.entries import ALL, matches
 
 
 @dataclass(frozen=True)

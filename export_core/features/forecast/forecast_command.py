@@ -71,7 +71,7 @@ def forecast(as_json: bool, markdown: bool, html: str | None, **selection: Any) 
 def _forecast(goldens: str | None, policy_file: str | None, as_of: str | None, days: int, deployed: str) -> Forecast:
     from export_core.features.forecast.forecast import forecast as look_ahead
     from export_core.goldens import GoldenError, GoldenStore
-    from export_core.goldens.dates import check_claims
+    from export_core.goldens.verify import check_claims
 
     policy, names = policy_of(policy_file), comma_separated(deployed)
     places = [place.name for place in policy.deployed]

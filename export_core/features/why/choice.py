@@ -5,14 +5,14 @@ from __future__ import annotations
 import datetime
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from export_core.base.phrases import did_you_mean, few
 from export_core.features.why.errors import WhyError
 from export_core.goldens import Golden, GoldenStore
-from export_core.goldens.dates import check_claims, check_dates
+from export_core.goldens.verify import check_claims, check_dates
 from export_core.judge import Result
 from export_core.matrix import Cell, Plan
 from export_core.matrix.comparisons import under_policy
@@ -21,7 +21,7 @@ from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.reproduce_command import reproduce_command
 from export_core.matrix.selection import release_named
 from export_core.policy import find_policy
-from export_core.policy.patterns import matches
+from export_core.policy.entries import matches
 from export_core.policy.run_options import (
     ONE_CELL,
     RESULTS,
@@ -34,7 +34,9 @@ from export_core.policy.run_options import (
     values_in,
 )
 from export_core.readers.cell import Limits
+from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.hardware import resolve_mode
+from export_core.readers.placement import Placement
 from export_core.releases import Release
 from export_core.run.journal import SUMMARY
 from export_core.run.plan_record import hash_of
@@ -153,6 +155,17 @@ class Choice:
     def result(self) -> Result | None:
         """What the run says of the cell; None where it does not have it."""
         return next((result for result in self.stored if result.key == self.cell.key), None)
+
+    @property
+    def newest(self) -> Placement:
+        """The newest release on a CPU: its jaxlib reads and changes modules of all others."""
+        calendar = self.plan.calendar
+        return Placement(calendar.release(calendar.newest()))
+
+    def environments(self, notify: Callable[[str], None]) -> ReaderEnvironments:
+        """The environments of all releases; `notify` is told what is built."""
+        options = self.options
+        return ReaderEnvironments.of(options.policy, self.plan.calendar, options.sources, notify=notify)
 
     def release(self, name: str) -> Release:
         """A jaxlib, or one with its jax. Raises `ReleaseError` for one that does not exist."""

@@ -18,8 +18,8 @@ from export_core.features.convert import conversions
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens import GoldenStore
 from export_core.goldens.conversion_record import ConversionRecord
-from export_core.goldens.dates import check_claims
 from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
+from export_core.goldens.verify import check_claims
 from export_core.judge import Judgement, judge
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.policy import Policy

@@ -6,7 +6,7 @@ import msgspec
 from making import day, document, result, summarize
 
 from export_core.judge import Judgement
-from export_core.judge.healed import Healing, Level
+from export_core.judge.result import Healing, Level
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.readers.worker.protocol import Stage

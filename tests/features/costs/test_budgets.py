@@ -6,10 +6,10 @@ import pytest
 from making import day, document, result, summarize
 
 from export_core.features.costs.over_budget import unmeasured, with_budgets
-from export_core.features.costs.policy_key import FIGURES
+from export_core.features.costs.policy_key import FIGURES, Budget
 from export_core.judge import Judgement, Result
 from export_core.matrix import Verdict
-from export_core.policy import Budget, Policy
+from export_core.policy import Policy
 from export_core.readers.worker.protocol import Cost, Timings
 
 OWN = result(reader="0.9.2", cost=Cost(temp_bytes=84_000_000, flops=1e6))

@@ -12,9 +12,10 @@ from making import day, document, result, summarize
 
 from export_core.features.costs.findings import row_line
 from export_core.features.costs.over_budget import with_budgets
+from export_core.features.costs.policy_key import Budget
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.gate import ShardOf
-from export_core.policy import Budget, Policy
+from export_core.policy import Policy
 from export_core.readers.worker.protocol import Cost
 from export_core.report.annotations import annotation_commands
 from export_core.report.badge import badge

@@ -27,10 +27,9 @@ from export_core.features.why.errors import WhyError
 from export_core.features.why.explain import reproduce
 from export_core.features.why.explain.bundle import SCRIPT, Program, program_of, reduced_program, write_bundle
 from export_core.features.why.explain.explanation import explain
-from export_core.features.why.reduce.diverging import DivergingOperation
 from export_core.features.why.reduce.editor import ModuleEditor, ModuleSummary
 from export_core.features.why.reduce.failing_alike import KEPT_SHARE
-from export_core.features.why.reduce.folder import SOURCE, Reduction, ReductionFolder, Step
+from export_core.features.why.reduce.folder import SOURCE, DivergingOperation, Reduction, ReductionFolder, Step
 from export_core.features.why.reduce.reduced_program import read_program
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS
@@ -290,7 +289,7 @@ def test_texts_put_into_a_reduced_folder_enter_no_bundle(here, tmp_path):
         (left / name).write_text("import os; os.system('false')")
     result, folder = judged(choice, Verdict.CRASH), tmp_path / "b"
     (tmp_path / "scratch").mkdir()
-    with ModuleEditor(this_interpreter(here), tmp_path / "scratch") as editor:
+    with ModuleEditor(this_interpreter(here)) as editor:
         program = reduced_program(choice, result, ReductionFolder(left), editor)
     write_bundle(folder, choice, result, explain(choice, result), program)
     assert not any(b"os.system" in path.read_bytes() for path in folder.iterdir())

@@ -38,7 +38,7 @@ VERSION = stablehlo.get_current_version()
 
 @pytest.fixture(scope="module")
 def editor(here, tmp_path_factory) -> Iterator[ModuleEditor]:
-    with ModuleEditor(this_interpreter(here), tmp_path_factory.mktemp("editing")) as made:
+    with ModuleEditor(this_interpreter(here)) as made:
         yield made
 
 
@@ -70,9 +70,7 @@ def exact(here, kept, forked_workers, editor, tmp_path):
         x64 = manifest(flags={"jax_enable_x64": True})
         golden = write_golden(GoldenStore(tmp_path / "golden"), x64)
         options = ReplayOptions(load_calendar(), limits=Limits(jobs=1, timeout=60.0))
-        scratch = tmp_path / "scratch"
-        scratch.mkdir()
-        with ProgramReader(Cell(golden, here, "cpu"), this_interpreter(here), options, scratch, kept.start) as reader:
+        with ProgramReader(Cell(golden, here, "cpu"), this_interpreter(here), options, kept.start) as reader:
             (tried,) = reader.run([program])
         assert tried.works, tried.outcome.message
         return [leaf.numpy() for leaf in tried.outputs]

@@ -16,6 +16,7 @@ from commands import finished
 from making import manifest, write_golden
 
 from export_core.artifact import read_bytes
+from export_core.features.why import choice
 from export_core.features.why.errors import WhyError
 from export_core.features.why.reduce import reduction
 from export_core.features.why.reduce.failing_alike import Divergence, divergence
@@ -250,7 +251,7 @@ def test_the_results_of_another_machine_are_enough(golden_of, here, kept, forked
     plan = {"goldens": {golden.id: hash_of(golden.manifest)}}
     finished(elsewhere / "ci", *with_causes([judge(crash, Policy(), "a command of another machine")]), plan=plan)
 
-    monkeypatch.setattr(reduction.ReaderEnvironments, "build", lambda _, placement: this_interpreter(placement.reader))
+    monkeypatch.setattr(choice.ReaderEnvironments, "build", lambda _, placement: this_interpreter(placement.reader))
     monkeypatch.setattr(reduction, "reduce_cell", functools.partial(reduce_cell, start=kept.start))
     ended = jaxexport("reduce", "--results", "ci", "-o", "out", "--quiet")
     assert ended.code == 0, ended.err

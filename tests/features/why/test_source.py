@@ -115,7 +115,7 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
 
 @pytest.fixture(scope="module")
 def editor(here, tmp_path_factory) -> Iterator[ModuleEditor]:
-    with ModuleEditor(this_interpreter(here), tmp_path_factory.mktemp("editing")) as made:
+    with ModuleEditor(this_interpreter(here)) as made:
         yield made
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from export_core.base.variables import deciding_variables
+from export_core.base.processes import deciding_variables
 from export_core.features.why.bisect import mixed_pairs
 from export_core.features.why.choice import Choice
 from export_core.judge import Result, judge

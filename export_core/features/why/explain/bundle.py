@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from export_core.artifact import read_bytes
+from export_core.base.atomic import put_folder
 from export_core.base.escaping import for_markdown, plain_text, safe_json
-from export_core.base.scratch import scratch_folder
 from export_core.base.tolerances import FLOATS
 from export_core.features.why.bisect.report import answer
 from export_core.features.why.choice import Choice
@@ -28,7 +28,6 @@ from export_core.features.why.reduce.editor import ModuleEditor
 from export_core.features.why.reduce.failing_alike import KEPT_SHARE
 from export_core.features.why.reduce.folder import SOURCE, ReductionFolder
 from export_core.goldens.arrays import Leaf, from_npz, to_npz
-from export_core.goldens.staging import put_folder
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.judge import Result
 from export_core.judge.result import reader_of, release_name
@@ -36,9 +35,8 @@ from export_core.judge.verdicts import VERDICTS
 from export_core.matrix import Verdict
 from export_core.matrix.cell_audit import audit_problem
 from export_core.numbers.elements import to_double
-from export_core.readers.environment import ReaderEnvironments, requirements
+from export_core.readers.environment import requirements
 from export_core.readers.interpreters import python_for
-from export_core.readers.placement import Placement
 from export_core.releases import Release, ReleaseError
 
 PROGRAM = Path(__file__).with_name("reproduce.py")
@@ -86,12 +84,7 @@ def program_of(choice: Choice, result: Result) -> Program:
 @contextmanager
 def editor_for(choice: Choice, notify: Callable[[str], None]) -> Iterator[ModuleEditor]:
     """What writes a module as text, in the environment of the newest release; `notify` is told what is built."""
-    calendar, policy = choice.plan.calendar, choice.options.policy
-    with (
-        scratch_folder() as scratch,
-        ReaderEnvironments.of(policy, calendar, choice.options.sources, notify=notify) as environments,
-        ModuleEditor(environments.build(Placement(calendar.release(calendar.newest()))), scratch) as editor,
-    ):
+    with choice.environments(notify) as environments, ModuleEditor(environments.build(choice.newest)) as editor:
         yield editor
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from msgspec import structs
@@ -12,7 +11,6 @@ from msgspec import structs
 from export_core.artifact.envelope.fields import Aval
 from export_core.base.errors import ExportCompatError, InfrastructureFault
 from export_core.base.phrases import plural
-from export_core.base.scratch import scratch_folder
 from export_core.base.tolerances import FLOATS
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
@@ -27,8 +25,7 @@ from export_core.judge import Result
 from export_core.matrix import Cell
 from export_core.matrix.cell_audit import audit_problem
 from export_core.numbers.elements import to_double
-from export_core.readers.environment import Environment, ReaderEnvironments
-from export_core.readers.placement import Placement
+from export_core.readers.environment import Environment
 
 ALIKE = 1.2
 """How many times as far from the reference one of the two may be, to be called about as near."""
@@ -44,32 +41,26 @@ def reference_lines(choice: Choice, result: Result, notify: Callable[[str], None
     The program of the failing call runs once more in its reader, and in double precision there, else in the newest
     release: with the golden's inputs, which are as exact as they were.
     """
-    cell, calendar, policy = choice.cell, choice.plan.calendar, choice.options.policy
-    call = failing_call(cell.golden, result.message)
+    cell, golden = choice.cell, choice.cell.golden
+    call = failing_call(golden, result.message)
     try:
-        if cell.platform != "cpu" or call.mesh or call.spread or cell.golden.manifest.options.mesh:
+        if cell.platform != "cpu" or call.mesh or call.spread or golden.manifest.options.mesh:
             raise WhyError("it is computed on one CPU alone")
-        if problem := audit_problem(cell.golden, policy):
+        if problem := audit_problem(golden, choice.options.policy):
             raise WhyError(problem)
-        with (
-            scratch_folder() as scratch,
-            ReaderEnvironments.of(policy, calendar, choice.options.sources, notify=notify) as environments,
-        ):
-            own = environments.build(cell.placement)
-            newest = environments.build(Placement(calendar.release(calendar.newest())))
-            folder = cell.golden.folder
-            program = flat_program(cell.golden.read_artifact(), call.vjp, from_npz(folder / (call.inputs or INPUTS)))
-            with ModuleEditor(newest, scratch) as editor:
+        with choice.environments(notify) as environments:
+            own, newest = environments.build(cell.placement), environments.build(choice.newest)
+            program = flat_program(golden.read_artifact(), call.vjp, from_npz(golden.folder / (call.inputs or INPUTS)))
+            with ModuleEditor(newest) as editor:
                 double = in_double(program, editor)
-            written = from_npz(folder / (call.outputs or OUTPUTS))
-            read = _outputs(choice, cell, own, program, scratch / "plain")
-            flags = {**cell.golden.manifest.flags, "jax_enable_x64": True}
-            manifest = structs.replace(cell.golden.manifest, flags=flags)
-            wide = replace(cell, golden=replace(cell.golden, manifest=manifest))
+            written = from_npz(golden.folder / (call.outputs or OUTPUTS))
+            read = _outputs(choice, cell, own, program)
+            manifest = structs.replace(golden.manifest, flags={**golden.manifest.flags, "jax_enable_x64": True})
+            wide = replace(cell, golden=replace(golden, manifest=manifest))
             try:
-                exact = _outputs(choice, wide, own, double, scratch / "double")
+                exact = _outputs(choice, wide, own, double)
             except WhyError:
-                exact = _outputs(choice, replace(wide, reader=newest.release), newest, double, scratch / "newest")
+                exact = _outputs(choice, replace(wide, reader=newest.release), newest, double)
         return nearer(written, read, exact) or ["no reference in double precision: no floats differ here"]
     except (ExportCompatError, InfrastructureFault) as error:
         return [f"no reference in double precision: {str(error).strip().partition(chr(10))[0]}"]
@@ -128,14 +119,11 @@ def _rms(values: Array) -> float:
     return float(np.sqrt(np.mean(np.square(np.abs(values))))) if values.size else 0.0
 
 
-def _outputs(
-    choice: Choice, cell: Cell, environment: Environment, program: ReducedProgram, folder: Path
-) -> tuple[Leaf, ...]:
+def _outputs(choice: Choice, cell: Cell, environment: Environment, program: ReducedProgram) -> tuple[Leaf, ...]:
     """What a program gives in a reader. Raises `WhyError` where it does not run."""
-    folder.mkdir()
-    with ProgramReader(cell, environment, choice.options, folder) as reader:
-        (tried,) = reader.run([program])
-    if not tried.works:
-        outcome = tried.outcome
+    with ProgramReader(cell, environment, choice.options) as reader:
+        (ran,) = reader.run([program])
+    if not ran.works:
+        outcome = ran.outcome
         raise WhyError(f"{outcome.verdict} in stage {outcome.stage} of jaxlib {cell.reader.jaxlib}: {outcome.message}")
-    return tried.outputs
+    return ran.outputs

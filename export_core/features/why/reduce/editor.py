@@ -5,14 +5,15 @@ from __future__ import annotations
 import subprocess
 import threading
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
 
-from export_core.base.process_groups import kill_group
+from export_core.base.processes import kill_group
+from export_core.base.scratch import scratch_folder
 from export_core.goldens.store import INPUTS
 from export_core.readers.environment import Environment
 
@@ -59,18 +60,18 @@ class ModuleParts:
 class ModuleEditor:
     """Changes modules in the environment of the newest release. A context manager; used from one thread."""
 
-    def __init__(self, environment: Environment, scratch: Path) -> None:
+    def __init__(self, environment: Environment) -> None:
         self._environment = environment
-        self._scratch = scratch
+        self._stack = ExitStack()
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
+        self._scratch = self._stack.enter_context(scratch_folder())
+        self._stack.callback(self._end)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._end()
+    def __exit__(self, *exception: object) -> None:
+        self._stack.close()
 
     def summary(self, module: ModuleParts) -> ModuleSummary:
         """What may be tried on a module."""

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from msgspec import structs
 
+from export_core.base.scratch import scratch_folder
 from export_core.base.tolerances import FLOATS
 from export_core.features.why.reduce.reduced_program import ReducedProgram
 from export_core.goldens import Comparison, Golden, Leaf
 from export_core.goldens.manifest import UNKNOWN, Manifest, signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, sha256
-from export_core.judge.failure_signature import FailureSignature, failure_signature, message_class
+from export_core.judge.causes import FailureSignature, failure_signature, message_class
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.matrix.one_reader import OneReader, Ran
 from export_core.matrix.replay_options import ReplayOptions
@@ -134,29 +135,26 @@ class ProgramReader:
         cell: its golden says how a program is called, the rest where.
         environment: that of its reader.
         options: limits, policy and calendar.
-        scratch: a folder of its own.
         start: starts its worker; None starts one that is closed at the end.
     """
 
     def __init__(
-        self,
-        cell: Cell,
-        environment: Environment,
-        options: ReplayOptions,
-        scratch: Path,
-        start: WorkerStarter | None = None,
+        self, cell: Cell, environment: Environment, options: ReplayOptions, start: WorkerStarter | None = None
     ) -> None:
         self.cell = cell
         self.at_once = options.limits.device_jobs if shares_device(cell.placement) else options.limits.jobs
         self.tried = 0
         self._reader = OneReader(environment, options, start)
-        self._scratch = scratch
 
     def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            stack.enter_context(self._reader)
+            self._scratch = stack.enter_context(scratch_folder())
+            self.close = stack.pop_all().close
         return self
 
-    def __exit__(self, *exception: Any) -> None:
-        self._reader.__exit__(*exception)
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     @property
     def options(self) -> ReplayOptions:
@@ -181,12 +179,12 @@ class ProgramReader:
         """A program as a cell. Its golden is in the scratch folder of this number, and has a name of its own."""
         folder = self._scratch / str(number)
         folder.mkdir(exist_ok=True)
-        (folder / ARTIFACT).write_bytes(program.artifact)
-        (folder / INPUTS).write_bytes(program.arrays)
-        for module in self.cell.golden.manifest.options.register:
-            name = register_file(module)
-            (folder / name).write_bytes(self.cell.golden.content(name))
-        manifest = structs.replace(manifest_of(self.cell.golden.manifest, program), case=f"{CASE}-{number}")
+        golden = self.cell.golden
+        modules = map(register_file, golden.manifest.options.register)
+        content = {ARTIFACT: program.artifact, INPUTS: program.arrays, **{x: golden.content(x) for x in modules}}
+        for name, data in content.items():
+            (folder / name).write_bytes(data)
+        manifest = structs.replace(manifest_of(golden.manifest, program), case=f"{CASE}-{number}")
         return replace(self.cell, golden=Golden(manifest, folder))
 
 
@@ -221,7 +219,7 @@ class Oracle:
         """How many cells were run so far, in both readers."""
         return self.failing.tried + (self.second.tried if self.second else 0)
 
-    def first(self, programs: Iterator[ReducedProgram | None]) -> int | None:
+    def first(self, programs: Iterable[ReducedProgram | None]) -> int | None:
         """The place of the first program that fails in the same way. None among them are passed over."""
         waiting: list[tuple[int, ReducedProgram]] = []
         for place, program in enumerate(programs):
@@ -235,7 +233,7 @@ class Oracle:
 
     def fails_alike(self, program: ReducedProgram) -> bool:
         """Whether one program fails in the same way."""
-        return self.first(iter([program])) == 0
+        return self.first([program]) == 0
 
     def outputs_of(self, program: ReducedProgram) -> tuple[Leaf, ...]:
         """What the second reader gives for a program; empty without one, and where it does not run it."""
@@ -245,43 +243,31 @@ class Oracle:
 
     def _first(self, numbered: Sequence[tuple[int, ReducedProgram]]) -> int | None:
         new = {program.key: program for _, program in numbered if program.key not in self._known}
-        self._known.update(zip(new, self._judged(list(new.values())), strict=True))
+        alike = self._alike(new) if new else set()
+        self._known |= {key: key in alike for key in new}
         return next((place for place, program in numbered if self._known[program.key]), None)
 
-    def _judged(self, programs: Sequence[ReducedProgram]) -> list[bool]:
-        if not programs:
-            return []
+    def _alike(self, programs: Mapping[bytes, ReducedProgram]) -> set[bytes]:
+        """The keys of those that fail in the same way."""
         if self.failure.signature.verdict is Verdict.NUMERICS:
             assert self.second
-            right = self._run_those(self.second, programs, [True] * len(programs))
-            wrong = self._run_those(self.failing, programs, [bool(one and one.works) for one in right])
-            alike = [
-                bool(one and other and other.works and self._is_enough(one, other))
-                for one, other in zip(right, wrong, strict=True)
-            ]
+            right = _working(self.second, programs)
+            wrong = _working(self.failing, {key: programs[key] for key in right})
+            alike = {key for key, one in wrong.items() if self._is_enough(right[key].outputs, one.outputs)}
         else:
-            tried = self.failing.run(programs)
-            alike = [Failure.of(one.outcome) == self.failure for one in tried]
-            right = self._run_those(self.second, programs, alike)
-            if self.second:
-                alike = [bool(one and one.works) for one in right]
+            tried = zip(programs, self.failing.run([*programs.values()]), strict=True)
+            alike = {key for key, one in tried if Failure.of(one.outcome) == self.failure}
+            right = _working(self.second, {key: programs[key] for key in alike}) if self.second else {}
+            alike &= right.keys() if self.second else alike
         # Of these alone: the outputs of all programs would fill the memory.
-        self._outputs = {
-            program.key: one.outputs
-            for program, one, is_alike in zip(programs, right, alike, strict=True)
-            if is_alike and one
-        } or self._outputs
+        self._outputs = {key: right[key].outputs for key in alike if key in right} or self._outputs
         return alike
 
-    def _is_enough(self, one: Ran, other: Ran) -> bool:
-        if [str(leaf) for leaf in one.outputs] != [str(leaf) for leaf in other.outputs]:
-            return False
-        return divergence(one.outputs, other.outputs).is_enough_for(self.wanted)
+    def _is_enough(self, one: Sequence[Leaf], other: Sequence[Leaf]) -> bool:
+        return [*map(str, one)] == [*map(str, other)] and divergence(one, other).is_enough_for(self.wanted)
 
-    def _run_those(
-        self, reader: ProgramReader | None, programs: Sequence[ReducedProgram], chosen: Sequence[bool]
-    ) -> list[Ran | None]:
-        """The outcomes of the chosen programs in a reader; None for the others."""
-        some = [program for program, is_chosen in zip(programs, chosen, strict=True) if is_chosen]
-        tried = iter(reader.run(some) if reader and some else [])
-        return [next(tried, None) if is_chosen else None for is_chosen in chosen]
+
+def _working(reader: ProgramReader, programs: Mapping[bytes, ReducedProgram]) -> dict[bytes, Ran]:
+    """What became of those programs that run in a reader, by key."""
+    ran = zip(programs, reader.run([*programs.values()]) if programs else (), strict=True)
+    return {key: one for key, one in ran if one.works}

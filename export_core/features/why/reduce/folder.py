@@ -9,22 +9,34 @@ import msgspec
 from msgspec import structs
 
 from export_core.artifact.errors import ArtifactError
+from export_core.base.atomic import put_folder
 from export_core.base.escaping import json_bytes
 from export_core.base.phrases import few
 from export_core.base.untrusted import decode_json, read_regular
 from export_core.features.why.errors import WhyError
-from export_core.features.why.reduce.diverging import DivergingOperation
 from export_core.features.why.reduce.reduced_program import ReducedProgram, read_program
 from export_core.goldens import Golden, GoldenError, Leaf
 from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.manifest_file import dump_manifest
-from export_core.goldens.staging import put_folder
 from export_core.goldens.store import ARTIFACT, INPUTS, MANIFEST, MODULE_TEXT, OUTPUTS, sha256
 
 STEPS = "steps.jsonl"
 SOURCE = "source.py"
 FORMAT = 1
 STARTED, FINISHED = "started", "finished"
+
+
+class DivergingOperation(msgspec.Struct, frozen=True):
+    """An operation whose outputs differ, though those of all operations before it are equal."""
+
+    operation: str
+    """Its name, with the types of its operands and results."""
+    place: int
+    """Which of the values that are computed outside of regions it gives, from 1."""
+    values: int
+    """How many such values there are."""
+    ulp: int | None
+    """The largest difference in units in the last place; null for values that are no floats."""
 
 
 class Reduction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

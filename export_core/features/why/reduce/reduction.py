@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from msgspec import structs
 
-from export_core.base.scratch import scratch_folder
+from export_core.base.tolerances import FLOATS
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
-from export_core.features.why.reduce.diverging import first_diverging
 from export_core.features.why.reduce.editor import ModuleEditor
 from export_core.features.why.reduce.failing_alike import (
     KEPT_SHARE,
@@ -23,70 +22,29 @@ from export_core.features.why.reduce.failing_alike import (
     divergence,
     manifest_of,
 )
-from export_core.features.why.reduce.folder import FINISHED, STARTED, Earlier, Reduction, ReductionFolder, Step
-from export_core.features.why.reduce.passes import KINDS, Passes
+from export_core.features.why.reduce.folder import (
+    FINISHED,
+    STARTED,
+    DivergingOperation,
+    Earlier,
+    Reduction,
+    ReductionFolder,
+    Step,
+)
+from export_core.features.why.reduce.passes import KINDS, Passes, edited_program, traced_program
 from export_core.features.why.reduce.reduced_program import ReducedProgram, flat_program
-from export_core.goldens import Check, Comparison, Golden
+from export_core.goldens import Check, Comparison, Golden, Leaf
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import ARTIFACT, INPUTS
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.matrix.cell_audit import audit_problem
 from export_core.matrix.replay_options import ReplayOptions
-from export_core.readers.environment import Environment, ReaderEnvironments
+from export_core.numbers.elements import ulp_distance
+from export_core.readers.environment import Environment
 from export_core.readers.errors import EnvironmentFailed
-from export_core.readers.hardware import missing_hardware, resolve_mode
-from export_core.readers.placement import Mode, Placement
+from export_core.readers.hardware import missing_hardware
+from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage, WorkerStarter
-
-
-def reduce_chosen(
-    choice: Choice, good: str, folder: ReductionFolder, *, resume: bool, notify: Callable[[str], None]
-) -> Reduced:
-    """Reduce the cell of a choice.
-
-    Args:
-        choice: the cell, and how it is replayed.
-        good: the jaxlib of the second reader; empty for the writer of the golden.
-        folder: where the smallest program so far is kept.
-        resume: continue the reduction that is in the folder.
-        notify: called with a line about what happens.
-
-    Raises:
-        WhyError: nothing can be reduced.
-        ReleaseError: there is no release `good`.
-        EnvironmentFailed: a reader has no environment.
-    """
-    earlier = folder.earlier(resume=resume)  # before an environment is built
-    cell = replace(choice.cell, mode=resolve_mode(choice.cell.mode, choice.cell.platform))
-    if cell.mode is Mode.RUN and (problem := missing_hardware(cell.platform)):
-        raise NotReproducedError(f"{cell.platform} cannot run here: {problem}. --platform {cell.platform}:compile may.")
-    calendar = choice.plan.calendar
-    jaxlib = good or cell.golden.manifest.writer.jaxlib
-    second = calendar.release(jaxlib)
-    if second == cell.reader and good:
-        raise WhyError(f"--good {good}: is the release in which the cell fails. Name one in which it works.")
-    options, policy = choice.options, choice.options.policy
-    with ReaderEnvironments.of(policy, calendar, options.sources, notify=notify) as environments:
-
-        def second_environment() -> Environment | None:
-            if second == cell.reader:
-                return None
-            try:
-                return environments.build(replace(cell.placement, reader=second))
-            except EnvironmentFailed as error:
-                known = choice.result.verdict if choice.result else None
-                if good or known is Verdict.NUMERICS:
-                    raise
-                notify(f"without a second reader: {error}")
-                return None
-
-        used = Environments(
-            environments.build(cell.placement),
-            second_environment(),
-            environments.build(Placement(calendar.release(calendar.newest()))),
-        )
-        return reduce_cell(cell, used, options, folder, earlier, notify=notify)
-
 
 LEAST_SECONDS = 10.0
 """How long a smaller program may always take."""
@@ -122,6 +80,41 @@ class NotReproducedError(WhyError):
     exit_code = 3
 
 
+def reduce_chosen(choice: Choice, good: str, folder: ReductionFolder, *, resume: bool, notify: Notify) -> Reduced:
+    """Reduce the cell of a choice.
+
+    Args:
+        choice: the cell, and how it is replayed.
+        good: the jaxlib of the second reader; empty for the writer of the golden.
+        folder: where the smallest program so far is kept.
+        resume: continue the reduction that is in the folder.
+        notify: called with a line about what happens.
+
+    Raises:
+        WhyError: nothing can be reduced.
+        ReleaseError: there is no release `good`.
+        EnvironmentFailed: a reader has no environment.
+    """
+    earlier = folder.earlier(resume=resume)  # before an environment is built
+    cell = choice.cell
+    if cell.mode is Mode.RUN and (problem := missing_hardware(cell.platform)):
+        raise NotReproducedError(f"{cell.platform} cannot run here: {problem}. --platform {cell.platform}:compile may.")
+    second = choice.plan.calendar.release(good or cell.golden.manifest.writer.jaxlib)
+    if second == cell.reader and good:
+        raise WhyError(f"--good {good}: is the release in which the cell fails. Name one in which it works.")
+    with choice.environments(notify) as environments:
+        failing = environments.build(cell.placement)
+        other: Environment | None = None
+        try:
+            other = None if second == cell.reader else environments.build(replace(cell.placement, reader=second))
+        except EnvironmentFailed as error:
+            if good or (choice.result and choice.result.verdict is Verdict.NUMERICS):
+                raise
+            notify(f"without a second reader: {error}")
+        used = Environments(failing, other, environments.build(choice.newest))
+        return reduce_cell(cell, used, choice.options, folder, earlier, notify=notify)
+
+
 def reduce_cell(
     cell: Cell,
     environments: Environments,
@@ -150,15 +143,12 @@ def reduce_cell(
     if problem := audit_problem(cell.golden, options.policy):
         raise WhyError(f"{cell.key} fails in its audit, before anything is run: {problem}")
     with contextlib.ExitStack() as stack:
-        scratch = stack.enter_context(scratch_folder())
-        for name in ("failing", "second", "editing"):
-            (scratch / name).mkdir()
-        failing = stack.enter_context(ProgramReader(cell, environments.failing, options, scratch / "failing", start))
+        failing = stack.enter_context(ProgramReader(cell, environments.failing, options, start))
         second = None
         if environments.second:
             other = replace(cell, reader=environments.second.release)
-            second = stack.enter_context(ProgramReader(other, environments.second, options, scratch / "second", start))
-        editor = stack.enter_context(ModuleEditor(environments.editing, scratch / "editing"))
+            second = stack.enter_context(ProgramReader(other, environments.second, options, start))
+        editor = stack.enter_context(ModuleEditor(environments.editing))
         run = _Run(cell, failing, second, editor, folder, notify)
         run.begin()
         if earlier:
@@ -166,28 +156,20 @@ def reduce_cell(
         return run.reduced()
 
 
+@dataclass
 class _Run:
     """One reduction: the original's failure, the programs that were kept, the lines that are written."""
 
-    def __init__(
-        self,
-        cell: Cell,
-        failing: ProgramReader,
-        second: ProgramReader | None,
-        editor: ModuleEditor,
-        folder: ReductionFolder,
-        notify: Notify,
-    ) -> None:
-        self.cell = cell
-        self.failing = failing
-        self.second = second
-        self.editor = editor
-        self.folder = folder
-        self.notify = notify
-        self.steps: list[Step] = []
-        self.earlier_seconds = 0.0
-        self.earlier_tried = 0
-        self.started = time.monotonic()
+    cell: Cell
+    failing: ProgramReader
+    second: ProgramReader | None
+    editor: ModuleEditor
+    folder: ReductionFolder
+    notify: Notify
+    steps: list[Step] = field(default_factory=list)
+    earlier_seconds: float = 0.0
+    earlier_tried: int = 0
+    started: float = field(default_factory=time.monotonic)
 
     def begin(self) -> None:
         """Run the original, and say how it fails."""
@@ -218,9 +200,7 @@ class _Run:
                 f"{self.cell.key}: {self.failure}, but not where its module is written again without derivatives and "
                 "trees: there is nothing in the module to look for."
             )
-        first = None
-        if self.second and outcome.verdict is Verdict.NUMERICS:
-            first = first_diverging(self.program, self.editor, self.failing, self.second)
+        is_numerics = outcome.verdict is Verdict.NUMERICS
         self.reduction = Reduction(
             cell=str(self.cell.key),
             call=call.name,
@@ -229,7 +209,7 @@ class _Run:
             second=self.second.cell.reader.jaxlib if self.second else "",
             operations=original.operations,
             units=wanted.units or None,
-            first_diverging=first,
+            first_diverging=self._first_diverging(self.second) if self.second and is_numerics else None,
         )
 
     def _leave_out_modules(self) -> None:
@@ -247,6 +227,27 @@ class _Run:
         ):
             for reader in readers:
                 reader.cell = replace(reader.cell, golden=golden)
+
+    def _first_diverging(self, second: ProgramReader) -> DivergingOperation | None:
+        """The first operation whose outputs differ between the readers, in main and what it calls.
+
+        None where no value does, or the readers do not run the program that returns all of them.
+
+        Every value is a result of the program that is run, which keeps XLA from computing some of them together: a
+        difference that comes from that alone is not seen.
+        """
+        inlined = edited_program(self.program, self.editor, [("inline",)], {})
+        if (traced := traced_program(inlined or self.program, self.editor)) is None:
+            return None
+        everything, sources = traced
+        (wrong,), (right,) = self.failing.run([everything]), second.run([everything])
+        if not (wrong.works and right.works and len(wrong.outputs) == len(right.outputs) == len(sources)):
+            return None
+        for place, (source, one, other) in enumerate(zip(sources, right.outputs, wrong.outputs, strict=True), 1):
+            found = divergence([one], [other])
+            if found.units or found.unequal:
+                return DivergingOperation(source.text, place, len(sources), _largest_ulp(one, other))
+        return None
 
     def resume(self, reduction: Reduction, steps: list[Step], program: ReducedProgram) -> None:
         """Continue with the program of an earlier reduction of the same cell."""
@@ -340,3 +341,9 @@ def _check_reducible(cell: Cell, call: Check, outcome: Outcome) -> None:
 
 def _in_words(outcome: Outcome) -> str:
     return f"{outcome.verdict} in stage {outcome.stage}: {outcome.message.partition(chr(10))[0]}"
+
+
+def _largest_ulp(one: Leaf, other: Leaf) -> int | None:
+    if one.dtype not in FLOATS:
+        return None
+    return int(ulp_distance(one.numpy(), other.numpy()).max(initial=0))

@@ -1,4 +1,4 @@
-"""Environment variables: which of them a process gets that runs code of a golden, of a comparator or of a package.
+"""Processes that run code of a golden, of a comparator or of a package: the variables that they get, and how they end.
 
 Such code comes with the goldens of a pull request. It gets what Python, jax and its devices need and nothing else: no
 token of a CI system, no password of an index, no key of a cloud.
@@ -6,9 +6,12 @@ token of a CI system, no password of an index, no key of a cloud.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
+import signal
+import subprocess
 from collections.abc import Iterable, Mapping
 
 SYSTEM = frozenset(
@@ -62,3 +65,11 @@ def deciding_variables(variables: Mapping[str, str]) -> list[tuple[str, str]]:
     """Those that can change what a process does: a part of the key of everything that is cached of it."""
     harmless = SYSTEM | {"PYTHONDONTWRITEBYTECODE"}
     return sorted(item for item in variables.items() if item[0] not in harmless and not item[0].startswith("LC_"))
+
+
+def kill_group(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
+    """Kill a process that was started with ``start_new_session``, and what it has started itself."""
+    if process.poll() is None and hasattr(os, "killpg"):
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()

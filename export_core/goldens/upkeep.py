@@ -1,18 +1,23 @@
-"""Renaming a case: all of its goldens go to another name, and only what they say of their case and test changes."""
+"""The upkeep of a folder of goldens: renaming a case, what belongs to no golden, and the sizes of files."""
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterator, Mapping
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
+from export_core.base.atomic import REMOVED, STAGED, SWAPPED_OUT, is_abandoned
+from export_core.base.escaping import printable
+from export_core.base.layout import aligned
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import Manifest
-from export_core.goldens.manifest_file import dump_manifest
-from export_core.goldens.rules import is_plain_name
+from export_core.goldens.manifest_file import dump_manifest, is_plain_name
 from export_core.goldens.store import MANIFEST, Golden, GoldenStore, content_of
 
 _DIGEST = re.compile(r"-[0-9a-f]{8}$")
@@ -105,3 +110,100 @@ def _files_of(manifest: Manifest, case: str) -> Iterator[str]:
 
 def _module(file: str) -> str:
     return file.removesuffix(".py").replace("/", ".")
+
+
+@dataclass(frozen=True)
+class Stray:
+    """A file or folder that does not belong to any golden.
+
+    `leftover`: a write or deletion that was killed left it, and it can be deleted without loss.
+    """
+
+    path: Path
+    what: str
+    leftover: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.what}"
+
+
+def strays(root: Path) -> Iterator[Stray]:
+    """All strays that can be found without reading a manifest.
+
+    A folder in a case's folder counts as a golden, whole or damaged.
+
+    Plain files beside the cases (a README, .gitattributes) are the user's own.
+    """
+    for case in _sorted(root):
+        if case.is_dir() and not case.name.startswith("."):
+            entries = _sorted(case)
+            if not entries:
+                yield Stray(case, "a case without a golden", leftover=True)
+            for path in entries:
+                yield from _strays_in_case(path)
+
+
+def unlisted_files(store: GoldenStore) -> Iterator[Stray]:
+    """Files in the folders of goldens that their manifests do not list.
+
+    Raises `GoldenError` for a manifest that cannot be read.
+    """
+    for golden in store.goldens():
+        for path in _sorted(golden.folder):
+            if path.name not in {MANIFEST, *golden.manifest.files}:
+                what = f"not one of the files of {golden.id}"
+                if path.name == "__pycache__":
+                    what += ": bytecode, which can be deleted; an earlier version of pytest-jaxexport left it"
+                yield Stray(path, what)
+
+
+def delete_leftovers(candidates: Iterable[Stray]) -> list[Stray]:
+    """Delete the strays that are leftovers, and no others. Returns those."""
+    leftovers = [stray for stray in candidates if stray.leftover]
+    for stray in leftovers:
+        # A case's folder is removed only if it is empty: a golden may have been written into it since it was listed.
+        if stray.path.name.startswith("."):
+            shutil.rmtree(stray.path, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):  # another process writes a golden of this case by now
+                stray.path.rmdir()
+    return leftovers
+
+
+def _strays_in_case(path: Path) -> Iterator[Stray]:
+    """What one entry of a case's folder is, if it is not a golden."""
+    if path.name.startswith((STAGED, REMOVED)):
+        if is_abandoned(path):  # otherwise a living process is at work in it
+            yield Stray(path, "left by a process that was killed", leftover=True)
+    elif path.name.startswith(SWAPPED_OUT):
+        # While its replacement is missing, this is the only copy of the golden.
+        replaced = (path.parent / path.name.removeprefix(SWAPPED_OUT)).exists()
+        yield Stray(path, "the golden that a killed update was replacing", leftover=replaced)
+    elif not path.is_dir():
+        yield Stray(path, "a file outside any golden's folder")
+
+
+def _sorted(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+MOST = 8
+"""Names that have a line of their own; the others, which are smaller, share one."""
+
+
+def size_lines(goldens: Iterable[Golden]) -> Iterator[str]:
+    """A line for each name, the largest first, and one for all files in the folders of these goldens."""
+    sizes: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    for golden in goldens:
+        for path in golden.folder.iterdir():
+            sizes[path.name] += path.lstat().st_size
+            counts[path.name] += 1
+    total = sizes.total()
+    rows = [(printable(name), counts[name], size) for name, size in sizes.most_common(MOST)]
+    if len(sizes) > MOST:
+        others = sizes.most_common()[MOST:]
+        rows.append((f"{len(others)} other names", sum(counts[name] for name, _ in others), sum(dict(others).values())))
+    rows.append(("all", counts.total(), total))
+    texts = [(name, f"{count:,}", f"{size / 1e3:,.1f}", f"{size / (total or 1):.0%}") for name, count, size in rows]
+    yield from aligned([("file", "files", "kB", "share"), *texts], right=(1, 2, 3), least=(0, 7, 9))

@@ -68,6 +68,7 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
     from export_core.judge.verdicts import ExitCode
     from export_core.policy import find_policy
     from export_core.policy import policy_file as policy_path
+    from export_core.policy.keys import feature_keys
     from export_core.policy.known_issues import known_issues
 
     file, policy = policy_path(Path(), policy_file), find_policy(Path(), policy_file)
@@ -87,7 +88,7 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
             (policy.quirks, "quirk"),
             (policy.numbers, "comparison rule"),
             (policy.allow, "allowed custom call"),
-            *([(policy.budgets, "budget")] if policy.budgets else []),
+            *((key.of(policy), key.noun) for key in feature_keys() if key.of(policy)),
             *([(policy.deployed, "place")] if policy.deployed else []),
         )
     )

@@ -1,4 +1,6 @@
-"""The cause of each failing cell, and the causes of a run: what several cells that fail have in common.
+"""What cells that fail have in common: their failure signature, and the causes of a run.
+
+Causes, bisection, reduction and baselines all take two failures for one by the failure signature.
 
 A message says what went wrong, except that of a crash, of a timeout, and of different numbers: there the release in
 which it began says more. A known upstream issue is one cause, whatever the message.
@@ -9,20 +11,53 @@ from __future__ import annotations
 import bisect
 import datetime
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from export_core.base.tolerances import ROUNDING
 from export_core.judge.drift import FailingStretch, failing_stretches
-from export_core.judge.failure_signature import failure_signature
 from export_core.judge.result import ReaderOf, Result, by_build_date, grouped, release_name
 from export_core.judge.verdicts import VERDICTS, WORST_FIRST, Judgement
-from export_core.matrix import Verdict
+from export_core.matrix import Outcome, Verdict
 from export_core.readers.cell import CellKey
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Calendar
+
+_OWN = re.compile(r"https?://\S+|'[^']*'|0x[0-9a-f]+|\d+|(?<=Function )\S+|(?<=function )\S+|(?<=custom call to )\S+")
+"""What is a case's own in a message."""
+
+
+class FailureSignature(NamedTuple):
+    """How a cell failed, without what differs from one case, reader or program to the next."""
+
+    verdict: Verdict
+    """What happened."""
+    stage: Stage
+    """How far it got."""
+    message: str
+    """`message_class` of its message; empty for numbers, whose message has only figures."""
+
+    def __str__(self) -> str:
+        return f"{self.verdict} in stage {self.stage}{f': {self.message}' if self.message else ''}"
+
+
+def failure_signature(failed: Outcome | Result) -> FailureSignature:
+    """The signature of an outcome or a result that fails."""
+    message = "" if failed.verdict is Verdict.NUMERICS else message_class(failed.message)
+    return FailureSignature(failed.verdict, failed.stage, message)
+
+
+def message_class(message: str) -> str:
+    """The first line without links, quoted names, figures, the names of functions and custom calls.
+
+    Cases do not share these.
+    """
+    line = message.strip().splitlines()[0] if message.strip() else ""
+    return _OWN.sub("_", line)
 
 
 class Cause(msgspec.Struct, frozen=True):

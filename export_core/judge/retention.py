@@ -10,7 +10,7 @@ from export_core.goldens import Golden
 from export_core.judge.custom_calls import status_of
 from export_core.matrix.selection import WORDS
 from export_core.policy import CustomCallChange, Policy
-from export_core.policy.patterns import matches
+from export_core.policy.entries import matches
 from export_core.releases import Calendar, Windows, promise
 
 

@@ -10,24 +10,24 @@ import msgspec
 from msgspec import Meta
 
 from export_core.base.tolerances import Tolerance
-from export_core.features.costs.policy_key import Budget
-from export_core.features.deploy.policy_key import Place
 from export_core.policy.entries import (
     CustomCallChange,
     ExtraReleases,
     KnownFailure,
+    NumbersRule,
+    Place,
     Quirk,
     Required,
     Retention,
     WindowDays,
 )
-from export_core.policy.numbers import NumbersRule
+from export_core.policy.keys import feature_keys, with_feature_keys
 from export_core.releases import Calendar, Windows, load_calendar
 from export_core.releases.project_releases import project_calendar
 
 PlatformMode = Literal["auto", "run", "compile"]
 
-LOCATED = ("known_failures", "quirks", "numbers", "budgets", "deployed")
+LOCATED = ("known_failures", "quirks", "numbers", "deployed", *(key.name for key in feature_keys()))
 """Tables whose entries know where in the file they are: a stale entry is reported with its line."""
 
 REPLAYED = ("tolerances", "numbers", "allow", "quirks")
@@ -43,6 +43,7 @@ else:
     Readers = str | tuple[str, ...]
 
 
+@with_feature_keys
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a project can settle once. Every key has a default; command line and marker come before it."""
 
@@ -126,10 +127,6 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     known_failures: Annotated[
         tuple[KnownFailure, ...],
         Meta(description="Cells whose promise is broken, and that must fail in exactly this way."),
-    ] = ()
-    budgets: Annotated[
-        tuple[Budget, ...],
-        Meta(description="What promised cells may cost: one that works and costs more is `costly`, which fails a run."),
     ] = ()
     known_issues: Annotated[
         str | None,

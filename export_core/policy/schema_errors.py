@@ -16,8 +16,9 @@ from jsonschema import Draft202012Validator, FormatChecker, ValidationError
 from jsonschema.validators import extend
 
 from export_core.base.phrases import close_match, did_you_mean
+from export_core.base.tolerances import PLATFORMS, similar_platform
 from export_core.policy.json_schema import policy_schema
-from export_core.policy.toml_lines import Key
+from export_core.policy.keys import Key
 
 _TYPES = {
     "object": "a table",
@@ -91,6 +92,12 @@ def _problems(error: ValidationError) -> Iterator[tuple[Key, str]]:
 
 def _wrong_value(error: ValidationError) -> str:
     value = error.instance
+    if error.validator == "minimum":
+        return f"expected a number of {error.validator_value} or more, found {value}."
+    if error.validator == "minItems" and error.validator_value == 1:
+        if choices := error.schema["items"].get("enum"):
+            return f"expected some of {', '.join(choices)}, found none."
+        return 'expected at least one name or glob, found none. ["*"] is all.'
     expected = _expected(error.schema)
     if error.validator not in _OF_VALUES or not expected:
         return f"{error.message}."
@@ -98,7 +105,8 @@ def _wrong_value(error: ValidationError) -> str:
     if error.validator == "pattern" and (meaning := error.schema.get("description")):
         hint = f" {meaning}"
     elif isinstance(value, str):
-        hint = did_you_mean(value, error.schema.get("enum", ()))
+        choices = error.schema.get("enum", ())
+        hint = similar_platform(value) if set(choices) == {*PLATFORMS} else did_you_mean(value, choices)
     # YAML reads a version such as 0.10 as the number 0.1.
     elif "text" in expected and isinstance(value, (int, float, datetime.date)):
         hint = " Put it in quotes."

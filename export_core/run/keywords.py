@@ -15,9 +15,8 @@ import msgspec
 from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import close_match
 from export_core.base.tolerances import problem_of_name, read_amount, similar_platform
-from export_core.features.costs.policy_key import LIMITS
-from export_core.policy import Budget, Policy
-from export_core.policy.validation import budget_problems
+from export_core.policy import Policy
+from export_core.policy.keys import FeatureKey, marker_keywords
 
 if TYPE_CHECKING:
     from export_core.export import ExportOptions
@@ -33,18 +32,20 @@ class KeywordError(ExportCompatError):
 
 
 def read_keywords(given: Mapping[str, Any], where: str, user_code: Callable[[], UserCode]) -> dict[str, Any]:
-    """The value of every keyword, None for one that is not given.
+    """The value of every keyword, None for one that is not given; those of features are in `entries`, if given.
 
     `where` begins each message. `user_code` gives the process in which a comparator of the user's own is imported.
 
     Raises `KeywordError` for unknown keywords and values of the wrong kind.
     """
     for key in given:
-        if key not in KEYWORDS:
-            closest = close_match(key, KEYWORDS)
-            hint = f"did you mean {closest!r}?" if closest else f"it takes {', '.join(KEYWORDS)}."
+        if key not in ALL_KEYWORDS:
+            closest = close_match(key, ALL_KEYWORDS)
+            hint = f"did you mean {closest!r}?" if closest else f"it takes {', '.join(ALL_KEYWORDS)}."
             raise _error(where, f"has no keyword {key!r}; {hint}")
     values = {name: parse(where, name, given.get(name)) for name, parse in KEYWORDS.items()}
+    entries = {name: _entry(where, key, given[name]) for name, key in ENTRIES.items() if given.get(name) is not None}
+    values["entries"] = entries
     if ":" in (values["compare"] or ""):
         # Now, and not when cells are compared: a wrong name must be found before the golden is written.
         try:
@@ -176,18 +177,17 @@ def _reason(where: str, name: str, value: object) -> str | None:
     return value
 
 
-def _budget(where: str, name: str, value: object) -> Mapping[str, Any] | None:
-    """The limits of an entry of the policy's `budgets`."""
-    if value is None:
-        return None
-    if not isinstance(value, dict) or (set(value) - {*LIMITS}):
-        raise _error(where, f"{name}={value!r}: expected a dict with some of {', '.join(LIMITS)}")
+def _entry(where: str, key: FeatureKey[Any], value: object) -> Mapping[str, Any]:
+    """What the marker says of an entry of a feature's key of the policy."""
+    assert key.keyword is not None
+    if not isinstance(value, dict) or (set(value) - {*key.keyword.fields}):
+        raise _error(where, f"{key.name}={value!r}: expected a dict with some of {', '.join(key.keyword.fields)}")
     try:
-        budget = msgspec.convert(value, Budget)
+        entry = msgspec.convert(value, key.entry)
     except msgspec.ValidationError as error:
-        raise _error(where, f"{name}={value!r}: {error}") from None
-    for key, problem in budget_problems((), budget):
-        raise _error(where, f"{name}: {'.'.join(map(str, key))}: {problem}")
+        raise _error(where, f"{key.name}={value!r}: {error}") from None
+    for path, problem in key.problems((), entry):
+        raise _error(where, f"{key.name}: {'.'.join(map(str, path))}: {problem}")
     return value
 
 
@@ -223,10 +223,14 @@ KEYWORDS: dict[str, Callable[[str, str, Any], Any]] = {
     "register": partial(_texts, what="names of modules"),
     "refused_on": _platforms,
     "nothing_to_compare": _reason,
-    "budgets": _budget,
     "without_outputs": _reason,
 }
 """How the value of each keyword is read. Each gives None for None."""
+
+ENTRIES = marker_keywords()
+"""The keys of the policy that features add and of which the marker may have an entry."""
+
+ALL_KEYWORDS = (*KEYWORDS, *ENTRIES)
 
 
 def _first(*values: Amount | None) -> Amount | None:

@@ -13,7 +13,7 @@ from making import result
 from export_core.base import untrusted
 from export_core.judge import Judgement, Result
 from export_core.judge.causes import Cause, causes_in, with_causes
-from export_core.judge.upstream import upstream_of
+from export_core.judge.judgement import upstream_of
 from export_core.matrix import Verdict
 from export_core.policy import PolicyError
 from export_core.policy.known_issues import known_issues

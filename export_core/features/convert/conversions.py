@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -37,10 +36,11 @@ from export_core.goldens.conversion_record import (
     ConversionRecord,
     dump_record,
     record_file,
-    tool_name,
 )
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT, MANIFEST, sha256
+from export_core.judge.judgement import finite_or_none
+from export_core.matrix.replay_options import ReplayOptions
 
 if TYPE_CHECKING:
     from export_core.artifact.readers import Reader
@@ -142,18 +142,11 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Arrays:
-    """Inputs and outputs that were given beside an artifact that no golden has."""
-
-    inputs: Path
-    outputs: Path
-
-
-@dataclass(frozen=True)
 class Conversions:
     """What is the same for all conversions of one command.
 
-    `goldens` is the folder in which the golden of an artifact is looked for, None for none. `via` is one of `VIA`.
+    `goldens` is the folder in which the golden of an artifact is looked for, None for none. `arrays` are inputs and
+    outputs that were given beside an artifact that no golden has. `via` is one of `VIA`.
     `notify` is called with a line about what happens beside them.
     """
 
@@ -161,7 +154,7 @@ class Conversions:
     calendar: Calendar
     rewrite_modules: RewriteModules
     goldens: Path | None
-    arrays: Arrays | None
+    arrays: tuple[Path, Path] | None
     replace_custom_calls: bool
     via: str
     notify: Callable[[str], None]
@@ -193,13 +186,8 @@ class Conversions:
         return {REWRITE: [self._rewritten], EXPORT: [self._exported], AUTO: [self._rewritten, self._exported]}[self.via]
 
     def _rewritten(self, artifact: Artifact, reader: Reader, evidence: Evidence | None) -> Converted:
-        return convert(
-            artifact,
-            reader,
-            self.rewrite_modules,
-            replace_custom_calls=self.replace_custom_calls,
-            allow=self._allowed(evidence),
-        )
+        allow, replace_calls = self._allowed(evidence), self.replace_custom_calls
+        return convert(artifact, reader, self.rewrite_modules, replace_custom_calls=replace_calls, allow=allow)
 
     def _exported(self, artifact: Artifact, reader: Reader, evidence: Evidence | None) -> Converted:
         return export_again(artifact, reader, self.calendar, self._allowed(evidence), self.notify)
@@ -211,19 +199,13 @@ class Conversions:
         self, source: Source, converted: Converted, evidence: Evidence | None, target: Path
     ) -> ConversionRecord:
         """Replay it in its reader, then write it. Raises `ConversionRefused` where the reader does not run it."""
-        origin = ConvertedFrom(
-            source.artifact.sha256,
-            converted.reader.jaxlib,
-            converted.way,
-            converted.rewrites,
-            tool_name(),
-            converted.module_by,
-        )
+        origin = converted.origin(source.artifact.sha256)
         made = converted_golden(evidence, converted, origin) if evidence else None
         if evidence is None or made is None:
             proof = Proof(False, "no golden has this artifact, and no inputs could be made for it")
         else:
-            proof = prove(*made, evidence, converted, self.policy, self.calendar, self.notify)
+            options = ReplayOptions(self.calendar, self.policy)
+            proof = prove(*made, evidence, converted, options, self.notify)
         record = _record(converted, origin, proof, evidence)
         if source.golden is None:
             self._check_free(str(target), [target, record_file(target)], converted.artifact)
@@ -254,7 +236,7 @@ class Conversions:
         if source.golden is not None:
             return evidence_of(source.golden)
         if self.arrays is not None:
-            return given_evidence(source.artifact, self.arrays.inputs, self.arrays.outputs, self.calendar)
+            return given_evidence(source.artifact, *self.arrays, self.calendar)
         golden = golden_with(source.artifact, self.goldens) if self.goldens else None
         return evidence_of(golden) if golden else made_evidence(source.artifact, self.calendar)
 
@@ -269,15 +251,11 @@ def _record(converted: Converted, origin: ConvertedFrom, proof: Proof, evidence:
         why=converted.why,
         golden=evidence.golden if evidence else None,
         custom_calls=tuple(sorted({call.target for call in converted.artifact.custom_calls})),
-        max_abs_error=_finite(difference.max_abs_error if difference else None),
-        max_rel_error=_finite(difference.max_rel_error if difference else None),
-        max_noise_error=_finite(difference.max_noise_error if difference else None),
+        max_abs_error=finite_or_none(difference.max_abs_error if difference else None),
+        max_rel_error=finite_or_none(difference.max_rel_error if difference else None),
+        max_noise_error=finite_or_none(difference.max_noise_error if difference else None),
         allowed=difference.tolerance if difference else "",
     )
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
 
 
 def _write_artifact(target: Path, artifact: Artifact, record: ConversionRecord) -> None:

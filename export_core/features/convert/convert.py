@@ -17,6 +17,8 @@ from export_core.artifact.numerics import LAPACK
 from export_core.artifact.readers import Reader, loads, module_reasons, version_numbers
 from export_core.features.convert.envelope import levels_of, rewrite_envelope, shardings_of
 from export_core.features.convert.errors import ConversionRefused
+from export_core.goldens.conversion_record import tool_name
+from export_core.goldens.manifest import ConvertedFrom
 from export_core.policy import load_check
 from export_core.policy.terms import Terms
 from export_core.releases.entries import calendar_entries
@@ -77,6 +79,10 @@ class Converted:
     rewrites: tuple[str, ...] = ()
     module_by: str = ""
     replaced: tuple[str, ...] = ()
+
+    def origin(self, original: str) -> ConvertedFrom:
+        """What it was made of, and how, as a golden and a record say it; `original` is the SHA-256 of the original."""
+        return ConvertedFrom(original, self.reader.jaxlib, self.way, self.rewrites, tool_name(), self.module_by)
 
 
 def convert(

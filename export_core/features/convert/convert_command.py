@@ -110,7 +110,9 @@ def convert(
     Exit codes: 0 converted and verified, 1 refused (nothing is written), 2 bad input, 3 converted and not verified, or,
     with --expiring, an artifact of which the last promised day is not known.
     """
-    from export_core.features.convert.conversions import check_targets, targets_of
+    from export_core.features.convert.conversions import Conversions, check_targets, targets_of
+    from export_core.features.convert.errors import ConversionError
+    from export_core.features.convert.programs import ModuleRewriter
 
     names = list(dict.fromkeys(comma_separated(readers)))
     if not names:
@@ -124,10 +126,27 @@ def convert(
         targets, code = _expiring_targets(files, names, output, _last_day(expiring, as_of), policy_file)
         ended.add(code)
     check_targets(targets, output)
-    arrays = (inputs, outputs) if inputs and outputs else None
-    # A single file is named by --output itself.
-    named = [*replace, *(str(target.path) for target in targets if target.path == Path(output))]
-    conversions = _conversions(goldens, policy_file, arrays, replace_custom_calls, via, named)
+    policy = policy_of(policy_file)
+    folder = Path(goldens or policy.goldens)
+    if goldens and not folder.is_dir():
+        raise ConversionError(f"--goldens {goldens}: expected a folder of goldens, found none.")
+    calendar = policy.calendar()
+
+    def notify(text: str) -> None:
+        echo(text, err=True)
+
+    conversions = Conversions(
+        policy=policy,
+        calendar=calendar,
+        rewrite_modules=ModuleRewriter(calendar, notify),
+        goldens=folder if folder.is_dir() else None,
+        arrays=(Path(inputs), Path(outputs)) if inputs and outputs else None,
+        replace_custom_calls=replace_custom_calls,
+        via=via,
+        notify=notify,
+        # A single file is named by --output itself.
+        replace=[*replace, *(str(target.path) for target in targets if target.path == Path(output))],
+    )
     ended |= {_convert_one(conversions, target, as_json=as_json) for target in targets}
     context.exit(next(code for code in _WORST_FIRST if code in ended))
 
@@ -176,40 +195,6 @@ def _expiring_targets(
     if not targets:
         echo(f"no artifact leaves the window by {last_day}: nothing to convert")
     return targets, code
-
-
-def _conversions(
-    goldens: str | None,
-    policy_file: str | None,
-    arrays: tuple[str, str] | None,
-    replace_custom_calls: bool,
-    via: str,
-    replace: Sequence[str],
-) -> Conversions:
-    from export_core.features.convert.conversions import Arrays, Conversions
-    from export_core.features.convert.errors import ConversionError
-    from export_core.features.convert.programs import ModuleRewriter
-
-    policy = policy_of(policy_file)
-    folder = Path(goldens or policy.goldens)
-    if goldens and not folder.is_dir():
-        raise ConversionError(f"--goldens {goldens}: expected a folder of goldens, found none.")
-    calendar = policy.calendar()
-
-    def notify(text: str) -> None:
-        echo(text, err=True)
-
-    return Conversions(
-        policy=policy,
-        calendar=calendar,
-        rewrite_modules=ModuleRewriter(calendar, notify),
-        goldens=folder if folder.is_dir() else None,
-        arrays=Arrays(*map(Path, arrays)) if arrays else None,
-        replace_custom_calls=replace_custom_calls,
-        via=via,
-        notify=notify,
-        replace=replace,
-    )
 
 
 def _convert_one(conversions: Conversions, target: Target, *, as_json: bool) -> int:

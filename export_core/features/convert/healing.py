@@ -25,15 +25,10 @@ from export_core.features.convert.convert import (
 )
 from export_core.features.convert.errors import ConversionRefused
 from export_core.features.convert.programs import ModuleRewriter
-from export_core.features.convert.proof import converted_golden, evidence_of
-from export_core.goldens import Golden
-from export_core.goldens.conversion_record import tool_name
-from export_core.goldens.manifest import ConvertedFrom
+from export_core.features.convert.proof import converted_golden, evidence_of, unstored_golden
 from export_core.goldens.store import ARTIFACT
-from export_core.judge.healed import Healing, Level
-from export_core.judge.result import Result
+from export_core.judge.result import Healing, Level, Result
 from export_core.matrix.cached_replay import replay_here
-from export_core.matrix.comparisons import under_policy
 from export_core.matrix.outcome import Verdict
 from export_core.readers.cell import Cell
 from export_core.readers.placement import Mode
@@ -148,15 +143,8 @@ def _made(cell: Cell, rewrite_modules: RewriteModules, options: ReplayOptions, f
     if converted.way == UNCHANGED:
         raise ConversionRefused(f"nothing to convert: {converted.why}, and it fails there for another reason.")
     evidence = evidence_of(cell.golden)
-    origin = ConvertedFrom(
-        *(evidence.manifest.files[ARTIFACT], cell.reader.jaxlib, converted.way, converted.rewrites),
-        *(tool_name(), converted.module_by),
-    )
-    manifest, files = converted_golden(evidence, converted, origin)
-    folder.mkdir()
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
-    (golden,) = under_policy([Golden(manifest, folder)], options.policy)
+    made = converted_golden(evidence, converted, converted.origin(evidence.manifest.files[ARTIFACT]))
+    golden = unstored_golden(*made, folder, options.policy)
     return _Made(cell, replace(cell, golden=golden), level, converted.rewrites)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,7 +38,7 @@ from export_core.goldens.manifest import UNKNOWN, ConvertedFrom, signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, sha256
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.comparisons import under_policy
-from export_core.matrix.outcome import Outcome, Verdict
+from export_core.matrix.outcome import Verdict
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.compare import Difference
 from export_core.readers.cell import Cell, Limits
@@ -209,13 +209,21 @@ def converted_golden(
     return manifest, files
 
 
+def unstored_golden(manifest: Manifest, files: Mapping[str, bytes], folder: Path, policy: Policy) -> Golden:
+    """A golden in a new folder, under a policy. It is in no store: one that is without outputs may not be stored."""
+    folder.mkdir()
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    (golden,) = under_policy([Golden(manifest, folder)], policy)
+    return golden
+
+
 def prove(
     manifest: Manifest,
     files: Mapping[str, bytes],
     evidence: Evidence,
     converted: Converted,
-    policy: Policy,
-    calendar: Calendar,
+    options: ReplayOptions,
     notify: Callable[[str], None],
 ) -> Proof:
     """Replay a converted golden in its reader.
@@ -225,8 +233,7 @@ def prove(
         files: its files.
         evidence: what it was made of.
         converted: the artifact and its reader.
-        policy: tolerances and allowed calls.
-        calendar: the releases.
+        options: policy and calendar.
         notify: called with a line about what happens meanwhile.
 
     Raises:
@@ -235,7 +242,10 @@ def prove(
     jaxlib = converted.reader.jaxlib
     if "cpu" not in manifest.replayed_on:
         return Proof(False, f"it was exported for {', '.join(manifest.options.platforms)}, which were not tried")
-    outcome = _replayed(manifest, files, converted, policy, calendar, notify)
+    options = replace(options, limits=Limits(jobs=1))  # it is one cell
+    with scratch_folder() as scratch:
+        golden = unstored_golden(manifest, files, scratch / "golden", options.policy)
+        (outcome,) = replay_here([Cell(golden, options.calendar.release(jaxlib), "cpu")], options, notify=notify)
     compared_as = ""
     if manifest.factors and converted.replaced and manifest.comparison.compare == Comparison().compare:
         names = " and ".join(dict.fromkeys(group.compare for group in manifest.factors))
@@ -256,24 +266,3 @@ def prove(
         f"{converted.artifact.name}: not written: the converted artifact ends in {outcome.verdict} in stage "
         f"{outcome.stage}: {outcome.message}"
     )
-
-
-def _replayed(
-    manifest: Manifest,
-    files: Mapping[str, bytes],
-    converted: Converted,
-    policy: Policy,
-    calendar: Calendar,
-    notify: Callable[[str], None],
-) -> Outcome:
-    options = ReplayOptions(calendar, policy, Limits(jobs=1))
-    with scratch_folder() as scratch:
-        folder = scratch / "golden"
-        folder.mkdir()
-        for name, content in files.items():
-            (folder / name).write_bytes(content)
-        # Not through a store: inputs that were made, without outputs, are no golden that may be stored.
-        (golden,) = under_policy([Golden(manifest, folder)], policy)
-        cell = Cell(golden, calendar.release(converted.reader.jaxlib), "cpu")
-        (outcome,) = replay_here([cell], options, notify=notify)
-    return outcome

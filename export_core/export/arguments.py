@@ -245,7 +245,7 @@ def flat(values: Any) -> list[Any]:
 
 
 def held(values: Sequence[Any]) -> list[Any]:
-    """The values as they are now: NumPy arrays are copied, since the caller may change them; arrays of jax cannot change."""
+    """The values as they are now: NumPy arrays, which the caller may change, are copied."""
     return [value.copy() if isinstance(value, np.ndarray) else value for value in values]
 
 

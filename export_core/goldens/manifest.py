@@ -333,7 +333,8 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     origin: Origin | None = None
     """Where inputs and outputs come from; null where a test or a person gave them."""
     instruction_set: str = ""
-    """What the processor has that computed the outputs, as XLA calls it (`x86_64 AVX2`); empty where nobody knows."""
+    """The instruction set of the processor that computed the outputs, as XLA calls it (`x86_64 AVX2`); empty where
+    nobody knows."""
     noise: NoiseRecord | None = None
     """How the noise of the outputs was measured; null where it was not."""
     reproducible: bool = True

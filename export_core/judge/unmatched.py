@@ -16,7 +16,7 @@ from export_core.policy import KnownFailure, NumbersRule, Policy, Quirk, Require
 from export_core.policy.entries import matches
 from export_core.policy.keys import feature_keys
 from export_core.releases import Calendar, load_calendar
-from export_core.releases.contradictions import withdrawn_by_project
+from export_core.releases.project_releases import withdrawn_by_project
 
 _UNPUBLISHED = re.compile(r"dev|rc|\+")
 """In a pattern of readers: releases of --index and --wheels, which only a run with those options knows."""

@@ -13,9 +13,8 @@ from export_core.policy.source import PolicyError, PolicySource, has_table, read
 from export_core.policy.validation import problems, problems_of_releases
 from export_core.releases import load_calendar
 from export_core.releases.calendar import CalendarFile
-from export_core.releases.contradictions import unreleased_minimums
 from export_core.releases.project_releases import FILE as RELEASES
-from export_core.releases.project_releases import additions, read_releases
+from export_core.releases.project_releases import additions, read_releases, unreleased_minimums
 
 FILE = "export_compat.yaml"
 PROJECT_FILE = "pyproject.toml"

@@ -24,7 +24,7 @@ from export_core.policy.keys import Key, Problems, day_problems, feature_keys, t
 from export_core.policy.model import Policy
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, ReleaseError, load_calendar
 from export_core.releases.calendar import version_key
-from export_core.releases.contradictions import contradiction
+from export_core.releases.project_releases import contradiction
 
 LONGEST_DAYS = 90
 """How many days an entry may be in force, unless it is permanent and was approved."""

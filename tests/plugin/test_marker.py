@@ -19,7 +19,7 @@ from pytest_jaxexport.marker import MarkerOptions, own_targets, read_marker
 from pytest_jaxexport.settings import Settings, read_settings
 
 if TYPE_CHECKING:
-    from conftest import Projects
+    from projects import Projects
 
 MARKED = """
 import pytest

@@ -1,4 +1,4 @@
-"""The command `jaxexport report`: a finished run in the terminal or in files. Also prints differences of runs."""
+"""The command `jaxexport report`: a finished run in the terminal or in files, and what an earlier one had otherwise."""
 
 from __future__ import annotations
 
@@ -21,41 +21,40 @@ from export_core.cli.options import (
     rejudge_day_option,
     write_output,
 )
-from export_core.cli.output import echo_json
 
 if TYPE_CHECKING:
-    from export_core.features.compare_runs.baseline import BaselineDifference
-    from export_core.judge import Result, Summary
+    from export_core.report.document import Comparison, Document
+    from export_core.run.run import Run
 
 
-def _html(results: Sequence[Result], summary: Summary, difference: BaselineDifference | None) -> bytes:
+def _html(document: Document) -> bytes:
     from export_core.report.page import html_page
 
-    return html_page(results, summary, difference).encode()
+    return html_page(document).encode()
 
 
-def _markdown(results: Sequence[Result], summary: Summary, difference: BaselineDifference | None) -> bytes:
+def _markdown(document: Document) -> bytes:
     from export_core.report.markdown import markdown_text
 
-    return markdown_text(results, summary, difference).encode()
+    return markdown_text(document).encode()
 
 
-def _junit(results: Sequence[Result], summary: Summary, _: BaselineDifference | None) -> bytes:
+def _junit(document: Document) -> bytes:
     from export_core.report.junit import junit_xml
 
-    return junit_xml(results, summary).encode()
+    return junit_xml(document).encode()
 
 
-def _sarif(results: Sequence[Result], summary: Summary, _: BaselineDifference | None) -> bytes:
+def _sarif(document: Document) -> bytes:
     from export_core.report.sarif import sarif_file
 
-    return sarif_file(results, summary)
+    return sarif_file(document)
 
 
-def _svg(results: Sequence[Result], summary: Summary, _: BaselineDifference | None) -> bytes:
+def _svg(document: Document) -> bytes:
     from export_core.report.map_svg import map_picture
 
-    return map_picture(results, summary).encode()
+    return map_picture(document).encode()
 
 
 _FORMATS = {"html": _html, "markdown": _markdown, "junit": _junit, "sarif": _sarif, "svg": _svg}
@@ -113,7 +112,7 @@ def report(
     Exit code 0: the report was written. Whether the promise was kept is the exit code of `jaxexport matrix` and
     `jaxexport judge`.
     """
-    from export_core.features.compare_runs.baseline import compare_with_baseline
+    from export_core.report.view import view
     from export_core.run.results import read_run
 
     if [*files.values(), STDOUT if annotations else None].count(STDOUT) > 1:
@@ -122,34 +121,30 @@ def report(
     check_fail_on(fail_on, baseline)
     is_judged_again = policy_file or as_of or fail_on
     run = judged_run(folder, policy_file, as_of, fail_on) if is_judged_again else read_run(folder)
-    difference = compare_with_baseline(run, Path(baseline)) if baseline else None
-    # A lost bonus, or a growth since then, may have failed the run.
-    run = difference.now if difference else run
-    results, summary, options = run.results, run.summary, run.options
+    comparison = None
+    if baseline:
+        comparison = compared(run, baseline)
+        # A lost bonus, or a growth since then, may have failed the run.
+        run = comparison.run
     for name, file in files.items():
         if file:
-            write_output(file, _FORMATS[name](results, summary, difference))
+            write_output(file, _FORMATS[name](view(run, comparison)))
     if annotations:
         from export_core.report.annotations import annotation_commands
 
         # As bytes: what is printed for people has its commands disarmed.
-        write_output(STDOUT, annotation_commands(results, summary).encode())
+        write_output(STDOUT, annotation_commands(view(run)).encode())
     elif not any(files.values()):
         from export_core.report.terminal import print_report
 
-        print_report(console(), results, summary, folder, full=full, options=options)
-        if difference:
-            print_difference(difference, as_json=False)
+        print_report(console(), view(run, comparison, folder), full=full)
 
 
-def print_difference(difference: BaselineDifference, *, as_json: bool) -> None:
-    """What is different from an earlier run, for people or for programs."""
-    from export_core.features.compare_runs.baseline_report import baseline_findings, baseline_line, baseline_report
-    from export_core.report.terminal import print_findings
+def compared(run: Run, baseline: str) -> Comparison:
+    """What is different from the run in another folder. Raises `click.UsageError` where no feature compares runs."""
+    from export_core.base.feature import hooks
 
-    if as_json:
-        echo_json(baseline_report(difference))
-        return
-    screen = console()
-    print_findings(screen, baseline_findings(difference))
-    screen.print(f"\n{baseline_line(difference)}", markup=False, highlight=False)
+    for compare in hooks("compare"):
+        comparison: Comparison = compare(run, Path(baseline))
+        return comparison
+    raise click.UsageError("--baseline: this program has no feature that compares runs.")

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from export_core.features.costs.cost_steps import Costs
 from export_core.judge.result import ReaderOf, Result, WriterOf
 from export_core.matrix import Verdict
 from export_core.readers.placement import Mode
@@ -68,15 +67,6 @@ class GoldenDrift(msgspec.Struct, frozen=True):
             for stretch in self.stretches
             for reader in stretch.readers
         )
-
-
-class Trend(msgspec.Struct, frozen=True):
-    """What `jaxexport trend` shows of a run: how outputs drift, and where costs change."""
-
-    numbers: tuple[GoldenDrift, ...]
-    """A drift for each golden, platform and device; none with `--cost` alone."""
-    cost: Costs | None = None
-    """What the run shows of costs; null with `--numbers` alone."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from markupsafe import Markup
 
 from export_core.base.phrases import plural
@@ -15,8 +17,7 @@ from export_core.report.page import rendered
 def forecast_page(forecast: Forecast) -> str:
     """The page."""
     return rendered(
-        "forecast.html",
-        (),
+        Path(__file__).with_name("forecast.html"),
         title=_title(forecast),
         forecast=forecast,
         goldens=plural(forecast.goldens, "golden"),

@@ -1,16 +1,28 @@
-"""What `jaxexport trend` says to people: in which release which outputs changed, and by how much."""
+"""What `jaxexport trend` shows, and says to people: in which release which outputs changed, and by how much."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+import msgspec
+
 from export_core.base.layout import aligned
 from export_core.base.phrases import plural
-from export_core.judge.drift import GoldenDrift, Stretch, Trend
-from export_core.judge.result import ReaderOf, release_name
+from export_core.features.compare_runs.cost_steps import Costs
+from export_core.judge.drift import GoldenDrift, Stretch
+from export_core.judge.result import ReaderOf, grouped, release_name
 from export_core.matrix import Verdict
 from export_core.report.wording import error_size
+
+
+class Trend(msgspec.Struct, frozen=True):
+    """What `jaxexport trend` shows of a run: how outputs drift, and where costs change."""
+
+    numbers: tuple[GoldenDrift, ...]
+    """A drift for each golden, platform and device; none with `--cost` alone."""
+    cost: Costs | None = None
+    """What the run shows of costs; null with `--numbers` alone."""
 
 
 def trend_lines(trend: Trend) -> Iterator[str]:
@@ -41,11 +53,8 @@ def _steps(
     drifts: Sequence[GoldenDrift],
 ) -> dict[tuple[ReaderOf, ReaderOf], list[tuple[GoldenDrift, Stretch, Stretch]]]:
     """The goldens whose bits change from one release to another, with their stretches on both sides."""
-    steps: dict[tuple[ReaderOf, ReaderOf], list[tuple[GoldenDrift, Stretch, Stretch]]] = {}
-    for drift in drifts:
-        for old, new in pairwise(drift.stretches):
-            steps.setdefault((old.readers[-1], new.readers[0]), []).append((drift, old, new))
-    return steps
+    steps = ((drift, old, new) for drift in drifts for old, new in pairwise(drift.stretches))
+    return grouped(steps, lambda step: (step[1].readers[-1], step[2].readers[0]))
 
 
 def _date_order(item: tuple[tuple[ReaderOf, ReaderOf], object]) -> tuple[object, ...]:

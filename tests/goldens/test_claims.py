@@ -17,7 +17,7 @@ from export_core.goldens.conversion_record import ConversionRecord, dump_record
 from export_core.goldens.manifest import ConvertedFrom, Manifest
 from export_core.goldens.store import ARTIFACT, sha256
 from export_core.policy import Policy
-from export_core.policy.run_options import RunOptions
+from export_core.policy.run_options import RunOptions, Selection
 from export_core.releases import load_calendar
 from export_core.run.session import plan_here
 

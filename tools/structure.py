@@ -28,7 +28,7 @@ FOR_TOOLS = re.compile(r"#!.*|# (noqa|type:)[^#]*")  # comments for a linter or 
 VERDICTS = ("Verdict", "Judgement")
 VERDICT_WORDS = {
     *("compiled", "converted", "crash", "error", "numerics", "refused", "timeout"),
-    *("broken", "costly", "kept", "known", "outside", "owed"),
+    *("broken", "over-budget", "kept", "known", "outside", "owed"),
 }
 TITLE = re.compile(r"[A-Z][A-Z ]{3,}")  # of a finding
 GROUPING = {"defaultdict", "groupby", "setdefault"}

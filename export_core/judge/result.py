@@ -102,7 +102,7 @@ class Level(StrEnum):
     """Custom calls too, which `--replace-custom-calls` consents to."""
 
 
-class Healing(msgspec.Struct, frozen=True, gc=False):
+class FixByConversion(msgspec.Struct, frozen=True, gc=False):
     """The result of converting the artifact of a failing cell for its reader."""
 
     level: Level | None = None
@@ -113,7 +113,7 @@ class Healing(msgspec.Struct, frozen=True, gc=False):
     """What was rewritten, why it was refused, or how the converted artifact failed."""
 
     @property
-    def heals(self) -> bool:
+    def fixes(self) -> bool:
         """Whether the converted artifact works where the original fails."""
         return self.verdict is Verdict.CONVERTED
 
@@ -223,13 +223,13 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     timings: Timings | None = None
     """How long each stage of the call took, null if it did not begin."""
     exceeded: tuple[Exceeded, ...] = ()
-    """The limits that a costly cell exceeds."""
+    """The limits that an over-budget cell exceeds."""
     test: str = ""
     """The id by which pytest knows the case, such as `tests/test_model.py::test_attention`."""
     converted: bool = False
     """Whether the artifact is one that `jaxexport convert` made, for which JAX promises nothing."""
-    healing: Healing | None = None
-    """Whether a conversion heals a cell that fails; null where that was not tried (`--convert`)."""
+    fixed_by_conversion: FixByConversion | None = None
+    """Whether a conversion fixes a cell that fails; null where that was not tried (`--convert`)."""
     upstream: str = ""
     """The id of the known upstream issue that it shows; empty for none, and for a cell that works."""
     deployed: tuple[str, ...] = ()

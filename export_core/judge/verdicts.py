@@ -153,7 +153,7 @@ class Judgement(StrEnum):
         exit_code=ExitCode.INCOMPLETE, junit="error", kind=MISSING_RESULT,
     )  # fmt: skip
     """A cell was not run that had to run."""
-    COSTLY = "costly", JudgementFacts(
+    OVER_BUDGET = "over-budget", JudgementFacts(
         "promised, and it works, but costs more than a budget allows", "over a budget", "💰", "red", 2, works=True,
         mark="$", exit_code=ExitCode.BROKEN, junit="failure", kind=failing("OVER BUDGET"),
         addition=", but costs more than a budget allows",

@@ -303,10 +303,10 @@ class RunOptions(CellOptions, ProjectOptions):
     convert: bool = _option(
         False,
         "--convert",
-        "Also say, of each cell that fails on a CPU, whether `jaxexport convert` heals it: its artifact is converted "
+        "Also say, of each cell that fails on a CPU, whether `jaxexport convert` fixes it: its artifact is converted "
         "for the reader, by the least that does it, and replayed there. Nothing is kept.",
     )
-    """Whether each cell that fails is converted for its reader, to see whether that heals it."""
+    """Whether each cell that fails is converted for its reader, to see whether that fixes it."""
 
 
 def options_of(kind: type) -> dict[str, Option]:

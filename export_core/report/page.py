@@ -234,8 +234,8 @@ def _address(finding: Finding) -> str:
     """The filter that lets only the cells of a finding through; empty where there is none."""
     if finding.cause:
         return filter_link(cause=finding.cause.id, judgement=finding.cause.judgement)
-    costly = any(result.judgement is Judgement.COSTLY for result in finding.results)
-    return filter_link(judgement=Judgement.COSTLY) if costly else ""
+    over_budget = any(result.judgement is Judgement.OVER_BUDGET for result in finding.results)
+    return filter_link(judgement=Judgement.OVER_BUDGET) if over_budget else ""
 
 
 def _by_kind(collected: Sequence[Finding], more: Mapping[Kind, int]) -> list[dict[str, Any]]:

@@ -22,12 +22,12 @@ from export_core.policy.run_options import ONE_CELL, OPTIONS, RESULTS
 from export_core.readers.placement import Mode
 from export_core.releases import Direction
 
-HEALED_BY = {
+FIXED_BY = {
     Level.ENVELOPE: "its envelope alone",
     Level.MODULE: "its module, rewritten",
     Level.CUSTOM_CALLS: "its custom calls, replaced",
 }
-"""What a conversion rewrote, as the cause of a healed cell."""
+"""What a conversion rewrote, as the cause of a fixed cell."""
 
 _ASIDE = [name for name in Verdict if name.works and name is not Verdict.PASS]
 _LEGEND = [
@@ -304,21 +304,21 @@ def evidence(result: Result, *, all_of_stderr: bool = False) -> list[tuple[str, 
         ("device", ", ".join(filter(None, (result.device, result.driver)))),
         ("foreseen", result.foreseen),
         ("flaky", result.flaky),
-        ("conversion", healing_line(result)),
+        ("conversion", conversion_line(result)),
         ("stderr", result.stderr if all_of_stderr else result.error_lines),
         ("reproduce", result.reproduce),
     ]
 
 
-def healing_line(result: Result) -> str:
+def conversion_line(result: Result) -> str:
     """The result of converting the artifact of a failing cell, as a sentence; empty where none was tried."""
-    if (healing := result.healing) is None:
+    if (fix := result.fixed_by_conversion) is None:
         return ""
-    if healing.heals:
-        return f"heals it, by {HEALED_BY[healing.level]}: {healing.message}" if healing.level else ""
-    if healing.verdict is None:
-        return f"does not heal it: {healing.message}"
-    return f"does not heal it: the converted artifact {VERDICTS[healing.verdict].phrase} in {healing.message}"
+    if fix.fixes:
+        return f"fixes it, by {FIXED_BY[fix.level]}: {fix.message}" if fix.level else ""
+    if fix.verdict is None:
+        return f"does not fix it: {fix.message}"
+    return f"does not fix it: the converted artifact {VERDICTS[fix.verdict].phrase} in {fix.message}"
 
 
 def amount(figure: str, value: float) -> str:

@@ -159,7 +159,7 @@ def _check_judgements(path: Path, results: Sequence[Result]) -> None:
     """Raise `RunError` for a result whose judgement or cause is not one that its verdict can have."""
     for result in results:
         works = result.verdict.works
-        judged_so = result.judgement in (Judgement.KEPT, Judgement.BONUS, Judgement.COSTLY)
+        judged_so = result.judgement in (Judgement.KEPT, Judgement.BONUS, Judgement.OVER_BUDGET)
         if works != judged_so or (works and result.cause):
             raise RunError(
                 f"{path}: {result.key}: expected a judgement that {result.verdict} can have, found "

@@ -1,9 +1,9 @@
-"""What conversion heals, measured: `nox -s convert_check` writes goldens with many releases and converts what fails.
+"""What conversion fixes, measured: `nox -s convert_check` writes goldens with many releases and converts what fails.
 
 Two dozen programs and more of tests/compat are exported by each of WRITERS and replayed in each of READERS. Each cell
 that fails is converted for its reader by the least that does it, and replayed there. A cell that works must need no
 conversion. The program prints a row for each writer and reader, and ends with 1 unless 90 % of the failing cells are
-healed, no converted artifact gives wrong numbers, and none that worked got worse. `--docs FILE` writes the table there.
+fixed, no converted artifact gives wrong numbers, and none that worked got worse. `--docs FILE` writes the table there.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from pathlib import Path
 
 from export_core.features.convert.convert import UNCHANGED, convert, find_reader
 from export_core.features.convert.errors import ConversionRefused
-from export_core.features.convert.healing import heal
+from export_core.features.convert.fixed_by_conversion import try_conversions
 from export_core.features.convert.programs import ModuleRewriter
 from export_core.goldens import GoldenStore
-from export_core.judge.result import Healing, Level
+from export_core.judge.result import FixByConversion, Level
 from export_core.matrix import Cell, Limits, Verdict
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.comparisons import under_policy
@@ -123,19 +123,19 @@ def check(writers: Sequence[str], readers: Sequence[str]) -> list[Ended]:
             ended.append(Ended(cell, "writer's own", outcome.message))
         else:
             failing.append(cell)
-    ended += [Ended(cell, *column_of(healing)) for cell, healing in heal(failing, rewrite, how, note)]
+    ended += [Ended(cell, *column_of(fix)) for cell, fix in try_conversions(failing, rewrite, how, note)]
     return ended
 
 
-def column_of(healing: Healing) -> tuple[str, str]:
+def column_of(fix: FixByConversion) -> tuple[str, str]:
     """The column of a cell that fails, and why it is in that one."""
-    if healing.heals:
-        assert healing.level is not None
-        return healing.level, healing.message
-    if healing.verdict is None:
-        return "refused", healing.message
+    if fix.fixes:
+        assert fix.level is not None
+        return fix.level, fix.message
+    if fix.verdict is None:
+        return "refused", fix.message
     # A refusal that became a crash, or numbers that differ: each is worse than the refusal.
-    return "wrong" if healing.verdict in (Verdict.NUMERICS, Verdict.CRASH) else "refused", healing.message
+    return "wrong" if fix.verdict in (Verdict.NUMERICS, Verdict.CRASH) else "refused", fix.message
 
 
 def table(ended: Sequence[Ended], writers: Sequence[str], readers: Sequence[str]) -> list[str]:
@@ -151,13 +151,13 @@ def table(ended: Sequence[Ended], writers: Sequence[str], readers: Sequence[str]
 
 
 def row(name: str, count: Counter[str]) -> str:
-    """A row of the table. Failing cells are those that are healed, refused or wrong."""
+    """A row of the table. Failing cells are those that are fixed, refused or wrong."""
     count = count + Counter(fails=sum(count[column] for column in (*Level, "refused", "wrong")))
     return f"| {name} | {' | '.join(str(count[column]) for column in COLUMNS)} |"
 
 
 def reasons(ended: Sequence[Ended]) -> list[str]:
-    """Why cells are not healed, the most frequent reason first, with one of the cells."""
+    """Why cells are not fixed, the most frequent reason first, with one of the cells."""
     by_reason: dict[tuple[str, str], list[Ended]] = {}
     for one in ended:
         if one.column in ("refused", "wrong", "worse"):
@@ -175,12 +175,12 @@ def reasons(ended: Sequence[Ended]) -> list[str]:
 def verdict(ended: Sequence[Ended]) -> int:
     """Exit code 0 where the conversion does what is promised of it, else 1. Says which."""
     count = Counter(one.column for one in ended)
-    healed = sum(count[level] for level in Level)
-    fails = healed + count["refused"] + count["wrong"]
-    share = healed / fails if fails else 1.0
+    fixed = sum(count[level] for level in Level)
+    fails = fixed + count["refused"] + count["wrong"]
+    share = fixed / fails if fails else 1.0
     good = share >= BUDGET and not count["wrong"] and not count["worse"]
     print(
-        f"{healed} of {fails} failing cells are healed, {share:.1%} (budget {BUDGET:.0%}); wrong: {count['wrong']}, "
+        f"{fixed} of {fails} failing cells are fixed, {share:.1%} (budget {BUDGET:.0%}); wrong: {count['wrong']}, "
         f"worse: {count['worse']} (budget 0): {'ok' if good else 'MISSED'}"
     )
     return 0 if good else 1

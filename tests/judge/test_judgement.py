@@ -130,7 +130,7 @@ def test_a_results_line_has_exactly_the_fields_of_the_contract():
         "seconds "
         "custom_calls direction days promised promised_until judgement reproduce flaky "
         "device driver foreseen max_noise_error allowed outputs as_written cost timings exceeded test "
-        "converted healing upstream deployed looks_like cause"
+        "converted fixed_by_conversion upstream deployed looks_like cause"
     )
     assert list(line["writer"]) == ["jax", "jaxlib", "platform", "built"]
     assert list(line["reader"]) == ["jax", "jaxlib", "built"]

@@ -131,7 +131,7 @@ def test_a_proposal_lists_it(summary):
         (cell(Verdict.CRASH), cell(Verdict.CRASH), Change.UNCHANGED),
     ],
 )
-def test_a_baseline_ranks_it_between_costly_and_broken(then, now, change):
+def test_a_baseline_ranks_it_between_over_budget_and_broken(then, now, change):
     assert change_of(then, now) is change
 
 

@@ -6,7 +6,7 @@ FEATURE = Feature(
     commands={
         "convert": "convert_command:convert",
     },
-    findings="findings:healing_findings",
-    after_replay="healing:with_healings",
-    remedy="healing:remedy",
+    findings="findings:conversion_findings",
+    after_replay="fixed_by_conversion:with_conversions",
+    remedy="fixed_by_conversion:remedy",
 )

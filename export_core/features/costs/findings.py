@@ -29,7 +29,7 @@ def cost_findings(run: Run) -> Iterator[Finding]:
     """One finding for each limit, figure and platform that cells exceed; then what is only shown."""
     if not BUDGETS.of(run.policy):
         return
-    exceeding = run.by_judgement.get(Judgement.COSTLY, ())
+    exceeding = run.by_judgement.get(Judgement.OVER_BUDGET, ())
     groups = grouped(
         ((result, exceeded) for result in exceeding for exceeded in result.exceeded),
         lambda pair: (pair[1].budget, pair[1].limit, pair[1].figure, pair[1].whose, pair[0].platform),
@@ -105,7 +105,7 @@ def _over_budget(group: Sequence[tuple[Result, Exceeded]], number: int, readers:
         ("reproduce", worst.reproduce if most.against is None else ""),
     )
     texts = tuple(pair for pair in details if pair[1])
-    kind = Judgement.COSTLY.facts.kind
+    kind = Judgement.OVER_BUDGET.facts.kind
     assert kind
     # Broken promises are of rank 0 too, and come first.
     return Finding(kind, 500_000 + number, sentence, texts, tuple(result for result, _ in group))

@@ -44,7 +44,7 @@ class Limit(NamedTuple):
 def with_budgets(
     results: Iterable[Result], policy: Policy, baseline: Mapping[CellKey, Result] | None = None
 ) -> list[Result]:
-    """The results; the promised cells that work and exceed a budget are `costly`, with the limits that they exceed.
+    """The results; promised cells that work and exceed a budget are `over-budget`, with the limits that they exceed.
 
     A growth is measured against the golden's own writer, where the run has its cell, and against the same cell of a
     `baseline`.
@@ -143,7 +143,7 @@ def _judged(result: Result, budgets: Budgets, writer: Result | None, before: Res
         if limit.key != SLOWER
         for exceeded in _exceeded(result, limit, others)
     )
-    return replace(result, judgement=Judgement.COSTLY if exceeded else Judgement.KEPT, exceeded=exceeded)
+    return replace(result, judgement=Judgement.OVER_BUDGET if exceeded else Judgement.KEPT, exceeded=exceeded)
 
 
 def _exceeded(result: Result, limit: Limit, others: Sequence[tuple[str, Result | None]]) -> Iterator[Exceeded]:

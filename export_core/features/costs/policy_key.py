@@ -18,7 +18,7 @@ Limit = float | None
 
 
 class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The most that some promised cells may cost. A cell that works and costs more is judged `costly`.
+    """The most that some promised cells may cost. A cell that works and costs more is judged `over-budget`.
 
     For each limit the first entry counts that is about the cell and sets that limit. A figure that a release or a
     platform does not say exceeds no limit; the report counts such cells.
@@ -91,7 +91,7 @@ def problems(key: Key, budget: Budget) -> Problems:
 BUDGETS = FeatureKey(
     "budgets",
     Budget,
-    "What promised cells may cost: one that works and costs more is `costly`, which fails a run.",
+    "What promised cells may cost: one that works and costs more is `over-budget`, which fails a run.",
     "budget",
     problems,
     MarkerKeyword(

@@ -11,7 +11,7 @@ from replaying import misbehaving, replayed
 
 from export_core.artifact import DisabledCheck
 from export_core.artifact.envelope.encode import encode
-from export_core.features.convert import healing, proof
+from export_core.features.convert import fixed_by_conversion, proof
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.store import ARTIFACT, sha256
 from export_core.matrix import Limits
@@ -41,7 +41,7 @@ def replayed_here(monkeypatch, environment, **options) -> None:
     def replay_here(cells, how, *, notify):
         return replayed(cells, environment, limits=Limits(jobs=1, timeout=60.0), **options)
 
-    for module in (proof, healing):
+    for module in (proof, fixed_by_conversion):
         monkeypatch.setattr(module, "replay_here", replay_here)
 
 

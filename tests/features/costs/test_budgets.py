@@ -1,4 +1,4 @@
-"""What a call may cost: which promised cells are costly, by which line of the policy."""
+"""What a call may cost: which promised cells are over-budget, by which line of the policy."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def test_each_figure_of_a_cost_has_a_limit():
     assert Cost.__struct_fields__ == FIGURES
 
 
-@pytest.mark.parametrize(("limit", "judgement"), [(167_999_999, "costly"), (168_000_000, "kept")])
-def test_a_cell_over_a_limit_is_costly(limit, judgement):
+@pytest.mark.parametrize(("limit", "judgement"), [(167_999_999, "over-budget"), (168_000_000, "kept")])
+def test_a_cell_over_a_limit_is_over_budget(limit, judgement):
     assert judgements(Budget(max_temp_bytes=limit), TWICE) == [judgement]
 
 
-@pytest.mark.parametrize(("growth", "judgement"), [(1.99, "costly"), (2.0, "kept"), ({"flops": 1.0}, "kept")])
+@pytest.mark.parametrize(("growth", "judgement"), [(1.99, "over-budget"), (2.0, "kept"), ({"flops": 1.0}, "kept")])
 def test_growth_is_that_since_the_writers_own_cell(growth, judgement):
     assert judgements(Budget(max_growth=growth), OWN, TWICE) == ["kept", judgement]
 
@@ -54,7 +54,7 @@ def test_growth_against_a_baseline_is_that_of_the_same_cell():
 
 
 @pytest.mark.parametrize(
-    ("budget", "costly"),
+    ("budget", "over_budget"),
     [
         (Budget(cases=("tests.*",), max_flops=1), True),
         (Budget(cases=("other.*",), max_flops=1), False),
@@ -65,8 +65,8 @@ def test_growth_against_a_baseline_is_that_of_the_same_cell():
         (Budget(platforms=("cuda",), max_flops=1), False),
     ],
 )
-def test_an_entry_is_about_the_cells_of_its_globs(budget, costly):
-    assert judgements(budget, TWICE) == ["costly" if costly else "kept"]
+def test_an_entry_is_about_the_cells_of_its_globs(budget, over_budget):
+    assert judgements(budget, TWICE) == ["over-budget" if over_budget else "kept"]
 
 
 def test_of_each_limit_the_first_entry_counts():
@@ -84,11 +84,11 @@ def test_of_each_limit_the_first_entry_counts():
     ],
     ids=lambda cell: str(cell.judgement),
 )
-def test_only_promised_cells_that_work_are_costly(cell):
+def test_only_promised_cells_that_work_are_over_budget(cell):
     assert judged(Budget(max_flops=1), cell) == [cell]
 
 
-def test_a_costly_cell_fails_the_run_and_says_why():
+def test_an_over_budget_cell_fails_the_run_and_says_why():
     policy = Policy(budgets=(Budget(max_growth=1.2, location="/home/me/export_compat.yaml:3"),))
     cells = with_budgets([OWN, TWICE], policy)
     made = summary(policy, *cells)

@@ -1,4 +1,4 @@
-"""Whether conversion heals cells that fail: each is converted for its reader, as little as possible, and replayed."""
+"""Whether conversion fixes cells that fail: each is converted for its reader, as little as possible, and replayed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from export_core.features.convert.errors import ConversionRefused
 from export_core.features.convert.programs import ModuleRewriter
 from export_core.features.convert.proof import converted_golden, evidence_of, unstored_golden
 from export_core.goldens.store import ARTIFACT
-from export_core.judge.result import Healing, Level, Result
+from export_core.judge.result import FixByConversion, Level, Result
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.outcome import Verdict
 from export_core.readers.cell import Cell
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from export_core.policy.run_options import RunOptions
 
 
-def with_healings(
+def with_conversions(
     results: Sequence[Result],
     cells: Sequence[Cell],
     asked: RunOptions,
@@ -62,12 +62,12 @@ def with_healings(
     rewrite_modules = ModuleRewriter(options.calendar, notify)
     failing = {result.key for result in results if can_be_tried(result)}
     tried = [cell for cell in cells if cell.key in failing]
-    healings = {cell.key: healing for cell, healing in heal(tried, rewrite_modules, options, notify)}
-    return [structs.replace(result, healing=healings.get(result.key)) for result in results]
+    fixes = {cell.key: fix for cell, fix in try_conversions(tried, rewrite_modules, options, notify)}
+    return [structs.replace(result, fixed_by_conversion=fixes.get(result.key)) for result in results]
 
 
 def can_be_tried(result: Result) -> bool:
-    """Whether a cell fails in a way that conversion may heal: it was run on a CPU, and its artifact was there."""
+    """Whether a cell fails in a way that conversion may fix: it was run on a CPU, and its artifact was there."""
     fails = result.verdict.fails
     return fails and result.platform == "cpu" and result.mode is Mode.RUN and not result.converted
 
@@ -82,12 +82,12 @@ class _Made:
     rewrites: tuple[str, ...]
 
 
-def heal(
+def try_conversions(
     cells: Sequence[Cell],
     rewrite_modules: RewriteModules,
     options: ReplayOptions,
     notify: Callable[[str], None],
-) -> Iterator[tuple[Cell, Healing]]:
+) -> Iterator[tuple[Cell, FixByConversion]]:
     """Convert the artifact of each cell for its reader, and replay it there. Nothing is kept.
 
     Args:
@@ -99,40 +99,40 @@ def heal(
     # One replay for each reader: in it, the id of a golden stands for one artifact.
     for _, group in groupby(sorted(cells, key=_reader), key=_reader):
         with scratch_folder() as scratch:
-            yield from _heal_in_one_reader(list(group), rewrite_modules, options, notify, scratch)
+            yield from _try_in_one_reader(list(group), rewrite_modules, options, notify, scratch)
 
 
 def _reader(cell: Cell) -> tuple[str, str]:
     return cell.reader.jaxlib, cell.reader.jax
 
 
-def _heal_in_one_reader(
+def _try_in_one_reader(
     cells: Sequence[Cell],
     rewrite_modules: RewriteModules,
     options: ReplayOptions,
     notify: Callable[[str], None],
     scratch: Path,
-) -> Iterator[tuple[Cell, Healing]]:
-    def make(number: int, cell: Cell) -> _Made | Healing:
+) -> Iterator[tuple[Cell, FixByConversion]]:
+    def make(number: int, cell: Cell) -> _Made | FixByConversion:
         try:
             return _made(cell, rewrite_modules, options, scratch / str(number))
         except ExportCompatError as error:
-            return Healing(message=str(error))
+            return FixByConversion(message=str(error))
 
     with ThreadPoolExecutor(options.limits.jobs) as threads:
         tried = list(threads.map(make, range(len(cells)), cells))
     made = {}
     for cell, one in zip(cells, tried, strict=True):
-        if isinstance(one, Healing):
+        if isinstance(one, FixByConversion):
             yield cell, one
         else:
             made[one.cell.key] = one
     for outcome in replay_here([one.cell for one in made.values()], options, notify=notify):
         one = made[outcome.cell.key]
         if outcome.verdict in (Verdict.PASS, Verdict.CONVERTED):
-            yield one.original, Healing(one.level, Verdict.CONVERTED, "; ".join(one.rewrites))
+            yield one.original, FixByConversion(one.level, Verdict.CONVERTED, "; ".join(one.rewrites))
         else:
-            yield one.original, Healing(one.level, outcome.verdict, f"stage {outcome.stage}: {outcome.message}")
+            yield one.original, FixByConversion(one.level, outcome.verdict, f"stage {outcome.stage}: {outcome.message}")
 
 
 def _made(cell: Cell, rewrite_modules: RewriteModules, options: ReplayOptions, folder: Path) -> _Made:

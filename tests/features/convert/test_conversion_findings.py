@@ -6,7 +6,7 @@ import msgspec
 from making import day, document, result, summarize
 
 from export_core.judge import Judgement
-from export_core.judge.result import Healing, Level
+from export_core.judge.result import FixByConversion, Level
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.readers.worker.protocol import Stage
@@ -15,16 +15,16 @@ from export_core.report.page import html_page
 from export_core.report.wording import evidence
 
 
-def tried(case: str, healing: Healing | None, reader: str = "0.8.1"):
+def tried(case: str, fix: FixByConversion | None, reader: str = "0.8.1"):
     changes = {"case": case, "reader": reader, "stage": Stage.DESERIALIZE, "message": "unsupported version 12"}
-    return msgspec.structs.replace(result(Verdict.REFUSED, Judgement.OUTSIDE, **changes), healing=healing)
+    return msgspec.structs.replace(result(Verdict.REFUSED, Judgement.OUTSIDE, **changes), fixed_by_conversion=fix)
 
 
 CELLS = [
-    tried("t.test_a", Healing(Level.ENVELOPE, Verdict.CONVERTED, "format 2")),
-    tried("t.test_b", Healing(Level.CUSTOM_CALLS, Verdict.CONVERTED, "lapack_spotrf_ffi")),
-    tried("t.test_c", Healing(None, None, "t.test_c: not converted for jaxlib 0.8.1: its dtype is newer.")),
-    tried("t.test_d", Healing(Level.MODULE, Verdict.CRASH, "stage run: died by signal 11 (SIGSEGV)")),
+    tried("t.test_a", FixByConversion(Level.ENVELOPE, Verdict.CONVERTED, "format 2")),
+    tried("t.test_b", FixByConversion(Level.CUSTOM_CALLS, Verdict.CONVERTED, "lapack_spotrf_ffi")),
+    tried("t.test_c", FixByConversion(None, None, "t.test_c: not converted for jaxlib 0.8.1: its dtype is newer.")),
+    tried("t.test_d", FixByConversion(Level.MODULE, Verdict.CRASH, "stage run: died by signal 11 (SIGSEGV)")),
     tried("t.test_e", None),
 ]
 
@@ -37,10 +37,10 @@ def summary_of(cells):
 def test_one_finding_says_how_many_by_what_and_why_not_the_others():
     (found,) = [x for x in document(CELLS, summary_of(CELLS)).findings if x.title == "CONVERSION"]
     assert found.sentence == (
-        "It heals 2 of 4 failing cells: 1 by its envelope alone, 1 by its custom calls, replaced."
+        "It fixes 2 of 4 failing cells: 1 by its envelope alone, 1 by its custom calls, replaced."
     )
     details = dict(found.details)
-    assert details["not healed"].splitlines() == [
+    assert details["not fixed"].splitlines() == [
         "1: not converted for jaxlib 0.8.1: its dtype is newer.",
         "1: the converted artifact crashed in stage run: died by signal 11 (SIGSEGV)",
     ]
@@ -57,15 +57,15 @@ def test_a_run_that_tried_none_has_no_such_finding():
 def test_each_cell_says_what_came_of_it():
     texts = [dict(evidence(cell))["conversion"] for cell in CELLS]
     assert texts == [
-        "heals it, by its envelope alone: format 2",
-        "heals it, by its custom calls, replaced: lapack_spotrf_ffi",
-        "does not heal it: t.test_c: not converted for jaxlib 0.8.1: its dtype is newer.",
-        "does not heal it: the converted artifact crashed in stage run: died by signal 11 (SIGSEGV)",
+        "fixes it, by its envelope alone: format 2",
+        "fixes it, by its custom calls, replaced: lapack_spotrf_ffi",
+        "does not fix it: t.test_c: not converted for jaxlib 0.8.1: its dtype is newer.",
+        "does not fix it: the converted artifact crashed in stage run: died by signal 11 (SIGSEGV)",
         "",
     ]
 
 
 def test_page_and_markdown_have_it():
     summary = summary_of(CELLS)
-    assert "It heals 2 of 4 failing cells" in html_page(document(CELLS, summary))
-    assert "It heals 2 of 4 failing cells" in markdown_text(document(CELLS, summary))
+    assert "It fixes 2 of 4 failing cells" in html_page(document(CELLS, summary))
+    assert "It fixes 2 of 4 failing cells" in markdown_text(document(CELLS, summary))

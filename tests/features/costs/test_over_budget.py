@@ -42,9 +42,9 @@ def summary() -> Summary:
     return summarize(CELLS, planned=3, policy=POLICY, as_of=day("2026-06-21"), selection=chosen)
 
 
-def test_the_headline_and_the_badge_say_costly(summary):
-    assert headline(summary)[0] == "COSTLY: 1 of 3 promised cells over a budget."
-    assert badge(summary).message == "costly: 1 of 3 promised cells over a budget"
+def test_the_headline_and_the_badge_say_over_budget(summary):
+    assert headline(summary)[0] == "OVER-BUDGET: 1 of 3 promised cells over a budget."
+    assert badge(summary).message == "over-budget: 1 of 3 promised cells over a budget"
 
 
 def test_tables_mark_it():
@@ -54,8 +54,8 @@ def test_tables_mark_it():
 def test_junit_has_it_as_a_failure_with_the_limit(summary):
     (failure,) = re.findall(r'<failure type="(.*?)" message="(.*?)"', junit_xml(document(CELLS, summary)))
     assert failure == (
-        "jaxexport.costly",
-        "costly: temp_bytes 168,000,000, more than 100,800,000, which is 1.2 times the 84,000,000 of its writer "
+        "jaxexport.over-budget",
+        "over-budget: temp_bytes 168,000,000, more than 100,800,000, which is 1.2 times the 84,000,000 of its writer "
         "(max_growth, export_compat.yaml:3)",
     )
 
@@ -82,7 +82,7 @@ def test_the_page_says_which_budget_a_cell_exceeds(summary):
         "temp_bytes 168,000,000, more than 100,800,000, which is 1.2 times the 84,000,000 of its writer (max_growth, "
         "export_compat.yaml:3)"
     ]
-    assert "#filter=judgement%3Acostly" in page
+    assert "#filter=judgement%3Aover-budget" in page
 
 
 def test_a_baseline_names_what_changed_and_fails_what_grew(tmp_path, monkeypatch, jaxexport):
@@ -106,7 +106,7 @@ def test_the_writers_own_cell_may_be_in_another_shard(tmp_path):
     for number, cell in enumerate(cells, 1):
         finished(tmp_path / str(number), cell, policy=POLICY, plan=plan, shard=ShardOf(number, 2))
     merged = merge_shards([tmp_path / "1", tmp_path / "2"])
-    assert [cell.judgement for cell in merged.results] == [Judgement.KEPT, Judgement.COSTLY]
+    assert [cell.judgement for cell in merged.results] == [Judgement.KEPT, Judgement.OVER_BUDGET]
     assert merged.summary.exit_code == 1
 
 
@@ -117,5 +117,5 @@ def test_the_table_draws_the_line_and_the_cell_says_the_budget(opened, summary, 
     page = opened(file=file)
     # Half of the height, then all of it.
     assert page.locator(".cost polyline").get_attribute("points") == "2.0,8.0 24.0,8.0 46.0,2.0"
-    page.locator("#grid .cell.costly").click()
+    page.locator("#grid .cell.over-budget").click()
     assert "temp_bytes 168,000,000, more than 100,800,000" in page.locator("#cell-facts").inner_text()

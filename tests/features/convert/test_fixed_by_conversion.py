@@ -1,4 +1,4 @@
-"""`jaxexport matrix --convert`: whether a conversion heals a cell that fails."""
+"""`jaxexport matrix --convert`: whether a conversion fixes a cell that fails."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import json
 import pytest
 from making import result
 
-from export_core.features.convert.healing import can_be_tried, heal, with_healings
+from export_core.features.convert.fixed_by_conversion import can_be_tried, try_conversions, with_conversions
 from export_core.judge import Judgement, judge
-from export_core.judge.result import Healing, Level
+from export_core.judge.result import FixByConversion, Level
 from export_core.matrix import Cell, Limits, Outcome, Verdict
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy
@@ -24,40 +24,40 @@ def no_modules(job):
 
 
 @pytest.fixture
-def healed(convert):
+def fixed(convert):
     """What comes of the conversion of cells, in this interpreter or, with `in_a_bad_reader`, in one that misbehaves."""
 
-    def run(*cells: Cell) -> dict[str, Healing]:
+    def run(*cells: Cell) -> dict[str, FixByConversion]:
         options = ReplayOptions(load_calendar(), limits=Limits(jobs=1))
-        return {cell.golden.id: healing for cell, healing in heal(cells, no_modules, options, print)}
+        return {cell.golden.id: fix for cell, fix in try_conversions(cells, no_modules, options, print)}
 
     return run
 
 
-def test_an_envelope_that_the_reader_refuses_is_healed(healed, refused_golden, here):
-    healing = healed(Cell(refused_golden, here, "cpu"))[refused_golden.id]
-    assert (healing.level, healing.verdict, healing.heals) == (Level.ENVELOPE, Verdict.CONVERTED, True)
-    assert "shape_assertions" in healing.message
+def test_an_envelope_that_the_reader_refuses_is_fixed(fixed, refused_golden, here):
+    fix = fixed(Cell(refused_golden, here, "cpu"))[refused_golden.id]
+    assert (fix.level, fix.verdict, fix.fixes) == (Level.ENVELOPE, Verdict.CONVERTED, True)
+    assert "shape_assertions" in fix.message
 
 
-def test_what_the_reader_takes_is_not_converted(healed, goldens, here):
+def test_what_the_reader_takes_is_not_converted(fixed, goldens, here):
     golden = goldens["waves"]
-    healing = healed(Cell(golden, here, "cpu"))[golden.id]
-    assert (healing.level, healing.verdict, healing.heals) == (None, None, False)
-    assert f"jaxlib {here.jaxlib} takes the original" in healing.message
+    fix = fixed(Cell(golden, here, "cpu"))[golden.id]
+    assert (fix.level, fix.verdict, fix.fixes) == (None, None, False)
+    assert f"jaxlib {here.jaxlib} takes the original" in fix.message
 
 
-def test_cells_of_other_platforms_are_not_tried(healed, refused_golden, here):
-    healing = healed(Cell(refused_golden, here, "tpu", Mode.COMPILE))[refused_golden.id]
-    assert healing.verdict is None
-    assert "not on tpu" in healing.message
+def test_cells_of_other_platforms_are_not_tried(fixed, refused_golden, here):
+    fix = fixed(Cell(refused_golden, here, "tpu", Mode.COMPILE))[refused_golden.id]
+    assert fix.verdict is None
+    assert "not on tpu" in fix.message
 
 
-def test_a_converted_artifact_that_crashes_does_not_heal(healed, in_a_bad_reader, refused, here):
+def test_a_converted_artifact_that_crashes_does_not_fix(fixed, in_a_bad_reader, refused, here):
     golden = refused("dies_by_segv")
-    healing = healed(Cell(golden, here, "cpu"))[golden.id]
-    assert (healing.level, healing.verdict, healing.heals) == (Level.ENVELOPE, Verdict.CRASH, False)
-    assert "signal 11" in healing.message
+    fix = fixed(Cell(golden, here, "cpu"))[golden.id]
+    assert (fix.level, fix.verdict, fix.fixes) == (Level.ENVELOPE, Verdict.CRASH, False)
+    assert "signal 11" in fix.message
 
 
 def test_only_cells_that_fail_are_tried_and_no_judgement_changes(convert, refused_golden, goldens, here):
@@ -68,10 +68,10 @@ def test_only_cells_that_fail_are_tried_and_no_judgement_changes(convert, refuse
     ]
     before = [judge(outcome, Policy()) for outcome in outcomes]
     options = ReplayOptions(load_calendar(), limits=Limits(jobs=1))
-    assert with_healings(before, cells, RunOptions(), options, print) is before
-    refused, kept = with_healings(before, cells, RunOptions(convert=True), options, print)
-    assert refused.healing
-    assert refused.healing.heals
+    assert with_conversions(before, cells, RunOptions(), options, print) is before
+    refused, kept = with_conversions(before, cells, RunOptions(convert=True), options, print)
+    assert refused.fixed_by_conversion
+    assert refused.fixed_by_conversion.fixes
     assert refused.judgement is before[0].judgement
     assert kept == before[1]
 
@@ -95,12 +95,15 @@ def test_what_does_not_fail_is_not_tried(verdict):
 
 
 @pytest.mark.matrix
-def test_a_matrix_says_which_cells_a_conversion_heals(jaxexport, tmp_path):
+def test_a_matrix_says_which_cells_a_conversion_fixes(jaxexport, tmp_path):
     words = ["matrix", "--cases", "*.test_top_k", "--writers", "0.12.0.1", "--readers", "0.8.1,0.9.2", "--quiet"]
     ended = jaxexport(*words, "--convert", "--unpromised", "a test", "--results", str(tmp_path / "results"))
-    assert "CONVERSION  It heals 1 of 1 failing cell" in ended.out, ended.out
+    assert "CONVERSION  It fixes 1 of 1 failing cell" in ended.out, ended.out
     lines = [json.loads(line) for line in (tmp_path / "results" / "results.jsonl").read_text().splitlines()]
-    assert {line["reader"]["jaxlib"]: line["healing"] and line["healing"]["verdict"] for line in lines} == {
+    assert {
+        line["reader"]["jaxlib"]: line["fixed_by_conversion"] and line["fixed_by_conversion"]["verdict"]
+        for line in lines
+    } == {
         "0.8.1": "converted",
         "0.9.2": None,
     }

@@ -62,7 +62,7 @@ def register(*, policy: str | None = None) -> None:
 
 
 def _readers(rules: Policy) -> dict[str, bool]:
-    """The readers of the goldens' window and of the policy's places, and whether something is promised or owed in each.
+    """The readers of the goldens' window and of the policy's targets, and whether any is promised or owed something.
 
     Nothing may be of the newest release, and of the one before each writer.
     """
@@ -71,11 +71,12 @@ def _readers(rules: Policy) -> dict[str, bool]:
     except GoldenError:
         writers = []  # the sessions report what is wrong with the goldens; nox --list has to work without them
     calendar, windows = rules.calendar(), rules.window_lengths()
-    # What has to run in a place shows something, whatever is promised.
-    places = {place.jaxlib for place in rules.places_on(datetime.datetime.now(tz=datetime.UTC).date())}
+    # What has to run in a deployment target shows something, whatever is promised.
+    targets = {target.jaxlib for target in rules.targets_on(datetime.datetime.now(tz=datetime.UTC).date())}
     return {
-        reader: reader in places or any(promise(writer, calendar.built(reader), windows).promised for writer in writers)
-        for reader in sorted({*window_readers(writers, calendar, windows), *places}, key=calendar.built)
+        reader: reader in targets
+        or any(promise(writer, calendar.built(reader), windows).promised for writer in writers)
+        for reader in sorted({*window_readers(writers, calendar, windows), *targets}, key=calendar.built)
     }
 
 

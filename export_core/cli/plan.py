@@ -83,11 +83,11 @@ def selection_of(policy: Policy, values: Mapping[str, Any]) -> Selection:
 
 
 def _own_readers(policy: Policy) -> str:
-    """The readers of the policy, with those of its places, which a group has anyway."""
+    """The readers of the policy, with those of its deployment targets, which a group has anyway."""
     from export_core.matrix.selection import DEPLOYED
 
-    has_places = {*GROUPS, DEPLOYED} & {*Selection(readers=policy.readers).named}
-    return policy.readers if has_places or not policy.deployed else f"{policy.readers},{DEPLOYED}"
+    has_targets = {*GROUPS, DEPLOYED} & {*Selection(readers=policy.readers).named}
+    return policy.readers if has_targets or not policy.deployed else f"{policy.readers},{DEPLOYED}"
 
 
 def run_options(values: Mapping[str, Any]) -> RunOptions:

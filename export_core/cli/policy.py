@@ -89,7 +89,7 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
             (policy.numbers, "comparison rule"),
             (policy.allow, "allowed custom call"),
             *((key.of(policy), key.noun) for key in feature_keys() if key.of(policy)),
-            *([(policy.deployed, "place")] if policy.deployed else []),
+            *([(policy.deployed, "deployment target")] if policy.deployed else []),
         )
     )
     echo(f"{file or 'no policy file here, every key has its default'}: {counts}; {len(stale)} expired")

@@ -1,6 +1,6 @@
 """The coverage of a run: if no cell shows what it was asked to show, it is incomplete, whatever its cells say.
 
-Also which places of the policy it shows something about, what it is only a part of, and whether anything was promised.
+Also which targets of the policy it shows something about, what it is only a part of, and whether anything was promised.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from export_core.policy.entries import matches
 from export_core.policy.run_options import BACKWARD, Selection
 
 
-class PlaceSummary(msgspec.Struct, frozen=True):
-    """A place of the policy, and how its cells ended."""
+class DeploymentTargetSummary(msgspec.Struct, frozen=True):
+    """A deployment target of the policy, and how its cells ended."""
 
     name: str
     """Its name."""
@@ -87,37 +87,37 @@ def uncovered(results: Sequence[Result], required: Required, platforms: Sequence
     return missing
 
 
-def summaries_of(results: Iterable[Result], policy: Policy, as_of: datetime.date) -> list[PlaceSummary]:
-    """The places in force on a day, in the order of the policy."""
-    places = policy.places_on(as_of)
-    counts: dict[str, Counter[str]] = {place.name: Counter() for place in places}
+def summaries_of(results: Iterable[Result], policy: Policy, as_of: datetime.date) -> list[DeploymentTargetSummary]:
+    """The deployment targets in force on a day, in the order of the policy."""
+    targets = policy.targets_on(as_of)
+    counts: dict[str, Counter[str]] = {target.name: Counter() for target in targets}
     for result in results:
         for name in result.deployed:
             if name in counts:
                 counts[name][str(result.judgement)] += 1
     return [
-        PlaceSummary(
-            *(place.name, place.jaxlib, place.platform, place.until),
-            cells=counts[place.name].total(),
-            judgements=dict(sorted(counts[place.name].items())),
+        DeploymentTargetSummary(
+            *(target.name, target.jaxlib, target.platform, target.until),
+            cells=counts[target.name].total(),
+            judgements=dict(sorted(counts[target.name].items())),
         )
-        for place in places
+        for target in targets
     ]
 
 
-def without_cells(places: Sequence[PlaceSummary], platforms: Sequence[str]) -> list[str]:
-    """A sentence for each place without a cell, in a run that had every golden. `platforms` were asked for."""
+def without_cells(targets: Sequence[DeploymentTargetSummary], platforms: Sequence[str]) -> list[str]:
+    """A sentence for each target without a cell, in a run that had every golden. `platforms` were asked for."""
     return [
-        f"deployed {place.name}: it has no cell, since no golden of its cases was exported for {place.platform}. "
+        f"deployed {target.name}: it has no cell, since no golden of its cases was exported for {target.platform}. "
         "Correct the entry, or write such goldens."
-        for place in places
-        if not place.cells and place.platform in platforms
+        for target in targets
+        if not target.cells and target.platform in platforms
     ]
 
 
 def nothing_promised(results: Sequence[Result], policy: Policy) -> str:
-    """A sentence where no cell of a run was promised or of a place, whatever happened to them; empty where one was."""
-    # A place of the policy is a reason to run it, as good as a promise.
+    """A sentence where no cell of a run was promised or of a target, whatever happened to them; empty where one was."""
+    # A deployment target of the policy is a reason to run it, as good as a promise.
     if not results or any(result.promised or result.deployed for result in results):
         return ""
     windows = policy.windows
@@ -144,7 +144,7 @@ def left_out(selection: Mapping[str, Any], policy: Policy, shard: str) -> str:
         parts.append(f"only cells that jaxlib {touching} wrote or reads")
     if only := selection.get("only"):
         kinds = ["only promised cells"]
-        kinds += ["those of places"] if policy.deployed else []
+        kinds += ["those of deployment targets"] if policy.deployed else []
         kinds += ["those of younger readers"] if only == BACKWARD else []
         parts.append(" and ".join(kinds))
     readers = Selection(readers=selection.get("readers", policy.readers)).named

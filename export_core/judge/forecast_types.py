@@ -21,8 +21,8 @@ class Kind(StrEnum):
     """Goldens that nothing requires from this day on."""
     EXPIRES = "expires"
     """A known failure or a quirk: its last day."""
-    PLACE = "place"
-    """A place of the policy: its obligation begins, or has ended."""
+    TARGET = "deployment target"
+    """A deployment target of the policy: its obligation begins, or has ended."""
     CUSTOM_CALL = "custom_call"
     """A declared change of a custom call: its next phase begins."""
 
@@ -33,7 +33,7 @@ class Event(msgspec.Struct, frozen=True):
     kind: Kind
     """What happens. `kind` and `subject` stay the same where a later forecast moves the event to another day."""
     subject: str
-    """A jaxlib, a known failure, a place or a custom call."""
+    """A jaxlib, a known failure, a deployment target or a custom call."""
     text: str
     """What happens, in words."""
     goldens: tuple[str, ...] = ()
@@ -87,8 +87,8 @@ class DeployedReader(msgspec.Struct, frozen=True):
     """The days from the build of the newest release to `promised_until`; negative where that day has passed."""
     last_writer: str
     """The newest release whose exports it is promised to run."""
-    places: tuple[str, ...] = ()
-    """The places of the policy in which it runs."""
+    targets: tuple[str, ...] = ()
+    """The deployment targets of the policy in which it runs."""
 
 
 class ForecastDay(msgspec.Struct, frozen=True):

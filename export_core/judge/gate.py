@@ -16,7 +16,7 @@ from export_core.base.phrases import plural
 from export_core.judge.accepted import Accepted
 from export_core.judge.causes import Cause, causes_in, completed
 from export_core.judge.coverage import (
-    PlaceSummary,
+    DeploymentTargetSummary,
     left_out,
     nothing_promised,
     summaries_of,
@@ -128,8 +128,8 @@ class Summary(msgspec.Struct, frozen=True):
     """The SHA-256 of results.jsonl."""
     promised: dict[str, int] = {}
     """The cells inside their window, by judgement."""
-    deployed: list[PlaceSummary] = []
-    """The places of the policy that are in force on that day, and how their cells ended."""
+    deployed: list[DeploymentTargetSummary] = []
+    """The deployment targets of the policy that are in force on that day, and how their cells ended."""
     causes: list[Cause] = []
     """What cells that fail have in common, the worst first."""
     known_issues: list[KnownIssue] = []
@@ -207,9 +207,9 @@ def summarize(
     # A shard cannot know what the others cover.
     platforms = [name.partition(":")[0] for name in facts.selection.get("platforms", ())]
     missing = [] if facts.shard else uncovered(results, policy.required, platforms)
-    places = summaries_of(results, policy, facts.as_of)
+    targets = summaries_of(results, policy, facts.as_of)
     if whole:
-        missing += without_cells(places, platforms)
+        missing += without_cells(targets, platforms)
     unpromised = nothing_promised(results, policy)
     changes = judge_changes(results, policy.custom_call_changes, policy.window_lengths(), facts.as_of)
     # Counting alone would take a result that is given twice for the one that is missing.
@@ -241,7 +241,7 @@ def summarize(
         unpromised=unpromised,
         partial=left_out(facts.selection, policy, str(facts.shard or "")),
         promised=_counted(result.judgement for result in results if result.promised),
-        deployed=places,
+        deployed=targets,
         causes=causes,
         known_issues=[issue for issue in known_issues(policy.known_issues) if issue.id in named] if named else [],
         identity=facts.identity,

@@ -27,7 +27,7 @@ def judge_verdict(
 ) -> Judgement:
     """The table. `required`: a cell that was not run is incomplete, also outside the window.
 
-    `deployed` are places that need the cell: whatever fails there is at least owed.
+    `deployed` are deployment targets that need the cell: whatever fails there is at least owed.
     """
     if verdict is Verdict.NOT_RUN and (required or deployed):
         return Judgement.INCOMPLETE
@@ -36,10 +36,10 @@ def judge_verdict(
 
 
 def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime.date | None = None) -> Result:
-    """Judge an outcome by the two build dates and the policy's places, then by its list of known failures.
+    """Judge an outcome by the two build dates and the policy's targets, then by its list of known failures.
 
-    `reproduce` is the shell command that runs just this cell again. `as_of` is the day on which a place has to be in
-    force; without one, every place counts.
+    `reproduce` is the shell command that runs just this cell again. `as_of` is the day on which a target has to be in
+    force; without one, every deployment target counts.
     """
     cell = outcome.cell
     manifest = cell.golden.manifest
@@ -90,12 +90,12 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
 
 
 def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = None) -> Result:
-    """The same result under a policy's windows, places, known failures and requirements. `as_of`: see `judge`.
+    """The same result under a policy's windows, targets, known failures and requirements. `as_of`: see `judge`.
 
     Whatever was planned is required to run, inside the window or not, unless the policy says otherwise of what is
-    outside and of no place.
+    outside and of no deployment target.
     """
-    places = names_of(policy.deployed, result.case, result.reader.jaxlib, result.platform, as_of)
+    targets = names_of(policy.deployed, result.case, result.reader.jaxlib, result.platform, as_of)
     window = promise(result.writer.built, result.reader.built, policy.window_lengths())
     promised = window.promised and not result.converted
     judged = msgspec.structs.replace(
@@ -104,9 +104,9 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
         days=window.days,
         promised=promised,
         promised_until=window.until,
-        deployed=places,
+        deployed=targets,
         judgement=judge_verdict(
-            result.verdict, promised=promised, required=must_run(result, policy.required), deployed=places
+            result.verdict, promised=promised, required=must_run(result, policy.required), deployed=targets
         ),
         exceeded=(),  # see `with_budgets`, which needs all results of a run
     )

@@ -233,7 +233,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     upstream: str = ""
     """The id of the known upstream issue that it shows; empty for none, and for a cell that works."""
     deployed: tuple[str, ...] = ()
-    """The names of the policy's places, in force on the day of the judgement, in which it has to run."""
+    """The names of the policy's deployment targets, in force on the day of the judgement, in which it has to run."""
     looks_like: str = ""
     """What the difference of numbers looks like, such as rounding; empty where it looks like nothing known."""
     cause: str = ""

@@ -29,12 +29,12 @@ def leaves_window_on(written: datetime.date, windows: Windows) -> datetime.date:
 
 
 def readers_in_use(policy: Policy, day: datetime.date) -> tuple[str, ...]:
-    """The jaxlib versions that the policy names as deployed, in places on that day or at all, or as readers."""
+    """The jaxlib versions that the policy names as deployed, in targets on that day or at all, or as readers."""
     # A wheel file is a candidate, which nobody has deployed; words name nobody in particular.
     names = (part.strip().partition("-jax")[0] for part in policy.readers.split(","))
     versions = (part for part in names if part not in ("", *WORDS) and not part.endswith(".whl"))
-    places = (place.jaxlib for place in policy.places_on(day))
-    return tuple(dict.fromkeys((*places, *policy.retention.deployed, *versions)))
+    targets = (target.jaxlib for target in policy.targets_on(day))
+    return tuple(dict.fromkeys((*targets, *policy.retention.deployed, *versions)))
 
 
 def retirement_day(reader: datetime.date, written: Sequence[datetime.date], windows: Windows) -> datetime.date | None:
@@ -68,7 +68,7 @@ def retention_status(
     """Every golden with the reasons why it must stay on a day, in the order given.
 
     A golden must stay while a jaxlib built that day must run it, while it is in the window of a live reader, while a
-    place has to run its case, also one whose obligation has yet to begin, while it calls
+    deployment target has to run its case, also one whose obligation has yet to begin, while it calls
     a custom-call target that may not be deleted yet, when it is pinned, and when it is its case's last by a writer of
     its platform.
     """
@@ -92,9 +92,9 @@ def retention_status(
             if any(matches(golden.id, pattern) for pattern in pin.goldens)
         ]
         reasons += [
-            f"must run in place {place}"
-            for place in policy.deployed
-            if place.has_case(golden.manifest.case) and day <= (place.until or day)
+            f"must run in deployment target {target}"
+            for target in policy.deployed
+            if target.has_case(golden.manifest.case) and day <= (target.until or day)
         ]
         platform = golden.manifest.writer.platform
         if newest[golden.manifest.case, platform] is golden:

@@ -39,7 +39,7 @@ class ExitCode(IntEnum):
     KEPT = 0, ExitCodeFacts("bold green", "✅", "#2c8a58")
     """Every promise is kept."""
     BROKEN = 1, ExitCodeFacts("bold red", "❌", "#c62f38", "failure")
-    """A promise is broken, a place does not run what it has to, a budget is exceeded, or `fail_on` asks for it."""
+    """A promise is broken, a target does not run what it has to, a budget is exceeded, or `fail_on` asks for it."""
     BAD_INPUT = 2, ExitCodeFacts("bold red", "❔", "#6f7780", "error")
     """Bad input: nothing was judged."""
     INCOMPLETE = 3, ExitCodeFacts("bold magenta", "❔", "#6f7780", "error")
@@ -121,7 +121,7 @@ class JudgementFacts:
     next_step: str = ""
     """What to do about it, whatever the verdict."""
     addition: str = ""
-    """What a sentence about such a cell says behind its verdict; ``{}`` is the names of its places."""
+    """What a sentence about such a cell says behind its verdict; ``{}`` is the names of its deployment targets."""
 
 
 class Judgement(StrEnum):
@@ -141,11 +141,11 @@ class Judgement(StrEnum):
     )  # fmt: skip
     """A promised cell fails, or a cell gives wrong numbers, promised or not."""
     OWED = "owed", JudgementFacts(
-        "not promised, and it fails in a place where it is deployed", "fails where it is deployed", "🟥", "bold red", 3,
+        "not promised, and it fails in a deployment target", "fails where it is deployed", "🟥", "bold red", 3,
         mark="o", exit_code=ExitCode.BROKEN, junit="failure", kind=failing("OWED"),
-        addition=", and place {} must run it",
+        addition=", and deployment target {} must run it",
         next_step="Do not deploy it there: export it with a release that this one reads (`jaxexport inspect FILE`), "
-        "convert it, or upgrade the place; `jaxexport can-i-deploy` names the first release that runs it.",
+        "convert it, or upgrade the deployment target; `jaxexport can-i-deploy` names the first release that runs it.",
     )  # fmt: skip
     """A cell of a place of `deployed` fails outside its window: an obligation of the policy is broken."""
     INCOMPLETE = "incomplete", JudgementFacts(
@@ -203,7 +203,7 @@ class VerdictFacts:
     inside: Judgement
     """Its judgement inside the window."""
     outside: Judgement
-    """Its judgement outside the window, of a cell that is not required and has no place."""
+    """Its judgement outside the window, of a cell that is not required and has no deployment target."""
     is_explained: bool = True
     """Whether the message says what went wrong; else the release in which it began says more."""
     next_step: str = ""

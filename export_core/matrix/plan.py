@@ -14,7 +14,7 @@ from export_core.goldens.verify import check_dates
 from export_core.matrix.errors import MatrixError
 from export_core.matrix.selection import Readers, choose_readers, known_releases
 from export_core.numbers.user_code import UserCode, opened
-from export_core.policy import Place
+from export_core.policy import DeploymentTarget
 from export_core.policy.entries import names_of
 from export_core.policy.run_options import BACKWARD, Selection, Shard
 from export_core.readers.cell import Cell
@@ -62,11 +62,11 @@ def make_plan(
     selection: Selection,
     as_of: datetime.date,
     user_code: UserCode | None = None,
-    places: Sequence[Place] = (),
+    targets: Sequence[DeploymentTarget] = (),
 ) -> Plan:
     """Plan every selected golden in every selected reader, as of a day.
 
-    `places` are those of the policy in force on that day: what has to run there is planned too.
+    `targets` are those of the policy in force on that day: what has to run there is planned too.
 
     Raises `MatrixError` when nothing is left to run, since an empty plan must never look like a success; `CompareError`
     for a comparator that does not exist (a user's own is imported, by `user_code` or in a process for this plan alone);
@@ -84,9 +84,9 @@ def make_plan(
         for name in dict.fromkeys(golden.manifest.comparison.compare for golden in chosen):
             code.check(name)
     written = [golden.manifest.writer.built for golden in chosen]
-    readers = choose_readers(selection, known, windows, written, as_of, places)
+    readers = choose_readers(selection, known, windows, written, as_of, targets)
     return Plan(
-        _cells(chosen, readers, modes, selection, windows, places),
+        _cells(chosen, readers, modes, selection, windows, targets),
         as_of,
         readers.calendar,
         selection,
@@ -104,9 +104,9 @@ def is_promised(golden: Golden, reader: Release, windows: Windows) -> bool:
     )
 
 
-def places_of(golden: Golden, reader: Release, platform: str, places: Sequence[Place]) -> tuple[str, ...]:
-    """The names of those of these places in which a golden has to run, in this reader on this platform."""
-    return names_of(places, golden.manifest.case, reader.jaxlib, platform, None)
+def targets_of(golden: Golden, reader: Release, platform: str, targets: Sequence[DeploymentTarget]) -> tuple[str, ...]:
+    """The names of those of these targets in which a golden has to run, in this reader on this platform."""
+    return names_of(targets, golden.manifest.case, reader.jaxlib, platform, None)
 
 
 def _cells(
@@ -115,16 +115,16 @@ def _cells(
     modes: Mapping[str, Mode],
     selection: Selection,
     windows: Windows,
-    places: Sequence[Place],
+    deployed: Sequence[DeploymentTarget],
 ) -> tuple[Cell, ...]:
-    """The cells of these goldens; `places` are those in force. Raises `MatrixError` if there is none."""
+    """The cells of these goldens; `deployed` are the targets in force. Raises `MatrixError` if there is none."""
     targets = parse_targets(selection.targets)
     # By reader first: a replay takes environments in the order of the cells, and each is built once.
     cells = [
         Cell(
             *(golden, reader, platform, _mode(golden, platform, mode), targets.get(platform)),
             promised=is_promised(golden, reader, windows),
-            deployed=places_of(golden, reader, platform, places),
+            deployed=targets_of(golden, reader, platform, deployed),
         )
         for reader in readers.chosen
         for golden in goldens
@@ -137,11 +137,11 @@ def _cells(
             f"The plan is empty: the {len(goldens)} selected goldens were exported for {_platforms(goldens)}, and none "
             f"for {', '.join(modes)}. Choose other --platforms, or export for more: platforms= of the marker."
         )
-    cells = [cell for cell in cells if cell.deployed or cell.reader not in readers.for_places]
+    cells = [cell for cell in cells if cell.deployed or cell.reader not in readers.for_targets]
     if not cells:
         raise MatrixError(
-            "The plan is empty: no selected golden is of a case that a place of the policy (`deployed`) has to run. "
-            "Name other --readers or --cases."
+            "The plan is empty: no selected golden is of a case that a deployment target of the policy (`deployed`) "
+            "has to run. Name other --readers or --cases."
         )
     if readers.touching is not None:
         cells = [cell for cell in cells if _touches(cell, readers.touching)]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from export_core.base.phrases import did_you_mean
 from export_core.matrix.errors import MatrixError
-from export_core.policy import Place
+from export_core.policy import DeploymentTarget
 from export_core.policy.run_options import GROUPS, Selection
 from export_core.readers.environment import Sources
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, Release, Windows, promise
@@ -30,8 +30,8 @@ _PAIR = re.compile(r"(?P<jaxlib>.+?)(?:-jax(?P<jax>\d[^-/\\]*))?")
 class Readers:
     """The readers of a selection, and where they come from. `spelled` says how a person names each of them.
 
-    `for_places` are those of `chosen` that only run what the policy's places have to run. `for_writers` are those that
-    only run the goldens of some writers, with the build dates of these.
+    `for_targets` are those of `chosen` that only run what the policy's targets have to run. `for_writers` are those
+    that only run the goldens of some writers, with the build dates of these.
     """
 
     chosen: tuple[Release, ...]
@@ -39,7 +39,7 @@ class Readers:
     calendar: Calendar
     sources: Sources
     spelled: dict[Release, str]
-    for_places: frozenset[Release] = frozenset()
+    for_targets: frozenset[Release] = frozenset()
     for_writers: Mapping[Release, frozenset[datetime.date]] = field(default_factory=dict)
 
 
@@ -94,12 +94,12 @@ def choose_readers(
     windows: Windows,
     written: Collection[datetime.date],
     as_of: datetime.date,
-    places: Sequence[Place] = (),
+    targets: Sequence[DeploymentTarget] = (),
 ) -> Readers:
     """The readers of a selection for goldens written on these build dates, oldest build first, as of a day.
 
-    `places` are those of the policy that are in force that day. Raises `ReleaseError` for a reader that does not exist,
-    cannot be dated or is a pair that jax refuses, and `MatrixError` where `deployed` alone names none.
+    `targets` are those of the policy that are in force that day. Raises `ReleaseError` for a reader that does not
+    exist, cannot be dated or is a pair that jax refuses, and `MatrixError` where `deployed` alone names none.
     """
     files = known.files
     existing = known.calendar.as_of(as_of)
@@ -120,22 +120,25 @@ def choose_readers(
     dates = written if "window" in selection.named else ()
     for_writers = {release: of for release, of in _just_before(dates, existing).items() if release not in spelled}
     spelled |= {release: release.pair for release in for_writers}
-    for_places: dict[Release, str] = {}
+    for_targets: dict[Release, str] = {}
     if not {*GROUPS, DEPLOYED}.isdisjoint(selection.named):
-        releases = (existing.release(place.jaxlib) for place in places)
-        for_places = {release: release.jaxlib for release in releases if release not in spelled}
-    if not spelled and not for_places:
+        releases = (existing.release(target.jaxlib) for target in targets)
+        for_targets = {release: release.jaxlib for release in releases if release not in spelled}
+    if not spelled and not for_targets:
         raise MatrixError(
-            f"--readers {selection.readers}: no place of the policy (`deployed`) is in force on {as_of}. Name readers."
+            f"--readers {selection.readers}: no deployment target of the policy (`deployed`) is in force on {as_of}. "
+            "Name readers."
         )
-    spelled |= for_places
+    spelled |= for_targets
     touching = single(selection.touching) if selection.touching else None
     # A candidate that the group lacks would otherwise be tested as a writer only.
     if touching and any(part in GROUPS for part in selection.named):
         spelled.setdefault(touching, selection.touching)
     chosen = sorted(spelled, key=lambda release: (release.built, version_key(release.jaxlib), version_key(release.jax)))
     sources = Sources(tuple(dict.fromkeys(files.values())), known.wheels, selection.indexes)
-    return Readers(tuple(chosen), touching, existing, sources, spelled, frozenset(for_places) - {touching}, for_writers)
+    return Readers(
+        tuple(chosen), touching, existing, sources, spelled, frozenset(for_targets) - {touching}, for_writers
+    )
 
 
 def release_named(text: str, calendar: Calendar) -> Release:

@@ -14,7 +14,7 @@ from export_core.base.tolerances import PLATFORMS
 from export_core.releases import JaxlibRelease, JaxRelease
 
 ALL = "all"
-"""What a place is never called: it stands for every place."""
+"""What a deployment target is never called: it stands for every deployment target."""
 
 # What a file may have in several forms, or what its schema knows more of than mypy needs to.
 if TYPE_CHECKING:
@@ -234,8 +234,8 @@ class NumbersRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     location: str = msgspec.field(default="", name="place")  # ``export_compat.yaml:12``: set when a file is read
 
 
-class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A place where artifacts run, such as a server: every generation of its cases has to run there.
+class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where artifacts run, such as a server: every generation of its cases has to run there.
 
     A cell of it that works is judged as any other. One that fails outside its window is `owed`, which fails a run as a
     broken promise does; inside the window it is `broken`.
@@ -244,7 +244,7 @@ class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[
         str,
         Meta(
-            description="What reports call the place: a letter, then letters, digits, `.`, `_` and `-`.",
+            description="What reports call the deployment target: a letter, then letters, digits, `.`, `_` and `-`.",
             pattern=r"^[A-Za-z][A-Za-z0-9._-]*$(?!\n)",
             max_length=60,
             examples=["serving"],
@@ -268,7 +268,7 @@ class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return day is None or ((self.since or day) <= day <= (self.until or day))
 
     def runs(self, case: str, jaxlib: str, platform: str) -> bool:
-        """Whether a cell with this case, reader and platform is one of this place."""
+        """Whether a cell with this case, reader and platform is one of this deployment target."""
         return (jaxlib, platform) == (self.jaxlib, self.platform) and self.has_case(case)
 
     def has_case(self, case: str) -> bool:
@@ -280,7 +280,7 @@ class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def names_of(
-    places: Iterable[Place], case: str, jaxlib: str, platform: str, day: datetime.date | None
+    targets: Iterable[DeploymentTarget], case: str, jaxlib: str, platform: str, day: datetime.date | None
 ) -> tuple[str, ...]:
-    """The names of the places in force on a day in which a cell has to run."""
-    return tuple(place.name for place in places if place.in_force(day) and place.runs(case, jaxlib, platform))
+    """The names of the deployment targets in force on a day in which a cell has to run."""
+    return tuple(target.name for target in targets if target.in_force(day) and target.runs(case, jaxlib, platform))

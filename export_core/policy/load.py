@@ -85,7 +85,7 @@ def load_policy(file: Path) -> Policy:
     """
     policy, source = read_policy(file)
     policy = _with_releases(policy, source, file.with_name(RELEASES))
-    # Only now: a place may have a release that the file beside the policy adds.
+    # Only now: a deployment target may have a release that the file beside the policy adds.
     if added := policy.releases.jax:
         known = load_calendar().jaxlib.keys() | policy.releases.jaxlib.keys()
         if unreleased := [(("releases", "jax", jax), why) for jax, why in unreleased_minimums(known, added)]:

@@ -12,10 +12,10 @@ from msgspec import Meta
 from export_core.base.tolerances import Tolerance
 from export_core.policy.entries import (
     CustomCallChange,
+    DeploymentTarget,
     ExtraReleases,
     KnownFailure,
     NumbersRule,
-    Place,
     Quirk,
     Required,
     Retention,
@@ -67,10 +67,10 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = None
     deployed: Annotated[
-        tuple[Place, ...],
+        tuple[DeploymentTarget, ...],
         Meta(
-            description="Places where artifacts have to run, whatever the window says: a cell of one that fails "
-            "outside its window is `owed`, which fails a run."
+            description="Deployment targets: where artifacts have to run, whatever the window says. A cell of one that "
+            "fails outside its window is `owed`, which fails a run."
         ),
     ] = ()
     required: Annotated[Required, Meta(description="What a run must cover; without it, it is incomplete.")] = Required()
@@ -179,11 +179,11 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         wanted = self.platforms or {"cpu": "auto"}
         return tuple(name if mode == "auto" else f"{name}:{mode}" for name, mode in wanted.items())
 
-    def places_on(self, day: datetime.date) -> tuple[Place, ...]:
-        """The places in force on a day. One whose release was not built by then runs nothing yet."""
-        places = [place for place in self.deployed if place.in_force(day)]
-        there = self.calendar().as_of(day).jaxlib if places else {}
-        return tuple(place for place in places if place.jaxlib in there)
+    def targets_on(self, day: datetime.date) -> tuple[DeploymentTarget, ...]:
+        """The deployment targets in force on a day. One whose release was not built by then runs nothing yet."""
+        targets = [target for target in self.deployed if target.in_force(day)]
+        there = self.calendar().as_of(day).jaxlib if targets else {}
+        return tuple(target for target in targets if target.jaxlib in there)
 
     def calendar(self) -> Calendar:
         """The shipped calendar with this project's own releases.

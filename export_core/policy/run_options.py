@@ -142,7 +142,7 @@ class Selection:
     readers: str = _option(
         "window",
         "--readers READER,…",
-        "window, all, newest, deployed (the policy's places), jaxlib releases (0.9.2), one with its jax "
+        "window, all, newest, deployed (the policy's deployment targets), jaxlib releases (0.9.2), one with its jax "
         "(0.11.2-jax0.12.0.1), or a jaxlib wheel file. [default: the policy's, else window, with deployed]",
         of_policy=True,
     )
@@ -204,8 +204,8 @@ class Selection:
     only: str = _option(
         "",
         "--only",
-        "promised: only cells inside their window, and those of the policy's places (`deployed`). backward: these, and "
-        "all whose reader is younger than the writer. [default: all selected cells]",
+        "promised: only cells inside their window, and those of the policy's deployment targets (`deployed`). "
+        "backward: these, and all whose reader is younger than the writer. [default: all selected cells]",
         kind=(PROMISED, BACKWARD),
     )
     """`promised`, for cells inside their window; `backward`, for these and those whose reader is younger; or empty."""

@@ -19,7 +19,7 @@ from export_core.base.tolerances import (
     similar_platform,
     takes_tolerances,
 )
-from export_core.policy.entries import ALL, CustomCallChange, KnownFailure, NumbersRule, Place, Quirk
+from export_core.policy.entries import ALL, CustomCallChange, DeploymentTarget, KnownFailure, NumbersRule, Quirk
 from export_core.policy.keys import Key, Problems, day_problems, feature_keys, text_problems
 from export_core.policy.model import Policy
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, ReleaseError, load_calendar
@@ -50,10 +50,10 @@ def problems(policy: Policy) -> Problems:
         for name in [name for name in policy.platforms if name not in PLATFORMS] if policy.platforms else [""]:
             found = f"{name!r}.{similar_platform(name)}" if name else "none."
             yield ("platforms",), f"expected some of {known}, found {found}"
-    yield from problems_of_places(policy.deployed, policy.platforms or ("cpu",))
-    for number, place in enumerate(policy.deployed):
+    yield from problems_of_targets(policy.deployed, policy.platforms or ("cpu",))
+    for number, deployed in enumerate(policy.deployed):
         for name in ("since", "until"):
-            if (day := getattr(place, name)) is not None:
+            if (day := getattr(deployed, name)) is not None:
                 yield from day_problems(("deployed", number, name), day)
     if policy.unpromised is not None:
         yield from text_problems(("unpromised",), policy.unpromised)
@@ -220,46 +220,46 @@ def _texts(key: Key, entry: msgspec.Struct, *names: str) -> Problems:
         yield from text_problems((*key, name), getattr(entry, name))
 
 
-def problems_of_places(places: Sequence[Place], platforms: Collection[str]) -> Problems:
-    """What is wrong with places beside their types, each problem with its key. `platforms` are those of the policy."""
-    for number, place in enumerate(places):
+def problems_of_targets(targets: Sequence[DeploymentTarget], platforms: Collection[str]) -> Problems:
+    """What is wrong with targets beside their types, each problem with its key. `platforms` are those of the policy."""
+    for number, target in enumerate(targets):
         key: Key = ("deployed", number)
-        if place.name == ALL:
-            yield (*key, "name"), f"expected another name than {ALL!r}, which stands for every place."
-        for earlier, other in enumerate(places[:number]):
-            if other.name == place.name:
-                yield (*key, "name"), f"expected a name of its own, found that of deployed[{earlier}], {place.name!r}."
-        if place.platform not in platforms:
+        if target.name == ALL:
+            yield (*key, "name"), f"expected another name than {ALL!r}, which stands for every deployment target."
+        for earlier, other in enumerate(targets[:number]):
+            if other.name == target.name:
+                yield (*key, "name"), f"expected a name of its own, found that of deployed[{earlier}], {target.name!r}."
+        if target.platform not in platforms:
             yield (
                 (*key, "platform"),
-                f"expected one of the policy's platforms ({', '.join(platforms)}), found {place.platform!r}."
-                f"{did_you_mean(place.platform, platforms)} No run would have such a cell: add it to `platforms`.",
+                f"expected one of the policy's platforms ({', '.join(platforms)}), found {target.platform!r}."
+                f"{did_you_mean(target.platform, platforms)} No run would have such a cell: add it to `platforms`.",
             )
-        if place.since and place.until and place.until <= place.since:
-            yield (*key, "until"), f"expected a day after {place.since} (since), found {place.until}."
+        if target.since and target.until and target.until <= target.since:
+            yield (*key, "until"), f"expected a day after {target.since} (since), found {target.until}."
 
 
-def problems_of_releases(places: Sequence[Place], calendar: Calendar) -> Problems:
-    """What is wrong with the releases of places, with the calendar that has all releases of the project."""
-    for number, place in enumerate(places):
+def problems_of_releases(targets: Sequence[DeploymentTarget], calendar: Calendar) -> Problems:
+    """What is wrong with the releases of targets, with the calendar that has all releases of the project."""
+    for number, target in enumerate(targets):
         key: Key = ("deployed", number)
-        release = calendar.jaxlib.get(place.jaxlib)
+        release = calendar.jaxlib.get(target.jaxlib)
         if release is None:
-            hint = did_you_mean(place.jaxlib, calendar.versions())
+            hint = did_you_mean(target.jaxlib, calendar.versions())
             yield (
                 (*key, "jaxlib"),
-                f"expected a jaxlib of the release calendar, found {place.jaxlib!r}.{hint} `jaxexport releases list` "
+                f"expected a jaxlib of the release calendar, found {target.jaxlib!r}.{hint} `jaxexport releases list` "
                 "shows all.",
             )
-        elif place.until and place.until < release.built:
+        elif target.until and target.until < release.built:
             yield (
                 (*key, "until"),
-                f"expected {release.built} or later, the day on which jaxlib {place.jaxlib} was built, found "
-                f"{place.until}.",
+                f"expected {release.built} or later, the day on which jaxlib {target.jaxlib} was built, found "
+                f"{target.until}.",
             )
-        elif place.since and place.since < release.built:
+        elif target.since and target.since < release.built:
             yield (
                 (*key, "since"),
-                f"expected {release.built} or later, the day on which jaxlib {place.jaxlib} was built, found "
-                f"{place.since}.",
+                f"expected {release.built} or later, the day on which jaxlib {target.jaxlib} was built, found "
+                f"{target.since}.",
             )

@@ -43,7 +43,7 @@ class Cell:
     """One golden, in one reader, on one platform.
 
     `target` is what it is compiled for where the platform is missing; None on a CPU. `promised`: its reader is inside
-    the window of its writer. `deployed` are the names of the policy's places in which it has to run.
+    the window of its writer. `deployed` are the names of the policy's deployment targets in which it has to run.
     """
 
     golden: Golden

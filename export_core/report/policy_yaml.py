@@ -40,7 +40,7 @@ readers: window
 
 # Platforms to export for and to replay on: run, compile (where there is no such hardware), or auto.
 {platforms}
-# Places where artifacts have to run, whatever the window says: what fails there is owed, which fails a run.
+# Deployment targets, where artifacts have to run whatever the window says: what fails there is owed.
 # deployed:
 #   - name: serving
 #     jaxlib: "0.9.2"

@@ -132,21 +132,21 @@ def _failing_facts(summary: Summary, judgement: Judgement) -> str:
     if not (cells := summary.judgements.get(judgement, 0)):
         return ""
     if judgement is Judgement.OWED:
-        owing = [place.name for place in summary.deployed if place.judgements.get(judgement)]
-        return f"{plural(cells, 'cell')} that {_places(owing)} must run"
+        owing = [target.name for target in summary.deployed if target.judgements.get(judgement)]
+        return f"{plural(cells, 'cell')} that {_targets(owing)} must run"
     return f"{cells:,} of {sum(summary.promised.values()):,} promised cells {judgement.facts.short}"
 
 
 def _needed_facts(summary: Summary) -> str:
-    """``12 of 12 cells that place serving must run``; empty where no place has a cell."""
-    places = [place for place in summary.deployed if place.cells]
-    works, cells = sum(place.works for place in places), sum(place.cells for place in places)
-    needed = f"{works:,} of {plural(cells, 'cell')} that {_places([place.name for place in places])} must run"
+    """``12 of 12 cells that deployment target serving must run``; empty where no deployment target has a cell."""
+    targets = [target for target in summary.deployed if target.cells]
+    works, cells = sum(target.works for target in targets), sum(target.cells for target in targets)
+    needed = f"{works:,} of {plural(cells, 'cell')} that {_targets([target.name for target in targets])} must run"
     return needed if cells else ""
 
 
-def _places(names: Sequence[str]) -> str:
-    return f"{'place' if len(names) == 1 else 'places'} {few(names)}"
+def _targets(names: Sequence[str]) -> str:
+    return f"{'deployment target' if len(names) == 1 else 'deployment targets'} {few(names)}"
 
 
 def _readers_affected(summary: Summary) -> str:

@@ -26,7 +26,7 @@ from export_core.matrix import Cell, Outcome, Plan, Selection, make_plan
 from export_core.matrix.cached_replay import replay_here, replay_unknown
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.outcome_cache import OutcomeCache
-from export_core.matrix.plan import is_promised, part_of, places_of
+from export_core.matrix.plan import is_promised, part_of, targets_of
 from export_core.matrix.replay import replay
 from export_core.matrix.replay_options import ReplayOptions, user_code_within
 from export_core.matrix.reproduce_command import reproduce_command
@@ -211,7 +211,7 @@ def plan_matrix(
         warnings = tuple(pattern.text for pattern in unmatched if not (is_run and pattern.is_reported(whole=whole)))
     # Before the cells are made: keys of cached outcomes and jobs for other machines take comparisons from the goldens.
     goldens, day = under_policy(goldens, policy), _day(options)
-    plan = make_plan(goldens, calendar, policy.window_lengths(), selection, day, user_code, policy.places_on(day))
+    plan = make_plan(goldens, calendar, policy.window_lengths(), selection, day, user_code, policy.targets_on(day))
     check_width(policy.known_failures, promised_scopes(plan.cells))
     return replace(plan, warnings=warnings)
 
@@ -226,12 +226,12 @@ def plan_here(
     check_dates(goldens, calendar)
     # Of other goldens the artifact is not read once more here: the matrix does, and pytest has a budget.
     check_claims((golden for golden in goldens if is_unusual(golden.manifest)), calendar)
-    places = policy.places_on(day)
+    targets = policy.targets_on(day)
     cells = tuple(
         Cell(
             *(golden, reader, "cpu"),
             promised=is_promised(golden, reader, windows),
-            deployed=places_of(golden, reader, "cpu", places),
+            deployed=targets_of(golden, reader, "cpu", targets),
         )
         for golden in goldens
         if "cpu" in golden.manifest.replayed_on

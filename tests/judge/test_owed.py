@@ -1,4 +1,4 @@
-"""What has to run in a place of the policy, whatever the window says."""
+"""What has to run in a deployment target of the policy, whatever the window says."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from export_core.judge.known import stale_entries
 from export_core.judge.retention import retention_status
 from export_core.judge.verdicts import VERDICTS
 from export_core.matrix import Verdict
-from export_core.policy import KnownFailure, Place, Policy, Required
+from export_core.policy import DeploymentTarget, KnownFailure, Policy, Required
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
 
 CASE = "tests.test_a.test_f"
-SERVING = Place(name="serving", jaxlib="0.9.2", until=day("2026-12-31"))
+SERVING = DeploymentTarget(name="serving", jaxlib="0.9.2", until=day("2026-12-31"))
 POLICY = Policy(deployed=(SERVING,))
 TODAY = day("2026-11-21")
 WHOLE = {"readers": "window", "whole": True, "platforms": ("cpu",)}
@@ -37,14 +37,14 @@ def summary(*results, policy=POLICY, as_of=TODAY, selection=WHOLE):
 def test_a_place_changes_only_what_fails_or_did_not_run_outside(verdict):
     inside = judge_verdict(verdict, promised=True, required=False, deployed=("serving",))
     outside = judge_verdict(verdict, promised=False, required=False, deployed=("serving",))
-    assert inside is VERDICTS[verdict].inside, "a promise is a promise, with a place or without"
+    assert inside is VERDICTS[verdict].inside, "a promise is a promise, with a deployment target or without"
     owed = {Verdict.REFUSED, Verdict.ERROR, Verdict.CRASH, Verdict.TIMEOUT}
     missing = {Verdict.NOT_RUN: Judgement.INCOMPLETE}
     assert outside is (Judgement.OWED if verdict in owed else missing.get(verdict, VERDICTS[verdict].outside))
 
 
 @pytest.mark.parametrize(
-    ("changes", "judgement", "places"),
+    ("changes", "judgement", "targets"),
     [
         ({}, "owed", ("serving",)),
         ({"writer": "0.6.2"}, "owed", ("serving",)),  # every generation of a case
@@ -58,9 +58,9 @@ def test_a_place_changes_only_what_fails_or_did_not_run_outside(verdict):
         ({"verdict": Verdict.NUMERICS}, "broken", ("serving",)),
     ],
 )
-def test_a_cell_of_a_place_is_judged_by_its_release_day_and_case(changes, judgement, places):
+def test_a_cell_of_a_place_is_judged_by_its_release_day_and_case(changes, judgement, targets):
     judged = cell(**changes)
-    assert (judged.judgement, judged.deployed) == (judgement, places)
+    assert (judged.judgement, judged.deployed) == (judgement, targets)
 
 
 def test_a_cell_of_a_place_that_was_not_run_is_missing():
@@ -72,15 +72,15 @@ def test_a_cell_of_a_place_that_was_not_run_is_missing():
 def test_what_is_owed_fails_the_run_as_a_broken_promise_does():
     made = summary(cell(), cell(Verdict.PASS, "0.9.2"))
     assert (made.exit_code, made.judgements) == (1, {"kept": 1, "owed": 1})
-    (place,) = made.deployed
-    assert (place.name, place.cells, place.judgements) == ("serving", 2, {"kept": 1, "owed": 1})
+    (target,) = made.deployed
+    assert (target.name, target.cells, target.judgements) == ("serving", 2, {"kept": 1, "owed": 1})
     assert made.causes[0].judgement is Judgement.OWED
 
 
 def test_a_run_that_only_shows_what_places_need_is_no_empty_run():
     works = summary(cell(Verdict.PASS))
     assert (works.exit_code, works.unpromised, works.judgements) == (0, "", {"bonus": 1})
-    assert summary(cell(Verdict.PASS), policy=Policy()).exit_code == 0, "its result names the place"
+    assert summary(cell(Verdict.PASS), policy=Policy()).exit_code == 0, "its result names the deployment target"
     assert summary(cell(Verdict.PASS, policy=Policy()), policy=Policy()).exit_code == 3
 
 
@@ -121,10 +121,10 @@ def test_goldens_of_a_place_stay_until_its_last_day():
 def test_the_forecast_has_the_places_and_their_last_days():
     goldens = [golden(jaxlib=version) for version in ("0.6.2", "0.12.0.1")]
     found = forecast(goldens, POLICY, load_calendar(), TODAY, 60)
-    assert [(reader.jaxlib, reader.places) for reader in found.deployed] == [("0.9.2", ("serving",))]
+    assert [(reader.jaxlib, reader.targets) for reader in found.deployed] == [("0.9.2", ("serving",))]
     (ended,) = (at for at in found.days if str(at.day) == "2027-01-01")
     assert [event.text for event in ended.events] == [
-        "from this day on, place serving (jaxlib 0.9.2) has to run nothing any more",
+        "from this day on, deployment target serving (jaxlib 0.9.2) has to run nothing any more",
         "1 golden may be pruned from this day on",
     ]
 
@@ -133,7 +133,7 @@ def test_the_forecast_takes_a_place_by_its_name_on_any_day():
     goldens, later = [golden(jaxlib="0.12.0.1")], day("2027-06-01")
     assert forecast(goldens, POLICY, load_calendar(), later, 0).deployed == ()
     (reader,) = forecast(goldens, POLICY, load_calendar(), later, 0, ["serving"]).deployed
-    assert (reader.jaxlib, reader.places) == ("0.9.2", ("serving",))
+    assert (reader.jaxlib, reader.targets) == ("0.9.2", ("serving",))
 
 
 def test_a_place_that_the_policy_lacks_is_an_error(jaxexport, tmp_path, monkeypatch):
@@ -141,5 +141,5 @@ def test_a_place_that_the_policy_lacks_is_an_error(jaxexport, tmp_path, monkeypa
     (tmp_path / "export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.9.2}]\n")
     assert_bad_input(
         jaxexport("forecast", "--deployed", "servin"),
-        "--deployed: expected a place of the policy (serving) or a jaxlib release, found 'servin'. Did you mean",
+        "--deployed: expected a deployment target of the policy (serving) or a jaxlib release, found 'servin'. ",
     )

@@ -13,7 +13,7 @@ import export_core
 from export_core.features.compare_runs import comparison
 from export_core.features.convert import findings as conversion_findings
 from export_core.features.costs import findings as cost_findings
-from export_core.features.deploy import findings as places_findings
+from export_core.features.deploy import findings as target_findings
 from export_core.judge.verdicts import VERDICTS as TABLE
 from export_core.judge.verdicts import WORST_FIRST, ExitCode, Judgement, Kind
 from export_core.matrix import Verdict
@@ -23,7 +23,7 @@ PACKAGE = Path(export_core.__file__).parent
 KINDS = (
     {
         kind
-        for module in (comparison, cost_findings, view, conversion_findings, places_findings)
+        for module in (comparison, cost_findings, view, conversion_findings, target_findings)
         for kind in vars(module).values()
         if isinstance(kind, Kind)
     }
@@ -84,7 +84,7 @@ def test_no_other_module_has_a_table_by_verdict_judgement_or_title():
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(node, ast.Dict) and sum(map(is_key, node.keys)) > 1
     ]
-    assert [place.partition(":")[0] for place in found] == ["judge/verdicts.py"]
+    assert [target.partition(":")[0] for target in found] == ["judge/verdicts.py"]
 
 
 NAMES = ("Verdict", "Judgement")

@@ -1,4 +1,4 @@
-"""What is owed to a place, in every format; and its place in a baseline and a proposal."""
+"""What is owed to a deployment target, in every format; and its deployment target in a baseline and a proposal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from export_core.features.compare_runs.baseline import Change, change_of
 from export_core.judge import Judgement, Result, Summary, judge_again
 from export_core.judge.causes import with_causes
 from export_core.matrix import Verdict
-from export_core.policy import Place, Policy
+from export_core.policy import DeploymentTarget, Policy
 from export_core.readers.worker.protocol import Stage
 from export_core.report.annotations import annotation_commands
 from export_core.report.badge import badge
@@ -27,7 +27,9 @@ from export_core.report.view import broken_cell
 from export_core.report.wording import cell_mark, headline
 from export_core.run.run import Run
 
-POLICY = Policy(deployed=(Place(name="serving", jaxlib="0.9.2"), Place(name="edge", jaxlib="0.10.2")))
+POLICY = Policy(
+    deployed=(DeploymentTarget(name="serving", jaxlib="0.9.2"), DeploymentTarget(name="edge", jaxlib="0.10.2"))
+)
 TODAY = day("2026-11-21")
 
 
@@ -54,17 +56,17 @@ def summary() -> Summary:
 
 
 def test_the_headline_and_the_badge_name_the_place(summary):
-    assert headline(summary)[0] == "OWED: 1 cell that place serving must run; only reader affected 0.9.2."
-    assert badge(summary).message == "owed: 1 cell that place serving must run"
+    assert headline(summary)[0] == "OWED: 1 cell that deployment target serving must run; only reader affected 0.9.2."
+    assert badge(summary).message == "owed: 1 cell that deployment target serving must run"
 
 
 def test_a_green_headline_says_that_places_have_what_they_need():
     chosen = {"readers": "window", "whole": False, "platforms": ("cpu",)}
     for cells, words in (
-        ([cell(Verdict.PASS)], "KEPT: 1 of 1 cell that place serving must run."),
+        ([cell(Verdict.PASS)], "KEPT: 1 of 1 cell that deployment target serving must run."),
         (
             [cell(Verdict.PASS), cell(Verdict.PASS, "0.12.0.1")],
-            "KEPT: the 1 promised cell, and 1 of 1 cell that place serving must run.",
+            "KEPT: the 1 promised cell, and 1 of 1 cell that deployment target serving must run.",
         ),
     ):
         made = summarize(cells, planned=len(cells), policy=POLICY, as_of=TODAY, selection=chosen)
@@ -72,11 +74,13 @@ def test_a_green_headline_says_that_places_have_what_they_need():
 
 
 def test_the_findings_name_the_cell_and_every_place(summary):
-    owed, places = (finding for finding in document(CELLS, summary).findings if finding.title in ("OWED", "places"))
+    owed, targets = (
+        finding for finding in document(CELLS, summary).findings if finding.title in ("OWED", "deployment targets")
+    )
     assert owed.sentence.startswith("tests.test_a.test_f, written by jax 0.12.0.1")
-    assert ", crashed, and place serving must run it." in owed.sentence
+    assert ", crashed, and deployment target serving must run it." in owed.sentence
     assert dict(owed.details)["deployed"] == "serving"
-    assert places.sentence == (
+    assert targets.sentence == (
         "serving (jaxlib 0.9.2, cpu): 1 of 2 cells work; 1 owed. edge (jaxlib 0.10.2, cpu): 1 of 1 cell works."
     )
 

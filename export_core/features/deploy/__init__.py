@@ -1,4 +1,4 @@
-"""May an artifact be deployed in a place: the answer from stored results, and else from what its bytes foresee."""
+"""May an artifact be deployed in a target: the answer from stored results, and else from what its bytes foresee."""
 
 from export_core.base.feature import Feature
 

@@ -1,4 +1,4 @@
-"""The answers: whether each artifact runs in each place, why not and since when, and which place to upgrade first.
+"""The answers: whether each artifact runs in each target, why not and since when, and which target to upgrade first.
 
 Their evidence is what stored runs say of a golden in a release, as long as it is the same golden.
 """
@@ -21,7 +21,7 @@ from export_core.goldens import Golden
 from export_core.judge import Result
 from export_core.matrix import Verdict
 from export_core.matrix.comparisons import quirks_of
-from export_core.policy import Place, Policy
+from export_core.policy import DeploymentTarget, Policy
 from export_core.policy.known_issues import KnownIssue
 from export_core.policy.load_check import check_load, find_reader, readers_in
 from export_core.policy.run_options import Selection, option_words
@@ -43,7 +43,7 @@ _BEFORE_ALL = datetime.datetime.min.replace(tzinfo=datetime.UTC)
 
 
 class Answer(StrEnum):
-    """Whether an artifact runs in a place."""
+    """Whether an artifact runs in a deployment target."""
 
     YES = "yes"
     """A stored result shows that it does."""
@@ -54,12 +54,12 @@ class Answer(StrEnum):
 
 
 class Deployment(msgspec.Struct, frozen=True):
-    """The answer for one artifact in one place."""
+    """The answer for one artifact in one deployment target."""
 
     artifact: str
     """The golden, `case/writer`; or the file, with its golden where there is one."""
-    place: str
-    """The name of the place."""
+    target: str
+    """The name of the deployment target."""
     jaxlib: str
     """The jaxlib that runs there."""
     platform: str
@@ -71,7 +71,7 @@ class Deployment(msgspec.Struct, frozen=True):
     shown_by: str
     """`results` of a stored run, or the `forecast` from the bytes of the artifact."""
     since: str = ""
-    """Of a no: the first jaxlib of those, up to the place's own, that do not run it; empty where that is not known."""
+    """Of a no: the first jaxlib of those, up to the target's own, that do not run it; empty where that is not known."""
     upgrade_to: str = ""
     """Of a no: the first later jaxlib that runs it; empty where none is known."""
     foreseen: bool = False
@@ -81,9 +81,9 @@ class Deployment(msgspec.Struct, frozen=True):
 
 
 class Upgrade(msgspec.Struct, frozen=True):
-    """A place that has to be upgraded before all these artifacts run there."""
+    """A deployment target that has to be upgraded before all these artifacts run there."""
 
-    place: str
+    target: str
     """Its name."""
     jaxlib: str
     """The jaxlib that runs there."""
@@ -101,16 +101,16 @@ class Deployability(msgspec.Struct, frozen=True):
     as_of: datetime.date
     """The day: later releases are ignored."""
     answers: list[Deployment]
-    """One for each artifact and place."""
+    """One for each artifact and deployment target."""
     upgrades: list[Upgrade]
-    """The places to upgrade, in this order: the one with the oldest release first."""
+    """The deployment targets to upgrade, in this order: the one with the oldest release first."""
     exit_code: int
     """0 yes, 1 a no, 3 no no and something unknown."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What an answer depends on beside artifact and place.
+    """What an answer depends on beside artifact and deployment target.
 
     `calendar` is that of the day, `issues` are the known upstream issues by id. `options` are those of a command that
     runs cells of the same goldens, `results` the folder for what it finds.
@@ -132,30 +132,32 @@ _LOADING = (Stage.READ, Stage.DESERIALIZE, Stage.MODULE)
 """Stages in which a release cannot load an artifact."""
 
 
-def deployability(pairs: Sequence[tuple[Subject, Place]], question: Question, as_of: datetime.date) -> Deployability:
+def deployability(
+    pairs: Sequence[tuple[Subject, DeploymentTarget]], question: Question, as_of: datetime.date
+) -> Deployability:
     """Answer for each artifact in its places.
 
     Raises `ArtifactError` for an artifact with a module that cannot be read.
     """
-    places = list({place.name: place for _, place in pairs}.values())
-    run = _command([subject for subject, _ in pairs], places, question)
-    answers = [_deployment(*pair, question, run) for place in places for pair in pairs if pair[1] == place]
+    targets = list({target.name: target for _, target in pairs}.values())
+    run = _command([subject for subject, _ in pairs], targets, question)
+    answers = [_deployment(*pair, question, run) for target in targets for pair in pairs if pair[1] == target]
     given = {answer.answer for answer in answers}
     exit_code = 1 if Answer.NO in given else 3 if Answer.UNKNOWN in given else 0
-    return Deployability(as_of, answers, _upgrades(answers, places, question.calendar), exit_code)
+    return Deployability(as_of, answers, _upgrades(answers, targets, question.calendar), exit_code)
 
 
-def _deployment(subject: Subject, place: Place, question: Question, run: str) -> Deployment:
-    answer, why, result = _answer(subject, place, question)
+def _deployment(subject: Subject, target: DeploymentTarget, question: Question, run: str) -> Deployment:
+    answer, why, result = _answer(subject, target, question)
     since, upgrade_to, foreseen = "", "", False
     if answer is Answer.NO:
-        since, upgrade_to, foreseen = _around(subject, place, question)
+        since, upgrade_to, foreseen = _around(subject, target, question)
     if answer is Answer.UNKNOWN and subject.golden is None:
         words = ["--artifact", subject.file, "--inputs", "INPUTS.npz", "--outputs", "OUTPUTS.npz", "--case", "CASE"]
         run = shlex.join(["jaxexport", "goldens", "add", *words])
     return Deployment(
         subject.name,
-        *(place.name, place.jaxlib, place.platform, answer, why),
+        *(target.name, target.jaxlib, target.platform, answer, why),
         shown_by="results" if result else "forecast",
         since=since,
         upgrade_to=upgrade_to,
@@ -164,27 +166,27 @@ def _deployment(subject: Subject, place: Place, question: Question, run: str) ->
     )
 
 
-def _answer(subject: Subject, place: Place, question: Question) -> tuple[Answer, str, Result | None]:
+def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> tuple[Answer, str, Result | None]:
     """The answer with its reason, and the stored result that gives it."""
-    result = _stored(subject, place.jaxlib, place.platform, question)
+    result = _stored(subject, target.jaxlib, target.platform, question)
     if result is not None and ran(result):
-        return Answer.YES, f"it ran in jaxlib {place.jaxlib} and agrees with its writer's outputs", result
+        return Answer.YES, f"it ran in jaxlib {target.jaxlib} and agrees with its writer's outputs", result
     if result is not None and result.verdict.fails:
         message = "".join(f": {line}" for line in result.message.strip().splitlines()[:1])
         issue = question.issues.get(result.upstream)
         fixed = f", fixed in {issue.mended_in}" if issue and issue.mended_in else ""
         known = f", known as: {issue.title}{fixed}" if issue else ""
         return Answer.NO, f"{result.verdict} in stage {result.stage}{message}{known}", result
-    if _is_refused_on(subject.artifact, place.platform):
+    if _is_refused_on(subject.artifact, target.platform):
         exported = subject.artifact.envelope.platforms if subject.artifact.envelope else ()
-        return Answer.NO, f"it was exported for {', '.join(exported)}, and not for {place.platform}", None
-    check = check_load(subject.artifact, question.terms, find_reader(place.jaxlib, question.terms))
+        return Answer.NO, f"it was exported for {', '.join(exported)}, and not for {target.platform}", None
+    check = check_load(subject.artifact, question.terms, find_reader(target.jaxlib, question.terms))
     if check.loads is False:
         return Answer.NO, f"cannot be loaded: {'; '.join(check.reasons)}", None
     if result is not None and result.flaky:
-        return Answer.UNKNOWN, f"it ran in jaxlib {place.jaxlib}, and not each time: it {result.flaky}", None
+        return Answer.UNKNOWN, f"it ran in jaxlib {target.jaxlib}, and not each time: it {result.flaky}", None
     if result is not None and result.mode is Mode.COMPILE:
-        return Answer.UNKNOWN, f"it was compiled for {place.platform}, and did not run", None
+        return Answer.UNKNOWN, f"it was compiled for {target.platform}, and did not run", None
     doubts = [*check.reasons, *(f"{target} is not promised" for target in check.unpromised)]
     foreseen = f"may load ({'; '.join(doubts)})" if doubts else "should load"
     return Answer.UNKNOWN, f"it {foreseen}, and no stored result shows that it runs", None
@@ -202,25 +204,25 @@ def _is_refused_on(artifact: Artifact, platform: str) -> bool:
     return not any(check.kind == "platform" for check in envelope.disabled_checks)
 
 
-def _around(subject: Subject, place: Place, question: Question) -> tuple[str, str, bool]:
-    """Since which jaxlib a place's own does not run it, the first later one that does, and whether that is foreseen.
+def _around(subject: Subject, target: DeploymentTarget, question: Question) -> tuple[str, str, bool]:
+    """Since which jaxlib a target's own does not run it, the first later one that does, and whether that is foreseen.
 
-    That a release loads an artifact is foreseen from its bytes. It says something where the place's own release cannot
+    That a release loads an artifact is foreseen from its bytes. It says something where the target's own release cannot
     load it, or has a known issue that the other one no longer has; of a call that fails for another reason it does not.
     """
-    if _is_refused_on(subject.artifact, place.platform):
+    if _is_refused_on(subject.artifact, target.platform):
         return "", "", False
     built = question.calendar.built
-    versions = sorted({*question.calendar.versions(), place.jaxlib}, key=built)
+    versions = sorted({*question.calendar.versions(), target.jaxlib}, key=built)
     readers = readers_in(question.terms)
     foreseen = dict(zip(versions, loads(subject.artifact, [readers[version] for version in versions]), strict=True))
-    own = _stored(subject, place.jaxlib, place.platform, question)
+    own = _stored(subject, target.jaxlib, target.platform, question)
     by_loading = own is None or own.stage in _LOADING
     issue = question.issues.get(own.upstream) if own else None
     fixed_on = built(issue.mended_in) if issue and issue.mended_in in question.calendar.jaxlib else None
 
     def state(version: str) -> _State:
-        result = _stored(subject, version, place.platform, question)
+        result = _stored(subject, version, target.platform, question)
         if result is not None and result.verdict is Verdict.PASS and ran(result):
             return _State.RUNS
         if (result is not None and result.verdict.fails) or foreseen[version].ok is False:
@@ -228,8 +230,8 @@ def _around(subject: Subject, place: Place, question: Question) -> tuple[str, st
         is_fixed = fixed_on is not None and built(version) >= fixed_on
         return _State.MAY if by_loading or is_fixed else _State.UNKNOWN
 
-    here = versions.index(place.jaxlib)
-    # The place's own fails: a stored result or its bytes show it.
+    here = versions.index(target.jaxlib)
+    # The deployment target's own fails: a stored result or its bytes show it.
     good = [number for number in range(here) if state(versions[number]) is not _State.FAILS]
     is_shown = bool(good) and state(versions[good[-1]]) in (_State.RUNS, _State.MAY)
     since = versions[good[-1] + 1] if is_shown else ""
@@ -237,26 +239,28 @@ def _around(subject: Subject, place: Place, question: Question) -> tuple[str, st
     return since, later, bool(later) and state(later) is _State.MAY
 
 
-def _upgrades(answers: Iterable[Deployment], places: Sequence[Place], calendar: Calendar) -> list[Upgrade]:
-    """The places in which something does not run, the oldest release first."""
+def _upgrades(answers: Iterable[Deployment], targets: Sequence[DeploymentTarget], calendar: Calendar) -> list[Upgrade]:
+    """The deployment targets in which something does not run, the oldest release first."""
     upgrades = []
-    for place in sorted(places, key=lambda place: (calendar.built(place.jaxlib), place.name)):
-        own = [answer for answer in answers if answer.place == place.name and answer.answer is Answer.NO]
+    for target in sorted(targets, key=lambda target: (calendar.built(target.jaxlib), target.name)):
+        own = [answer for answer in answers if answer.target == target.name and answer.answer is Answer.NO]
         if own:
             to = max((answer.upgrade_to for answer in own if answer.upgrade_to), key=calendar.built, default="")
             is_known = all(answer.upgrade_to for answer in own)
             foreseen = any(answer.foreseen for answer in own)
-            upgrades.append(Upgrade(place.name, place.jaxlib, to if is_known else "", is_known and foreseen, len(own)))
+            upgrades.append(
+                Upgrade(target.name, target.jaxlib, to if is_known else "", is_known and foreseen, len(own))
+            )
     return upgrades
 
 
-def _command(subjects: Sequence[Subject], places: Sequence[Place], question: Question) -> str:
+def _command(subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], question: Question) -> str:
     """The command that runs all that is asked: cells whose outcome is in the cache are not run again."""
     goldens = [subject.golden.manifest for subject in subjects if subject.golden]
     # To compile is no answer: where the hardware is missing, such a cell is not run.
-    platforms = dict.fromkeys(p if p == "cpu" else f"{p}:run" for p in (place.platform for place in places))
+    platforms = dict.fromkeys(p if p == "cpu" else f"{p}:run" for p in (target.platform for target in targets))
     selection = Selection(
-        ",".join(dict.fromkeys(place.jaxlib for place in places)),
+        ",".join(dict.fromkeys(target.jaxlib for target in targets)),
         tuple(platforms),
         tuple(dict.fromkeys(manifest.case for manifest in goldens)),
         tuple(dict.fromkeys(manifest.writer.jaxlib for manifest in goldens)),

@@ -1,4 +1,4 @@
-"""The command `jaxexport can-i-deploy`: do artifacts run in the places of the policy."""
+"""The command `jaxexport can-i-deploy`: do artifacts run in the deployment targets of the policy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from export_core.cli.output import echo, echo_json
     "--to",
     metavar="NAME|all",
     required=True,
-    help="A place of the policy (`deployed`); all: every place that is in force and has to run the case.",
+    help="A deployment target of the policy (`deployed`); all: every one that is in force and has to run the case.",
 )
 @click.option(
     "--results",
@@ -54,7 +54,7 @@ def can_i_deploy(
     as_of: str | None,
     as_json: bool,
 ) -> None:
-    """Say whether artifacts run in a place of the policy, from stored results and what their bytes foresee.
+    """Say whether artifacts run in a target of the policy, from stored results and what their bytes foresee.
 
     CASE is a case, which means all its goldens, a golden, or a glob of either; FILE is an artifact. Nothing is run.
     A yes needs a stored result of the same golden that is not flaky. A no comes from a stored result, or from a release
@@ -65,7 +65,7 @@ def can_i_deploy(
     """
     from export_core.features.deploy.answers import ASKED, Question, deployability, stored_evidence
     from export_core.features.deploy.deploy_text import deploy_lines
-    from export_core.features.deploy.subjects import asked_pairs, places_named, subjects_named
+    from export_core.features.deploy.subjects import asked_pairs, subjects_named, targets_named
     from export_core.goldens import GoldenStore
     from export_core.goldens.verify import check_claims, check_dates
     from export_core.matrix.comparisons import under_policy
@@ -75,7 +75,7 @@ def can_i_deploy(
     from export_core.run.journal import SUMMARY
 
     policy, day = policy_of(policy_file), day_of(as_of)
-    places = places_named(to, policy, day)
+    targets = targets_named(to, policy, day)
     calendar = policy.calendar()
     stored = GoldenStore(Path(goldens or policy.goldens)).goldens()
     check_dates(stored, calendar, all_known=False)
@@ -95,7 +95,7 @@ def can_i_deploy(
     )
     subjects = subjects_named(names, stored)
     check_claims([subject.golden for subject in subjects if subject.golden], calendar, all_known=False)
-    pairs = asked_pairs(subjects, places, to)
+    pairs = asked_pairs(subjects, targets, to)
     found = deployability(pairs, question, day)
     if as_json:
         echo_json(found)

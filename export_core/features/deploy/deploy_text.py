@@ -1,4 +1,4 @@
-"""The answer of `jaxexport can-i-deploy` for people: a line for each artifact and place, then what to do."""
+"""The answer of `jaxexport can-i-deploy` for people: a line for each artifact and target, then what to do."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _LABEL = 8
 
 def deploy_lines(found: Deployability, width: int) -> Iterator[str]:
     """The lines, wrapped at a width."""
-    for _, answers in itertools.groupby(found.answers, lambda answer: answer.place):
+    for _, answers in itertools.groupby(found.answers, lambda answer: answer.target):
         own = list(answers)
         first = own[0]
-        yield f"{first.place} (jaxlib {first.jaxlib}{'' if first.platform == 'cpu' else f' on {first.platform}'})"
+        yield f"{first.target} (jaxlib {first.jaxlib}{'' if first.platform == 'cpu' else f' on {first.platform}'})"
         for answer in own:
             yield from wrapped(_sentence(answer), width, f"  {answer.answer:<{_LABEL}}", _LABEL + 2)
     yield ""
@@ -46,8 +46,8 @@ def _upgrade(upgrade: Upgrade) -> str:
     what = f"before {plural(upgrade.artifacts, 'artifact')} {'is' if upgrade.artifacts == 1 else 'are'} deployed there"
     if not upgrade.to:
         return plain_text(
-            f"{upgrade.place}: no later release is known to run all of them. Export them again with a release that "
+            f"{upgrade.target}: no later release is known to run all of them. Export them again with a release that "
             f"jaxlib {upgrade.jaxlib} reads, or convert them."
         )
     foreseen = " (foreseen, not run yet)" if upgrade.foreseen else ""
-    return plain_text(f"{upgrade.place} from jaxlib {upgrade.jaxlib} to {upgrade.to}{foreseen}, {what}")
+    return plain_text(f"{upgrade.target} from jaxlib {upgrade.jaxlib} to {upgrade.to}{foreseen}, {what}")

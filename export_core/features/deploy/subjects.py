@@ -1,4 +1,4 @@
-"""What is asked about: the goldens of a case or an artifact file, and the places of the policy."""
+"""What is asked about: the goldens of a case or an artifact file, and the deployment targets of the policy."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import did_you_mean
 from export_core.goldens import Golden
 from export_core.goldens.store import ARTIFACT
-from export_core.policy import Place, Policy
+from export_core.policy import DeploymentTarget, Policy
 from export_core.policy.entries import ALL, matches
 
 
 class DeployingError(ExportCompatError):
-    """What was asked about does not exist, or is in no place."""
+    """What was asked about does not exist, or is in no deployment target."""
 
 
 @dataclass(frozen=True)
@@ -68,43 +68,46 @@ def _of_file(name: str, goldens: Sequence[Golden]) -> list[Subject]:
     return [Subject(artifact, golden, name) for golden in same] or [Subject(artifact, None, name)]
 
 
-def places_named(name: str, policy: Policy, day: datetime.date) -> tuple[Place, ...]:
+def targets_named(name: str, policy: Policy, day: datetime.date) -> tuple[DeploymentTarget, ...]:
     """The place of this name, in force or not; for `all` those that are in force on a day.
 
     Raises `DeployingError` where there is none, or its release was not built by then.
     """
-    known = {place.name: place for place in policy.deployed}
+    known = {target.name: target for target in policy.deployed}
     if not known:
         raise DeployingError(
-            "--to: expected a policy with places, found none. Add one to `deployed` of the policy: its name and jaxlib."
+            "--to: expected a policy with deployment targets, found none. Add one to `deployed` of the policy: its "
+            "name and jaxlib."
         )
     if name == ALL:
-        places = policy.places_on(day)
-        if not places:
-            raise DeployingError(f"--to {ALL}: no place of the policy is in force on {day}. Name one.")
-        return places
+        targets = policy.targets_on(day)
+        if not targets:
+            raise DeployingError(f"--to {ALL}: no deployment target of the policy is in force on {day}. Name one.")
+        return targets
     if name not in known:
         raise DeployingError(
-            f"--to: expected {ALL} or a place of the policy ({', '.join(known)}), found {name!r}."
+            f"--to: expected {ALL} or a deployment target of the policy ({', '.join(known)}), found {name!r}."
             f"{did_you_mean(name, known)}"
         )
     policy.calendar().as_of(day).built(known[name].jaxlib)  # raises for a release that is not there yet
     return (known[name],)
 
 
-def asked_pairs(subjects: Sequence[Subject], places: Sequence[Place], name: str) -> list[tuple[Subject, Place]]:
-    """Which artifact is asked about in which place. For `all`, those that must run it; a file has no known case.
+def asked_pairs(
+    subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], name: str
+) -> list[tuple[Subject, DeploymentTarget]]:
+    """Which artifact is asked about in which target. For `all`, those that must run it; a file has no known case.
 
-    Raises `DeployingError` for an artifact that no place has to run.
+    Raises `DeployingError` for an artifact that no deployment target has to run.
     """
     pairs = []
     for subject in subjects:
         case = subject.golden.manifest.case if subject.golden else ""
-        own = [place for place in places if name != ALL or not case or place.has_case(case)]
+        own = [target for target in targets if name != ALL or not case or target.has_case(case)]
         if not own:
             raise DeployingError(
-                f"--to {ALL}: no place of the policy that is in force has to run {case}, by their `cases`. Name a "
-                f"place ({', '.join(place.name for place in places)}), or correct the policy."
+                f"--to {ALL}: no deployment target of the policy that is in force has to run {case}, by their `cases`. "
+                f"Name a target ({', '.join(target.name for target in targets)}), or correct the policy."
             )
-        pairs += [(subject, place) for place in own]
+        pairs += [(subject, target) for target in own]
     return pairs

@@ -21,7 +21,7 @@ from export_core.judge.retention import (
     retention_status,
     retirement_day,
 )
-from export_core.policy import CustomCallChange, KnownFailure, Place, Policy, Quirk
+from export_core.policy import CustomCallChange, DeploymentTarget, KnownFailure, Policy, Quirk
 from export_core.releases import Calendar, Windows, promise
 
 
@@ -35,17 +35,17 @@ def forecast(
 ) -> Forecast:
     """Look ahead, with the goldens and releases that exist on `as_of`.
 
-    `deployed` are jaxlib versions in use beside those of the policy, or places of the policy, also such as are not in
+    `deployed` are jaxlib versions in use beside those of the policy, or targets of the policy, also such as are not in
     force that day. Raises `ReleaseError` for one that does not exist that day.
     """
     calendar = calendar.as_of(as_of)
-    places = {place.name: place for place in policy.deployed}
-    versions = [places[name].jaxlib if name in places else name for name in deployed]
+    targets = {target.name: target for target in policy.deployed}
+    versions = [targets[name].jaxlib if name in targets else name for name in deployed]
     in_use = tuple(dict.fromkeys((*readers_in_use(policy, as_of), *versions)))
-    # As if the policy named all of them: what is retained and retired depends on them too. Places end by themselves.
+    # As if the policy named all of them: what is retained and retired depends on them too. Targets end by themselves.
     own = tuple(dict.fromkeys((*policy.retention.deployed, *versions)))
     policy = replace(policy, retention=replace(policy.retention, deployed=own))
-    here = [place for place in policy.deployed if place.name in deployed or place.in_force(as_of)]
+    here = [target for target in policy.deployed if target.name in deployed or target.in_force(as_of)]
     goldens = [golden for golden in goldens if golden.manifest.writer.built <= as_of]
     until = as_of + datetime.timedelta(days=days)
     events: dict[datetime.date, list[Event]] = defaultdict(list)
@@ -88,7 +88,7 @@ def _dated_events(
     yield from _writer_events(goldens, policy, calendar.newest())
     yield from _reader_events(goldens, policy, calendar, as_of)
     yield from _expiry_events(policy)
-    yield from _place_events(policy.deployed)
+    yield from _target_events(policy.deployed)
     for change in policy.custom_call_changes:
         yield from _custom_call_events(change, goldens, windows)
 
@@ -162,14 +162,24 @@ def _expiry_events(policy: Policy) -> Iterator[tuple[datetime.date, Event]]:
             yield entry.expires, Event(Kind.EXPIRES, f"{entry.issue} {_scope(entry)}", text)
 
 
-def _place_events(places: Sequence[Place]) -> Iterator[tuple[datetime.date, Event]]:
-    for place in places:
-        if place.since is not None:
-            yield place.since, Event(Kind.PLACE, place.name, f"from this day on, place {place} has to run its cases")
-        if place.until is not None:
+def _target_events(targets: Sequence[DeploymentTarget]) -> Iterator[tuple[datetime.date, Event]]:
+    for target in targets:
+        if target.since is not None:
+            yield (
+                target.since,
+                Event(Kind.TARGET, target.name, f"from this day on, deployment target {target} has to run its cases"),
+            )
+        if target.until is not None:
             # The last day is still in it.
-            ended = place.until + datetime.timedelta(days=1)
-            yield ended, Event(Kind.PLACE, place.name, f"from this day on, place {place} has to run nothing any more")
+            ended = target.until + datetime.timedelta(days=1)
+            yield (
+                ended,
+                Event(
+                    Kind.TARGET,
+                    target.name,
+                    f"from this day on, deployment target {target} has to run nothing any more",
+                ),
+            )
 
 
 def _custom_call_events(
@@ -223,7 +233,9 @@ def _obligations(goldens: Sequence[Golden], policy: Policy, calendar: Calendar, 
     )
 
 
-def _deployed_reader(version: str, calendar: Calendar, windows: Windows, places: Sequence[Place]) -> DeployedReader:
+def _deployed_reader(
+    version: str, calendar: Calendar, windows: Windows, targets: Sequence[DeploymentTarget]
+) -> DeployedReader:
     built, newest = calendar.built(version), calendar.newest()
     until = built + datetime.timedelta(days=windows.forward_days)
     writers = [release for release in calendar.versions() if calendar.built(release) <= until]
@@ -237,7 +249,7 @@ def _deployed_reader(version: str, calendar: Calendar, windows: Windows, places:
         promised=promise(newest_built, built, windows).promised,
         days=(until - newest_built).days,
         last_writer=writers[-1] if writers else version,
-        places=tuple(place.name for place in places if place.jaxlib == version),
+        targets=tuple(target.name for target in targets if target.jaxlib == version),
     )
 
 

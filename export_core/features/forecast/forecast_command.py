@@ -42,8 +42,8 @@ HALF_A_YEAR = 183
     "--deployed",
     metavar="NAME,…",
     default="",
-    help="What is in use as a reader, beside the places of the policy (`deployed`) that are in force: jaxlib releases, "
-    "such as 0.11.0, and places by their name.",
+    help="What is in use as a reader, beside the deployment targets of the policy (`deployed`) that are in force: "
+    "jaxlib releases, such as 0.11.0, and deployment targets by their name.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/forecast.schema.json).")
 @click.option("--markdown", is_flag=True, help="Print a section of Markdown.")
@@ -74,13 +74,13 @@ def _forecast(goldens: str | None, policy_file: str | None, as_of: str | None, d
     from export_core.goldens.verify import check_claims
 
     policy, names = policy_of(policy_file), comma_separated(deployed)
-    places = [place.name for place in policy.deployed]
+    targets = [target.name for target in policy.deployed]
     for name in names:
         # No release is called by a letter first.
-        if name not in places and name[0].isalpha():
+        if name not in targets and name[0].isalpha():
             raise click.UsageError(
-                f"--deployed: expected a place of the policy ({', '.join(places) or 'it has none'}) or a jaxlib "
-                f"release, found {name!r}.{did_you_mean(name, places)}"
+                f"--deployed: expected a deployment target of the policy ({', '.join(targets) or 'it has none'}) or a "
+                f"jaxlib release, found {name!r}.{did_you_mean(name, targets)}"
             )
     store = GoldenStore(Path(goldens or policy.goldens))
     stored = store.goldens()

@@ -55,9 +55,9 @@ def forecast_markdown(forecast: Forecast) -> str:
 
 def deployed_line(reader: DeployedReader) -> str:
     """What a reader in use is promised to run, without a full stop."""
-    places = f"{few(reader.places)}: " if reader.places else ""
+    targets = f"{few(reader.targets)}: " if reader.targets else ""
     start = (
-        f"{places}reader {reader.jaxlib} (built {reader.built}) is promised to run what jaxlibs built until "
+        f"{targets}reader {reader.jaxlib} (built {reader.built}) is promised to run what jaxlibs built until "
         f"{reader.promised_until} export; "
         f"the last such release is {reader.last_writer}"
     )

@@ -24,7 +24,7 @@ from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result, judge_again
 from export_core.matrix import Verdict
 from export_core.matrix.comparisons import under_policy
-from export_core.policy import Place, Policy
+from export_core.policy import DeploymentTarget, Policy
 from export_core.policy.load import load_policy
 from export_core.policy.terms import Terms
 from export_core.readers.placement import Mode
@@ -45,7 +45,7 @@ NEW = ARTIFACTS / "0.12.0.1" / "cholesky.jaxexport"
 
 @pytest.fixture
 def project(tmp_path, monkeypatch) -> Path:
-    """A project with two places, and a golden of one case by jaxlib 0.9.2, which both load."""
+    """A project with two deployment targets, and a golden of one case by jaxlib 0.9.2, which both load."""
     monkeypatch.chdir(tmp_path)
     Path("export_compat.yaml").write_text(POLICY)
     write_golden(GoldenStore(tmp_path / "golden"), manifest(CASE, "0.9.2"))
@@ -53,7 +53,7 @@ def project(tmp_path, monkeypatch) -> Path:
 
 
 def new_golden(case: str = CASE) -> None:
-    """A golden that neither place loads."""
+    """A golden that neither deployment target loads."""
     content = {**files(), ARTIFACT: encode(read(NEW).envelope._replace(vjp=None))}
     write_golden(GoldenStore(Path("golden")), manifest(case, "0.12.0.1"), content)
 
@@ -70,10 +70,10 @@ def stored(*results: Result, folder: str = ".jaxexport") -> None:
 
 
 def answers(ended) -> list[tuple[str, str, str]]:
-    """What was answered: place, artifact, answer."""
+    """What was answered: deployment target, artifact, answer."""
     told = msgspec.json.decode(ended.out, type=Deployability)
     assert ended.code == told.exit_code
-    return [(each.place, each.artifact, str(each.answer)) for each in told.answers]
+    return [(each.target, each.artifact, str(each.answer)) for each in told.answers]
 
 
 def test_a_stored_pass_is_a_yes(project, jaxexport):
@@ -189,7 +189,7 @@ def test_a_release_that_cannot_load_it_is_a_no_without_a_run(project, jaxexport)
         (Answer.NO, "forecast", "0.11.0", True)
     }
     assert "cannot be loaded: jaxlib 0.9.2 has StableHLO" in told.answers[0].why
-    assert [(each.place, each.to) for each in told.upgrades] == [("serving", "0.11.0"), ("edge", "0.11.0")]
+    assert [(each.target, each.to) for each in told.upgrades] == [("serving", "0.11.0"), ("edge", "0.11.0")]
 
 
 def test_a_platform_that_it_was_not_exported_for_is_a_no(project, jaxexport):
@@ -247,14 +247,16 @@ def test_a_file_without_a_golden_is_foreseen_alone(project, jaxexport):
 
 def test_all_are_the_places_in_force_that_have_to_run_the_case(project, jaxexport):
     write_golden(GoldenStore(project / "golden"), manifest("other", "0.9.2"))
-    assert [place for place, *_ in answers(jaxexport("can-i-deploy", "other", "--to", "all", "--json"))] == ["serving"]
-    assert [place for place, *_ in answers(jaxexport("can-i-deploy", "other", "--to", "edge", "--json"))] == ["edge"]
+    assert [target for target, *_ in answers(jaxexport("can-i-deploy", "other", "--to", "all", "--json"))] == [
+        "serving"
+    ]
+    assert [target for target, *_ in answers(jaxexport("can-i-deploy", "other", "--to", "edge", "--json"))] == ["edge"]
     Path("export_compat.yaml").write_text(POLICY.replace("0.9.2}", "0.9.2, until: 2026-10-31}"))
     ended = jaxexport("can-i-deploy", CASE, "--to", "all", "--json", "--as-of", "2026-11-01")
-    assert [place for place, *_ in answers(ended)] == ["edge"]
+    assert [target for target, *_ in answers(ended)] == ["edge"]
     assert_bad_input(
         jaxexport("can-i-deploy", "other", "--to", "all", "--as-of", "2026-11-01"),
-        "--to all: no place of the policy that is in force has to run other",
+        "--to all: no deployment target of the policy that is in force has to run other",
     )
 
 
@@ -266,7 +268,10 @@ def test_all_are_the_places_in_force_that_have_to_run_the_case(project, jaxexpor
             ["nobody: expected a case, a golden or an artifact file, found none of this name."],
         ),
         (["tests.test_a.test_g", "--to", "all"], ["Did you mean 'tests.test_a.test_f'?"]),
-        ([CASE, "--to", "servin"], ["--to: expected all or a place of the policy (serving, edge)", "mean 'serving'?"]),
+        (
+            [CASE, "--to", "servin"],
+            ["--to: expected all or a deployment target of the policy (serving, edge)", "mean 'serving'?"],
+        ),
         ([CASE, "--to", "serving", "--as-of", "2026-01-01"], ["jaxlib 0.9.2"]),
         ([CASE, "--to", "serving", "--results", "elsewhere"], ["elsewhere/summary.json: expected the summary of"]),
         (["golden", "--to", "serving"], ["golden: expected a case, a golden or an artifact file"]),
@@ -279,7 +284,9 @@ def test_bad_input_is_one_error(project, jaxexport, words, texts):
 
 def test_a_policy_without_places_is_an_error(project, jaxexport):
     Path("export_compat.yaml").write_text("readers: window\n")
-    assert_bad_input(jaxexport("can-i-deploy", CASE, "--to", "all"), "--to: expected a policy with places, found none.")
+    assert_bad_input(
+        jaxexport("can-i-deploy", CASE, "--to", "all"), "--to: expected a policy with deployment targets, found none."
+    )
 
 
 def test_a_damaged_golden_is_an_error(project, jaxexport):
@@ -299,8 +306,8 @@ def test_answers_follow_from_the_stored_verdicts(verdicts):
     evidence = {(made.id, reader, "cpu"): ran(verdict, reader, stage=Stage.RUN) for reader, verdict in verdicts.items()}
     calendar = load_calendar().as_of(day("2026-11-22"))
     question = Question(calendar, Terms(shipped_entries()), evidence, {}, (), Path("deploy"))
-    places = [Place(name=f"p{number}", jaxlib=reader) for number, reader in enumerate(READERS)]
-    found = deployability([(Subject(OLD, made), place) for place in places], question, day("2026-11-22"))
+    targets = [DeploymentTarget(name=f"p{number}", jaxlib=reader) for number, reader in enumerate(READERS)]
+    found = deployability([(Subject(OLD, made), target) for target in targets], question, day("2026-11-22"))
     works = {Verdict.PASS: Answer.YES, Verdict.CONVERTED: Answer.YES}
     works |= {None: Answer.UNKNOWN, Verdict.COMPILED: Answer.UNKNOWN}
     expected = [
@@ -344,4 +351,6 @@ def test_the_command_of_an_unknown_answers_it(tmp_path, monkeypatch, jaxexport):
     assert [str(answer.answer) for answer in after.answers] == ["no", "no", "yes", "yes"]
     assert [answer.upgrade_to for answer in after.answers] == ["0.10.0", "0.11.0", "", ""]
     planned = process("matrix", "--readers", "deployed", "--as-of", "2026-11-22", "--cases", "*convolution")
-    assert (planned.code, "2 of 2 cells that place serving must run" in planned.out) == (0, True), planned.out
+    assert (planned.code, "2 of 2 cells that deployment target serving must run" in planned.out) == (0, True), (
+        planned.out
+    )

@@ -1,4 +1,4 @@
-"""What a policy may say of places, and what is said of a place that cannot be."""
+"""What a policy may say of deployment targets, and what is said of a deployment target that cannot be."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from making import day
 
-from export_core.policy import Place, Policy, PolicyError, load_policy
+from export_core.policy import DeploymentTarget, Policy, PolicyError, load_policy
 from export_core.releases import load_calendar
 
 SERVING = "deployed:\n  - name: serving\n    jaxlib: '0.9.2'\n"
@@ -39,22 +39,22 @@ def test_no_text_has_a_line_break_at_its_end_or_a_nul_in_a_path(load, text):
 
 
 def test_a_place_needs_a_name_and_a_release(load):
-    (place,) = load(SERVING).deployed
-    assert (place.name, place.jaxlib, place.platform, place.cases) == ("serving", "0.9.2", "cpu", ("*",))
-    assert (place.since, place.until) == (None, None)
-    assert Path(place.location).name == "export_compat.yaml:2"
+    (target,) = load(SERVING).deployed
+    assert (target.name, target.jaxlib, target.platform, target.cases) == ("serving", "0.9.2", "cpu", ("*",))
+    assert (target.since, target.until) == (None, None)
+    assert Path(target.location).name == "export_compat.yaml:2"
 
 
 def test_a_pyproject_says_the_same_in_its_table(load):
     text = '[[tool.jaxexport.deployed]]\nname = "serving"\njaxlib = "0.9.2"\nuntil = 2027-03-31\n'
-    (place,) = load(text, "pyproject.toml").deployed
-    assert (place.name, place.until) == ("serving", day("2027-03-31"))
+    (target,) = load(text, "pyproject.toml").deployed
+    assert (target.name, target.until) == ("serving", day("2027-03-31"))
 
 
 def test_a_place_may_have_a_release_from_the_file_beside_the_policy(load, tmp_path):
     (tmp_path / "export_releases.yaml").write_text("jaxlib:\n  0.13.0.dev20261120: {built: 2026-11-20}\n")
-    (place,) = load(SERVING.replace("0.9.2", "0.13.0.dev20261120")).deployed
-    assert place.jaxlib == "0.13.0.dev20261120"
+    (target,) = load(SERVING.replace("0.9.2", "0.13.0.dev20261120")).deployed
+    assert target.jaxlib == "0.13.0.dev20261120"
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_place_may_have_a_release_from_the_file_beside_the_policy(load, tmp_pa
          "5: deployed[1].jaxlib: expected a jaxlib of the release calendar, found '0.9.3'. Did you mean"),
         ("  - name: all\n    jaxlib: 0.9.2", "4: deployed[1].name: expected another name than 'all', which stands for"),
         ("  - name: 0.9.2\n    jaxlib: 0.9.2",
-         "4: deployed[1].name: expected text such as 'serving', found '0.9.2'. What reports call the place: a letter"),
+         "4: deployed[1].name: expected text such as 'serving', found '0.9.2'. What reports call the"),
         ("  - name: edge", "4: deployed[1]: expected the key `jaxlib`, found none."),
     ],
 )  # fmt: skip
@@ -98,11 +98,11 @@ def test_an_entry_that_cannot_be_is_one_error_with_its_line(load, tmp_path, more
     ],
 )
 def test_a_place_is_in_force_from_its_first_day_to_its_last(when, names):
-    places = (
-        Place(name="now", jaxlib="0.9.2", until=day("2026-06-30")),
-        Place(name="later", jaxlib="0.9.2", since=day("2026-05-01")),
+    targets = (
+        DeploymentTarget(name="now", jaxlib="0.9.2", until=day("2026-06-30")),
+        DeploymentTarget(name="later", jaxlib="0.9.2", since=day("2026-05-01")),
     )
-    assert [place.name for place in Policy(deployed=places).places_on(day(when))] == names
+    assert [target.name for target in Policy(deployed=targets).targets_on(day(when))] == names
 
 
 def test_a_place_whose_cases_match_nothing_is_a_warning(jaxexport, tmp_path, monkeypatch):
@@ -116,19 +116,19 @@ def test_a_place_whose_cases_match_nothing_is_a_warning(jaxexport, tmp_path, mon
     ended = jaxexport("policy", "check")
     assert ended.code == 0
     assert "warning: export_compat.yaml:2: deployed serving: cases: 'nobody' matches no golden." in ended.out
-    assert ", 1 place; 0 expired" in ended.out
+    assert ", 1 deployment target; 0 expired" in ended.out
 
 
 @pytest.mark.parametrize("key", ["since", "until"])
 def test_a_place_may_begin_or_end_on_the_day_on_which_its_release_was_built(load, key):
     built = load_calendar().built("0.9.2")
-    (place,) = load(f"{SERVING}    {key}: {built}\n").deployed
-    assert getattr(place, key) == built
+    (target,) = load(f"{SERVING}    {key}: {built}\n").deployed
+    assert getattr(target, key) == built
 
 
 def test_a_place_has_to_run_each_case_that_one_of_its_globs_names():
-    place = Place("serving", "0.9.2", cases=("a", "b*"))
-    assert [place.has_case(case) for case in ("a", "b.c", "c")] == [True, True, False]
+    target = DeploymentTarget("serving", "0.9.2", cases=("a", "b*"))
+    assert [target.has_case(case) for case in ("a", "b.c", "c")] == [True, True, False]
 
 
 @pytest.mark.parametrize("length", [60, 61])

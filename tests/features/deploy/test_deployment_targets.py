@@ -1,4 +1,4 @@
-"""The cells of places: planned with the window, for their cases, before what decides nothing."""
+"""The cells of deployment targets: planned with the window, for their cases, before what decides nothing."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from making import day, golden, writer
 
 from export_core.goldens import Options
 from export_core.matrix import MatrixError, Plan, Selection, make_plan
-from export_core.policy import Place, Policy
+from export_core.policy import DeploymentTarget, Policy
 from export_core.policy.run_options import RunOptions
 from export_core.releases import Windows, load_calendar
 from export_core.run.session import Interpreter, run_matrix
 
 CALENDAR = load_calendar()
 TODAY = day("2026-11-21")
-SERVING = Place(name="serving", jaxlib="0.9.2", cases=("a",))
+SERVING = DeploymentTarget(name="serving", jaxlib="0.9.2", cases=("a",))
 GOLDENS = [golden("a", "0.12.0.1"), golden("b", "0.12.0.1")]
 
 
-def planned(goldens=GOLDENS, places=(SERVING,), **selection) -> Plan:
-    return make_plan(goldens, CALENDAR, Windows(), Selection(**selection), TODAY, places=places)
+def planned(goldens=GOLDENS, targets=(SERVING,), **selection) -> Plan:
+    return make_plan(goldens, CALENDAR, Windows(), Selection(**selection), TODAY, targets=targets)
 
 
 def in_release(plan: Plan, jaxlib: str) -> list[tuple[str, tuple[str, ...]]]:
@@ -51,15 +51,17 @@ def test_only_promised_has_the_cells_of_places_too():
 def test_a_place_on_another_platform_waits_for_it():
     both = Options(platforms=("cpu", "cuda"))
     goldens = [golden("a", "0.12.0.1", options=both)]
-    places = (Place(name="gpu", jaxlib="0.9.2", platform="cuda"),)
-    assert in_release(planned(goldens, places), "0.9.2") == []
-    assert in_release(planned(goldens, places, platforms=("cpu", "cuda")), "0.9.2") == [("a/0.12.0.1-cpu", ("gpu",))]
+    targets = (DeploymentTarget(name="gpu", jaxlib="0.9.2", platform="cuda"),)
+    assert in_release(planned(goldens, targets), "0.9.2") == []
+    assert in_release(planned(goldens, targets, platforms=("cpu", "cuda")), "0.9.2") == [("a/0.12.0.1-cpu", ("gpu",))]
 
 
 def test_deployed_without_a_place_is_an_error():
-    with pytest.raises(MatrixError, match=r"--readers deployed: no place of the policy .* is in force on 2026-11-21"):
-        planned(places=(), readers="deployed")
-    with pytest.raises(MatrixError, match="no selected golden is of a case that a place"):
+    with pytest.raises(
+        MatrixError, match=r"--readers deployed: no deployment target of the policy .* is in force on 2026-11-21"
+    ):
+        planned(targets=(), readers="deployed")
+    with pytest.raises(MatrixError, match="no selected golden is of a case that a deployment target"):
         planned(readers="deployed", cases=("b",))
 
 
@@ -78,7 +80,7 @@ def test_a_policy_with_its_own_readers_has_those_of_its_places(jaxexport, tmp_pa
         "tests.test_a.test_f/0.12.0.1-cpu  in 0.9.2 with jax 0.9.2 on cpu  forward 216 days  outside  for serving"
         in (ended.out)
     )
-    assert "by place: 1 for serving" in ended.out
+    assert "by deployment target: 1 for serving" in ended.out
     earlier = jaxexport("plan", "--as-of", "2026-10-31")
     assert "serving" not in earlier.out
 
@@ -87,9 +89,9 @@ def test_a_replay_in_this_interpreter_has_the_places_of_its_release(goldens, her
     """As pytest replays: a golden by an old release, outside the window."""
     manifest = msgspec.structs.replace(goldens["waves"].manifest, writer=writer("0.6.2"))
     old = dataclasses.replace(goldens["waves"], manifest=manifest)
-    places = (Place(name="here", jaxlib=here.jaxlib), Place(name="there", jaxlib="0.6.2"))
+    targets = (DeploymentTarget(name="here", jaxlib=here.jaxlib), DeploymentTarget(name="there", jaxlib="0.6.2"))
     ended = run_matrix(
-        *(Policy(deployed=places), Selection(), RunOptions(results=None, cache=False, as_of=TODAY)),
+        *(Policy(deployed=targets), Selection(), RunOptions(results=None, cache=False, as_of=TODAY)),
         goldens=[old],
         interpreter=Interpreter(here, kept.start),
     )

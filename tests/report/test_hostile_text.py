@@ -32,8 +32,7 @@ from export_core.features.compare_runs.baseline import BaselineDifference, CellD
 from export_core.features.compare_runs.comparison import as_comparison
 from export_core.features.compare_runs.trend import Trend, number_drift, trend_lines
 from export_core.features.forecast.forecast import forecast
-from export_core.features.forecast.forecast_page import forecast_page
-from export_core.features.forecast.forecast_text import forecast_lines, forecast_markdown
+from export_core.features.forecast.forecast_text import forecast_lines, forecast_markdown, forecast_page
 from export_core.goldens import Check, Golden, GoldenError, GoldenStore, JaxprSummary, Manifest, Options, verify
 from export_core.goldens.manifest_file import check_manifest
 from export_core.goldens.store import INPUTS, OUTPUTS, sha256

@@ -36,7 +36,7 @@ FLOORS |= {"export_core.features": len(ROOMS), "export_core.__main__": len(ROOMS
 JAX = {
     "export_core.readers.worker.program",
     "export_core.readers.worker.moved_inside",
-    "export_core.goldens.module_text",
+    "export_core.artifact.module_text",
     "export_core.features.convert.rewriting.program",
     "export_core.features.convert.rewriting.lapack",
     "export_core.features.convert.rewriting.shardy",

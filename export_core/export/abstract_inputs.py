@@ -47,7 +47,7 @@ def has_structs(tree: Any) -> bool:
 def with_values(
     test: str, arguments: Arguments, inputs: Sequence[Any] | None = None, rule: InputsRule = ""
 ) -> Arguments:
-    """The same call with an array in place of each `jax.ShapeDtypeStruct`, on the devices of its sharding.
+    """The call with an array in place of each `jax.ShapeDtypeStruct`, on the devices of its sharding.
 
     Args:
         test: for messages.

@@ -15,8 +15,8 @@ from typing import Any
 
 import jax
 
-from export_core.artifact.bytecode.constants import LONG, long_constants, with_hashes
 from export_core.artifact.bytecode.module import Module
+from export_core.artifact.module_text import LONG, long_constants, with_hashes
 from export_core.export.errors import ExportError
 
 MIGRATION = (

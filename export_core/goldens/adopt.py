@@ -97,7 +97,7 @@ def adopt_artifact(
 def adopt_inputs(
     artifact: Artifact, inputs: Arrays, case: str, writer: Writer, given: Given = NOTHING_GIVEN
 ) -> tuple[Manifest, dict[str, bytes]]:
-    """The same golden before it has outputs. Its writer can run it to compute them. Raises `GoldenError`."""
+    """The golden that `adopt_artifact` makes, before its writer runs it to compute outputs. Raises `GoldenError`."""
     envelope = envelope_of(artifact)
     _check_case_name(case)
     own_mesh = mesh_for(artifact, given.mesh)

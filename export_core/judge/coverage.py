@@ -37,6 +37,17 @@ class PlaceSummary(msgspec.Struct, frozen=True):
     judgements: dict[str, int]
     """These cells by judgement."""
 
+    @property
+    def works(self) -> int:
+        """How many of these cells work."""
+        return sum(self.judgements.values()) - sum(self.failing.values())
+
+    @property
+    def failing(self) -> dict[str, int]:
+        """Those of these cells that do not work, by judgement."""
+        works = [judgement for judgement in Judgement if judgement.facts.works]
+        return {name: count for name, count in self.judgements.items() if name not in works}
+
 
 def must_run(result: Result, required: Required) -> bool:
     """Whether a cell that was planned counts as incomplete when it was not run, though it is outside the window."""

@@ -13,7 +13,6 @@ from export_core.base.escaping import plain_text
 from export_core.base.phrases import few, plural
 from export_core.base.phrases import first_line as first_line
 from export_core.base.processes import KERNELS, kernel_settings
-from export_core.features.deploy.wording import needed_facts, owed_facts
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
 from export_core.judge.result import Exceeded, Level, ReaderOf, WriterOf
@@ -101,7 +100,7 @@ def _verdict_of_run(summary: Summary) -> tuple[str, str]:
         return name.upper(), "; ".join(filter(None, (facts, *also[1:], *summary.failed_on)))
     counted = "the 1 promised cell" if promised == 1 else f"all {promised:,} promised cells"
     all_kept = counted if kept == promised else f"{kept:,} of {plural(promised, 'promised cell')}"
-    if needed := needed_facts(summary):
+    if needed := _needed_facts(summary):
         all_kept = f"{all_kept}, and {needed}" if promised else needed
     if summary.exit_code == ExitCode.STALE:
         return (
@@ -130,10 +129,24 @@ def _failing_facts(summary: Summary, judgement: Judgement) -> str:
     """``4 of 1,350 promised cells over a budget``; empty where no cell has this judgement."""
     if judgement is Judgement.BROKEN:
         return _broken_facts(summary)
+    if not (cells := summary.judgements.get(judgement, 0)):
+        return ""
     if judgement is Judgement.OWED:
-        return owed_facts(summary)
-    cells = summary.judgements.get(judgement, 0)
-    return f"{cells:,} of {sum(summary.promised.values()):,} promised cells {judgement.facts.short}" if cells else ""
+        owing = [place.name for place in summary.deployed if place.judgements.get(judgement)]
+        return f"{plural(cells, 'cell')} that {_places(owing)} must run"
+    return f"{cells:,} of {sum(summary.promised.values()):,} promised cells {judgement.facts.short}"
+
+
+def _needed_facts(summary: Summary) -> str:
+    """``12 of 12 cells that place serving must run``; empty where no place has a cell."""
+    places = [place for place in summary.deployed if place.cells]
+    works, cells = sum(place.works for place in places), sum(place.cells for place in places)
+    needed = f"{works:,} of {plural(cells, 'cell')} that {_places([place.name for place in places])} must run"
+    return needed if cells else ""
+
+
+def _places(names: Sequence[str]) -> str:
+    return f"{'place' if len(names) == 1 else 'places'} {few(names)}"
 
 
 def _readers_affected(summary: Summary) -> str:

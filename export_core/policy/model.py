@@ -19,6 +19,7 @@ from export_core.policy.entries import (
     Quirk,
     Required,
     Retention,
+    Text,
     WindowDays,
 )
 from export_core.policy.keys import feature_keys, with_feature_keys
@@ -75,7 +76,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = ()
     required: Annotated[Required, Meta(description="What a run must cover; without it, it is incomplete.")] = Required()
     unpromised: Annotated[
-        str | None,
+        Text | None,
         Meta(
             description="Why a run without a promised cell is meant, such as one of old goldens. Without it, such a "
             "run is incomplete."
@@ -113,7 +114,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = "fail"
     allow: Annotated[
-        dict[str, str],
+        dict[str, Text],
         Meta(
             description="Custom-call targets that are accepted beside JAX's stable list, and parts of a module that "
             "the audit does not know, each with its reason."

@@ -156,7 +156,7 @@ class Reader(NamedTuple):
         return version_numbers(self.jaxlib) >= version_numbers(_SDY_SINCE)
 
 
-class Load(NamedTuple):
+class LoadResult(NamedTuple):
     """Whether a reader loads an artifact: True, False, or None where it cannot be known.
 
     `reasons` say why not, or what is unknown.
@@ -188,7 +188,7 @@ def readers_of(jaxlib: Mapping[str, Sequence[str | None]], jax: Mapping[str, str
     return tuple(readers)
 
 
-def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[Load, ...]:
+def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ...]:
     """Return for each reader whether it loads the artifact with its nested VJPs, and why not.
 
     Raises:
@@ -198,7 +198,7 @@ def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[Load, ...]:
     return tuple(_load(artifact.envelope, modules, reader) for reader in readers)
 
 
-def _load(envelope: Envelope | None, modules: list[tuple[Needs, str]], reader: Reader) -> Load:
+def _load(envelope: Envelope | None, modules: list[tuple[Needs, str]], reader: Reader) -> LoadResult:
     reasons: list[str] = []
     doubts: list[str] = []
     level = envelope
@@ -210,7 +210,7 @@ def _load(envelope: Envelope | None, modules: list[tuple[Needs, str]], reader: R
         _module_reasons(need, producer, reader, reasons, doubts)
     # Doubts count only without reasons: a reader that certainly refuses one part refuses the whole.
     ok = False if reasons else None if doubts else True
-    return Load(reader, ok, tuple(dict.fromkeys(reasons or doubts)))
+    return LoadResult(reader, ok, tuple(dict.fromkeys(reasons or doubts)))
 
 
 def _envelope_reasons(envelope: Envelope, jax: tuple[int, ...]) -> Iterator[str]:

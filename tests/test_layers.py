@@ -70,7 +70,6 @@ UPWARDS = [
     "export_core.policy.validation -> export_core.features.deploy",
     "export_core.report.markdown -> export_core.features.compare_runs",
     "export_core.report.page -> export_core.features.compare_runs",
-    "export_core.report.page -> export_core.features.forecast",
     "export_core.report.page_data -> export_core.features.compare_runs",
     "export_core.report.page_data -> export_core.features.costs",
     "export_core.report.terminal -> export_core.features.costs",

@@ -20,7 +20,6 @@ from export_core.base.escaping import safe_json, shown
 from export_core.base.phrases import few, plural
 from export_core.features.compare_runs.baseline import BaselineDifference, Change
 from export_core.features.compare_runs.page_comparison import comparison_of
-from export_core.features.forecast.windows_svg import windows_figure
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause, completed
 from export_core.judge.result import WriterOf, by_build_date
@@ -32,6 +31,7 @@ from export_core.report.map_svg import map_figure
 from export_core.report.page_data import page_data
 from export_core.report.run_tables import Grid, grid, release_map
 from export_core.report.view import capped, findings
+from export_core.report.windows_svg import windows_figure
 from export_core.report.wording import LEGEND, first_sentence, headline, ranges, shown_exit_code, writer_and_reader
 
 MOST_FINDINGS = 40

@@ -7,9 +7,9 @@ from markupsafe import Markup
 from export_core.base.phrases import plural
 from export_core.features.forecast.forecast_text import deployed_line
 from export_core.features.forecast.rows import forecast_rows
-from export_core.features.forecast.windows_svg import forecast_figure
 from export_core.judge.forecast_types import Forecast
 from export_core.report.page import rendered
+from export_core.report.windows_svg import forecast_figure
 
 
 def forecast_page(forecast: Forecast) -> str:

@@ -41,8 +41,8 @@ class MarkerOptions(NamedTuple):  # no dataclass: every pytest run makes this cl
     register: tuple[str, ...] | None = None
     refused_on: tuple[str, ...] | None = None
     nothing_to_compare: str | None = None
-    budgets: Mapping[str, Any] | None = None
     without_outputs: str | None = None
+    entries: Mapping[str, Mapping[str, Any]] = {}  # of keys of the policy that features add
 
 
 def usage_error(text: str) -> pytest.UsageError:

@@ -52,7 +52,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker with its whole signature, and request devices before anything uses one."""
-    config.addinivalue_line("markers", keywords.SIGNATURE)
+    # Nothing but `pytest --markers` shows the keywords, and only that loads those of features.
+    shown = keywords.all_keywords() if config.getoption("markers", False) else keywords.KEYWORDS
+    config.addinivalue_line("markers", keywords.signature(shown))
     config.stash[STARTED_WITH] = dict(os.environ)
     settings.request_devices(config)
     listener = CollectionListener(config)

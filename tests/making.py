@@ -27,6 +27,10 @@ from export_core.policy import KnownFailure, Policy, Required, WindowDays
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Release, Windows, load_calendar
+from export_core.report.document import Comparison as Difference
+from export_core.report.document import Document
+from export_core.report.view import view
+from export_core.run.run import Run
 
 ARTIFACTS = Path(__file__).parent / "artifact" / "data"
 NEWEST = "0.12.0.1"
@@ -46,6 +50,17 @@ def summarize(
     """The summary of a run that is made of these results."""
     calendar = calendar_facts(policy.calendar(), as_of)
     return gate.summarize(results, policy, RunFacts(planned, as_of, selection, calendar, **facts))
+
+
+def run_of(results: Sequence[Result], policy: Policy | None = None) -> Run:
+    """A whole run that is made of these results."""
+    facts = {"planned": len(results), "as_of": day("2026-11-22"), "selection": {"whole": True}}
+    return Run(results, summarize(results, policy=policy or Policy(), **facts))
+
+
+def document(results: Sequence[Result], made: Summary, *earlier: Difference, folder: Path | None = None) -> Document:
+    """What a report of these results says, beside what is different from an earlier run."""
+    return view(Run(results, made), *earlier, folder=folder)
 
 
 def rules(

@@ -14,8 +14,10 @@ from typing import Any
 import msgspec
 
 from export_core.features.adopt.archive import ArtifactList
-from export_core.features.compare_runs.baseline_report import BaselineReport
+from export_core.features.compare_runs.comparison import BaselineReport
+from export_core.features.compare_runs.trend import Trend
 from export_core.features.deploy.answers import Deployability
+from export_core.features.forecast.forecast import Forecast
 from export_core.features.inspect.facts import Inspection
 from export_core.features.inspect.inventory import InventoryRow
 from export_core.features.why.bisect.report import Bisection
@@ -23,10 +25,8 @@ from export_core.features.why.explain.explanation import Explanation
 from export_core.goldens import Manifest
 from export_core.goldens.conversion_record import ConversionRecord
 from export_core.judge import Result, Summary
-from export_core.judge.drift import Trend
-from export_core.judge.forecast_types import Forecast
 from export_core.policy import Policy
-from export_core.policy.json_schema import TITLE, policy_schema, titled
+from export_core.policy.model import TITLE, policy_schema, titled
 from export_core.releases.release_list import DatedCalendar
 from export_core.report.plan_report import PlanReport
 from tools.field_docs import as_written, field_docs, types_in

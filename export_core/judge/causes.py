@@ -11,15 +11,16 @@ from __future__ import annotations
 import bisect
 import datetime
 import hashlib
+import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from export_core.base.tolerances import ROUNDING
-from export_core.judge.drift import FailingStretch, failing_stretches
 from export_core.judge.result import ReaderOf, Result, by_build_date, grouped, release_name
 from export_core.judge.verdicts import VERDICTS, WORST_FIRST, Judgement
 from export_core.matrix import Outcome, Verdict
@@ -27,6 +28,7 @@ from export_core.readers.cell import CellKey
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Calendar
 
+_FAILS, _WORKS = "fails", "works"
 _OWN = re.compile(r"https?://\S+|'[^']*'|0x[0-9a-f]+|\d+|(?<=Function )\S+|(?<=function )\S+|(?<=custom call to )\S+")
 """What is a case's own in a message."""
 
@@ -174,6 +176,65 @@ def _causes(
             *(-cause.promised, -cause.cells, cause.example, cause.id),
         ),
     )
+
+
+@dataclass(frozen=True)
+class Point:
+    """What one release gave: `group` is the same for releases that agree; the writer of a golden has no `result`."""
+
+    reader: ReaderOf
+    group: str
+    result: Result | None
+
+
+@dataclass(frozen=True)
+class FailingStretch:
+    """Readers of one golden, next to each other by build date, that fail.
+
+    `before` and `after` are the releases around them that work; None where there is none.
+    """
+
+    results: tuple[Result, ...]
+    before: ReaderOf | None
+    after: ReaderOf | None
+
+
+def failing_stretches(results: Sequence[Result], fails: Callable[[Result], bool]) -> Iterator[FailingStretch]:
+    """The stretches of readers that fail, of results of one golden on one platform and kind of device."""
+    parts = stretches(results, lambda result: _FAILS if fails(result) else _WORKS, _WORKS)
+    for before, stretch, after in zip([None, *parts], parts, [*parts[1:], None], strict=False):
+        if stretch[0].group == _FAILS:
+            yield FailingStretch(
+                tuple(point.result for point in stretch if point.result),
+                before=before[-1].reader if before else None,
+                after=after[0].reader if after else None,
+            )
+
+
+def stretches(results: Sequence[Result], group: Callable[[Result], str], written: str) -> list[list[Point]]:
+    """Releases next to each other by build date that agree, of results of one golden on one platform and device.
+
+    `group` says which results agree, and `written` is the group of the writer's own outputs: the writer is a point of
+    its own, unless it is there as a reader.
+    """
+    points = [Point(result.reader, group(result), result) for result in results]
+    points.sort(key=lambda point: point.reader.date_order)
+    points = _with_writer(points, results[0], written)
+    return [list(stretch) for _, stretch in itertools.groupby(points, lambda point: point.group)]
+
+
+def _with_writer(points: list[Point], first: Result, written: str) -> list[Point]:
+    """The points with one for the writer, unless it is there as a reader or ran on another platform or machine."""
+    writer = ReaderOf(first.writer.jax, first.writer.jaxlib, first.writer.built)
+    if first.platform != first.writer.platform or any(point.reader == writer for point in points):
+        return points
+    place = sum(point.reader.date_order < writer.date_order for point in points)
+    around = {point.group for point in points[max(place - 1, 0) : place + 1]}
+    # Releases before and after it agree with each other and not with it: no release changed the numbers and changed
+    # them back. The writer ran on another processor.
+    if 0 < place < len(points) and len(around) == 1 and written not in around:
+        return points
+    return [*points[:place], Point(writer, written, None), *points[place:]]
 
 
 def is_own_writer(result: Result) -> bool:

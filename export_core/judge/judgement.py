@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 
 from export_core.base.untrusted import found_in
-from export_core.features.deploy.policy_key import names_of
 from export_core.judge.coverage import must_run
 from export_core.judge.known import matching_entry
 from export_core.judge.result import Result, reader_of, shared_cost, shared_timings, writer_of
@@ -18,8 +17,8 @@ from export_core.judge.verdicts import VERDICTS, Judgement
 from export_core.matrix import Outcome, Verdict
 from export_core.matrix.cell_audit import foreseen_note, types_in
 from export_core.policy import Policy
+from export_core.policy.entries import matches, names_of
 from export_core.policy.known_issues import KnownIssue, known_issues
-from export_core.policy.patterns import matches
 from export_core.releases import load_calendar, promise
 
 

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from export_core.base.phrases import first_line
 from export_core.base.tolerances import ROUNDING
 from export_core.goldens import Writer
 from export_core.judge.verdicts import Judgement
@@ -243,6 +244,18 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     def is_rounding(self) -> bool:
         """Whether every output that differs looks like rounding."""
         return self.looks_like.startswith(ROUNDING)
+
+    @property
+    def ending(self) -> str:
+        """What happened to its cell, in one line: the stage, then the first line of the message or the verdict."""
+        return f"stage {self.stage}: {first_line(self.message) or self.verdict}"
+
+    @property
+    def error_lines(self) -> str:
+        """The lines of stderr that say why, for errors whose Python exception does not."""
+        if self.verdict is not Verdict.ERROR:
+            return ""
+        return "\n".join(line for line in self.stderr.splitlines() if "error" in line.lower())[:600]
 
     @property
     def golden_order(self) -> tuple[str, datetime.date, str]:

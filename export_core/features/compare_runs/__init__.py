@@ -6,4 +6,10 @@ FEATURE = Feature(
     commands={
         "trend": "trend_command:trend",
     },
+    schemas={
+        "comparison": (
+            "baseline_report:BaselineReport",
+            "what `jaxexport judge NEW --baseline OLD --json` prints: what is different from an earlier run",
+        ),
+    },
 )

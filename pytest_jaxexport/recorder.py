@@ -35,7 +35,8 @@ from export_core.judge import Result
 from export_core.matrix.comparisons import GoldenOutputs, under_policy
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
 from export_core.numbers.noise_text import WHAT_TO_DO, outputs_to_name
-from export_core.policy import Budget, Policy
+from export_core.policy import Policy
+from export_core.policy.keys import with_entries
 from export_core.policy.known_issues import known_issues
 from export_core.readers.packages import import_problems, installed_packages
 from export_core.report.view import broken_cell
@@ -368,10 +369,8 @@ class Recorder:
         (produced,) = free_caches([produced])
         marked = [self._marked_now(golden) for golden in generations]
         results, stored = self._replayer.replayed(manifest.case, marked)
-        if self._marked.budgets:
-            policy = self._settings.policy
-            budgets = (Budget(**self._marked.budgets, location="marker"), *policy.budgets)
-            results = by_rules(results, msgspec.structs.replace(policy, budgets=budgets))
+        if self._marked.entries:
+            results = by_rules(results, with_entries(self._settings.policy, self._marked.entries))
         self.events.append(
             {
                 "case": manifest.case,

@@ -18,8 +18,10 @@ def example() -> str:
     from example_runs import broken_run
 
     from export_core.report.markdown import markdown_text
+    from export_core.report.view import view
+    from export_core.run.run import Run
 
-    return markdown_text(*broken_run())
+    return markdown_text(view(Run(*broken_run())))
 
 
 if __name__ == "__main__":

@@ -17,10 +17,8 @@ from export_core.base.feature import feature_schemas
 from export_core.goldens import Manifest
 from export_core.goldens.conversion_record import ConversionRecord
 from export_core.judge import Result, Summary
-from export_core.judge.drift import Trend
-from export_core.judge.forecast_types import Forecast
 from export_core.policy import Policy
-from export_core.policy.json_schema import TITLE, policy_schema, titled
+from export_core.policy.model import TITLE, policy_schema, titled
 from export_core.releases.release_list import DatedCalendar
 from export_core.report.plan_report import PlanReport
 from tools.field_docs import as_written, field_docs, types_in
@@ -29,10 +27,6 @@ KERNEL: dict[str, tuple[type, str]] = {
     "converted": (
         ConversionRecord,
         "OUT.converted.json, beside what `jaxexport convert` made: its original, each rewrite, what was verified",
-    ),
-    "forecast": (
-        Forecast,
-        "what `jaxexport forecast --json` prints: the days ahead on which something happens to the goldens",
     ),
     "manifest": (Manifest, "golden.yaml: what a golden is, who wrote it, and the SHA-256 of its files"),
     "plan": (PlanReport, "what `jaxexport plan --json` prints: the cells of a matrix before it runs"),
@@ -43,7 +37,6 @@ KERNEL: dict[str, tuple[type, str]] = {
     ),
     "result": (Result, "one line of results.jsonl: a judged cell"),
     "summary": (Summary, "summary.json: what was planned, what happened, the exit code"),
-    "trend": (Trend, "what `jaxexport trend --json` prints: in which release which outputs changed"),
 }
 
 

@@ -27,6 +27,18 @@ class Feature(NamedTuple):
     quick_start: str = ""
     """Of a feature that has a command of its own name: a function that gets what is typed after it, and ends the
     command without click, or returns where click is needed."""
+    findings: str = ""
+    """Findings of a run: gets the `Run`."""
+    table: str = ""
+    """A table of the report in full: gets the `Run`, and returns a `Table` or None."""
+    picture: str = ""
+    """A picture of the page: gets the `Run`, and returns a `Picture` or None."""
+    row_line: str = ""
+    """The line beside a row of the page's table: gets the cells of the row, and returns a `RowLine` or None."""
+    compare: str = ""
+    """What is different from an earlier run: gets the `Run` and the folder of the other, and returns a `Comparison`."""
+    policy_key: str = ""
+    """A key of the policy, a `FeatureKey` in its module `policy_key`."""
     rule: str = ""
     """A rule over a run that has ended: gets its results, its policy, and the results of an earlier run by cell, or
     None; returns the results as they are judged by it."""

@@ -55,6 +55,7 @@ def matrix(quiet: bool, unpromised: str | None, fail_on: Sequence[str], **values
 
     from export_core.cli.signals import Interrupted, interruptible
     from export_core.report.terminal import print_report
+    from export_core.report.view import view
     from export_core.run.errors import ResultsNotWritten
     from export_core.run.session import run_matrix
 
@@ -71,7 +72,7 @@ def matrix(quiet: bool, unpromised: str | None, fail_on: Sequence[str], **values
         with interruptible():
             with follower:
                 run = run_matrix(policy, selection_of(policy, values), options, observer=follower.observer())
-            print_report(screen, run.results, run.summary, options.results or RESULTS)
+            print_report(screen, view(run, folder=options.results or RESULTS))
     except Interrupted as stop:
         screen.print(f"Interrupted: {follower.state()}", highlight=False)
         raise click.exceptions.Exit(stop.exit_code) from None

@@ -29,6 +29,7 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
     are shards of different plans. Exit codes are those of `jaxexport matrix`.
     """
     from export_core.report.terminal import print_report
+    from export_core.report.view import view
     from export_core.run.journal import Journal
     from export_core.run.merge import merge_shards, missing_shards
     from export_core.run.results import finish_run
@@ -42,7 +43,7 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
     assert merged.plan
     with Journal(results, merged.plan) as journal:
         finish_run(journal, results, merged)
-    print_report(console(), merged.results, merged.summary, results)
+    print_report(console(), view(merged, folder=results))
     if missing := missing_shards(folders):
         echo(
             f"gap: {len(missing)} of {missing[0].partition('/')[2]} shards missing or not finished: "

@@ -9,13 +9,14 @@ from __future__ import annotations
 import datetime
 import functools
 from collections.abc import Callable, Hashable, Iterable
+from enum import StrEnum
 from typing import Any, TypeVar
 
 import msgspec
 
+from export_core.base.phrases import first_line
 from export_core.base.tolerances import ROUNDING
 from export_core.goldens import Writer
-from export_core.judge.healed import Healing
 from export_core.judge.verdicts import Judgement
 from export_core.matrix.outcome import Verdict
 from export_core.readers.cell import CellKey
@@ -88,6 +89,33 @@ def writer_of(writer: Writer) -> WriterOf:
 def reader_of(reader: Release) -> ReaderOf:
     """A release as a result names it."""
     return ReaderOf(reader.jax, reader.jaxlib, reader.built)
+
+
+class Level(StrEnum):
+    """What a conversion rewrites, from the least to the most."""
+
+    ENVELOPE = "envelope"
+    """What is around the module."""
+    MODULE = "module"
+    """The module too, for another version of StableHLO."""
+    CUSTOM_CALLS = "custom calls"
+    """Custom calls too, which `--replace-custom-calls` consents to."""
+
+
+class Healing(msgspec.Struct, frozen=True, gc=False):
+    """The result of converting the artifact of a failing cell for its reader."""
+
+    level: Level | None = None
+    """What had to be rewritten; null where nothing was converted."""
+    verdict: Verdict | None = None
+    """Of the converted artifact in the same reader: `converted` where it works; null where nothing was converted."""
+    message: str = ""
+    """What was rewritten, why it was refused, or how the converted artifact failed."""
+
+    @property
+    def heals(self) -> bool:
+        """Whether the converted artifact works where the original fails."""
+        return self.verdict is Verdict.CONVERTED
 
 
 class Exceeded(msgspec.Struct, frozen=True, gc=False):
@@ -216,6 +244,18 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     def is_rounding(self) -> bool:
         """Whether every output that differs looks like rounding."""
         return self.looks_like.startswith(ROUNDING)
+
+    @property
+    def ending(self) -> str:
+        """What happened to its cell, in one line: the stage, then the first line of the message or the verdict."""
+        return f"stage {self.stage}: {first_line(self.message) or self.verdict}"
+
+    @property
+    def error_lines(self) -> str:
+        """The lines of stderr that say why, for errors whose Python exception does not."""
+        if self.verdict is not Verdict.ERROR:
+            return ""
+        return "\n".join(line for line in self.stderr.splitlines() if "error" in line.lower())[:600]
 
     @property
     def golden_order(self) -> tuple[str, datetime.date, str]:

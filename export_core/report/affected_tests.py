@@ -5,17 +5,17 @@ from __future__ import annotations
 import ast
 import functools
 import itertools
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
-from export_core.base.phrases import plural
+from export_core.base.phrases import first_line, plural
 from export_core.base.untrusted import read_regular
 from export_core.judge import Result
+from export_core.judge.result import grouped
 from export_core.report.document import Finding
-from export_core.report.wording import first_line, limits_line
+from export_core.report.wording import limits_line
 
 _DETAILS = ("known as", "note", "since", "to do")
 
@@ -62,10 +62,8 @@ def affected_tests(collected: Iterable[Finding]) -> list[AffectedTest]:
 
 
 def _tests_of(finding: Finding) -> Sequence[AffectedTest]:
-    tests: dict[str, list[Result]] = defaultdict(list)
-    for result in finding.results:
-        tests[result.test or result.case].append(result)
     example = finding.cause and finding.cause.example
+    tests = grouped(finding.results, lambda result: result.test or result.case)
     for results in tests.values():
         results.sort(key=lambda result: result.key != example)
     ordered = sorted(tests.values(), key=lambda results: results[0].key != example)

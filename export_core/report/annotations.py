@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
 from export_core.base.escaping import shown
 from export_core.base.phrases import plural
-from export_core.judge import Result, Summary
 from export_core.report.affected_tests import SourceLine, affected_tests
-from export_core.report.view import findings
-from export_core.report.wording import headline
+from export_core.report.document import Document
 
 MOST = 10
 """Annotations of one type that GitHub shows of a step; it drops the others."""
@@ -21,15 +18,15 @@ _LONGEST = 3000
 """Characters of a message: the runner cuts longer ones at 4,096."""
 
 
-def annotation_commands(results: Sequence[Result], summary: Summary, folder: Path = Path()) -> str:
+def annotation_commands(document: Document, folder: Path = Path()) -> str:
     """The headline of a run that is not green, then tests of each finding, as many as are shown; else nothing.
 
     The first tests of all findings come before the second of any; of one finding there are `_MOST_OF_ONE`.
     `folder` is that of the project: the lines of tests are looked up in its files.
     """
-    if summary.exit_code == 0:
+    if document.run.summary.exit_code == 0:
         return ""
-    tests = affected_tests(findings(results, summary))
+    tests = affected_tests(document.findings)
     counts, of_one, lines = Counter(error=1), Counter[tuple[int, int]](), []
     for test in tests:
         of_one[test.finding.rank] += 1
@@ -37,7 +34,7 @@ def annotation_commands(results: Sequence[Result], summary: Summary, folder: Pat
         if of_one[test.finding.rank] <= _MOST_OF_ONE and counts[level] < MOST:
             counts[level] += 1
             lines.append(_command(level, test.title, test.message, test.place(folder)))
-    line, cells = headline(summary)
+    line, cells = document.headline
     left_out = len(tests) - len(lines)
     more = f"\nNot annotated: {plural(left_out, 'more affected test')}. The report has all." if left_out else ""
     return "\n".join((_command("error", line.partition(":")[0], f"{line}\n{cells}{more}"), *lines)) + "\n"

@@ -13,21 +13,17 @@ from collections import Counter
 from collections.abc import Sequence
 from xml.etree import ElementTree as Xml
 
-import msgspec
-
 from export_core.base.escaping import shown
 from export_core.base.layout import labelled_lines
-from export_core.judge import Judgement, Result, Summary, matching_entry
+from export_core.base.phrases import first_line
+from export_core.judge import Judgement, Result, matching_entry
 from export_core.judge.verdicts import NUMBERS_MOVED, ExitCode
 from export_core.policy import Policy
 from export_core.readers.placement import Mode
-from export_core.report.document import Finding
-from export_core.report.view import findings
+from export_core.report.document import Document, Finding
 from export_core.report.wording import (
     cell_sentence,
     evidence,
-    first_line,
-    headline,
     limits_line,
     window_line,
 )
@@ -36,24 +32,20 @@ _OF_THE_CAUSE = ("known as", "since", "to do")
 """Details of a finding that are those of each of its cells."""
 
 
-def junit_xml(results: Sequence[Result], summary: Summary) -> str:
-    """The document: a suite for each reader on each platform, and one for the run."""
-    # The policy of the run, which judged it, and not the one in the working folder.
-    policy = msgspec.convert(summary.policy, Policy)
-    collected = findings(results, summary)
-    by_cell = {result.key: finding for finding in collected if finding.cause for result in finding.results}
-    by_reader: dict[str, list[Result]] = {}
-    for result in results:
-        reader = f"jaxlib {result.reader.jaxlib} with jax {result.reader.jax} on {result.platform}"
-        by_reader.setdefault(reader, []).append(result)
-    suites = [
-        _suite(
-            reader, [_cell(cell, reader, policy, by_cell.get(cell.key)) for cell in cells], _reader_properties(cells)
-        )
-        for reader, cells in by_reader.items()
-    ]
+def junit_xml(document: Document) -> str:
+    """The file: a suite for each reader on each platform, and one for the run."""
+    run, summary = document.run, document.run.summary
+    by_cell = {result.key: finding for finding in document.findings if finding.cause for result in finding.results}
+    by_reader = {
+        f"jaxlib {reader.jaxlib} with jax {reader.jax} on {platform}": cells
+        for (reader, platform), cells in run.by_reader.items()
+    }
+    suites = []
+    for reader, cells in by_reader.items():
+        cases = [_cell(cell, reader, run.policy, by_cell.get(cell.key)) for cell in cells]
+        suites.append(_suite(reader, cases, _reader_properties(cells)))
     is_shown = any(int(suite.attrib[name]) for suite in suites for name in ("failures", "errors"))
-    suites.append(_suite("jaxexport", [_run(collected, summary, is_shown=is_shown)], _run_properties(summary)))
+    suites.append(_suite("jaxexport", [_run(document, is_shown=is_shown)], _run_properties(document)))
     if started := summary.identity.started:
         for suite in suites:
             suite.set("timestamp", started.isoformat())
@@ -76,12 +68,13 @@ def _reader_properties(results: Sequence[Result]) -> dict[str, object]:
     return facts | {f"cells {name}": counts[name] for name in Judgement if counts[name]}
 
 
-def _run_properties(summary: Summary) -> dict[str, object]:
+def _run_properties(document: Document) -> dict[str, object]:
+    summary = document.run.summary
     counts = {f"cells {name}": count for name, count in summary.judgements.items()}
     facts = {"planned": summary.planned, "as of": summary.as_of, "exit code": summary.exit_code, "plan": summary.plan}
     identity = {name: getattr(summary.identity, name) for name in ("project", "commit", "ci_url", "tool", "machine")}
     return {
-        "headline": headline(summary)[0],
+        "headline": document.headline[0],
         **facts,
         **counts,
         **{name: text for name, text in identity.items() if text},
@@ -138,17 +131,17 @@ def _message(result: Result, policy: Policy, finding: Finding | None) -> str:
     return f"{kind}: {limits_line(result) or first_line(result.message) or result.verdict}"
 
 
-def _run(collected: Sequence[Finding], summary: Summary, *, is_shown: bool) -> Xml.Element:
+def _run(document: Document, *, is_shown: bool) -> Xml.Element:
     """The test case of the run. It fails where the exit code is not 0 and no cell shows that (`is_shown`).
 
     Else it would be one failure more than there are broken cells.
     """
     case = Xml.Element("testcase", classname="jaxexport", name="the run as a whole", time="0.000")
-    line, counts = headline(summary)
+    line, counts = document.headline
     # What is about one cell is in its own test case.
-    of_the_run = [f"{finding.title}  {finding.text}" for finding in collected if len(finding.results) != 1]
+    of_the_run = [f"{finding.title}  {finding.text}" for finding in document.findings if len(finding.results) != 1]
     text = "\n\n".join((line, counts, *of_the_run))
-    outcome = "" if is_shown else ExitCode.of(summary.exit_code).facts.junit
+    outcome = "" if is_shown else ExitCode.of(document.run.summary.exit_code).facts.junit
     if outcome:
         Xml.SubElement(case, outcome, type="jaxexport.run", message=line).text = text
     else:

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from xml.etree import ElementTree as Xml
 
 from export_core.base.phrases import plural
-from export_core.judge import Judgement, Result, Summary
-from export_core.report.document import ReportError
+from export_core.judge import Judgement
+from export_core.report.document import Document, ReportError
 from export_core.report.links import filter_link
 from export_core.report.run_tables import MapRelease, MapRow, ReleaseMap, Square, release_map
 from export_core.report.svg import Axis, add, make_axis, picture, text_of, width_of
-from export_core.report.wording import headline
 
 
 @dataclass(frozen=True)
@@ -94,9 +93,10 @@ def map_svg(
     return text_of(root)
 
 
-def map_picture(results: Sequence[Result], summary: Summary) -> str:
+def map_picture(document: Document) -> str:
     """The map of a run as a picture that stands alone, with the run's headline. Raises `ReportError` without cells."""
-    first, _, rest = headline(summary)[0].partition("; ")
+    summary = document.run.summary
+    first, _, rest = document.headline[0].partition("; ")
     details = (
         summary.identity.project,
         rest.removesuffix("."),
@@ -104,7 +104,7 @@ def map_picture(results: Sequence[Result], summary: Summary) -> str:
         "a number counts the cells that fail",
     )
     heading = first.removesuffix("."), " · ".join(filter(None, details))
-    return map_svg(release_map(results, summary), standalone=True, heading=heading)
+    return map_svg(release_map(document.run), standalone=True, heading=heading)
 
 
 def map_figure(drawn: ReleaseMap) -> str:

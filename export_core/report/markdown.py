@@ -4,32 +4,24 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from urllib.parse import quote
 
 from export_core.base.escaping import for_html, for_markdown, shown
 from export_core.base.layout import labelled_lines
-from export_core.features.compare_runs.baseline import BaselineDifference
-from export_core.features.compare_runs.baseline_report import CAVEAT, CHANGED, baseline_findings, baseline_line
-from export_core.judge import Judgement, Result, Summary
-from export_core.judge.result import ReaderOf, WriterOf, by_build_date
+from export_core.base.phrases import first_line
+from export_core.judge import Judgement, Summary
+from export_core.judge.result import by_build_date, grouped
 from export_core.judge.verdicts import NOT_REPLAYABLE, NUMBERS_MOVED, Kind
 from export_core.report.affected_tests import source_line
-from export_core.report.document import Finding
-from export_core.report.view import capped, cells_of, findings
-from export_core.report.wording import (
-    began_and_ended,
-    counts_line,
-    first_line,
-    first_sentence,
-    headline,
-    ranges,
-    shown_exit_code,
-)
+from export_core.report.document import Comparison, Document, Finding
+from export_core.report.run_tables import MapRelease, MapRow, ReleaseMap, Square, release_map
+from export_core.report.view import capped, cells_of
+from export_core.report.wording import began_and_ended, counts_line, first_sentence, ranges
+from export_core.run.run import Run
 
 MOST_BYTES = 65_536
 """GitHub's limit for a comment, in characters. The summary of a step may have 1 MiB: one document is fit for both."""
@@ -50,46 +42,40 @@ _ON_SCREEN = (12, 18)
 _URL = re.compile(r"https?://[\w.~:/?#@!$&'*+,;=%-]+")
 
 
-def markdown_text(
-    results: Sequence[Result],
-    summary: Summary,
-    difference: BaselineDifference | None = None,
-    folder: Path = Path(),
-) -> str:
-    """The document, at most `MOST_BYTES` of UTF-8: details of each kind of finding, and how many of each are left out.
+def markdown_text(document: Document, folder: Path = Path()) -> str:
+    """The text, at most `MOST_BYTES` of UTF-8: details of each kind of finding, and how many of each are left out.
 
     With the difference from an earlier run, what changed comes before the causes of this one. `folder` is that of the
     project: the lines of tests are looked up in its files.
     """
-    collected = findings(results, summary)
-    changes = baseline_findings(difference) if difference else []
-    # Caveats are in the head.
-    shown_here = [finding for finding in (*changes, *collected) if finding.kind is not CAVEAT]
+    run, summary, comparison = document.run, document.run.summary, document.comparison
+    changes = comparison.changes if comparison else []
+    shown_here = [*changes, *(comparison.others if comparison else ()), *document.findings]
     named, left_out = capped(shown_here, _MOST_OF_A_KIND)
     sections = [
         (finding, _section(finding, _test(finding, summary, folder), opened=not number and _has_own_line(finding.kind)))
         for number, finding in enumerate(named)
     ]
-    head = [_head(summary), *(_since(difference) if difference else ())]
-    overview = [_causes(collected, results, summary), *_map(results, difference)]
+    head = [_head(document), *(_since(comparison) if comparison else ())]
+    overview = [_causes(document), *_map(run, comparison)]
     room = MOST_BYTES - _RESERVED_BYTES - sum(len(part.encode()) + 1 for part in (*head, *overview))
     fitting, cut = _fitting(sections, room)
-    of_changes = sum(finding.kind in CHANGED.values() for finding, _ in fitting)
-    kinds: dict[Kind, list[Finding]] = defaultdict(list)
-    for finding in shown_here:
-        kinds[finding.kind].append(finding)
-    counted = {kind: cells_of(some, summary) for kind, some in kinds.items()}
-    changed, others = (_grouped(some, counted) for some in (fitting[:of_changes], fitting[of_changes:]))
+    kinds_of_changes = {finding.kind for finding in changes}
+    of_changes = sum(finding.kind in kinds_of_changes for finding, _ in fitting)
+    counted = {
+        kind: cells_of(some, summary) for kind, some in grouped(shown_here, lambda finding: finding.kind).items()
+    }
+    changed, others = (_folded(some, counted) for some in (fitting[:of_changes], fitting[of_changes:]))
     parts = [*head, *changed, *overview, *others]
     if counts := counts_line({kind.title: count for kind, count in (cut + left_out).items()}):
         parts.append(f"Not shown here: {counts}. `jaxexport report DIR --html FILE` has everything.\n")
     return "\n".join(parts)
 
 
-def _head(summary: Summary) -> str:
+def _head(document: Document) -> str:
     """The headline, the counts, and what the run was a run of."""
-    line, counts = headline(summary)
-    identity = summary.identity
+    line, counts = document.headline
+    identity = document.run.summary.identity
     commit = f" at {identity.commit[:12]}" if identity.commit else ""
     policy = f"policy {identity.policy_sha256[:12]}" if identity.policy_sha256 else ""
     tool = f"jaxexport {identity.tool}" if identity.tool else ""
@@ -99,34 +85,34 @@ def _head(summary: Summary) -> str:
     ]
     facts.insert(1, _link("CI job", identity.ci_url) if identity.ci_url else "")
     lines = [for_markdown(counts), " · ".join(filter(None, facts))]
-    symbol = shown_exit_code(summary).facts.symbol
+    symbol = document.look.facts.symbol
     return f"### {symbol} {for_markdown(_cut(line, _LONGEST_LINE))}\n\n{'<br>'.join(filter(None, lines))}\n"
 
 
-def _since(difference: BaselineDifference) -> Iterator[str]:
-    yield f"**{for_markdown(baseline_line(difference))}**\n"
-    if difference.caveats:
-        yield "\n".join(f"- {for_markdown(_cut(caveat, _LONGEST_LINE))}." for caveat in difference.caveats[:10]) + "\n"
+def _since(comparison: Comparison) -> Iterator[str]:
+    yield f"**{for_markdown(comparison.line)}**\n"
+    if comparison.caveats:
+        caveats = [_cut(caveat.sentence.removesuffix("."), _LONGEST_LINE) for caveat in comparison.caveats[:10]]
+        yield "\n".join(f"- {for_markdown(caveat)}." for caveat in caveats) + "\n"
 
 
-def _causes(collected: Sequence[Finding], results: Sequence[Result], summary: Summary) -> str:
+def _causes(document: Document) -> str:
     """A row for each finding that somebody has to look at, the worst first; empty if there is none."""
-    writers = by_build_date(result.writer for result in results)
-    readers = by_build_date(result.reader for result in results)
-    named, left_out = capped([finding for finding in collected if finding.kind.level], _MOST_OF_A_KIND)
-    rows, cut = _fitting([(finding, _row(finding, summary, writers, readers)) for finding in named], _LONGEST_TABLE)
+    named, left_out = capped([finding for finding in document.findings if finding.kind.level], _MOST_OF_A_KIND)
+    rows, cut = _fitting([(finding, _row(finding, document.run)) for finding in named], _LONGEST_TABLE)
     lines = ["| | what | cells | case | written by | read by | when |", "|---|---|---:|---|---|---|---|"]
     lines += [row for _, row in rows]
     lines += [f"| | {count:,} more: {kind.title} | | | | | |" for kind, count in (cut + left_out).items()]
     return "\n".join(lines) + "\n" if named else ""
 
 
-def _row(finding: Finding, summary: Summary, writers: Sequence[str], readers: Sequence[str]) -> str:
-    cause = finding.cause
+def _row(finding: Finding, run: Run) -> str:
+    cause, summary = finding.cause, run.summary
     if cause is None:
         return f"| ❗ | {_what(finding, summary)} | | | | | |"
     case = cause.cases[0] if len(cause.cases) == 1 else f"{len(cause.cases):,} cases"
-    texts = (case, ranges(cause.writers, writers), ranges(cause.readers, readers), began_and_ended(cause))
+    written, read = ranges(cause.writers, by_build_date(run.writers)), ranges(cause.readers, by_build_date(run.readers))
+    texts = (case, written, read, began_and_ended(cause))
     words = " | ".join(for_markdown(_cut(text, 2 * _LONGEST_WORDS)) for text in texts)
     what = f"{cause.judgement.facts.symbol} | {_what(finding, summary)}"
     return f"| {what} | {cause.cells:,} | {words} |"
@@ -151,11 +137,10 @@ def _what(finding: Finding, summary: Summary) -> str:
     return f"**{for_markdown(words)}**: {said}{f' ({_link(issue.id, url)})' if issue and url else ''}{advice}"
 
 
-def _map(results: Sequence[Result], difference: BaselineDifference | None) -> Iterator[str]:
-    before = [cell.then for cell in difference.cells if cell.then] if difference else []
-    drawn = markdown_map(results, before)
+def _map(run: Run, comparison: Comparison | None) -> Iterator[str]:
+    drawn = markdown_map(release_map(run), release_map(comparison.before) if comparison else None)
     # A table is no use cut in two: it is there whole or not at all.
-    if not results or len(drawn.text.encode()) > _LONGEST_MAP:
+    if not run.results or len(drawn.text.encode()) > _LONGEST_MAP:
         return
     text = drawn.text
     if drawn.rows > _ON_SCREEN[0] or drawn.columns > _ON_SCREEN[1]:
@@ -202,16 +187,16 @@ def _fitting(texts: Sequence[tuple[Finding, str]], room: int) -> tuple[list[tupl
     return [text for number, text in enumerate(texts) if number in fitting], left_out
 
 
-def _grouped(sections: Sequence[tuple[Finding, str]], counted: dict[Kind, str]) -> Iterator[str]:
+def _folded(sections: Sequence[tuple[Finding, str]], counted: dict[Kind, str]) -> Iterator[str]:
     """The sections, those of a kind without lines of their own in one. `counted` are the cells of a kind, in words."""
-    for kind, group in groupby(sections, lambda section: section[0].kind):
-        texts = [(finding, text) for finding, text in group]
-        if _has_own_line(kind):
-            yield from (text for _, text in texts)
-            continue
-        count = f": {counted[kind]}" if counted[kind] else ""
-        inside = "\n".join(text for _, text in texts)
-        yield f"<details><summary>{for_html(kind.title)}{count}</summary>\n\n{inside}\n</details>\n"
+    kinds = grouped(sections, lambda section: section[0].kind)
+    for finding, text in sections:
+        if _has_own_line(finding.kind):
+            yield text
+        elif of_kind := kinds.pop(finding.kind, None):
+            count = f": {counted[finding.kind]}" if counted[finding.kind] else ""
+            inside = "\n".join(text for _, text in of_kind)
+            yield f"<details><summary>{for_html(finding.title)}{count}</summary>\n\n{inside}\n</details>\n"
 
 
 def _has_own_line(kind: Kind) -> bool:
@@ -228,10 +213,6 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-_Row = tuple[WriterOf, str]
-_Counts = dict[_Row, dict[ReaderOf, Counter[Judgement]]]
-
-
 @dataclass(frozen=True)
 class MarkdownMap:
     """The table with its legend, and how many rows and columns it has."""
@@ -241,70 +222,43 @@ class MarkdownMap:
     columns: int
 
 
-def markdown_map(results: Sequence[Result], before: Iterable[Result] = ()) -> MarkdownMap:
-    """The map of a run; with the results of an earlier one, a square that changed shows both judgements or counts.
+def markdown_map(drawn: ReleaseMap, before: ReleaseMap | None = None) -> MarkdownMap:
+    """The map of a run; with that of an earlier one, a square that changed shows both judgements or counts.
 
     Readers next to each other whose columns are equal are one column; counts are those of the worst judgement, in each
     of these readers.
     """
-    now, then = _counts(results), _counts(before)
-    rows = sorted(now, key=lambda row: (row[0].built, row[0].jaxlib, row[0].jax, row[1]))
-    readers = sorted({reader for cells in now.values() for reader in cells}, key=lambda reader: reader.date_order)
+    earlier = {(row.platform, row.writer): row.squares for row in before.rows} if before else {}
+    rows = sorted(drawn.rows, key=lambda row: (row.writer.order, row.platform))
+
+    def square(row: MapRow, reader: MapRelease, *, several: bool = False) -> str:
+        return _square(row.squares.get(reader), earlier.get((row.platform, row.writer), {}).get(reader), several)
+
     columns = [
-        list(run)
-        for _, run in itertools.groupby(readers, lambda reader: [_square(now, then, row, reader) for row in rows])
+        list(run) for _, run in itertools.groupby(drawn.readers, lambda reader: [square(row, reader) for row in rows])
     ]
-    names, writers = _names(readers), _names([writer for writer, _ in rows])
-    ordered = [names[reader] for reader in readers]
-    titles = [for_markdown(ranges([names[reader] for reader in run], ordered)) for run in columns]
-    several_platforms = len({platform for _, platform in rows}) > 1
+    ordered = [reader.in_words for reader in drawn.readers]
+    titles = [for_markdown(ranges([reader.in_words for reader in run], ordered)) for run in columns]
     lines = ["Goldens by writer (down), in readers by build date (across):", ""]
     lines += [f"| | {' | '.join(titles)} |", f"|---|{':-:|' * len(titles)}"]
     for row in rows:
-        name = writers[row[0]] + (f" on {row[1]}" if several_platforms else "")
-        squares = [_square(now, then, row, run[0], several=len(run) > 1) for run in columns]
+        name = row.writer.in_words + (f" on {row.platform}" if len(drawn.platforms) > 1 else "")
+        squares = [square(row, run[0], several=len(run) > 1) for run in columns]
         lines.append(f"| {for_markdown(name)} | {' | '.join(squares)} |")
-    lines += ["", _legend(now, then)]
-    return MarkdownMap("\n".join(lines) + "\n", len(rows), len(columns))
+    shown_squares = [square for run in (drawn, before) if run for row in run.rows for square in row.squares.values()]
+    seen = {square.worst for square in shown_squares}
+    legend = " · ".join(f"{name.facts.symbol} {name}: {name.facts.meaning}" for name in Judgement if name in seen)
+    return MarkdownMap("\n".join([*lines, "", legend]) + "\n", len(rows), len(columns))
 
 
-def _counts(results: Iterable[Result]) -> _Counts:
-    counts: _Counts = defaultdict(lambda: defaultdict(Counter))
-    for result in results:
-        counts[result.writer, result.platform][result.reader][result.judgement] += 1
-    return counts
-
-
-def _square(now: _Counts, then: _Counts, row: _Row, reader: ReaderOf, *, several: bool = False) -> str:
-    counts, earlier = (run[row][reader] if reader in run.get(row, {}) else Counter() for run in (now, then))
-    if not counts:
+def _square(now: Square | None, then: Square | None, several: bool) -> str:
+    if not now:
         return ""
-    worst, then_worst = _worst(counts), _worst(earlier) if earlier else None
-    before = f"{then_worst.facts.symbol}→" if then_worst and then_worst is not worst else ""
-    number = ""
+    worst = now.worst
+    count, number = now.counts[worst], ""
     if worst.fails_run:
-        changed = then_worst is worst and earlier[worst] != counts[worst]
-        number = f" {earlier[worst]:,}→{counts[worst]:,}" if changed else f" {counts[worst]:,}"
+        was = then.counts[worst] if then and then.worst is worst else count
+        number = f" {was:,}→{count:,}" if was != count else f" {count:,}"
         number += " each" if several else ""
+    before = f"{then.worst.facts.symbol}→" if then and then.worst is not worst else ""
     return f"{before}{worst.facts.symbol}{number}"
-
-
-def _worst(counts: Counter[Judgement]) -> Judgement:
-    return next(judgement for judgement in Judgement if counts[judgement])
-
-
-def _names(releases: Sequence[WriterOf | ReaderOf]) -> dict[WriterOf | ReaderOf, str]:
-    """Releases by jaxlib, with jax where one jaxlib is there with several."""
-    jax: dict[str, set[str]] = defaultdict(set)
-    for release in releases:
-        jax[release.jaxlib].add(release.jax)
-    return {
-        release: f"{release.jaxlib} with jax {release.jax}" if len(jax[release.jaxlib]) > 1 else release.jaxlib
-        for release in releases
-    }
-
-
-def _legend(*runs: _Counts) -> str:
-    """What each symbol means that is there."""
-    seen = {_worst(counts) for run in runs for cells in run.values() for counts in cells.values()}
-    return " · ".join(f"{name.facts.symbol} {name}: {name.facts.meaning}" for name in Judgement if name in seen)

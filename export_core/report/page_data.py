@@ -14,12 +14,11 @@ import msgspec
 
 from export_core.base.escaping import plain_text
 from export_core.base.phrases import few
-from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference
-from export_core.features.costs.page_lines import cost_line
 from export_core.judge import Judgement, Result
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.judge.verdicts import VERDICTS
 from export_core.readers.placement import Mode
+from export_core.report.document import Comparison, row_lines
 from export_core.report.links import release_term
 from export_core.report.run_tables import Grid
 from export_core.report.wording import figures_line, judgement_mark, limits_line, window_line
@@ -65,9 +64,9 @@ class _Columns:
         return list(self.tables[name].places)
 
 
-def page_data(table: Grid, files: str, difference: BaselineDifference | None = None) -> PageData:
+def page_data(table: Grid, files: str, comparison: Comparison | None = None) -> PageData:
     """The rows of the table in its order, and the cells of each row by build date of the reader."""
-    changes = {cell.result.key: _change(cell) for cell in difference.cells} if difference else {}
+    changes, row_line = comparison.cells if comparison else {}, row_lines()
     rows = _Columns(["case", "writer", "platform", "calls", "cost"])
     cells = _Columns(
         ["reader", "state", "message", "stderr", "window", "numbers", "more", "command", "change", "figures"]
@@ -85,7 +84,7 @@ def page_data(table: Grid, files: str, difference: BaselineDifference | None = N
                 writer=first.writer,
                 platform=plain_text(row.platform),
                 calls=tuple(map(plain_text, first.custom_calls)),
-                cost=cost_line(results),
+                cost=row_line(results),
             )
             goldens.append(plain_text(first.golden))
             for result in results:
@@ -124,11 +123,6 @@ def _cell(result: Result) -> dict[str, Hashable]:
         "more": tuple(map(plain_text, (*more, limits_line(result)))),
         "command": _pieces(plain_text(result.reproduce), tuple(map(plain_text, values))),
     }
-
-
-def _change(cell: CellDifference) -> tuple[str, str]:
-    """How a cell changed, and what it was in the earlier run."""
-    return str(cell.change), f"{cell.then.judgement}, {cell.then.verdict}" if cell.then else ""
 
 
 def _numbers(result: Result) -> Hashable:
@@ -175,6 +169,6 @@ def _release(release: WriterOf | ReaderOf) -> dict[str, str]:
         "jaxlib": plain_text(release.jaxlib),
         "jax": plain_text(release.jax),
         "built": str(release.built),
-        "name": plain_text(release_term(release)),
+        "name": plain_text(release_term(release.jaxlib, release.jax)),
         "platform": plain_text(release.platform) if isinstance(release, WriterOf) else "",
     }

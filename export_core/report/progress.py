@@ -13,12 +13,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from export_core.base.layout import wrapped
-from export_core.base.phrases import plural
+from export_core.base.phrases import first_line, plural
 from export_core.judge import Judgement, Result
 from export_core.judge.causes import cell_signature
 from export_core.matrix import Plan
 from export_core.releases import Release
-from export_core.report.wording import counts_line, first_line
+from export_core.report.wording import counts_line
 
 SILENCE_SECONDS = 30.0
 """The longest time without a line in a log: a run that writes nothing looks like one that hangs."""
@@ -39,12 +39,12 @@ class RunProgress:
         self._clock = clock
         self._left = Counter(cell.reader.pair for cell in plan.cells)
         self._readers = len(self._left)
-        self._verdicts: dict[str, Counter[str]] = {}
+        self._verdicts: Counter[tuple[str, str]] = Counter()
         self._failures: Counter[Judgement] = Counter()
         self._flaky = 0
         self._promised = 0
         self._all_promised = sum(cell.promised for cell in plan.cells)
-        self._kinds: dict[Judgement, set[tuple[str, ...]]] = {}
+        self._kinds: set[tuple[Judgement, tuple[str, ...]]] = set()
         self._ready: set[str] = set()
         self._last_line = clock()
         columns = (
@@ -89,7 +89,7 @@ class RunProgress:
         """Count the result of a cell."""
         reader = f"{result.reader.jaxlib}-jax{result.reader.jax}"
         self._left[reader] -= 1
-        self._verdicts.setdefault(reader, Counter())[result.verdict] += 1
+        self._verdicts[reader, result.verdict] += 1
         self._ready.add(reader)
         self._failures[result.judgement] += 1
         self._flaky += bool(result.flaky)
@@ -101,19 +101,18 @@ class RunProgress:
             self._line(f"{self._promised_cells()}{self._failed_so_far()}; the cells that are left were not promised")
         # In a log: a line when a reader is done, and else one often enough to show that the run is alive.
         if not self._has_bar and not self._left[reader]:
-            counts = counts_line(dict(sorted(self._verdicts[reader].items())))
+            counts = counts_line({name: count for (of, name), count in sorted(self._verdicts.items()) if of == reader})
             self._line(f"[{self._count()}] jaxlib {result.reader.jaxlib}: {counts}{self._state()}")
         elif not self._has_bar and self._clock() - self._last_line > SILENCE_SECONDS:
             self._line(f"[{self._count()}]{self._state()}")
 
     def _show_failure(self, result: Result) -> None:
         """Show the first failure of each kind: the others are counted."""
-        kinds = self._kinds.setdefault(result.judgement, set())
-        kind = cell_signature(result)
-        if kind in kinds:
+        kind = result.judgement, cell_signature(result)
+        if kind in self._kinds:
             return
-        kinds.add(kind)
-        shown = sum(map(len, self._kinds.values()))
+        self._kinds.add(kind)
+        shown = len(self._kinds)
         if shown <= MOST_FAILURES:
             message = first_line(result.message) or str(result.verdict)
             self._line(
@@ -138,7 +137,7 @@ class RunProgress:
 
     def _promised_cells(self) -> str:
         """``promised: 812 of 1,350, 2 causes``."""
-        causes = len(self._kinds.get(Judgement.BROKEN, ()))
+        causes = sum(judgement is Judgement.BROKEN for judgement, _ in self._kinds)
         counted = (
             f"promised: {self._promised:,} of {self._all_promised:,}" if self._all_promised else "nothing promised"
         )

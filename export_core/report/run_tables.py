@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import datetime
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
-from export_core.judge import Judgement, Result, Summary
-from export_core.judge.forecast_types import Generation
-from export_core.judge.result import ReaderOf, WriterOf
-from export_core.judge.retention import leaves_window_on
+from export_core.judge import Judgement, Result
+from export_core.judge.result import ReaderOf, WriterOf, grouped
 from export_core.readers.cell import CellKey
-from export_core.releases import Direction, Windows
 from export_core.report.links import release_term
+from export_core.run.run import Run
+
+Release = TypeVar("Release", WriterOf, ReaderOf)
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class GridRow:
     name: str
     case: str
     platform: str
-    cells: dict[ReaderOf, Result]
+    cells: Mapping[ReaderOf, Result]
 
 
 @dataclass(frozen=True)
@@ -32,43 +33,57 @@ class GridBlock:
 
     head: str
     writer: WriterOf
-    rows: list[GridRow]
+    rows: Sequence[GridRow]
+
+    @property
+    def results(self) -> Sequence[Result]:
+        """All cells of these goldens."""
+        return [result for row in self.rows for result in row.cells.values()]
 
 
 @dataclass(frozen=True)
 class Grid:
     """The table. `titles` are the lines above each reader: jaxlib, build date, and jax where one jaxlib has several."""
 
-    readers: list[ReaderOf]
-    titles: dict[ReaderOf, tuple[str, ...]]
-    blocks: list[GridBlock]
+    readers: Sequence[ReaderOf]
+    titles: Mapping[ReaderOf, tuple[str, ...]]
+    blocks: Sequence[GridBlock]
 
 
-def grid(results: Sequence[Result]) -> Grid:
+def grid(run: Run) -> Grid:
     """Rows by writer, oldest build first, then by case and platform."""
-    heads = {result.writer: _head(result.writer) for result in results}
-    rows: dict[tuple[datetime.date, str, str, str, str], tuple[WriterOf, dict[ReaderOf, Result]]] = {}
-    for result in results:
-        place = (result.writer.built, heads[result.writer], result.case, result.platform, result.golden)
-        rows.setdefault(place, (result.writer, {}))[1][result.reader] = result
-    readers = sorted({result.reader for result in results}, key=lambda reader: reader.date_order)
-    # Where one jaxlib is read with several jax, only the jax tells its columns apart.
-    paired = {jaxlib for jaxlib, count in Counter(reader.jaxlib for reader in readers).items() if count > 1}
-    names = _short_names([case for _, _, case, *_ in sorted(rows)])
-    several_platforms = len({platform for *_, platform, _ in rows}) > 1
-    blocks: list[GridBlock] = []
-    for place in sorted(rows):
-        _, head, case, platform, _ = place
-        writer, cells = rows[place]
-        if not blocks or blocks[-1].head != head:
-            blocks.append(GridBlock(head, writer, []))
-        name = f"{names[case]} {platform}" if several_platforms else names[case]
-        blocks[-1].rows.append(GridRow(name, case, platform, cells))
+    heads = {writer: _head(writer) for writer in run.writers}
+
+    def place(cells: Sequence[Result]) -> tuple[object, ...]:
+        first = cells[0]
+        return first.writer.built, heads[first.writer], first.case, first.platform, first.golden
+
+    names = _short_names({cells[0].case for cells in run.by_golden.values()})
+    blocks = []
+    goldens = sorted(run.by_golden.values(), key=place)
+    for head, of_writer in grouped(goldens, lambda cells: heads[cells[0].writer]).items():
+        rows = []
+        for cells in of_writer:
+            case, platform = cells[0].case, cells[0].platform
+            name = f"{names[case]} {platform}" if len(run.platforms) > 1 else names[case]
+            rows.append(GridRow(name, case, platform, {result.reader: result for result in cells}))
+        blocks.append(GridBlock(head, of_writer[0][0].writer, rows))
+    several = with_several_jax(run.readers)
     titles = {
-        reader: (reader.jaxlib, f"{reader.built:%y-%m-%d}", *([f"jax {reader.jax}"] if reader.jaxlib in paired else ()))
-        for reader in readers
+        reader: (
+            reader.jaxlib,
+            f"{reader.built:%y-%m-%d}",
+            *([f"jax {reader.jax}"] if reader.jaxlib in several else ()),
+        )
+        for reader in run.readers
     }
-    return Grid(readers, titles, blocks)
+    return Grid(run.readers, titles, blocks)
+
+
+def with_several_jax(releases: Iterable[WriterOf | ReaderOf]) -> set[str]:
+    """The jaxlib versions that are there with several jax: only that tells them apart."""
+    counts = Counter(jaxlib for jaxlib, _ in {(release.jaxlib, release.jax) for release in releases})
+    return {jaxlib for jaxlib, count in counts.items() if count > 1}
 
 
 def _head(writer: WriterOf) -> str:
@@ -77,9 +92,9 @@ def _head(writer: WriterOf) -> str:
     return f"{writer.jaxlib}{jax}  built {writer.built}"
 
 
-def _short_names(cases: Sequence[str]) -> dict[str, str]:
+def _short_names(cases: Collection[str]) -> dict[str, str]:
     """Case ids without the folders that all of them share."""
-    parts = [case.split(".") for case in dict.fromkeys(cases)]
+    parts = [case.split(".") for case in cases]
     shared = 0
     # At least the last part stays: a name is never empty.
     while len(parts) > 1 and all(len(part) > shared + 1 and part[shared] == parts[0][shared] for part in parts):
@@ -89,11 +104,32 @@ def _short_names(cases: Sequence[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class MapRelease:
-    """A writer or a reader. `name` says its jax too where one jaxlib has several, `term` is how a filter names it."""
+    """A writer or a reader, on whichever platform. `several`: the run has its jaxlib with several jax."""
 
-    name: str
-    term: str
     built: datetime.date
+    jaxlib: str
+    jax: str
+    several: bool = field(default=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        """As it is called where there is little room: with its jax only where its jaxlib has several."""
+        return f"{self.jaxlib} · {self.jax}" if self.several else self.jaxlib
+
+    @property
+    def in_words(self) -> str:
+        """As a sentence calls it."""
+        return f"{self.jaxlib} with jax {self.jax}" if self.several else self.jaxlib
+
+    @property
+    def term(self) -> str:
+        """As a filter of the page names it."""
+        return release_term(self.jaxlib, self.jax) if self.several else self.jaxlib
+
+    @property
+    def order(self) -> tuple[datetime.date, str, str]:
+        """Sort key: by build date."""
+        return self.built, self.jaxlib, self.jax
 
 
 @dataclass(frozen=True)
@@ -104,7 +140,7 @@ class Square:
     """
 
     promised: bool
-    counts: dict[Judgement, int]
+    counts: Mapping[Judgement, int]
     pale: bool = False
 
     @property
@@ -128,7 +164,7 @@ class MapRow:
     since: datetime.date
     until: datetime.date
     goldens: int
-    squares: dict[MapRelease, Square]
+    squares: Mapping[MapRelease, Square]
 
 
 @dataclass(frozen=True)
@@ -138,7 +174,6 @@ class ReleaseMap:
     readers: tuple[MapRelease, ...]
     rows: tuple[MapRow, ...]
     as_of: datetime.date
-    generations: tuple[Generation, ...]
 
     @property
     def platforms(self) -> tuple[str, ...]:
@@ -146,46 +181,40 @@ class ReleaseMap:
         return tuple(dict.fromkeys(row.platform for row in self.rows))
 
 
-def release_map(results: Sequence[Result], summary: Summary, changed: Collection[CellKey] | None = None) -> ReleaseMap:
+def release_map(run: Run, changed: Collection[CellKey] | None = None) -> ReleaseMap:
     """The map of all results of a run. Where it is to show what `changed`, all other squares are pale."""
-    writers = _releases(result.writer for result in results)
-    readers = _releases(result.reader for result in results)
-    windows = _windows(results)
-    counts: dict[tuple[str, MapRelease], dict[MapRelease, Counter[Judgement]]] = defaultdict(dict)
-    goldens: dict[tuple[str, MapRelease], set[str]] = defaultdict(set)
-    promised, vivid = set(), set()
-    for result in results:
-        place = result.platform, writers[_pair(result.writer)]
-        reader = readers[_pair(result.reader)]
-        counts[place].setdefault(reader, Counter())[result.judgement] += 1
-        goldens[place].add(result.golden)
-        if result.promised:
-            promised.add((place, reader))
-        if changed is None or result.key in changed:
-            vivid.add((place, reader))
-    rows = [
-        MapRow(
-            writer,
-            platform,
-            since=writer.built - datetime.timedelta(days=windows.forward_days),
-            until=writer.built + datetime.timedelta(days=windows.backward_days),
-            goldens=len(goldens[platform, writer]),
-            squares={
-                reader: Square(
-                    ((platform, writer), reader) in promised,
-                    _worst_first(counter),
-                    pale=((platform, writer), reader) not in vivid,
-                )
-                for reader, counter in by_reader.items()
-            },
+    writers, readers = map_releases(run.writers), map_releases(run.readers)
+    windows = run.policy.window_lengths()
+    rows = []
+    # Writers on several platforms are one writer.
+    for (writer, platform), keys in grouped(run.by_writer, lambda key: (writers[key[0]], key[1])).items():
+        cells = [result for key in keys for results in run.by_writer[key].values() for result in results]
+        rows.append(
+            MapRow(
+                writer,
+                platform,
+                since=writer.built - datetime.timedelta(days=windows.forward_days),
+                until=writer.built + datetime.timedelta(days=windows.backward_days),
+                goldens=len({result.golden for result in cells}),
+                squares={
+                    readers[reader]: _square(of_reader, changed)
+                    for reader, of_reader in grouped(cells, lambda result: result.reader).items()
+                },
+            )
         )
-        for (platform, writer), by_reader in counts.items()
-    ]
-    generations = tuple(_generations(results, writers, windows))
-    return ReleaseMap(_by_date(readers.values()), _in_order(rows), summary.as_of, generations)
+    return ReleaseMap(_by_date(readers.values()), _in_order(rows), run.summary.as_of)
 
 
-def aligned(one: ReleaseMap, other: ReleaseMap) -> tuple[ReleaseMap, ReleaseMap]:
+def map_releases(releases: Sequence[Release]) -> dict[Release, MapRelease]:
+    """Releases as a map names them."""
+    several = with_several_jax(releases)
+    return {
+        release: MapRelease(release.built, release.jaxlib, release.jax, release.jaxlib in several)
+        for release in releases
+    }
+
+
+def same_rows(one: ReleaseMap, other: ReleaseMap) -> tuple[ReleaseMap, ReleaseMap]:
     """The two maps, each with the rows and readers of both: what only the other one has is empty."""
     readers = _by_date({*one.readers, *other.readers})
 
@@ -197,48 +226,20 @@ def aligned(one: ReleaseMap, other: ReleaseMap) -> tuple[ReleaseMap, ReleaseMap]
     return filled(one, other.rows), filled(other, one.rows)
 
 
+def _square(cells: Sequence[Result], changed: Collection[CellKey] | None) -> Square:
+    counts = Counter(result.judgement for result in cells)
+    return Square(
+        any(result.promised for result in cells),
+        {judgement: counts[judgement] for judgement in Judgement if counts[judgement]},
+        pale=changed is not None and not any(result.key in changed for result in cells),
+    )
+
+
 def _by_date(readers: Iterable[MapRelease]) -> tuple[MapRelease, ...]:
-    return tuple(sorted(set(readers), key=lambda reader: (reader.built, reader.name)))
+    return tuple(sorted(set(readers), key=lambda reader: reader.order))
 
 
 def _in_order(rows: Iterable[MapRow]) -> tuple[MapRow, ...]:
     """By platform, in each the newest writer first."""
-    newest_first = sorted(rows, key=lambda row: (row.writer.built, row.writer.name), reverse=True)
+    newest_first = sorted(rows, key=lambda row: row.writer.order, reverse=True)
     return tuple(sorted(newest_first, key=lambda row: row.platform))
-
-
-def _generations(
-    results: Iterable[Result], writers: dict[tuple[str, str], MapRelease], windows: Windows
-) -> Iterator[Generation]:
-    """The windows of all writers. A golden is replayed on several platforms, and counts once."""
-    goldens = Counter(pair for pair, _ in {(_pair(result.writer), result.golden) for result in results})
-    for pair, writer in writers.items():
-        yield Generation(writer.name, writer.built, leaves_window_on(writer.built, windows), goldens[pair])
-
-
-def _pair(release: WriterOf | ReaderOf) -> tuple[str, str]:
-    return release.jaxlib, release.jax
-
-
-def _releases(releases: Iterable[WriterOf | ReaderOf]) -> dict[tuple[str, str], MapRelease]:
-    """The releases by jaxlib and jax. Writers on several platforms are one."""
-    different = {_pair(release): release for release in releases}
-    paired = Counter(jaxlib for jaxlib, _ in different)
-    return {
-        pair: MapRelease(f"{release.jaxlib} · {release.jax}", release_term(release), release.built)
-        if paired[release.jaxlib] > 1
-        else MapRelease(release.jaxlib, release.jaxlib, release.built)
-        for pair, release in different.items()
-    }
-
-
-def _windows(results: Iterable[Result]) -> Windows:
-    """The lengths of the windows, from the dates: a result contains no lengths."""
-    lengths = {(result.direction, abs((result.promised_until - result.writer.built).days)) for result in results}
-    forward = [days for direction, days in lengths if direction is Direction.FORWARD]
-    backward = [days for direction, days in lengths if direction is not Direction.FORWARD]
-    return Windows(max(backward, default=0), max(forward, default=0))
-
-
-def _worst_first(counter: Counter[Judgement]) -> dict[Judgement, int]:
-    return {judgement: counter[judgement] for judgement in Judgement if counter[judgement]}

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from export_core.base.escaping import safe_json, shown
-from export_core.judge import Result, Summary
+from export_core.judge import Summary
 from export_core.policy import FILE
 from export_core.report.affected_tests import AffectedTest, SourceLine, affected_tests
-from export_core.report.document import Finding
-from export_core.report.view import findings
-from export_core.report.wording import headline
+from export_core.report.document import Document, Finding
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 MOST = 5_000
@@ -26,19 +23,19 @@ _LONGEST = 1_000
 """Characters of a rule's description: GitHub's limit is 1,024."""
 
 
-def sarif_file(results: Sequence[Result], summary: Summary, folder: Path = Path()) -> bytes:
+def sarif_file(document: Document, folder: Path = Path()) -> bytes:
     """The file. `folder` is that of the project: the lines of tests are looked up in its files."""
-    collected = findings(results, summary)
-    tests = affected_tests(collected)
+    summary, tests = document.run.summary, affected_tests(document.findings)
     rules: dict[str, dict[str, Any]] = {}
-    for finding in (finding for finding in collected if finding.kind.level):
-        rules.setdefault(_rule_id(finding), _rule(finding, summary))
+    for finding in document.findings:
+        if finding.kind.level and (name := _rule_id(finding)) not in rules:
+            rules[name] = _rule(finding, summary)
     places = {name: number for number, name in enumerate(rules)}
     alerts = [_result(test, places, _place(test, summary, folder)) for test in tests[:MOST]]
     run = {
         "tool": {"driver": _driver(summary, list(rules.values()))},
         "automationDetails": {"id": "jaxexport/"},
-        "invocations": [_invocation(summary, len(tests) - len(alerts))],
+        "invocations": [_invocation(document, len(tests) - len(alerts))],
         "columnKind": "unicodeCodePoints",
         "results": alerts,
     }
@@ -50,15 +47,15 @@ def _driver(summary: Summary, rules: list[dict[str, Any]]) -> dict[str, Any]:
     return {"name": "pytest-jaxexport", **tool, "rules": rules}
 
 
-def _invocation(summary: Summary, left_out: int) -> dict[str, Any]:
+def _invocation(document: Document, left_out: int) -> dict[str, Any]:
     """The run: its exit code with the headline, and how many results have no place in the file."""
-    identity = summary.identity
+    summary, identity = document.run.summary, document.run.summary.identity
     times = {"startTimeUtc": identity.started, "endTimeUtc": identity.ended}
     note = f"{left_out:,} more affected tests are not in this file: code scanning stores {MOST:,} results of a run."
     return {
         "executionSuccessful": True,
         "exitCode": summary.exit_code,
-        "exitCodeDescription": _text(" ".join(headline(summary))),
+        "exitCodeDescription": _text(" ".join(document.headline)),
         **{name: f"{_utc(time):%Y-%m-%dT%H:%M:%SZ}" for name, time in times.items() if time},
         **({"toolExecutionNotifications": [{"message": {"text": note}}]} if left_out else {}),
     }

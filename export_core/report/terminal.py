@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import datetime
 import itertools
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
 from export_core.base.layout import labelled_paragraphs, wrapped
-from export_core.base.phrases import few, plural
-from export_core.features.costs.costs_table import newest_costs
+from export_core.base.phrases import few, first_line, plural
 from export_core.judge import Judgement, Result, Summary
-from export_core.judge.result import by_build_date
+from export_core.judge.result import WriterOf, by_build_date, grouped
 from export_core.judge.verdicts import FAIL_ON, Kind
 from export_core.matrix import Plan
 from export_core.policy.run_options import RESULTS
-from export_core.report.document import Finding
-from export_core.report.run_tables import grid
-from export_core.report.view import cells_of, findings
-from export_core.report.wording import LEGEND, cell_mark, first_line, headline, named_folder, ranges, shown_exit_code
+from export_core.report.document import Comparison, Document, Finding
+from export_core.report.run_tables import grid, with_several_jax
+from export_core.report.view import cells_of
+from export_core.report.wording import LEGEND, cell_mark, named_folder, ranges
+from export_core.run.run import Run
 
 MOST_SHOWN = 3
 """Findings with their evidence, all kinds together, but at least one of each kind."""
@@ -56,35 +54,33 @@ def print_plan(console: Console, plan: Plan) -> None:
             print_lines(console, wrapped(sentence, console.width, indent=2))
 
 
-def print_report(
-    console: Console,
-    results: Sequence[Result],
-    summary: Summary,
-    folder: Path = RESULTS,
-    *,
-    full: bool = False,
-    options: str = "",
-) -> None:
-    """The writers, the findings, what to run next, then the headline: one screen.
+def print_report(console: Console, document: Document, *, full: bool = False) -> None:
+    """The writers, the findings, what to run next, then the headline: one screen; then what a baseline had otherwise.
 
-    `folder` is that of the results, and `options` are those of a run that was judged again: for the commands. `full`:
-    every cell and every finding with all of its evidence.
+    `full`: every cell and every finding with all of its evidence.
     """
-    collected = findings(results, summary, folder)
     if full:
-        print_table(console, results)
-        if costs := [*newest_costs(results)]:
-            print_lines(console, ["", *costs])
-        print_findings(console, collected)
+        print_table(console, document.run)
+        for table in document.tables():
+            print_lines(console, ["", *table.lines()])
+        print_findings(console, document.findings)
         console.print()
     else:
         console.print()
-        for number, line in enumerate(table_lines(results, console.width)):
+        for number, line in enumerate(table_lines(document.run, console.width)):
             line.style = "" if number else "bold"
             console.print(line, soft_wrap=True)
-        _print_short(console, collected, summary)
-    print_lines(console, labelled_paragraphs(_next_steps(collected, folder, options, full=full), console.width))
-    print_headline(console, summary)
+        _print_short(console, document)
+    print_lines(console, labelled_paragraphs(_next_steps(document, full=full), console.width))
+    print_headline(console, document)
+    if document.comparison:
+        print_comparison(console, document.comparison)
+
+
+def print_comparison(console: Console, comparison: Comparison) -> None:
+    """Everything that is different from an earlier run."""
+    print_findings(console, comparison.findings)
+    console.print(f"\n{comparison.line}", markup=False, highlight=False)
 
 
 def print_findings(console: Console, collected: Iterable[Finding]) -> None:
@@ -94,24 +90,22 @@ def print_findings(console: Console, collected: Iterable[Finding]) -> None:
         _print_finding(console, finding.kind, finding.sentence, finding.details)
 
 
-def print_headline(console: Console, summary: Summary) -> None:
+def print_headline(console: Console, document: Document) -> None:
     """The last lines: the headline, the counts, the exit code."""
-    line, counts = headline(summary)
-    print_lines(console, wrapped(line, console.width, indent=2), shown_exit_code(summary).facts.style)
+    line, counts = document.headline
+    print_lines(console, wrapped(line, console.width, indent=2), document.look.facts.style)
     print_lines(console, wrapped(counts, console.width, indent=2))
 
 
-def _print_short(console: Console, collected: Sequence[Finding], summary: Summary) -> None:
+def _print_short(console: Console, document: Document) -> None:
     """What decides the exit code, the first of each kind with evidence; then a line for each other kind."""
-    kinds: dict[Kind, list[Finding]] = defaultdict(list)
-    for finding in collected:
-        kinds[finding.kind].append(finding)
+    kinds = grouped(document.findings, lambda finding: finding.kind)
     deciding = _deciding(kinds)
     for kind in deciding:
         most = max(1, MOST_SHOWN // len(deciding))
         for finding in kinds[kind][:most]:
             console.print()
-            evidence = _evidence(finding, collected)
+            evidence = _evidence(finding, document.findings)
             _print_finding(console, kind, finding.brief or finding.sentence, evidence, _MOST_LINES)
         if rest := kinds[kind][most:]:
             print_lines(console, [f"{kind.title}  and {_counted(rest)}"], kind.style)
@@ -119,7 +113,7 @@ def _print_short(console: Console, collected: Sequence[Finding], summary: Summar
     for kind, of_kind in kinds.items():
         if kind not in deciding:
             about = of_kind if of_kind[0].cause else of_kind[1:]
-            counted = _counted(about, summary) if about else ""
+            counted = _counted(about, document.run.summary) if about else ""
             text = counted if about == of_kind else " And ".join(filter(None, (of_kind[0].sentence, counted)))
             _print_finding(console, kind, text, (), 1)
 
@@ -168,11 +162,12 @@ def _counted(rest: Sequence[Finding], summary: Summary | None = None) -> str:
     return f"{plural(len(rest), 'cause')}, {cells}" if cells else f"{len(rest)} more"
 
 
-def _next_steps(collected: Sequence[Finding], folder: Path, options: str, *, full: bool) -> list[tuple[str, str]]:
+def _next_steps(document: Document, *, full: bool) -> list[tuple[str, str]]:
     """The commands to run next: the worst cell again, and the whole report."""
-    named = named_folder(folder) + (f" {options}" if options else "")
-    deciding = _deciding(finding.kind for finding in collected)
-    worst = next((finding.cause for finding in collected if finding.cause and finding.kind in deciding), None)
+    options = document.run.options
+    named = named_folder(document.folder or RESULTS) + (f" {options}" if options else "")
+    deciding = _deciding(finding.kind for finding in document.findings)
+    worst = next((finding.cause for finding in document.findings if finding.cause and finding.kind in deciding), None)
     steps = [worst.reproduce] if worst and worst.reproduce else []
     steps.append(f"jaxexport report{named} --html report.html{'' if full else '  # or here: --full'}")
     return [("next", "\n".join(steps))]
@@ -208,24 +203,25 @@ class WriterRow:
     is_bad: bool
 
 
-def writer_rows(results: Sequence[Result]) -> list[WriterRow]:
+def writer_rows(run: Run) -> list[WriterRow]:
     """A row for each writer and platform, oldest build first."""
-    readers = by_build_date(result.reader for result in results)
-    several = len({result.platform for result in results}) > 1
-    jaxes = {(result.writer.jaxlib, result.writer.jax) for result in results}
-    paired = {jaxlib for jaxlib, count in Counter(jaxlib for jaxlib, _ in jaxes).items() if count > 1}
-    groups: dict[tuple[datetime.date, str], list[Result]] = defaultdict(list)
-    for result in results:
-        writer = result.writer
-        jax = f" with jax {writer.jax}" if writer.jaxlib in paired else ""
-        name = f"{writer.jaxlib}{jax}{f' {result.platform}' if several else ''}"
-        groups[writer.built, name].append(result)
-    return [_writer_row(name, groups[built, name], readers) for built, name in sorted(groups)]
+    readers, several = by_build_date(run.readers), with_several_jax(run.writers)
+
+    def name(writer: WriterOf, platform: str) -> str:
+        jax = f" with jax {writer.jax}" if writer.jaxlib in several else ""
+        return f"{writer.jaxlib}{jax}{f' {platform}' if len(run.platforms) > 1 else ''}"
+
+    rows = grouped(run.by_writer, lambda key: (key[0].built, name(*key)))
+    made = []
+    for (_, title), keys in sorted(rows.items()):
+        results = [result for key in keys for cells in run.by_writer[key].values() for result in cells]
+        made.append(_writer_row(title, results, readers))
+    return made
 
 
-def table_lines(results: Sequence[Result], width: int) -> list[Text]:
+def table_lines(run: Run, width: int) -> list[Text]:
     """The table in colours, wrapped in its third column; of many writers, those with a bad cell come first."""
-    rows = writer_rows(results)
+    rows = writer_rows(run)
     shown = rows if len(rows) <= MOST_ROWS else sorted(rows, key=lambda row: not row.is_bad)[:MOST_ROWS]
     rest = [row for row in rows if row not in shown]
     head = (*_HEAD[:2], Text(_HEAD[2]), Text(_HEAD[3]))
@@ -249,13 +245,9 @@ def table_lines(results: Sequence[Result], width: int) -> list[Text]:
 
 
 def _writer_row(name: str, results: Sequence[Result], readers: Sequence[str]) -> WriterRow:
-    judgements: dict[str, Counter[Judgement]] = defaultdict(Counter)
-    outside: Counter[Judgement] = Counter()
-    for result in results:
-        if result.promised:
-            judgements[result.reader.jaxlib][result.judgement] += 1
-        else:
-            outside[result.judgement] += 1
+    promised = grouped((result for result in results if result.promised), lambda result: result.reader.jaxlib)
+    judgements = {reader: Counter(result.judgement for result in cells) for reader, cells in promised.items()}
+    outside = Counter(result.judgement for result in results if not result.promised)
     in_order = [reader for reader in readers if reader in judgements]
     parts = []
     bad = [judgement for judgement in Judgement if judgement.facts.badness]
@@ -295,9 +287,9 @@ _LINES_AT_ONCE = 200
 _NARROWEST_COLUMN = 9  # a date with two digits of the year, and a gap
 
 
-def print_table(console: Console, results: Sequence[Result]) -> None:
+def print_table(console: Console, run: Run) -> None:
     """Goldens by writer down, readers by build date across; split into blocks where the terminal is too narrow."""
-    table = grid(results)
+    table = grid(run)
     label = max((len(row.name) for block in table.blocks for row in block.rows), default=4) + 2
     label = max(label, *(len(block.head) for block in table.blocks), 0) + 1
     width = max((len(line) + 1 for title in table.titles.values() for line in title), default=_NARROWEST_COLUMN)

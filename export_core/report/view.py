@@ -1,23 +1,18 @@
-"""The findings of a run: one for each cause, with its cells, releases, evidence, and the command to reproduce one cell.
+"""A `Run` becomes a `Document`: a finding for each cause, with its cells, releases, evidence and what to do.
 
-Formats show `sentence` and `details` as they have room for; `text` has both.
+Media show the `sentence` and `details` of a finding as they have room for; its `text` has both.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import msgspec
-
 from export_core.base.phrases import few, plural
-from export_core.features.convert.findings import healing_findings
-from export_core.features.costs.findings import cost_findings
-from export_core.features.deploy.wording import places_lines
 from export_core.judge import Accepted, JudgedChange, Judgement, Result, Summary, matching_entry
-from export_core.judge.causes import Cause, completed, is_own_writer
-from export_core.judge.result import by_build_date
+from export_core.judge.causes import Cause, is_own_writer
+from export_core.judge.result import by_build_date, grouped
 from export_core.judge.verdicts import (
     BROKEN_PROMISE,
     FAIL_ON,
@@ -33,7 +28,7 @@ from export_core.matrix import Verdict
 from export_core.numbers.noise_text import WHAT_TO_DO
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
-from export_core.report.document import Finding
+from export_core.report.document import Comparison, Document, Finding, feature_findings
 from export_core.report.wording import (
     cell_sentence,
     error_size,
@@ -44,10 +39,10 @@ from export_core.report.wording import (
     why_command,
     writer_and_reader,
 )
+from export_core.run.run import Run
 
 FLAKY = Kind("FLAKY", 3, "bold yellow", level="warning")
 CUSTOM_CALL = Kind("custom call", 6)
-PLACES = Kind("places", 7)
 NOT_COVERED = Kind("NOT COVERED", 7, "bold yellow", level="warning")
 NOT_DECIDED, NO_NOISE, LITTLE_NOISE = Kind("NOT DECIDED", 8), Kind("NO NOISE", 8), Kind("LITTLE NOISE", 8)
 ACCEPTED = Kind("accepted", 9)
@@ -58,18 +53,17 @@ _MEASURE_FIRST = (
 _UNFIT = "This is no broken promise: the golden's own writer cannot replay it{}."
 
 
-def findings(results: Sequence[Result], summary: Summary, folder: Path | None = None) -> list[Finding]:
-    """All findings of a run, the worst first.
+def view(run: Run, comparison: Comparison | None = None, folder: Path | None = None) -> Document:
+    """A run as a document: its findings, the worst first, and what is different from an earlier run.
 
     Cells with one judgement and one cause are one finding; a refusal outside the window is expected, and none. That
     nothing was promised, what no cell covers, declared changes of custom calls, goldens without a cell, and what was
     accepted on purpose follow. `folder` is that of the results, for commands; without it they say DIR.
     """
-    collected = _by_cause(results, summary, folder)
+    results, summary = run.results, run.summary
+    collected = _by_cause(run, folder)
     collected += _of_the_run(BROKEN_PROMISE, [text for change in summary.custom_call_changes for text in change.broken])
-    collected += cost_findings(results, summary)
-    collected += _of_the_run(PLACES, [" ".join(places_lines(summary))] if summary.deployed else [])
-    collected += healing_findings(results, summary)
+    collected += feature_findings(run)
     collected += _of_the_run(FAIL_ON, [f"{text}." for text in summary.failed_on])
     collected += _of_the_run(MISSING_RESULT, summary.uncovered)
     collected += _of_the_run(NOTHING_PROMISED, [summary.unpromised] if summary.unpromised else [])
@@ -82,7 +76,7 @@ def findings(results: Sequence[Result], summary: Summary, folder: Path | None = 
     if summary.inputs_only:
         collected += _of_the_run(LITTLE_NOISE, [_inputs_only(summary.inputs_only)])
     collected += [_accepted(accepted) for accepted in summary.accepted]
-    return sorted(collected, key=lambda finding: finding.rank)
+    return Document(run, sorted(collected, key=lambda finding: finding.rank), comparison, folder)
 
 
 def capped(collected: Iterable[Finding], most: int) -> tuple[list[Finding], Counter[Kind]]:
@@ -129,59 +123,34 @@ def broken_cell(result: Result, issues: Iterable[KnownIssue] = ()) -> Finding:
     return Finding(kind, 0, sentence, details, (result,))
 
 
-def _by_cause(results: Sequence[Result], summary: Summary, folder: Path | None) -> list[Finding]:
+def _by_cause(run: Run, folder: Path | None) -> list[Finding]:
     """A finding for each cause in the summary."""
-    groups: dict[tuple[Judgement, str], list[Result]] = defaultdict(list)
-    for result in completed(results):
-        groups[result.judgement, result.cause].append(result)
-    readers = by_build_date(result.reader for result in results)
-    writers = by_build_date(result.writer for result in results)
-    issues = {issue.id: issue for issue in summary.known_issues}
-    policy = msgspec.convert(summary.policy, Policy)
     return [
-        _cause_finding(
-            cause,
-            number,
-            groups[cause.judgement, cause.id],
-            (writers, readers),
-            issues,
-            policy,
-            summary.unmeasured,
-            folder,
-        )
-        for number, cause in enumerate(summary.causes)
+        _cause_finding(cause, number, group, run, folder)
+        for number, cause in enumerate(run.summary.causes)
         if (cause.judgement, cause.verdict) != (Judgement.OUTSIDE, Verdict.REFUSED)
-        and groups[cause.judgement, cause.id]
+        and (group := run.by_cause.get((cause.judgement, cause.id)))
     ]
 
 
-def _cause_finding(
-    cause: Cause,
-    number: int,
-    group: Sequence[Result],
-    releases: tuple[Sequence[str], Sequence[str]],
-    issues: dict[str, KnownIssue],
-    policy: Policy,
-    unmeasured: Sequence[str],
-    folder: Path | None,
-) -> Finding:
+def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run, folder: Path | None) -> Finding:
     kind = cause.judgement.facts.kind or BROKEN_PROMISE
     if cause.judgement is Judgement.BROKEN and cause.not_replayable:
         kind = NOT_REPLAYABLE
     elif cause.judgement is Judgement.BROKEN and cause.is_rounding:
         kind = NUMBERS_MOVED
     example = next((result for result in group if result.key == cause.example), group[0])
-    issue = issues.get(cause.upstream)
+    issue = next((issue for issue in run.summary.known_issues if issue.id == cause.upstream), None)
     because = f"{cause.change}." if cause.change else ""
     if kind is NOT_REPLAYABLE:
         because = _UNFIT.format("" if any(map(is_own_writer, group)) else " either")
-    whole = cell_sentence(example) if cause.cells == 1 else _sentence(cause, releases, f"{cause.cells:,} cells")
-    sentence, brief = (" ".join(filter(None, (text, because))) for text in (whole, _sentence(cause, releases)))
+    whole = cell_sentence(example) if cause.cells == 1 else _sentence(cause, run, f"{cause.cells:,} cells")
+    sentence, brief = (" ".join(filter(None, (text, because))) for text in (whole, _sentence(cause, run)))
     fixed_tolerance = cause.verdict is Verdict.NUMERICS and example.max_noise_error is None
-    todo = _MEASURE_FIRST if fixed_tolerance and example.golden in unmeasured else ""
+    todo = _MEASURE_FIRST if fixed_tolerance and example.golden in run.summary.unmeasured else ""
     details = [
         ("known as", _issue_text(issue)),
-        ("listed", _entry_text(example, policy)),
+        ("listed", _entry_text(example, run.policy)),
         ("cases", f"{len(cause.cases)}: {few(cause.cases)}" if len(cause.cases) > 1 else ""),
         *(_number_details(group, folder) if cause.verdict is Verdict.NUMERICS and cause.cells > 1 else ()),
         ("example", writer_and_reader(example) if cause.cells > 1 else ""),
@@ -192,9 +161,9 @@ def _cause_finding(
     return Finding(kind, number, sentence, texts, tuple(group), cause, brief)
 
 
-def _sentence(cause: Cause, releases: tuple[Sequence[str], Sequence[str]], subject: str = "") -> str:
+def _sentence(cause: Cause, run: Run, subject: str = "") -> str:
     """How many cells, what happened to them, and in which releases; without a `subject`, of which cases."""
-    writers, readers = releases
+    writers, readers = by_build_date(run.writers), by_build_date(run.readers)
     # The phrases are in the singular: "was refused" becomes "were refused".
     phrase = VERDICTS[cause.verdict].phrase.replace("was ", "were " if cause.cells > 1 else "was ")
     platform = f" on {cause.platform}" if cause.platform != "cpu" else ""
@@ -237,11 +206,9 @@ def _of_rounding(example: Result) -> str:
 
 def _number_details(group: Sequence[Result], folder: Path | None) -> list[tuple[str, str]]:
     """Each golden whose numbers are different, with its largest error, and whether its readers agree."""
-    goldens: dict[str, list[Result]] = defaultdict(list)
-    for result in group:
-        goldens[result.golden].append(result)
-    lines = first_lines([_golden_line(results) for results in goldens.values()])
-    return [("goldens", "\n".join(lines)), ("bits", _bits_sentence(list(goldens.values()), folder))]
+    goldens = list(grouped(group, lambda result: result.golden).values())
+    lines = first_lines([_golden_line(results) for results in goldens])
+    return [("goldens", "\n".join(lines)), ("bits", _bits_sentence(goldens, folder))]
 
 
 def _golden_line(results: Sequence[Result]) -> str:

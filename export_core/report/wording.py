@@ -12,11 +12,9 @@ import msgspec
 from export_core.base.escaping import plain_text
 from export_core.base.phrases import few, plural
 from export_core.base.processes import KERNELS, kernel_settings
-from export_core.features.deploy.wording import needed_facts, owed_facts
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
-from export_core.judge.healed import Level
-from export_core.judge.result import Exceeded, ReaderOf, WriterOf
+from export_core.judge.result import Exceeded, Level, ReaderOf, WriterOf
 from export_core.judge.verdicts import MISSING_RESULT, NOTHING_PROMISED, STALE_LIST, VERDICTS, ExitCode
 from export_core.matrix import Verdict
 from export_core.policy.run_options import ONE_CELL, OPTIONS, RESULTS
@@ -45,20 +43,12 @@ _FOR_ONE_CELL = {
     **{(flag := OPTIONS[name].flag): flag for name in ONE_CELL},
 }
 """Options of `jaxexport matrix`, and those by which `reduce` and `explain` find the same cell."""
-_LONGEST_LINE = 300
 _MOST_LINES = 20
 
 
 def named_folder(folder: Path | None) -> str:
     """The folder of results as the argument of a command, after a space; nothing for the one that commands assume."""
     return " DIR" if folder is None else "" if folder == RESULTS else f" {shlex.quote(str(folder))}"
-
-
-def first_line(text: str) -> str:
-    """The first line of a message, cut to a length that is readable in a terminal; with the second after a colon."""
-    lines = [line.strip() for line in plain_text(text).strip().splitlines()] or [""]
-    line = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
-    return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 3] + "..."
 
 
 def first_sentence(text: str) -> str:
@@ -109,7 +99,7 @@ def _verdict_of_run(summary: Summary) -> tuple[str, str]:
         return name.upper(), "; ".join(filter(None, (facts, *also[1:], *summary.failed_on)))
     counted = "the 1 promised cell" if promised == 1 else f"all {promised:,} promised cells"
     all_kept = counted if kept == promised else f"{kept:,} of {plural(promised, 'promised cell')}"
-    if needed := needed_facts(summary):
+    if needed := _needed_facts(summary):
         all_kept = f"{all_kept}, and {needed}" if promised else needed
     if summary.exit_code == ExitCode.STALE:
         return (
@@ -138,10 +128,24 @@ def _failing_facts(summary: Summary, judgement: Judgement) -> str:
     """``4 of 1,350 promised cells over a budget``; empty where no cell has this judgement."""
     if judgement is Judgement.BROKEN:
         return _broken_facts(summary)
+    if not (cells := summary.judgements.get(judgement, 0)):
+        return ""
     if judgement is Judgement.OWED:
-        return owed_facts(summary)
-    cells = summary.judgements.get(judgement, 0)
-    return f"{cells:,} of {sum(summary.promised.values()):,} promised cells {judgement.facts.short}" if cells else ""
+        owing = [place.name for place in summary.deployed if place.judgements.get(judgement)]
+        return f"{plural(cells, 'cell')} that {_places(owing)} must run"
+    return f"{cells:,} of {sum(summary.promised.values()):,} promised cells {judgement.facts.short}"
+
+
+def _needed_facts(summary: Summary) -> str:
+    """``12 of 12 cells that place serving must run``; empty where no place has a cell."""
+    places = [place for place in summary.deployed if place.cells]
+    works, cells = sum(place.works for place in places), sum(place.cells for place in places)
+    needed = f"{works:,} of {plural(cells, 'cell')} that {_places([place.name for place in places])} must run"
+    return needed if cells else ""
+
+
+def _places(names: Sequence[str]) -> str:
+    return f"{'place' if len(names) == 1 else 'places'} {few(names)}"
 
 
 def _readers_affected(summary: Summary) -> str:
@@ -244,7 +248,7 @@ def outcome_line(result: Result) -> str:
     """What happened to a cell, in one line: its stage, then the first line of the message or the verdict."""
     if result.exceeded:
         return f"over a budget: {limits_line(result)}"
-    return f"stage {result.stage}: {first_line(result.message) or result.verdict}"
+    return result.ending
 
 
 def why_command(name: str, result: Result, *words: str) -> str:
@@ -300,7 +304,7 @@ def evidence(result: Result, *, all_of_stderr: bool = False) -> list[tuple[str, 
         ("foreseen", result.foreseen),
         ("flaky", result.flaky),
         ("conversion", healing_line(result)),
-        ("stderr", result.stderr if all_of_stderr else _error_lines(result)),
+        ("stderr", result.stderr if all_of_stderr else result.error_lines),
         ("reproduce", result.reproduce),
     ]
 
@@ -314,13 +318,6 @@ def healing_line(result: Result) -> str:
     if healing.verdict is None:
         return f"does not heal it: {healing.message}"
     return f"does not heal it: the converted artifact {VERDICTS[healing.verdict].phrase} in {healing.message}"
-
-
-def _error_lines(result: Result) -> str:
-    """The lines of stderr that say why, for errors whose Python exception does not."""
-    if result.verdict is not Verdict.ERROR:
-        return ""
-    return "\n".join(line for line in result.stderr.splitlines() if "error" in line.lower())[:600]
 
 
 def amount(figure: str, value: float) -> str:

@@ -46,10 +46,9 @@ from export_core.readers.worker.protocol import WorkerStarter
 from export_core.releases import Release, parse_day
 from export_core.run.errors import RunError
 from export_core.run.identity import run_identity
-from export_core.run.journal import Journal
+from export_core.run.journal import Journal, cells_left, results_so_far
 from export_core.run.plan_record import record_of, recorded_plan
 from export_core.run.results import finish_run, result_line
-from export_core.run.resume import cells_left, results_so_far
 from export_core.run.run import Run, judge_run
 
 Outcomes = Generator[Outcome, None, None]

@@ -20,7 +20,7 @@ from warm_pytest import NO_NOISE, own_variables
 from export_core.goldens import GoldenStore
 
 if TYPE_CHECKING:
-    from conftest import Project, Projects
+    from projects import Project, Projects
 
 TESTS = """
 import time

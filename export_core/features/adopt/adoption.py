@@ -37,7 +37,7 @@ from export_core.readers.hardware import instruction_set
 from export_core.readers.packages import import_problems
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Release, ReleaseError
-from export_core.run.first_replay import FirstReplay, first_replay
+from export_core.run.golden_writing import FirstReplay, first_replay
 from export_core.run.session import Observer, run_matrix
 
 Notify = Callable[[str], None]

@@ -7,9 +7,11 @@ FEATURE = Feature(
         "trend": "trend_command:trend",
     },
     schemas={
+        "trend": ("trend:Trend", "what `jaxexport trend --json` prints: in which release which outputs changed"),
         "comparison": (
-            "baseline_report:BaselineReport",
+            "comparison:BaselineReport",
             "what `jaxexport judge NEW --baseline OLD --json` prints: what is different from an earlier run",
         ),
     },
+    compare="comparison:compared",
 )

@@ -15,8 +15,7 @@ import msgspec
 from export_core.base.escaping import json_bytes
 from export_core.base.phrases import plural
 from export_core.judge.cost import FIGURES, CostChange, change_in
-from export_core.judge.fail_on import lost_bonuses
-from export_core.judge.gate import RunFacts, Summary, exit_code_of, summarize
+from export_core.judge.gate import RunFacts, Summary, exit_code_of, lost_bonuses, summarize
 from export_core.judge.judgement import judge_again
 from export_core.judge.result import Result
 from export_core.judge.verdicts import WORST_FIRST, Judgement

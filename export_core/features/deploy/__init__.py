@@ -12,4 +12,5 @@ FEATURE = Feature(
             "what `jaxexport can-i-deploy --json` prints: whether artifacts run in the places of the policy",
         ),
     },
+    findings="findings:places_findings",
 )

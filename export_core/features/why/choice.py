@@ -21,7 +21,7 @@ from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.reproduce_command import reproduce_command
 from export_core.matrix.selection import release_named
 from export_core.policy import find_policy
-from export_core.policy.patterns import matches
+from export_core.policy.entries import matches
 from export_core.policy.run_options import (
     ONE_CELL,
     RESULTS,

@@ -16,7 +16,7 @@ from export_core.goldens import Golden, GoldenStore, Origin
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import content_of
 from export_core.readers.environment import this_interpreter
-from export_core.run.first_replay import FirstReplay
+from export_core.run.golden_writing import FirstReplay
 
 OF_092 = DATA / "0.9.2"
 GOLDENS = DATA.parents[2] / "golden"

@@ -14,7 +14,7 @@ from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.manifest import NoiseRecord
 from export_core.numbers.measuring_noise import MeasuredNoise
-from export_core.run.first_replay import FirstReplay
+from export_core.run.golden_writing import FirstReplay
 from export_core.run.results import read_results
 
 GOLDENS = DATA.parents[2] / "golden"

@@ -9,7 +9,7 @@ from making import result
 
 from export_core.features.convert.healing import can_be_tried, heal, with_healings
 from export_core.judge import Judgement, judge
-from export_core.judge.healed import Healing, Level
+from export_core.judge.result import Healing, Level
 from export_core.matrix import Cell, Limits, Outcome, Verdict
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy

@@ -34,7 +34,7 @@ from export_core.policy.run_options import RESULTS
 from export_core.readers.environment import ReaderEnvironments
 from export_core.releases import Calendar, Release, ReleaseError
 from export_core.releases.calendar import version_key
-from export_core.releases.nightlies import with_nightlies_of
+from export_core.releases.index import with_nightlies_of
 
 BISECTED = "bisected"
 """The folder of what was run, inside that of results."""

@@ -9,8 +9,8 @@ from enum import StrEnum
 from export_core.base.phrases import signal_name
 from export_core.features.why.errors import WhyError
 from export_core.judge import Result
+from export_core.judge.causes import failure_signature
 from export_core.judge.cost import cost_of
-from export_core.judge.failure_signature import failure_signature
 from export_core.matrix import Verdict
 
 Answer = bool | None

@@ -18,7 +18,7 @@ from export_core.features.why.reduce.reduced_program import ReducedProgram
 from export_core.goldens import Comparison, Golden, Leaf
 from export_core.goldens.manifest import UNKNOWN, Manifest, signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, sha256
-from export_core.judge.failure_signature import FailureSignature, failure_signature, message_class
+from export_core.judge.causes import FailureSignature, failure_signature, message_class
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.matrix.one_reader import OneReader, Ran
 from export_core.matrix.replay_options import ReplayOptions

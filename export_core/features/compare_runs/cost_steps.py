@@ -1,4 +1,4 @@
-"""Where the cost of goldens changes from release to release, by build date: `jaxexport trend --cost`.
+"""Where the cost of goldens changes from release to release, by build date: `jaxexport trend --cost`, and its lines.
 
 Shown and not judged. Nothing is compared here but the figures that a run recorded.
 """
@@ -6,15 +6,21 @@ Shown and not judged. Nothing is compared here but the figures that a run record
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, pairwise
+from itertools import pairwise
 
 import msgspec
 
+from export_core.base.layout import aligned
+from export_core.base.phrases import plural
 from export_core.judge.cost import CERTAIN, FIGURES, CostChange, change_in, cost_of, run_times, runs_of
-from export_core.judge.result import ReaderOf, Result, WriterOf
+from export_core.judge.result import ReaderOf, Result, WriterOf, grouped, release_name
+from export_core.report.wording import amount, times
 
 SLOWER = 1.5
 """How many times slower or faster the repetitions of a cell are before that is a step."""
+
+MOST = 40
+"""Lines with steps: goldens of a case that change alike share one."""
 
 
 class CostStep(msgspec.Struct, frozen=True, gc=False):
@@ -59,7 +65,7 @@ def cost_steps(results: Iterable[Result]) -> Costs:
     """
     known = [result for result in results if result.cost or result.timings]
     known.sort(key=lambda result: (*_series(result), result.reader.date_order))
-    series = [list(cells) for _, cells in groupby(known, key=_series)]
+    series = list(grouped(known, _series).values())
     steps = [step for cells in series for step in _figure_steps(cells)]
     tested = [pair for cells in series for pair in pairwise(cell for cell in cells if runs_of(cell))]
     steps += _time_steps(tested)
@@ -97,3 +103,40 @@ def _time_steps(pairs: Sequence[tuple[Result, Result]]) -> Iterator[CostStep]:
 def _step(before: Result, after: Result, change: CostChange, chance: float | None = None) -> CostStep:
     named = after.case, after.golden, after.writer, after.platform, after.device
     return CostStep(*named, before.reader, after.reader, change, chance)
+
+
+def cost_lines(costs: Costs) -> Iterator[str]:
+    """A line for each step, the largest first; then how many have none here."""
+    if not costs.goldens:
+        yield "Nothing to compare: no golden has the costs of two releases. `jaxexport matrix --readers all` runs all."
+        return
+    yield (
+        f"costs of {plural(costs.goldens, 'golden')} in {len(costs.readers)} releases by build date, from "
+        f"{release_name(costs.readers[0])} to {release_name(costs.readers[-1])}: {plural(len(costs.steps), 'step')}"
+    )
+    alike = grouped(costs.steps, lambda step: (*_row(step), step.case))
+    groups = list(alike.items())[:MOST]
+    yield from aligned([(*row, _name(steps), where) for (*row, where, _), steps in groups], indent="  ")
+    if rest := len(costs.steps) - sum(len(steps) for _, steps in groups):
+        yield f"  and {plural(rest, 'smaller step')}: --json has all, --cases chooses"
+
+
+def _name(steps: Sequence[CostStep]) -> str:
+    """The golden, or the case where several generations of it changed alike."""
+    return steps[0].golden if len(steps) == 1 else f"{steps[0].case}, {len(steps)} goldens"
+
+
+def _row(step: CostStep) -> tuple[str, ...]:
+    """What a line says of a step but its golden: goldens of a case for which it is the same share one."""
+    figure, was, now = step.change.figure, step.change.was, step.change.now
+    releases = step.before.jaxlib, step.after.jaxlib
+    if releases[0] == releases[1]:  # one jaxlib with two jax
+        releases = f"{step.before.jaxlib} with jax {step.before.jax}", f"{step.after.jaxlib} with jax {step.after.jax}"
+    where = [step.platform] * (step.platform != step.writer.platform) + [step.device] * bool(step.device)
+    return (
+        times(was, now),
+        figure,
+        f"{amount(figure, was)} -> {amount(figure, now)}",
+        " -> ".join(releases),
+        f"on {' '.join(where)}" if where else "",
+    )

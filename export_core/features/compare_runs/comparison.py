@@ -1,32 +1,44 @@
-"""The difference from a baseline, as findings and as JSON: both verdicts, both dates, and the command to reproduce."""
+"""The difference from a baseline as reports show it: findings, a section of the page, JSON."""
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import msgspec
+from markupsafe import Markup
 
-from export_core.base.phrases import few, plural
-from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference, Change
+from export_core.base.phrases import few, first_line, plural
+from export_core.features.compare_runs.baseline import (
+    BaselineDifference,
+    CellDifference,
+    Change,
+    compare_with_baseline,
+)
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.cost import CostChange
-from export_core.judge.fail_on import BONUS_LOST
-from export_core.judge.result import ReaderOf, WriterOf, by_build_date
+from export_core.judge.gate import BONUS_LOST
+from export_core.judge.result import ReaderOf, WriterOf, by_build_date, grouped
 from export_core.judge.verdicts import WORST_FIRST, Kind
 from export_core.matrix import Verdict
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Direction
-from export_core.report.document import Finding
+from export_core.report.document import Comparison, Finding
+from export_core.report.links import cell_link, filter_link
+from export_core.report.view import capped
 from export_core.report.wording import (
     amount,
     counts_line,
     evidence,
-    first_line,
     first_lines,
     writer_and_reader,
 )
+from export_core.run.run import Run
 
 CAVEAT = Kind("CAVEAT", 0, "bold yellow")
 CHANGED = {
@@ -39,6 +51,9 @@ CHANGED = {
 """The kinds of findings about a change."""
 COST = Kind("cost", 6)
 """The kind of the finding about changed costs."""
+_MOST = 20
+"""The most findings of each kind of change on the page."""
+_IN_BOTH = (Change.REGRESSED, Change.FIXED, Change.CHANGED)
 
 
 class RunInShort(msgspec.Struct, frozen=True):
@@ -138,27 +153,37 @@ class BaselineReport(msgspec.Struct, frozen=True):
     """What changed in costs, the largest change first."""
 
 
-def baseline_report(difference: BaselineDifference) -> BaselineReport:
-    """The difference as other programs read it."""
-    # Unchanged cells are counted only: they are nearly all of a large run.
-    changed = [_changed_cell(cell) for cell in difference.cells if cell.change is not Change.UNCHANGED]
-    runs = _in_short(difference.now.summary), _in_short(difference.baseline.summary)
-    costs = [
-        ChangedCost(cell.result.golden, cell.result.reader, cell.result.platform, change, cell.other_golden)
-        for cell, change in difference.costs
-    ]
-    return BaselineReport(*runs, difference.caveats, difference.counts, changed, costs)
+def compared(run: Run, baseline: Path) -> Comparison:
+    """A run compared with the one in the folder `baseline`. Raises `RunError` as `compare_with_baseline` does."""
+    return as_comparison(compare_with_baseline(run, baseline))
 
 
-def baseline_findings(difference: BaselineDifference) -> list[Finding]:
-    """The caveats, then every change by kind, the worst first; cells with one cause and one change are one finding."""
-    collected = [Finding(CAVEAT, number, f"{text}.") for number, text in enumerate(difference.caveats)]
+def as_comparison(difference: BaselineDifference) -> Comparison:
+    """A difference as every medium shows it."""
+    # What is gone has no cell in this run.
+    counts = {name: count for name, count in difference.counts.items() if count and name != Change.GONE}
+    changes, costs = list(_changes(difference)), list(_costs(difference))
+    return Comparison(
+        line=baseline_line(difference),
+        caveats=[Finding(CAVEAT, number, f"{text}.") for number, text in enumerate(difference.caveats)],
+        changes=changes,
+        others=costs,
+        run=difference.now,
+        before=difference.baseline,
+        cells={cell.result.key: (str(cell.change), _was(cell.then)) for cell in difference.cells},
+        counts=counts,
+        section=partial(_section, difference, changes, costs),
+        as_json=partial(baseline_report, difference),
+    )
+
+
+def _changes(difference: BaselineDifference) -> Iterator[Finding]:
+    """Every change by kind, the worst first; cells with one cause and one change are one finding."""
     for change, kind in CHANGED.items():
         groups = _alike([cell for cell in difference.cells if cell.change is change])
         # Within a kind of change, the worst verdict first.
         groups.sort(key=lambda group: (WORST_FIRST.index(group[0].result.verdict), group[0].result.golden_order))
-        collected += [_finding(group, kind, number) for number, group in enumerate(groups)]
-    return [*collected, *_costs(difference)]
+        yield from (_finding(group, kind, number) for number, group in enumerate(groups))
 
 
 def _costs(difference: BaselineDifference) -> Iterator[Finding]:
@@ -190,12 +215,12 @@ def baseline_line(difference: BaselineDifference) -> str:
 
 def _alike(cells: Sequence[CellDifference]) -> list[list[CellDifference]]:
     """Those with the same two judgements and verdicts that fail, or failed, for the same cause."""
-    groups: dict[tuple[str, ...], list[CellDifference]] = {}
-    for cell in cells:
-        causes = (cell.then.cause if cell.then else "", cell.now.cause if cell.now else "")
-        key = (_state(cell.then), _state(cell.now), str(cell.other_golden), cell.result.platform, *causes)
-        groups.setdefault(key, []).append(cell)
-    return list(groups.values())
+    return list(grouped(cells, _likeness).values())
+
+
+def _likeness(cell: CellDifference) -> tuple[str, ...]:
+    causes = (cell.then.cause if cell.then else "", cell.now.cause if cell.now else "")
+    return _state(cell.then), _state(cell.now), str(cell.other_golden), cell.result.platform, *causes
 
 
 def _finding(group: Sequence[CellDifference], kind: Kind, number: int) -> Finding:
@@ -229,6 +254,95 @@ def _state_line(result: Result | None) -> str:
     if result is None or result.verdict.works:
         return _state(result)
     return f"{_state(result)} in stage {result.stage}: {first_line(result.message) or 'no message'}"
+
+
+def _was(then: Result | None) -> str:
+    """What a cell was in the earlier run, in a few words."""
+    return f"{then.judgement}, {then.verdict}" if then else ""
+
+
+@dataclass(frozen=True)
+class ChangesOfKind:
+    """Cells that changed in one way: how many, and findings about them, of which `more` are not listed."""
+
+    name: str
+    title: str
+    cells: int
+    address: str
+    is_open: bool
+    findings: list[dict[str, Any]]
+    more: int
+
+
+def _section(difference: BaselineDifference, changes: Sequence[Finding], costs: Sequence[Finding]) -> Markup:
+    """The section of the page: what regressed and what works again first; then both maps."""
+    from export_core.report.page import part_of_page
+
+    kinds = changes_by_kind(difference, changes)
+    return part_of_page(
+        Path(__file__).with_name("comparison.html"),
+        line=baseline_line(difference),
+        caveats=difference.caveats,
+        kinds=kinds,
+        costs=costs,
+        maps=both_maps(difference) if kinds else [],
+    )
+
+
+def changes_by_kind(difference: BaselineDifference, changes: Sequence[Finding]) -> list[ChangesOfKind]:
+    """The findings about changed cells as the page shows them."""
+    listed, more = capped(changes, _MOST)
+    return [
+        ChangesOfKind(
+            name=str(change),
+            title=kind.title.capitalize(),
+            cells=difference.counts[change],
+            # A cell that is gone has no place in the table.
+            address="" if change is Change.GONE else filter_link(change=change),
+            is_open=kind.is_open,
+            findings=[
+                {
+                    "sentence": finding.sentence,
+                    "details": finding.details,
+                    "address": cell_link(key) if (key := finding.results[0].key) in difference.now.by_cell else "",
+                }
+                for finding in listed
+                if finding.kind is kind
+            ],
+            more=more[kind],
+        )
+        for change, kind in CHANGED.items()
+        if difference.counts[change]
+    ]
+
+
+def both_maps(difference: BaselineDifference) -> list[tuple[str, Markup]]:
+    """Both runs with the same rows and columns; what did not change is pale."""
+    from export_core.report.map_svg import map_svg
+    from export_core.report.run_tables import release_map, same_rows
+
+    # What is new or gone is seen by itself: often it is a case, and would be in every square.
+    changed = {cell.result.key for cell in difference.cells if cell.change in _IN_BOTH}
+    runs = difference.baseline, difference.now
+    if not all(run.results for run in runs):
+        return []
+    then, now = same_rows(*(release_map(run, changed or None) for run in runs))
+    return [
+        (f"Then, as of {then.as_of}", Markup(map_svg(then, narrow=True))),
+        (f"Now, as of {now.as_of}", Markup(map_svg(now, narrow=True, links=True))),
+    ]
+
+
+def baseline_report(difference: BaselineDifference) -> BaselineReport:
+    """The difference as other programs read it."""
+    # Unchanged cells are counted only: they are nearly all of a large run.
+    changed = [_changed_cell(cell) for cell in difference.cells if cell.change is not Change.UNCHANGED]
+    runs = _in_short(difference.now.summary), _in_short(difference.baseline.summary)
+    costs = [
+        ChangedCost(cell.result.golden, cell.result.reader, cell.result.platform, change, cell.other_golden)
+        for cell, change in difference.costs
+    ]
+    return BaselineReport(*runs, difference.caveats, difference.counts, changed, costs)
 
 
 def _in_short(summary: Summary) -> RunInShort:

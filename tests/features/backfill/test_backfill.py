@@ -18,7 +18,7 @@ from export_core.readers.environment import requirements
 from export_core.releases import JaxlibRelease, ReleaseError, load_calendar
 
 if TYPE_CHECKING:
-    from conftest import Projects
+    from projects import Projects
 
 TESTS = """
 import jax, jax.numpy as jnp, pytest

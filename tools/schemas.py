@@ -26,7 +26,7 @@ from export_core.goldens import Manifest
 from export_core.goldens.conversion_record import ConversionRecord
 from export_core.judge import Result, Summary
 from export_core.policy import Policy
-from export_core.policy.json_schema import TITLE, policy_schema, titled
+from export_core.policy.model import TITLE, policy_schema, titled
 from export_core.releases.release_list import DatedCalendar
 from export_core.report.plan_report import PlanReport
 from tools.field_docs import as_written, field_docs, types_in

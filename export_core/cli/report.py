@@ -5,6 +5,7 @@ What differs from an earlier run is shown too.
 
 from __future__ import annotations
 
+import importlib
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,42 +32,18 @@ from export_core.run.errors import RunError
 
 if TYPE_CHECKING:
     from export_core.policy import Policy
-    from export_core.report.document import Comparison, Document
+    from export_core.report.document import Comparison
     from export_core.run.run import Run
 
 
-def _html(document: Document) -> bytes:
-    from export_core.report.page import html_page
-
-    return html_page(document).encode()
-
-
-def _markdown(document: Document) -> bytes:
-    from export_core.report.markdown import markdown_text
-
-    return markdown_text(document).encode()
-
-
-def _junit(document: Document) -> bytes:
-    from export_core.report.junit import junit_xml
-
-    return junit_xml(document).encode()
-
-
-def _sarif(document: Document) -> bytes:
-    from export_core.report.sarif import sarif_file
-
-    return sarif_file(document)
-
-
-def _svg(document: Document) -> bytes:
-    from export_core.report.map_svg import map_picture
-
-    return map_picture(document).encode()
-
-
-_FORMATS = {"html": _html, "markdown": _markdown, "junit": _junit, "sarif": _sarif, "svg": _svg}
-"""What each option writes. A format is imported only where it is asked for."""
+_FORMATS = {
+    "html": "page:html_page",
+    "markdown": "markdown:markdown_text",
+    "junit": "junit:junit_xml",
+    "sarif": "sarif:sarif_file",
+    "svg": "map_svg:map_picture",
+}
+"""What each option writes: a function of report/, which is imported only where it is asked for."""
 
 
 @command("docs/reference/reports.md", "jaxexport report --html report.html --junit junit.xml", section="Matrix")
@@ -136,7 +113,9 @@ def report(
         run = comparison.run
     for name, file in files.items():
         if file:
-            write_output(file, _FORMATS[name](view(run, comparison)))
+            module, _, function = _FORMATS[name].partition(":")
+            written = getattr(importlib.import_module(f"export_core.report.{module}"), function)(view(run, comparison))
+            write_output(file, written if isinstance(written, bytes) else written.encode())
     if annotations:
         from export_core.report.annotations import annotation_commands
 

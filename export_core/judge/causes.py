@@ -129,27 +129,15 @@ def find_causes(results: Iterable[Result], calendar: Calendar | None = None) -> 
     return results, _causes(results, changes, calendar)
 
 
-def with_causes(results: Iterable[Result]) -> list[Result]:
-    """The results of a whole run or shard, each failing one with the id of its cause."""
-    results = list(results)
-    return _named(results, _changes(results))
-
-
 def _named(results: Sequence[Result], changes: dict[CellKey, FailingStretch]) -> list[Result]:
-    # Whose own writer fails in the same way: no release is to blame, and it is not the cause of other goldens.
-    unfit = {(result.golden, cell_signature(result)) for result in _own_failures(results)}
+    # Their own writer fails in the same way: no release is to blame, and it is not the cause of other goldens.
+    not_replayable = {(result.golden, cell_signature(result)) for result in _own_failures(results)}
     return [
         result
         if result.verdict.works
-        else replace(result, cause=_id(result, changes, (result.golden, cell_signature(result)) in unfit))
+        else replace(result, cause=_id(result, changes, (result.golden, cell_signature(result)) in not_replayable))
         for result in results
     ]
-
-
-def completed(results: Sequence[Result]) -> Sequence[Result]:
-    """The results, with causes if some have none yet: those of a run that goes on, or one result alone."""
-    missing = any(not result.cause and not result.verdict.works for result in results)
-    return with_causes(results) if missing else results
 
 
 def causes_in(results: Sequence[Result], calendar: Calendar | None = None) -> list[Cause]:
@@ -165,10 +153,10 @@ def _causes(
     results: Sequence[Result], changes: dict[CellKey, FailingStretch], calendar: Calendar | None
 ) -> list[Cause]:
     groups = grouped((result for result in results if result.cause), lambda result: (result.judgement, result.cause))
-    unfit = {result.golden for result in _own_failures(results)}
+    not_replayable = {result.golden for result in _own_failures(results)}
     days = {result.reader.built for result in results}
     days |= {calendar.built(version) for version in calendar.versions()} if calendar else set()
-    causes = [_cause(group, changes, unfit, sorted(days)) for group in groups.values()]
+    causes = [_cause(group, changes, not_replayable, sorted(days)) for group in groups.values()]
     return sorted(
         causes,
         key=lambda cause: (
@@ -257,17 +245,17 @@ def cell_signature(result: Result) -> tuple[str, ...]:
     return result.platform, result.device, *failure_signature(result)
 
 
-def _id(result: Result, changes: dict[CellKey, FailingStretch], unfit: bool) -> str:
+def _id(result: Result, changes: dict[CellKey, FailingStretch], not_replayable: bool) -> str:
     if result.upstream:
         return result.upstream
-    key: tuple[object, ...] = (*cell_signature(result), unfit)
+    key: tuple[object, ...] = (*cell_signature(result), not_replayable)
     if change := changes.get(result.key):
         key = (*key, *_around(change))
         # Each golden that no reader agrees with has a fault of its own.
-        if result.verdict is Verdict.NUMERICS and (unfit or _around(change) == ("", "")):
+        if result.verdict is Verdict.NUMERICS and (not_replayable or _around(change) == ("", "")):
             key = (*key, result.golden)
     # What looks like rounding is told apart from wrong numbers that began in the same release.
-    if result.is_rounding and not unfit:
+    if result.is_rounding and not not_replayable:
         key = (*key, ROUNDING)
     digest = hashlib.sha256("\0".join(map(str, key)).encode()).hexdigest()[:8]
     return f"{result.verdict}-{result.stage}-{digest}".replace("_", "-")
@@ -292,7 +280,10 @@ def _changes(results: Iterable[Result]) -> dict[CellKey, FailingStretch]:
 
 
 def _cause(
-    group: Sequence[Result], changes: dict[CellKey, FailingStretch], unfit: set[str], days: Sequence[datetime.date]
+    group: Sequence[Result],
+    changes: dict[CellKey, FailingStretch],
+    not_replayable: set[str],
+    days: Sequence[datetime.date],
 ) -> Cause:
     # Of numbers, the worst error; of everything else the first cell of a promise, by case.
     example = min(
@@ -322,7 +313,7 @@ def _cause(
         since=since,
         mended_in=mended_in,
         upstream=example.upstream,
-        not_replayable=not example.upstream and all(result.golden in unfit for result in group),
+        not_replayable=not example.upstream and all(result.golden in not_replayable for result in group),
         before=before,
         looks_like=example.looks_like,
     )

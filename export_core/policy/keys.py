@@ -5,15 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from export_core.base.feature import hooks
-
-if TYPE_CHECKING:
-    from export_core.policy.model import Policy
 
 Key = tuple[str | int, ...]
 """The path to a value: ``("known_failures", 0, "verdict")``."""
@@ -87,7 +84,7 @@ def marker_keywords() -> dict[str, FeatureKey[Any]]:
     return {key.name: key for key in feature_keys() if key.keyword}
 
 
-def with_entries(policy: Policy, entries: Mapping[str, Mapping[str, Any]]) -> Policy:
+def with_entries(policy: Entry, entries: Mapping[str, Mapping[str, Any]]) -> Entry:
     """The policy of a test whose marker sets these entries, by key: they come first, and are located in the marker."""
     keys = marker_keywords()
     own = {

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from making import golden, release, result
+from making import golden, release, result, with_causes
 
 from export_core.features.why.bisect.criterion import Measure
 from export_core.features.why.reduce.failing_alike import Failure
 from export_core.judge import Result, judge_again
-from export_core.judge.causes import cell_signature, failure_signature, message_class, with_causes
+from export_core.judge.causes import cell_signature, failure_signature, message_class
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.policy import Policy
 from export_core.readers.worker.protocol import Stage

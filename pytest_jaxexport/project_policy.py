@@ -1,4 +1,4 @@
-"""The policy of a pytest run, and what it decides before any settings: the process for comparators of the user's own."""
+"""The policy of a pytest run, and what it decides before any settings: the process for a user's own comparators."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ def usage_error(text: str) -> pytest.UsageError:
 
 
 def read_policy(config: pytest.Config) -> Policy:
+    """The policy of the run, or the default one. Raises `pytest.UsageError` for a file that cannot be read."""
     from export_core.base.errors import ExportCompatError
     from export_core.policy import find_policy
 
@@ -32,6 +33,7 @@ def read_policy(config: pytest.Config) -> Policy:
 
 
 def found_policy_file(config: pytest.Config) -> Path | None:
+    """The file that the policy is read from; None where there is none."""
     from export_core.policy import policy_file
 
     return policy_file(config.rootpath, _policy_file(config))

@@ -17,11 +17,12 @@ from export_core.artifact.envelope.fields import HloSharding
 from export_core.artifact.unread import RANGE_LOCATION, unread_in_tables, vhlo_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from export_core.artifact.artifact import Artifact
     from export_core.artifact.bytecode.module import Module
     from export_core.artifact.envelope.fields import Envelope, Sharding, Tree
+    from export_core.releases.entries import CalendarEntry
 
 
 OLDEST = (0, 9)  # the oldest version that StableHLO promises to read
@@ -156,7 +157,7 @@ class Reader(NamedTuple):
         return version_numbers(self.jaxlib) >= version_numbers(_SDY_SINCE)
 
 
-class Load(NamedTuple):
+class LoadResult(NamedTuple):
     """Whether a reader loads an artifact: True, False, or None where it cannot be known.
 
     `reasons` say why not, or what is unknown.
@@ -171,24 +172,18 @@ class Load(NamedTuple):
         return f"jaxlib {self.reader.jaxlib} {word}" + (f": {'; '.join(self.reasons)}" if self.reasons else "")
 
 
-def readers_of(jaxlib: Mapping[str, Sequence[str | None]], jax: Mapping[str, str]) -> tuple[Reader, ...]:
-    """Make readers of what a calendar says, oldest first.
-
-    Args:
-        jaxlib: the StableHLO versions (current first) of each jaxlib release, in order of their build dates.
-        jax: the jax that goes with each jaxlib.
-    """
-    readers = []
-    versions = list(jaxlib)
-    for place, version in enumerate(versions):
-        exact = jaxlib[version][0]
-        before = next((jaxlib[v][0] for v in reversed(versions[:place]) if jaxlib[v][0]), None)
-        after = next((jaxlib[v][0] for v in versions[place:] if jaxlib[v][0]), None)
-        readers.append(Reader(version, jax[version], exact or before, exact or after))
-    return tuple(readers)
+def readers_of(releases: Sequence[CalendarEntry]) -> dict[str, Reader]:
+    """The releases of a calendar as readers, by jaxlib, oldest build first."""
+    measured = [release.stablehlo[0] for release in releases]
+    readers = {}
+    for place, release in enumerate(releases):
+        before = next(filter(None, reversed(measured[: place + 1])), None)
+        after = next(filter(None, measured[place:]), None)
+        readers[release.jaxlib] = Reader(release.jaxlib, release.jax, before, after)
+    return readers
 
 
-def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[Load, ...]:
+def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ...]:
     """Return for each reader whether it loads the artifact with its nested VJPs, and why not.
 
     Raises:
@@ -198,7 +193,7 @@ def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[Load, ...]:
     return tuple(_load(artifact.envelope, modules, reader) for reader in readers)
 
 
-def _load(envelope: Envelope | None, modules: list[tuple[Needs, str]], reader: Reader) -> Load:
+def _load(envelope: Envelope | None, modules: list[tuple[Needs, str]], reader: Reader) -> LoadResult:
     reasons: list[str] = []
     doubts: list[str] = []
     level = envelope
@@ -210,7 +205,7 @@ def _load(envelope: Envelope | None, modules: list[tuple[Needs, str]], reader: R
         _module_reasons(need, producer, reader, reasons, doubts)
     # Doubts count only without reasons: a reader that certainly refuses one part refuses the whole.
     ok = False if reasons else None if doubts else True
-    return Load(reader, ok, tuple(dict.fromkeys(reasons or doubts)))
+    return LoadResult(reader, ok, tuple(dict.fromkeys(reasons or doubts)))
 
 
 def _envelope_reasons(envelope: Envelope, jax: tuple[int, ...]) -> Iterator[str]:

@@ -56,7 +56,7 @@ class PlannedCell(msgspec.Struct, frozen=True):
     promised_until: datetime.date
     """The last build date of a reader in this direction that is promised."""
     deployed: tuple[str, ...] = ()
-    """The names of the policy's places in which it has to run."""
+    """The names of the policy's deployment targets in which it has to run."""
 
 
 class PlanReport(msgspec.Struct, frozen=True):
@@ -97,7 +97,11 @@ def plan_report(plan: Plan, windows: Windows, cost: EnvironmentsCost | None = No
             "platform": dict(Counter(cell.platform for cell in cells)),
             "direction": dict(Counter(str(cell.direction) for cell in cells)),
             "promise": dict(Counter(_promise_name(cell) for cell in cells)),
-            **({"place": by_place} if (by_place := Counter(name for cell in cells for name in cell.deployed)) else {}),
+            **(
+                {"deployment target": by_target}
+                if (by_target := Counter(name for cell in cells for name in cell.deployed))
+                else {}
+            ),
         },
         cells=cells,
         without_cells=plan.without_cells,
@@ -124,7 +128,12 @@ def _planned_cell(cell: Cell, windows: Windows) -> PlannedCell:
     )
 
 
-_OF = {"reader": "in ", "writer": "by ", "platform": "on ", "place": "for "}  # "4 0.9.2" would be two numbers
+_OF = {
+    "reader": "in ",
+    "writer": "by ",
+    "platform": "on ",
+    "deployment target": "for ",
+}  # "4 0.9.2" would be two numbers
 
 
 def print_plan_report(console: Console, plan: Plan, windows: Windows, cost: EnvironmentsCost | None = None) -> None:

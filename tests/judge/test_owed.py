@@ -114,7 +114,7 @@ def test_goldens_of_a_place_stay_until_its_last_day():
     def reasons(when):
         return retention_status(goldens, POLICY, load_calendar(), day(when))[0].reasons
 
-    assert reasons("2026-12-31") == ("must run in place serving (jaxlib 0.9.2)",)
+    assert reasons("2026-12-31") == ("must run in deployment target serving (jaxlib 0.9.2)",)
     assert reasons("2027-01-01") == ()
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from unittest import mock
 
 from benchmarks.line import Line
-from export_core.base.variables import passed_variables
+from export_core.base.processes import passed_variables
 from export_core.policy import load_policy
 from export_core.readers.build import uv_command
 from export_core.readers.environment import Environment, ReaderEnvironments

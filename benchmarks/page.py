@@ -9,8 +9,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from making import document
+
 from benchmarks.line import Line
-from export_core.report.page.run_page import html_page
+from export_core.report.page import html_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -94,4 +96,4 @@ def _page(cells: int) -> str:
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # as pytest has it
     from example_runs import large_run
 
-    return html_page(*large_run(cells))
+    return html_page(document(*large_run(cells)))

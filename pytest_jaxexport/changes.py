@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from export_core.artifact import ArtifactError
+from export_core.artifact.export_changes import export_changes, independent_changes
 from export_core.export import ProducedGolden, outputs_for
-from export_core.features.inspect.export_changes import export_changes, independent_changes
 from export_core.goldens import Check, Golden, Leaf, Manifest, Options
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import ARTIFACT, OUTPUTS

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 NAME = "export_compat"
 
 SECOND_RUN = "jaxexport-second-export"
 """The name of the plugin that makes a run of pytest the second one of `second_export`."""
 
-KEYWORDS: dict[str, tuple[str, str, str]] = {
+Keyword = tuple[str, str, str]
+
+KEYWORDS: dict[str, Keyword] = {
     "platforms": (
         "None",
         "list of cpu, cuda, rocm, tpu to export for; default: the platform of this process",
@@ -81,12 +85,6 @@ KEYWORDS: dict[str, tuple[str, str, str]] = {
         "shows more than that the artifact runs, and without this reason it is not written",
         "'it only prints'",
     ),
-    "budgets": (
-        "None",
-        "{limit: number}, what a call may cost in this run's jaxlib, as in the policy's table of that name and before "
-        "it; `jaxexport matrix` sees only the policy",
-        "{'max_temp_bytes': 100_000_000}",
-    ),
     "without_outputs": (
         "None",
         "why a golden has no outputs, for a function of other platforms that this process cannot run: readers load, "
@@ -96,8 +94,22 @@ KEYWORDS: dict[str, tuple[str, str, str]] = {
 }
 """By name, in the order of the signature."""
 
-SIGNATURE = (
-    f"{NAME}({', '.join(f'{name}={default}' for name, (default, _, _) in KEYWORDS.items())}): "
-    "what the test passes to `export_golden` is exported with jax.export and checked against its goldens. "
-    + " ".join(f"{name}: {meaning}." for name, (_, meaning, _) in KEYWORDS.items())
-)
+
+def all_keywords() -> dict[str, Keyword]:
+    """Those above and those of features, which only `pytest --markers` needs to load."""
+    from export_core.policy.keys import marker_keywords
+
+    of_features = ((name, key.keyword) for name, key in marker_keywords().items())
+    return {
+        **KEYWORDS,
+        **{name: ("None", keyword.meaning, keyword.example) for name, keyword in of_features if keyword},
+    }
+
+
+def signature(keywords: Mapping[str, Keyword]) -> str:
+    """What pytest is told of the marker."""
+    return (
+        f"{NAME}({', '.join(f'{name}={default}' for name, (default, _, _) in keywords.items())}): "
+        "what the test passes to `export_golden` is exported with jax.export and checked against its goldens. "
+        + " ".join(f"{name}: {meaning}." for name, (_, meaning, _) in keywords.items())
+    )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from export_core.base.errors import ExportCompatError
 from export_core.goldens import GoldenError, GoldenStore
-from export_core.goldens.strays import delete_leftovers, strays
+from export_core.goldens.upkeep import delete_leftovers, strays
 from pytest_jaxexport.unused_goldens import CollectedTests, ReportedTests, find_unused, is_gone
 
 

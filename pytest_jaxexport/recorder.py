@@ -28,19 +28,21 @@ from export_core.export import (
     produce,
     require_values,
 )
-from export_core.features.costs.over_budget import with_budgets
-from export_core.features.inspect.source_difference import source_difference
 from export_core.goldens import Golden, GoldenStore
+from export_core.goldens.source_difference import source_difference
 from export_core.goldens.store import ARTIFACT, MODULE_TEXT
 from export_core.judge import Result
 from export_core.matrix.comparisons import GoldenOutputs, under_policy
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
 from export_core.numbers.noise_text import WHAT_TO_DO, outputs_to_name
-from export_core.policy import Budget, Policy
+from export_core.policy import Policy
+from export_core.policy.keys import with_entries
 from export_core.policy.known_issues import known_issues
 from export_core.readers.packages import import_problems, installed_packages
-from export_core.report import broken_cell, outcome_line
+from export_core.report.view import broken_cell
+from export_core.report.wording import outcome_line
 from export_core.run.golden_writing import add_noise, first_crash, require_audited
+from export_core.run.run import by_rules
 from pytest_jaxexport.changes import Changes, changes_since
 from pytest_jaxexport.comparisons import correction, marked_now
 from pytest_jaxexport.location import full_name, locate
@@ -284,7 +286,7 @@ class Recorder:
         with progress(self._item.config, f"measuring the noise of {shown(golden.id)}"):
             return self._replayer.noise(golden)
 
-    def _replay(self, golden: Golden) -> list[Result]:
+    def _replay(self, golden: Golden) -> Sequence[Result]:
         return self._replayer.replay([self._marked_now(golden)]).results
 
     def _write(self, produced: ProducedGolden, crash: str) -> None:
@@ -367,10 +369,8 @@ class Recorder:
         (produced,) = free_caches([produced])
         marked = [self._marked_now(golden) for golden in generations]
         results, stored = self._replayer.replayed(manifest.case, marked)
-        if self._marked.budgets:
-            policy = self._settings.policy
-            budgets = (Budget(**self._marked.budgets, location="marker"), *policy.budgets)
-            results = with_budgets(results, msgspec.structs.replace(policy, budgets=budgets))
+        if self._marked.entries:
+            results = by_rules(results, with_entries(self._settings.policy, self._marked.entries))
         self.events.append(
             {
                 "case": manifest.case,

@@ -13,7 +13,7 @@ import pytest
 
 from export_core.base.errors import ExportCompatError
 from export_core.goldens import GoldenStore
-from export_core.goldens.rename import exporting_test
+from export_core.goldens.upkeep import exporting_test
 from pytest_jaxexport.unused_goldens import is_named_in, why_partial
 
 if TYPE_CHECKING:

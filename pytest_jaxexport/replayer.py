@@ -31,7 +31,7 @@ from pytest_jaxexport.settings import Settings
 class Replayed(NamedTuple):
     """The results of goldens. `stored` is how many of them have the outcome of an earlier run."""
 
-    results: list[Result]
+    results: Sequence[Result]
     stored: int
 
 

@@ -15,9 +15,9 @@ from typing import IO, Any, TypeAlias, cast
 import pytest
 
 from export_core.artifact import Artifact, read_bytes
+from export_core.artifact.export_changes import export_digest
 from export_core.base.errors import ExportCompatError
 from export_core.export import Flags, export_again
-from export_core.features.inspect.export_changes import export_digest
 from pytest_jaxexport.marker import MarkerOptions
 from pytest_jaxexport.recorder import Exported, Recorder
 from pytest_jaxexport.settings import Settings

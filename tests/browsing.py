@@ -37,15 +37,18 @@ def save(tmp_path: Path) -> Callable[[str, Any], None]:
 def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
     """The file of the page of `broken_run`, or of a run of so many cells."""
     from example_runs import broken_run, large_run
+    from making import document
 
-    from export_core.report.page.run_page import html_page
+    from export_core.report.page import html_page
 
     made: dict[int, Path] = {}
 
     def page(cells: int = 0) -> Path:
         if cells not in made:
             made[cells] = tmp_path_factory.mktemp("page") / f"report-{cells}.html"
-            made[cells].write_text(html_page(*(large_run(cells) if cells else broken_run())), encoding="utf-8")
+            made[cells].write_text(
+                html_page(document(*(large_run(cells) if cells else broken_run()))), encoding="utf-8"
+            )
         return made[cells]
 
     return page

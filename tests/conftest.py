@@ -1,4 +1,4 @@
-"""What all tests have: pytester, and the fixtures of shared_fixtures.py, replaying.py and browsing.py."""
+"""What all tests have: pytester, and the fixtures of shared_fixtures.py, replaying.py, projects.py and browsing.py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ with suppress(ModuleNotFoundError):
     settings.register_profile("untimed", deadline=None)
     settings.load_profile("untimed")
 
-pytest_plugins = ["pytester", "shared_fixtures", "replaying", "browsing"]
+pytest_plugins = ["pytester", "shared_fixtures", "replaying", "projects", "browsing"]
 
 # What tests say of a run is what it says where nobody has told OpenBLAS which kernels to take.
 for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):

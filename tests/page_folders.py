@@ -17,7 +17,7 @@ from making import writer as writer_of
 from export_core.artifact import read
 from export_core.goldens import GoldenStore
 from export_core.goldens.adopt import adopt_artifact
-from export_core.goldens.rename import rename_case
+from export_core.goldens.upkeep import rename_case
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
 

@@ -1,4 +1,4 @@
-"""The public API: what `export_core.public` lists is there, says what it is, and needs nothing else."""
+"""The public API: what `tools.public` lists is there, says what it is, and needs nothing else."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from export_core.goldens import Manifest
 from export_core.judge import Result, Summary
 from export_core.policy import Policy
-from export_core.public import INTERNAL, PROVISIONAL, STABLE
 from tools.field_docs import types_in
+from tools.public import INTERNAL, PROVISIONAL, STABLE
 from tools.reference.api import FIELDS, PACKAGES, members_of, modules, names_in, source_of
 
 LISTED = [(module, name) for names in (STABLE, PROVISIONAL) for module in names for name in names[module]]

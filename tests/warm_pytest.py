@@ -30,7 +30,7 @@ IMPORTED = (
         "export_core.export",
         "export_core.run.session",
         "export_core.report",
-        "export_core.features.inspect.source_difference",
+        "export_core.goldens.source_difference",
     ),
 )
 
@@ -39,9 +39,9 @@ WHOLE_NOISE = ""
 
 
 NO_NOISE = """
-from export_core.matrix import noise_runs
+from export_core.numbers import measuring_noise
 
-noise_runs.not_measured = lambda golden: "left out"
+measuring_noise.not_measured = lambda golden: "left out"
 """
 """Writes goldens without noise, for tests of something else."""
 

@@ -94,7 +94,7 @@ Start = Callable[..., "subprocess.Popen[bytes] | ForkedWorker"]
 
 def starts(path_of: Callable[[Mapping[str, str]], Path | None]) -> Start:
     """A `client.start_process` whose workers are forks of what listens on `path_of` the deciding variables."""
-    from export_core.base.variables import deciding_variables
+    from export_core.base.processes import deciding_variables
     from export_core.readers.environment import Environment
     from export_core.readers.worker import client
 

@@ -7,12 +7,11 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 from export_core.artifact import read
-from export_core.artifact.bytecode.cursor import SECTION_NAMES
-from export_core.artifact.bytecode.sections import Tables
+from export_core.artifact.bytecode.sections import SECTION_NAMES, Tables
 from export_core.base.phrases import plural
 from export_core.releases import Windows, load_calendar
 from export_core.releases.windows import promise
-from export_core.report.drawing.svg import add, picture, text_of
+from export_core.report.svg import add, picture, text_of
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"

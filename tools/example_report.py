@@ -17,9 +17,11 @@ def example() -> str:
     sys.path.insert(0, str(ROOT / "tests"))
     from example_runs import broken_run
 
-    from export_core.report.ci.markdown import markdown_text
+    from export_core.report.markdown import markdown_text
+    from export_core.report.view import view
+    from export_core.run.run import Run
 
-    return markdown_text(*broken_run())
+    return markdown_text(view(Run(*broken_run())))
 
 
 if __name__ == "__main__":

@@ -7,10 +7,12 @@ import enum
 import functools
 import inspect
 import itertools
+import operator
 import textwrap
 import types
 import typing
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -37,15 +39,32 @@ def _assigned(statement: ast.stmt) -> Iterator[str]:
 
 
 def types_in(kind: object) -> Iterator[type]:
-    """A type of data and all that its fields have, each once: structs, typed dictionaries, enumerations."""
+    """A type of data and all that its fields have, each once: structs, named tuples, enumerations."""
     seen: set[type] = set()
     left = [kind]
     while left:
         found = left.pop()
         left += typing.get_args(found)
         if isinstance(found, type) and not isinstance(found, types.GenericAlias) and found not in seen:
-            if issubclass(found, (msgspec.Struct, enum.Enum)) or typing.is_typeddict(found):
+            if issubclass(found, (msgspec.Struct, enum.Enum)) or _is_named_tuple(found):
                 seen.add(found)
                 yield found
-            if not issubclass(found, enum.Enum) and (issubclass(found, msgspec.Struct) or typing.is_typeddict(found)):
+            if issubclass(found, msgspec.Struct) or _is_named_tuple(found):
                 left += typing.get_type_hints(found, include_extras=True).values()
+
+
+def as_written(kind: Any) -> Any:
+    """A type as its JSON is: a named tuple, which `as_dict` writes, is an object with all its fields."""
+    if _is_named_tuple(kind):
+        fields = {name: as_written(of) for name, of in typing.get_type_hints(kind).items()}
+        made = typing.TypedDict(kind.__name__, fields)  # type: ignore[operator, misc]
+        made.__doc__ = kind.__doc__
+        return made
+    parts = tuple(map(as_written, typing.get_args(kind)))
+    if not parts or typing.get_origin(kind) is None:
+        return kind
+    return functools.reduce(operator.or_, parts) if isinstance(kind, types.UnionType) else kind.__origin__[parts]
+
+
+def _is_named_tuple(kind: object) -> typing.TypeGuard[type[tuple[Any, ...]]]:
+    return isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")

@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 
 from export_core.features.adopt.jax_data import DataError, read_data
-from export_core.goldens import jax_goldens
 from export_core.goldens.store import sha256
+from export_core.goldens.verify import JAX_GOLDENS, days_of_jax_goldens
 
 
 def main(folders: list[str]) -> None:
     """Add what these folders have to the table."""
-    table = {module: set(days) for module, days in jax_goldens.days().items()}
+    table = {module: set(days) for module, days in days_of_jax_goldens().items()}
     for folder in map(Path, folders):
         for path in sorted(folder.rglob("*.py")):
             for record in read_data(path.name, path.read_bytes()):
@@ -23,7 +23,7 @@ def main(folders: list[str]) -> None:
                     module = sha256(record.fields["mlir_module_serialized"])
                     table.setdefault(module, set()).add(record.fields["serialized_date"])
     rows = sorted(f"{day} {module}\n" for module, days in table.items() for day in days)
-    jax_goldens.TABLE.write_text("".join(rows))
+    JAX_GOLDENS.write_text("".join(rows))
 
 
 if __name__ == "__main__":

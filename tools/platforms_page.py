@@ -138,11 +138,11 @@ def describable(reader: str, platform: str, plugin: str, names: Sequence[str]) -
 def main(folder: Path, page: Path) -> None:
     """Put the tables between the marks of the page."""
     policy = find_policy(Path())
-    recorded, summary, _ = read_run(folder)
-    results = [judge_again(result, policy) for result in recorded]
-    selection = msgspec.to_builtins(summary.selection)
+    run = read_run(folder)
+    results = [judge_again(result, policy) for result in run.results]
+    selection = msgspec.to_builtins(run.summary.selection)
     options = f"--readers {selection['readers']} --platforms {','.join(selection['platforms'])}"
-    lines = [*tables(results, f"jaxexport matrix {options}", summary.seconds), *devices(readers_of(results))]
+    lines = [*tables(results, f"jaxexport matrix {options}", run.summary.seconds), *devices(readers_of(results))]
     text = page.read_text(encoding="utf-8")
     before, after = text.partition(START)[0], text.partition(END)[2]
     page.write_text(f"{before}{START}\n\n" + "\n".join(lines) + f"\n\n{END}{after}", encoding="utf-8")

@@ -13,23 +13,23 @@ from typing import Any
 
 import msgspec
 
-from export_core.features.adopt.artifact_list import ArtifactList
-from export_core.features.compare_runs.baseline_report import BaselineReport
-from export_core.features.convert.record import ConversionRecord
+from export_core.features.adopt.archive import ArtifactList
+from export_core.features.compare_runs.comparison import BaselineReport
+from export_core.features.compare_runs.trend import Trend
 from export_core.features.deploy.answers import Deployability
+from export_core.features.forecast.forecast import Forecast
 from export_core.features.inspect.facts import Inspection
-from export_core.features.inspect.inventory_row import InventoryRow
-from export_core.features.why.bisection.bisected import Bisection
-from export_core.features.why.explained import Explanation
+from export_core.features.inspect.inventory import InventoryRow
+from export_core.features.why.bisect.report import Bisection
+from export_core.features.why.explain.explanation import Explanation
 from export_core.goldens import Manifest
+from export_core.goldens.conversion_record import ConversionRecord
 from export_core.judge import Result, Summary
-from export_core.judge.drift import Trend
-from export_core.judge.forecast_types import Forecast
 from export_core.policy import Policy
-from export_core.policy.json_schema import TITLE, policy_schema, titled
+from export_core.policy.model import TITLE, policy_schema, titled
 from export_core.releases.release_list import DatedCalendar
-from export_core.report.terminal.plan_report import PlanReport
-from tools.field_docs import field_docs, types_in
+from export_core.report.plan_report import PlanReport
+from tools.field_docs import as_written, field_docs, types_in
 
 KINDS: dict[str, tuple[type, str]] = {
     "artifacts": (ArtifactList, "artifacts.yaml: what belongs to each artifact of an archive"),
@@ -77,7 +77,7 @@ def schema(name: str) -> dict[str, Any]:
     kind, title = KINDS[name]
     if kind is Policy:
         return policy_schema()
-    made = titled(name, title, msgspec.json.schema(kind))
+    made = titled(name, title, msgspec.json.schema(as_written(kind)))
     for part in types_in(kind):
         for field, text in field_docs(part).items():
             if field in (properties := made["$defs"].get(part.__name__, {}).get("properties", {})):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import export_core.artifact
 from export_core.artifact.errors import ArtifactError
-from export_core.artifact.vhlo_tables import tables
+from export_core.artifact.unread import vhlo_tables
 
 TABLES = Path(export_core.artifact.__file__).with_name("data") / "vhlo_versions.json"
 
@@ -24,7 +24,7 @@ _SHORT = {"custom_call_api_version_v1": "api_version_v1", "dictionary_v1": "dict
 
 def known_names() -> frozenset[str]:
     """Return the names of operations, types and attributes in the tables, as they are behind the prefix."""
-    data = tables()
+    data = vhlo_tables()
     types = {name.partition("+")[0] for name, _, _ in data["types"].values()}
     attributes = {re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower() for name, _, _ in data["attrs"].values()}
     return frozenset({*data["ops"], *types, *(_SHORT.get(name, name) for name in attributes)})
@@ -85,7 +85,7 @@ def main(arguments: list[str]) -> int:
         folder = Path((spec.submodule_search_locations or ["."])[0] if spec else ".")
     print(
         f"{folder}: StableHLO {version or 'unknown'}; "
-        f"the tables were read off the sources through {tables()['through']}"
+        f"the tables were read off the sources through {vhlo_tables()['through']}"
     )
     missing = sorted(names_in(folder) - known_names())
     if "--renew" in arguments and missing and version:

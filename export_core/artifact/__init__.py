@@ -6,9 +6,9 @@ Its data are named tuples, not dataclasses, for the sake of `jaxexport inspect`,
 
 from __future__ import annotations
 
-from export_core.artifact.artifact import Artifact, read, read_bytes
+from export_core.artifact.artifact import Artifact, as_dict, read, read_bytes
+from export_core.artifact.bytecode.contents import Constant, CustomCall, Function
 from export_core.artifact.bytecode.module import Module
-from export_core.artifact.bytecode.parts import Constant, CustomCall, Function
 from export_core.artifact.envelope.fields import (
     AbstractDevice,
     AbstractMesh,
@@ -22,7 +22,6 @@ from export_core.artifact.envelope.fields import (
     UnknownField,
 )
 from export_core.artifact.errors import ArtifactError
-from export_core.artifact.plain import as_dict
 
 __all__ = [
     "AbstractDevice",

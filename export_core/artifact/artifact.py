@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from export_core.artifact.bytecode.module import Module
 from export_core.artifact.bytecode.sections import MAGIC
@@ -15,9 +15,27 @@ from export_core.base.untrusted import UnexpectedFileError, read_regular
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from export_core.artifact.bytecode.parts import CustomCall
+    from export_core.artifact.bytecode.contents import CustomCall
     from export_core.artifact.envelope.fields import Envelope
     from export_core.artifact.unread import Unread
+
+
+def as_dict(value: object) -> Any:
+    """Turn named tuples, tuples and dicts into what `json` can write; bytes become their hexadecimal digits."""
+    # A class whose fields are not what people should see names in `shown` what is.
+    fields = value.shown() if hasattr(value, "shown") else getattr(value, "_fields", None)
+    if fields is not None:
+        return {name: as_dict(getattr(value, name)) for name in fields}
+    if isinstance(value, dict):
+        return {str(key): as_dict(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [as_dict(item) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(as_dict(item) for item in value)
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value).hex()
+    return value
+
 
 # What people give by mistake: each starts with bytes that no flatbuffer of jax does, and gets advice of its own.
 _NOT_ARTIFACTS = (

@@ -1,18 +1,122 @@
-"""The audit of an artifact: is it read whole, and is each custom-call target on the writer's list or the policy's."""
+"""The audit of an artifact: is it read whole, and is each custom-call target on the writer's list or the policy's.
+
+Beside it, what it rests on and what follows: the kinds of custom calls, and what to expect on each platform.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from export_core.artifact.payloads import Payload, describe
+from export_core.artifact.bytecode.sections import MAGIC, Tables
+from export_core.artifact.bytecode.values import Values
+from export_core.artifact.errors import ArtifactError
+from export_core.releases.stable_targets import stable_targets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set
 
     from export_core.artifact.artifact import Artifact
-    from export_core.artifact.bytecode.parts import CustomCall
+    from export_core.artifact.bytecode.contents import CustomCall
     from export_core.artifact.envelope.fields import DisabledCheck
     from export_core.artifact.unread import Unread
+
+
+MAX_PAYLOAD = 64 << 20  # bytes of a payload that is decoded to find its version
+
+_STARTS = (
+    ("lapack_", "LAPACK routine"),
+    ("blas_", "BLAS routine"),
+    ("cusolver_", "cuSOLVER routine"),
+    ("cusparse_", "cuSPARSE routine"),
+    ("cublas_", "cuBLAS routine"),
+    ("hipsolver_", "hipSOLVER routine"),
+    ("hipblas_", "hipBLAS routine"),
+    ("cu_", "CUDA kernel of jaxlib"),
+    ("hip_", "ROCm kernel of jaxlib"),
+    ("__cudnn$", "cuDNN call"),
+    ("__cublas$", "cuBLAS call"),
+    ("__gpu$xla.gpu.triton", "Triton kernel"),
+    ("triton_kernel_call", "Triton kernel"),
+    ("tpu_custom_call", "Mosaic TPU kernel (Pallas)"),
+    ("mosaic_gpu", "Mosaic GPU kernel (Pallas)"),
+    ("tf.call_tf_function", "TensorFlow function"),
+    ("stablehlo.", "StableHLO extension"),
+    ("shape_assertion", "check of a symbolic shape"),
+    ("Sharding", "sharding annotation"),
+    ("xla.sdy.", "sharding annotation"),
+    ("mhlo.", "CHLO operation"),
+    ("SPMD", "sharding annotation"),
+    ("AllocateBuffer", "uninitialized buffer"),
+    ("annotate_device_placement", "memory placement annotation"),
+)
+_WORDS = (("callback", "Python callback"), ("ragged_all_to_all", "collective"), ("nccl", "collective"))
+
+
+class Payload(NamedTuple):
+    """The kind of a call as text, and the version that its payload gives for its own format, e.g. Mosaic's."""
+
+    kind: str
+    version: int | None = None
+
+    def __str__(self) -> str:
+        return self.kind if self.version is None else f"{self.kind}, payload version {self.version}"
+
+
+def describe(call: CustomCall) -> Payload:
+    """Say what a custom call is. Nothing is run, and a callback's pointer is never followed."""
+    kind = next((words for start, words in _STARTS if call.target.startswith(start)), None)
+    if kind is None:
+        kind = next((words for word, words in _WORDS if word in call.target), "custom call")
+    version = _mosaic_version(call.backend_config) if kind.startswith("Mosaic") else None
+    return Payload(kind, version)
+
+
+def _mosaic_version(config: Any) -> int | None:
+    """Return the version in the attributes of the MLIR module that a Mosaic call carries, None where none is found."""
+    # Mosaic for GPUs is a typed FFI call with the module among its arguments; Mosaic for TPUs has JSON with base64.
+    body: Any = None
+    if isinstance(config, dict):
+        body = config.get("module", config.get("body"))
+    elif isinstance(config, (str, bytes)) and config[:1] in ("{", b"{") and len(config) <= MAX_PAYLOAD:
+        import json
+
+        try:
+            body = json.loads(config)["custom_call_config"]["body"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return None
+    if isinstance(body, str):
+        body = _bytes_of(body)
+    if not isinstance(body, bytes) or body[:4] != MAGIC or len(body) > MAX_PAYLOAD:
+        return None
+    try:
+        return _version_attribute(Tables(body, 0, len(body), "the payload"))
+    except ArtifactError:  # the payload is not checked here: without a version it is still the same kind of call
+        return None
+
+
+def _bytes_of(text: str) -> bytes | None:
+    if text.startswith("ML"):
+        return text.encode("utf-8", "surrogateescape")
+    import base64
+    import binascii
+
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _version_attribute(tables: Tables) -> int | None:
+    """Return the integer of the first attribute named …mosaic….version in a dictionary of attributes."""
+    values = Values(tables)
+    for index in range(min(len(tables.attributes), 4096)):
+        dialect, code, _ = values.attribute_entry(index)
+        if (dialect, code) == ("builtin", 1):
+            for name, value in values.attribute(index).items():
+                if "mosaic" in name and name.endswith(".version") and isinstance(value, int):
+                    return value
+    return None
+
 
 STABLE = "stable"  # listed by the writer's and by the reader's release, or by all that are known
 ALLOWED = "allowed"  # not listed, and the policy allows it with a reason
@@ -42,20 +146,26 @@ _CHLO = frozenset(
 
 
 class AuditFinding(NamedTuple):
-    """The result of the audit for one target: its standing, whether that is acceptable, its places, what to do.
-
-    `ok` is False for unlisted and for dropped targets. `count` counts calls, `places` are the first 20 of their places.
-    For a part that the reader does not know (`export_core.artifact.unread`), `target` names it and `count` is 0.
-    """
+    """A custom-call target, or with a count of 0 a part of the artifact that this reader does not know."""
 
     target: str
+    """The target."""
     standing: str
+    """Its standing in the lists of the possible writers."""
     ok: bool
-    payload: Payload
+    """Whether the audit accepts it: not where it is unlisted or dropped."""
+    what: str
+    """What its payload is."""
+    payload_version: int | None
+    """The version of that payload, null where it has none."""
     count: int  # type: ignore[assignment]  # hides tuple.count, which nothing calls
-    places: tuple[str, ...]
+    """How many calls."""
+    where: tuple[str, ...]
+    """Functions and locations of the first 20 calls."""
     message: str
+    """What is wrong with it; empty for nothing."""
     advice: str = ""
+    """What to do; empty for nothing."""
 
     def __str__(self) -> str:
         return f"{self.message} {self.advice}".rstrip()
@@ -121,7 +231,7 @@ def _unread(part: Unread, places: list[str], allow: Mapping[str, str]) -> AuditF
     else:
         advice = "jax.export writes no such artifact: do not run it, and export the function again."
     return AuditFinding(
-        part.name, part.standing, reason is not None, payload, 0, tuple(places[:MAX_PLACES]), message, advice
+        part.name, part.standing, reason is not None, *payload, 0, tuple(places[:MAX_PLACES]), message, advice
     )
 
 
@@ -150,7 +260,7 @@ def _finding(target: str, calls: list[CustomCall], lists: _Lists) -> AuditFindin
     payload = describe(calls[0])
     places = tuple(dict.fromkeys(call.where for call in calls))[:MAX_PLACES]
     standing, ok, message, advice = lists.judge(target, f"{target} ({payload})", places[0])
-    return AuditFinding(target, standing, ok, payload, sum(call.count for call in calls), places, message, advice)
+    return AuditFinding(target, standing, ok, *payload, sum(call.count for call in calls), places, message, advice)
 
 
 class _Lists(NamedTuple):
@@ -195,4 +305,86 @@ class _Lists(NamedTuple):
 
 def _disabled(check: DisabledCheck) -> AuditFinding:
     message = f"The exporter switched off the check {check}; it is shown here and not trusted."
-    return AuditFinding(check.target or check.kind, DISABLED, True, Payload("safety check"), 0, (), message)
+    return AuditFinding(check.target or check.kind, DISABLED, True, *Payload("safety check"), 0, (), message)
+
+
+PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
+_PREFIXES = {
+    "cpu": ("lapack_", "blas_"),
+    "cuda": ("cusolver_", "cusparse_", "cublas_", "cudnn_", "cu_", "__cu", "__gpu$", "mosaic_gpu"),
+    "rocm": ("hipsolver_", "hipsparse_", "hipblas_", "hip_", "__hip", "__gpu$"),
+    "tpu": ("tpu_custom_call",),
+}
+# The TPU compiler's own, which have no prefix.
+_TPU = frozenset({"Eigh", "LuDecomposition", "ProductOfElementaryHouseholderReflectors", "Qr", "ApproxTopK"})
+
+
+class Foreseen(NamedTuple):
+    """What is foreseen for a platform in the newest release."""
+
+    platform: str
+    """The platform."""
+    exported: bool
+    """Whether it was exported for that platform."""
+    targets: tuple[str, ...]
+    """The custom calls that it makes there: those of this platform, and of none in particular."""
+    unpromised: tuple[str, ...]
+    """Those that the release does not promise."""
+    note: str
+    """What else is to be known."""
+
+
+def foreseen(artifact: Artifact, platform: str, promised: Set[str], reader: str) -> Foreseen:
+    """Foresee one platform of an artifact.
+
+    Args:
+        artifact: what was read.
+        platform: one of `PLATFORMS`.
+        promised: targets that the reader's release guarantees.
+        reader: what to call the reader.
+
+    Raises:
+        ArtifactError: a module cannot be read.
+    """
+    envelope = artifact.envelope
+    platforms = PLATFORMS if envelope is None else envelope.platforms
+    # With jax's check of platforms off, jax runs it anywhere, as its first platform.
+    lifted = envelope is not None and any(check.kind == "platform" for check in envelope.disabled_checks)
+    called = {call.target for call in artifact.custom_calls}
+    targets = tuple(sorted(target for target in called if belongs(target, platform)))
+    calls = [call for call in artifact.custom_calls if call.target in targets]
+    unpromised = tuple(finding.target for finding in judge_calls(calls, promised) if not finding.ok)
+    exported = platform in platforms
+    if not exported and not lifted:
+        note = f"refused: it was exported for {', '.join(platforms)}"
+    else:
+        also = "" if exported else "not exported for it, and the check is off; "
+        if artifact.unread:
+            note = f"{also}not known: parts of it are not read"
+        elif unpromised:
+            note = f"{also}calls {', '.join(unpromised)}, which {reader} does not promise to have"
+        elif targets:
+            promise = "promised by" if envelope is not None else "on the stable list of"
+            note = f"{also}calls {', '.join(targets)}, all {promise} {reader}"
+        else:
+            note = f"{also}makes no custom call"
+    return Foreseen(platform, exported, targets, unpromised, note)
+
+
+def foreseen_everywhere(artifact: Artifact, reader: str | None) -> tuple[Foreseen, ...]:
+    """Foresee every platform in the release of a jaxlib, by its list of stable targets; nothing where none is known.
+
+    Raises:
+        ArtifactError: a module cannot be read.
+    """
+    if reader is None:
+        return ()
+    return tuple(foreseen(artifact, name, stable_targets(reader), f"jaxlib {reader}") for name in PLATFORMS)
+
+
+def belongs(target: str, platform: str) -> bool:
+    """Whether a target is called on a platform: it is that platform's own, or no other's."""
+    owners = {name for name, prefixes in _PREFIXES.items() if target.startswith(prefixes)}
+    if target in _TPU:
+        owners.add("tpu")
+    return not owners or platform in owners

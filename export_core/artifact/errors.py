@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, TypeVar
+
 from export_core.base.errors import ExportCompatError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Result = TypeVar("Result")
 DAMAGED = "The file is damaged or is not a serialized jax.export artifact: export it again, or check the copy."
 LIMIT = "No artifact that JAX writes comes near this limit; do not trust where this file came from."
 
@@ -31,7 +37,7 @@ class ArtifactError(ExportCompatError):
         super().__init__(expected, found, at, name, advice)
 
     def message(self) -> str:
-        """See `ExportCompatError.message`."""
+        """The message: what was expected, what was found, where, and what to do."""
         where = "" if self.at is None else f", at byte {self.at}"
         named = f"{self.name}: " if self.name else ""
         return f"{named}expected {self.expected}, found {self.found}{where}. {self.advice}"
@@ -41,11 +47,19 @@ class ArtifactError(ExportCompatError):
         return _rebuild, (self.expected, self.found, self.at, self.name, self.advice)
 
 
-def unforeseen(error: Exception, name: str) -> ArtifactError:
-    """Return the error for bytes on which the reader itself failed: it should have refused them in its own words."""
-    found = f"bytes on which it failed ({type(error).__name__}: {error})"
-    advice = "The file is damaged. The reader should have said how: please report it with the file."
-    return ArtifactError("bytes that the reader foresaw", found, name=name, advice=advice)
+def guarded(read: Callable[[], Result], name: str) -> Result:
+    """Return what `read` returns; whatever it raises is an `ArtifactError`, the one error type of this room.
+
+    The reader should have refused the bytes in its own words: any other error is reported with its cause.
+    """
+    try:
+        return read()
+    except ArtifactError:
+        raise
+    except Exception as error:
+        found = f"bytes on which it failed ({type(error).__name__}: {error})"
+        advice = "The file is damaged. The reader should have said how: please report it with the file."
+        raise ArtifactError("bytes that the reader foresaw", found, name=name, advice=advice) from error
 
 
 def _rebuild(expected: str, found: str, at: int | None, name: str, advice: str) -> ArtifactError:

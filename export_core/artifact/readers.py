@@ -1,25 +1,30 @@
-"""The jax and jaxlib releases that can load an artifact, and why the others cannot.
+"""What an artifact needs, the jax and jaxlib releases that can load it, and why the others cannot.
 
-To load is: `jax.export.deserialize` returns, knows the number of devices, and `mlir_module()` parses. Whether it
-compiles and runs is for the matrix to find out. Rules of the envelope are read from the releases' own `deserialize`;
-two rules of the module (sdy, ranges) are measured, since StableHLO's sources do not have them.
+What a module needs comes from its content, not from the producer's name, which jaxlib never checks. To load is:
+`jax.export.deserialize` returns, knows the number of devices, and `mlir_module()` parses. Whether it compiles and runs
+is for the matrix to find out. Rules of the envelope are read from the releases' own `deserialize`; two rules of the
+module (sdy, ranges) are measured, since StableHLO's sources do not have them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import functools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from packaging.version import Version
 
 from export_core.artifact.envelope.fields import HloSharding
-from export_core.artifact.version_numbers import version_numbers
-from export_core.artifact.vhlo_needs import needs, version_pair
+from export_core.artifact.unread import RANGE_LOCATION, unread_in_tables, vhlo_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from export_core.artifact.artifact import Artifact
+    from export_core.artifact.bytecode.module import Module
     from export_core.artifact.envelope.fields import Envelope, Sharding, Tree
-    from export_core.artifact.vhlo_needs import Needs
 
+
+OLDEST = (0, 9)  # the oldest version that StableHLO promises to read
 # The first jax whose deserialize knows a dtype that came after the first format. Source: commits on jax's serialization
 # schema.
 _DTYPES_SINCE = {
@@ -34,6 +39,103 @@ _DTYPES_SINCE = {
 }
 _SDY_SINCE = "0.7.0"  # jaxlib that parses the sdy dialect in a portable artifact; measured
 _RANGES_SINCE = "0.4.36"  # jaxlib that parses locations with a range; measured
+
+
+@functools.lru_cache(maxsize=1024)  # every artifact is compared with the same few dozen
+def version_numbers(version: str) -> tuple[int, ...]:
+    """(0, 9, 2) for 0.9.2. A nightly counts as the release that it becomes.
+
+    Raises:
+        InvalidVersion: it is no version.
+    """
+    return Version(version).release
+
+
+class Needs(NamedTuple):
+    """The smallest StableHLO that reads the module."""
+
+    stablehlo: str
+    """Its version."""
+    exact: bool
+    """Whether that is exact; where it is false, at least that version is needed."""
+    set_by: tuple[str, ...]
+    """The operations and attributes that need it."""
+    unknown: tuple[str, ...]
+    """Operations and attributes that this reader does not know."""
+    dialects: tuple[str, ...]
+    """Other dialects in the module."""
+    range_locations: bool
+    """Whether it has locations that older releases cannot read."""
+
+
+@functools.lru_cache(maxsize=1024)  # the tables name few; an artifact may name any
+def version_pair(text: str) -> tuple[int, int]:
+    """Return (major, minor) of a version; the patch never matters to what can be read.
+
+    Raises:
+        InvalidVersion: it is not a version; a `ValueError`.
+    """
+    version = Version(text)
+    return version.major, version.minor
+
+
+def needs(module: Module) -> Needs:
+    """Return what a module needs. Reads the tables, and the operations only if there are custom calls.
+
+    The rule of 0.17 for reductions whose element types differ is not checked: every jaxlib with `jax.export` is
+    newer.
+
+    Raises:
+        ArtifactError: the module cannot be read.
+    """
+    # A writer puts nothing into the tables that the module does not use, so the walk would find nothing more.
+    parts = module.tables
+    attributes = parts.codes(parts.attributes)
+    seen = {"ops": parts.op_names, "attrs": attributes, "types": parts.codes(parts.types)}
+    by_version: dict[tuple[int, int], set[str]] = {}
+    for kind, keys in seen.items():
+        for version, name in filter(None, map(_since(kind).get, keys)):
+            by_version.setdefault(version, set()).add(name)
+    # What custom calls require without a name in the tables: rules of VhloToVersion.cpp for one operation.
+    if any(name.startswith("vhlo.custom_call") for name in parts.op_names):
+        if module.has_typed_ffi:
+            by_version.setdefault((1, 3), set()).add("custom_call with a dictionary of arguments")
+        if any("future_v1" in names for names in by_version.values()):
+            by_version.setdefault((1, 17), set()).add("custom_call with a future")
+    unknown = tuple(dict.fromkeys(str(part) for part in unread_in_tables(parts)))
+    newest = max(by_version, default=OLDEST)
+    return Needs(
+        stablehlo=".".join(map(str, newest)),
+        exact=not unknown and not _is_newer(module, version_pair(vhlo_tables()["through"])),
+        set_by=tuple(sorted(by_version.get(newest, ()))),
+        unknown=unknown,
+        dialects=tuple(name for name in dict.fromkeys(parts.dialects) if name not in ("builtin", "vhlo")),
+        range_locations=("builtin", RANGE_LOCATION) in attributes,
+    )
+
+
+@functools.cache
+def _since(kind: str) -> dict[Any, tuple[tuple[int, int], str]]:
+    """The version that something came with, and its name, of all that came after `OLDEST`.
+
+    Operations (`kind` is ops) by their name with the dialect; attributes (attrs) and types by dialect and code.
+    """
+    known = vhlo_tables()[kind]
+    named: dict[Any, tuple[str, str]]
+    if kind == "ops":
+        named = {f"vhlo.{name}": (name, since) for name, (since, _) in known.items()}
+    else:
+        named = {("vhlo", int(code)): (name, since) for code, (name, since, _) in known.items()}
+    return {key: (version_pair(since), name) for key, (name, since) in named.items() if version_pair(since) > OLDEST}
+
+
+def _is_newer(module: Module, through: tuple[int, int]) -> bool:
+    """Whether the writer's version is above the tables': a rule that came without a new name would not show in them."""
+    version = module.stablehlo_version
+    try:
+        return version is not None and version_pair(version) > through
+    except ValueError:
+        return False
 
 
 class Reader(NamedTuple):
@@ -54,7 +156,7 @@ class Reader(NamedTuple):
         return version_numbers(self.jaxlib) >= version_numbers(_SDY_SINCE)
 
 
-class Load(NamedTuple):
+class LoadResult(NamedTuple):
     """Whether a reader loads an artifact: True, False, or None where it cannot be known.
 
     `reasons` say why not, or what is unknown.
@@ -86,17 +188,17 @@ def readers_of(jaxlib: Mapping[str, Sequence[str | None]], jax: Mapping[str, str
     return tuple(readers)
 
 
-def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[Load, ...]:
+def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ...]:
     """Return for each reader whether it loads the artifact with its nested VJPs, and why not.
 
     Raises:
         ArtifactError: a module of the artifact cannot be read.
     """
-    modules = [needs(module) for module in artifact.modules]
+    modules = [(needs(module), module.producer) for module in artifact.modules]
     return tuple(_load(artifact.envelope, modules, reader) for reader in readers)
 
 
-def _load(envelope: Envelope | None, modules: list[Needs], reader: Reader) -> Load:
+def _load(envelope: Envelope | None, modules: list[tuple[Needs, str]], reader: Reader) -> LoadResult:
     reasons: list[str] = []
     doubts: list[str] = []
     level = envelope
@@ -104,11 +206,11 @@ def _load(envelope: Envelope | None, modules: list[Needs], reader: Reader) -> Lo
         reasons += _envelope_reasons(level, version_numbers(reader.jax))
         doubts += [f"the field {field.table}[{field.index}] is not known" for field in level.unknown_fields]
         level = level.vjp
-    for need in modules:
-        _module_reasons(need, reader, reasons, doubts)
+    for need, producer in modules:
+        _module_reasons(need, producer, reader, reasons, doubts)
     # Doubts count only without reasons: a reader that certainly refuses one part refuses the whole.
     ok = False if reasons else None if doubts else True
-    return Load(reader, ok, tuple(dict.fromkeys(reasons or doubts)))
+    return LoadResult(reader, ok, tuple(dict.fromkeys(reasons or doubts)))
 
 
 def _envelope_reasons(envelope: Envelope, jax: tuple[int, ...]) -> Iterator[str]:
@@ -143,39 +245,39 @@ def _envelope_reasons(envelope: Envelope, jax: tuple[int, ...]) -> Iterator[str]
         yield "jax before 0.4.35 does not know custom pytree nodes"
 
 
-def module_reasons(need: Needs, reader: Reader) -> list[str]:
-    """Return why a reader does not load a module, or may not."""
+def module_reasons(module: Module, reader: Reader) -> list[str]:
+    """Return why a reader does not load a module, or may not. Raises `ArtifactError` for one that cannot be read."""
     reasons: list[str] = []
     doubts: list[str] = []
-    _module_reasons(need, reader, reasons, doubts)
+    _module_reasons(needs(module), module.producer, reader, reasons, doubts)
     return reasons + doubts
 
 
-def _module_reasons(need: Needs, reader: Reader, reasons: list[str], doubts: list[str]) -> None:
-    jaxlib = version_numbers(reader.jaxlib)
+def _module_reasons(need: Needs, producer: str, reader: Reader, reasons: list[str], doubts: list[str]) -> None:
+    jaxlib, smallest = version_numbers(reader.jaxlib), version_pair(need.stablehlo)
     # A release that was not measured is between two that were. If even the upper one is too old, it cannot read the
     # module; if only the lower one is, the answer is unknown.
     if reader.stablehlo_before is None or reader.stablehlo is None:
         doubts.append(f"the StableHLO of jaxlib {reader.jaxlib} was not measured")
-    elif version_pair(reader.stablehlo_before) < need.stablehlo:
+    elif version_pair(reader.stablehlo_before) < smallest:
         names = ", ".join(need.set_by)
         has = f"jaxlib {reader.jaxlib} has StableHLO {reader.stablehlo_before}"
-        reasons.append(f"{has}, and {names} came with {need.stablehlo[0]}.{need.stablehlo[1]}")
-    elif version_pair(reader.stablehlo) < need.stablehlo:
+        reasons.append(f"{has}, and {names} came with {need.stablehlo}")
+    elif version_pair(reader.stablehlo) < smallest:
         doubts.append(f"the StableHLO of jaxlib {reader.jaxlib} was not measured")
     if "sdy" in need.dialects and jaxlib < version_numbers(_SDY_SINCE):
         reasons.append(f"jaxlib before {_SDY_SINCE} does not parse the sdy dialect")
     if need.range_locations and jaxlib < version_numbers(_RANGES_SINCE):
         reasons.append(f"jaxlib before {_RANGES_SINCE} does not parse locations with a range")
     doubts += [f"{name} is not in the tables" for name in need.unknown]
-    if not need.exact and not need.unknown and not _reaches(reader, need):
-        doubts.append(f"it was written for {need.producer}, newer than the tables")
+    if not need.exact and not need.unknown and not _reaches(reader, producer):
+        doubts.append(f"it was written for {producer}, newer than the tables")
 
 
-def _reaches(reader: Reader, need: Needs) -> bool:
+def _reaches(reader: Reader, producer: str) -> bool:
     """Whether the reader's StableHLO is at least what the module was written for: then it surely reads it."""
     try:
-        written = version_pair(need.producer.partition("_v")[2])
+        written = version_pair(producer.partition("_v")[2])
         return reader.stablehlo is not None and version_pair(reader.stablehlo) >= written
     except ValueError:
         return False

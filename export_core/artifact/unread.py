@@ -6,12 +6,10 @@ The world is closed: a dialect, operation, attribute or type that is in no table
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from export_core.artifact.bytecode.cursor import RESOURCE_OFFSETS, RESOURCES, Cursor
-from export_core.artifact.bytecode.values import Values
-from export_core.artifact.errors import LIMIT
-from export_core.artifact.vhlo_tables import tables
+from export_core.artifact.bytecode.sections import RESOURCE_OFFSETS, RESOURCES, TEXT, Cursor
+from export_core.artifact.bytecode.values import MAX_ATTRIBUTES, Values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,17 +18,14 @@ if TYPE_CHECKING:
     from export_core.artifact.bytecode.sections import Entries, Tables
     from export_core.artifact.envelope.fields import Envelope
 
+
 UNKNOWN = "unknown"  # of a known dialect, and in no table: a newer release may have written it
 FOREIGN = "foreign"  # what jax.export never writes, and what this reader cannot look into
 CONFLICT = "conflict"  # said twice: jaxlib takes one, the reader could show the other
 
 DIALECTS = ("builtin", "vhlo", "sdy")
-TEXT = -1  # in place of the code of an attribute or type that is encoded as text
 PROPERTIES_SINCE = 5  # the bytecode version in which an operation's own attributes left its dictionary
-MAX_ATTRIBUTES = 1024  # of one operation; JAX gives a module and its calls a handful
-RNG_ALGORITHM = (
-    "rng_algorithm"  # an attribute of rng_bit_generator, which jax writes on custom calls for dynamic shapes
-)
+RNG_ALGORITHM = "rng_algorithm"  # of rng_bit_generator; jax writes it on custom calls for dynamic shapes
 RANGE_LOCATION = 22  # builtin's code of a location with a range of lines and columns
 
 # All that jaxlib 0.7.0 to 0.12.0.1 know of Shardy; none of them calls anything by name. Its codes are in its
@@ -53,6 +48,22 @@ _CODES = {
 }
 
 
+@functools.cache
+def vhlo_tables() -> dict[str, Any]:
+    """Return the shipped tables of VHLO: operations, attributes and types with the StableHLO versions that know them.
+
+    By `ops`, `types`, `attrs`, `properties` and `inherent`; `through` is the StableHLO version that they go through.
+    """
+    import json
+    import os.path
+
+    # Paths by os.path: pathlib takes 5 ms to import.
+    path = os.path.join(os.path.dirname(__file__), "data", "vhlo_versions.json")  # noqa: PTH118, PTH120
+    with open(path, "rb") as file:  # noqa: PTH123
+        data: dict[str, Any] = json.loads(file.read())
+    return data
+
+
 class _Known(NamedTuple):
     """What is known by name, so that a module with nothing else is compared as a whole."""
 
@@ -65,7 +76,7 @@ class _Known(NamedTuple):
 
 @functools.cache
 def _known() -> _Known:
-    vhlo = tables()
+    vhlo = vhlo_tables()
     operations = {**_OPERATIONS, "vhlo": vhlo["ops"]}
     codes = {kind: {("vhlo", int(code)) for code in vhlo[f"{kind[:4]}s"]} for kind in ("attribute", "type")}
     for (dialect, kind), numbers in _CODES.items():
@@ -115,14 +126,8 @@ def unread_fields(envelope: Envelope) -> Iterator[Unread]:
         yield Unread(f"field {field.table}[{field.index}]", "field", UNKNOWN, "came with a newer format")
 
 
-def unread_in_tables(parts: Tables) -> tuple[Unread, ...]:
-    """Return what a module's tables show. No operation is walked: the tables name all that one can use."""
-    if parts.unread is None:
-        parts.unread = tuple(_unread_in_tables(parts))
-    return parts.unread
-
-
-def _unread_in_tables(parts: Tables) -> Iterator[Unread]:
+def unread_in_tables(parts: Tables) -> Iterator[Unread]:
+    """Yield what a module's tables show. No operation is walked: the tables name all that one can use."""
     for dialect in dict.fromkeys(parts.dialects):
         if dialect not in DIALECTS:
             yield Unread(
@@ -154,7 +159,7 @@ def _operation(name: str, registered: bool) -> Iterator[Unread]:
 
 
 def _unknown_codes(parts: Tables, kind: str, entries: Entries) -> Iterator[Unread]:
-    for dialect, code in sorted(codes_of(parts, entries) - _known().codes[kind]):
+    for dialect, code in sorted(parts.codes(entries) - _known().codes[kind]):
         if dialect not in DIALECTS:
             continue
         if code == TEXT:
@@ -195,39 +200,8 @@ def unread_attributes(parts: Tables, attributes_of: Mapping[int, int]) -> Iterat
 
 def _keys(parts: Tables, values: Values, cursor: Cursor) -> Iterator[bytes | None]:
     """Yield the names in a dictionary, None for one that is not a string of builtin."""
-    count = cursor.count("entries", 2)
-    if count > MAX_ATTRIBUTES:
-        raise cursor.error(f"at most {MAX_ATTRIBUTES} attributes of one operation", str(count), advice=LIMIT)
-    parts.spend(count, cursor.at)
-    for _ in range(count):
-        dialect, code, key = values.attribute_entry(cursor.index(len(parts.attributes), "attribute"))
-        cursor.index(len(parts.attributes), "attribute")
+    for name, _ in values.entries(cursor, MAX_ATTRIBUTES):
+        parts.spend(1, cursor.at)
+        dialect, code, key = values.attribute_entry(name)
         is_string = (dialect, code) == ("builtin", 2)
         yield parts.string_bytes(key.index(len(parts.string_ends), "string")) if is_string else None
-
-
-def codes_of(parts: Tables, entries: Entries) -> set[tuple[str, int]]:
-    """Return the different (dialect, code) of attributes or types."""
-    if entries.codes is not None:
-        return entries.codes
-    data, ends = parts.data, entries.ends
-    pairs: set[tuple[str, int]] = set()
-    start = entries.first
-    for dialect, first, last in entries.groups:
-        codes = set()
-        for index in range(first, last):
-            end = ends[index]
-            # The lowest bit of an end says whether it has an encoding of its own; nearly every code is a varint of one
-            # byte.
-            head = data[start] if start < end >> 1 else 0
-            if not end & 1:
-                codes.add(TEXT)
-            elif head & 1:
-                codes.add(head >> 1)
-            else:
-                codes.add(Cursor(data, start, end >> 1, parts.name).varint("an attribute's or type's code"))
-            start = end >> 1
-        name = parts.dialects[dialect]
-        pairs.update((name, code) for code in codes)
-    entries.codes = pairs
-    return pairs

@@ -1,19 +1,22 @@
-"""The releases that can have written an artifact that names none: its StableHLO version and its format leave few."""
+"""Who wrote an artifact: its format, its StableHLO version and the jax that it names leave few releases."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from packaging.version import InvalidVersion, Version
 
-from export_core.artifact.version_numbers import version_numbers
+from export_core.artifact.audit import AuditFinding, audit
+from export_core.artifact.readers import version_numbers
+from export_core.releases.stable_targets import stable_targets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from export_core.artifact.artifact import Artifact
     from export_core.artifact.envelope.fields import Envelope
+    from export_core.releases.entries import CalendarEntry
 
 # The first and the last jax of the serialization formats that the slots tell apart. Source: the releases' own writers.
 FIRST_JAX = (
@@ -27,6 +30,86 @@ FIRST_JAX = (
 )
 _WRITTEN_AT_FIRST = "0.9.0"  # the StableHLO version that releases write for which have none of 4 or 12 weeks ago
 _LAST_JAX = ((4, (0, 8, 1)), (6, (0, 9, 0, 1)), (9, (0, 9, 2)), (11, (0, 11, 0)))
+
+
+class WrittenBy(NamedTuple):
+    """Who wrote it."""
+
+    jax: str | None
+    """The jax that the artifact names, null where it names none."""
+    jaxlib: str | None
+    """The jaxlib, null where several can have written it, and for a bare module."""
+    candidates: tuple[str, ...]
+    """All jaxlibs that can have written it."""
+    producer: str
+    """What wrote the bytecode, as its header says."""
+    serialization_version: int | None
+    """The version of the envelope, null for a bare module."""
+    formats: tuple[int, int] | None
+    """The oldest and the newest format that the envelope can have; null for a bare module."""
+
+    @property
+    def possible(self) -> tuple[str, ...]:
+        """The jaxlib, or all that can have written it."""
+        return (self.jaxlib,) if self.jaxlib else self.candidates
+
+
+def find_writer(artifact: Artifact, releases: Sequence[CalendarEntry]) -> WrittenBy:
+    """Return who wrote it, as far as its format, its StableHLO version and the jax that it names show.
+
+    Its jaxlib is known where only one fits: a jax works on each jaxlib from its minimum to its own number.
+
+    Raises:
+        ArtifactError: the module's header cannot be read.
+    """
+    envelope = artifact.envelope
+    all_jax = {release.jaxlib: release.all_jax for release in releases}
+    candidates = writers(artifact, {release.jaxlib: release.stablehlo for release in releases}, all_jax)
+    jax = envelope.jax_version if envelope is not None else None
+    if jax is not None:
+        candidates = _working_with(jax, candidates, all_jax)
+    return WrittenBy(
+        jax=jax,
+        jaxlib=candidates[0] if len(candidates) == 1 and envelope is not None else None,
+        candidates=candidates,
+        producer=artifact.module.producer,
+        serialization_version=None if envelope is None else envelope.serialization_version,
+        formats=None if envelope is None else envelope.format_range,
+    )
+
+
+def _working_with(jax: str, candidates: tuple[str, ...], all_jax: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """The jaxlibs that this jax works on. Of a jax that the calendar lacks: those that are not newer."""
+    if any(jax in known for known in all_jax.values()):
+        return tuple(version for version in candidates if jax in all_jax[version])
+    try:
+        number = Version(jax).release  # the artifact names its jax, so that this may be any text
+    except InvalidVersion:
+        return ()
+    return tuple(version for version in candidates if Version(version).release <= number)
+
+
+def audit_calls(
+    artifact: Artifact, writer: WrittenBy, allow: Mapping[str, str], reader: str | None = None
+) -> tuple[AuditFinding, ...]:
+    """Audit an artifact against what its writer promised; if several can have written it, against what all did.
+
+    `reader` is a jaxlib that must promise them too, None where there is none to consider.
+
+    Raises:
+        ArtifactError: a module cannot be read.
+    """
+    who = writer.possible
+    # The list is in jax, which newer artifacts name.
+    lists = [stable_targets(version) for version in ((writer.jax,) if writer.jax and who else who)]
+    return audit(
+        artifact,
+        frozenset.intersection(*lists) if lists else None,
+        None if reader is None else stable_targets(reader),
+        allow=allow,
+        writer=f"jaxlib {who[0]}" if len(who) == 1 else f"all of the {len(who)} releases that can have written it",
+        reader=f"jaxlib {reader}",
+    )
 
 
 def writers(

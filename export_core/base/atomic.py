@@ -1,11 +1,17 @@
-"""Files and folders that are replaced all or nothing."""
+"""Files and folders that are written and replaced all or nothing.
+
+A folder is written in a hidden folder beside its place, then swapped in by one rename: a process that is killed at any
+moment leaves the old one or the new one.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import os
-from collections.abc import Iterable
+import secrets
+import shutil
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 
@@ -46,3 +52,82 @@ def exchange_folders(first: Path, second: Path) -> bool:
         at_working_folder, os.fsencode(first), at_working_folder, os.fsencode(second), rename_exchange
     )
     return result == 0
+
+
+# Hidden folders in a case's folder, by the step at which a killed process leaves them. The first and the last end in
+# -PID-RANDOM, so that another process can tell whether their owner is still alive; the second is found again by its
+# golden's name.
+STAGED, SWAPPED_OUT, REMOVED = ".new-", ".old-", ".gone-"
+
+
+def hidden_name(prefix: str, folder: Path) -> Path:
+    """A hidden name beside a golden's folder that no other process or thread takes."""
+    # The process id is for `is_abandoned`, the random part for threads and for ids that are used again.
+    return folder.with_name(f"{prefix}{folder.name}-{os.getpid()}-{secrets.token_hex(4)}")
+
+
+def put_folder(target: Path, content: Mapping[str, bytes]) -> None:
+    """Write a folder with these files, or replace the one that is there, all or nothing. Raises `OSError`."""
+    _clear_abandoned(target)
+    staged = hidden_name(STAGED, target)  # beside its place, since a rename works within one file system only
+    try:
+        staged.mkdir(parents=True)
+        for name, data in content.items():
+            write_whole(staged / name, [data])
+        sync_folder(staged)  # files and names are on disk before the rename that makes them a golden
+        if target.exists():  # a rename onto a folder that is not empty fails, so the two have to change places
+            _swap(staged, target)
+        else:
+            staged.rename(target)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)  # after a swap, this is the old golden
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in a folder last: without it a power failure may undo them."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _clear_abandoned(target: Path) -> None:
+    """Remove what a killed process staged for this golden."""
+    for staged in target.parent.glob(f"{STAGED}{target.name}-*-*"):
+        if is_abandoned(staged):
+            shutil.rmtree(staged, ignore_errors=True)
+
+
+def is_abandoned(hidden: Path) -> bool:
+    """Whether the process that made this hidden folder is gone.
+
+    False where the name holds no process id: a user's own folder.
+    """
+    try:
+        os.kill(int(hidden.name.rsplit("-", 2)[1]), 0)  # signal 0 only asks whether the process exists
+    except ProcessLookupError:
+        return True
+    except (ValueError, IndexError, OverflowError, PermissionError):  # the last: it exists, and is another user's
+        return False
+    return False
+
+
+def _swap(staged: Path, target: Path) -> None:
+    """Exchange two folders: in one system call where the kernel can, else by two renames that `recover` completes."""
+    if exchange_folders(staged, target):
+        return
+    old = target.with_name(f"{SWAPPED_OUT}{target.name}")
+    target.rename(old)
+    staged.rename(target)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def recover(case: Path) -> None:
+    """Put back goldens whose replacement was killed between its two renames, where there is no atomic swap."""
+    for old in sorted(case.glob(f"{SWAPPED_OUT}*")):
+        place = case / old.name.removeprefix(SWAPPED_OUT)
+        if place.exists():  # killed after the second rename: only the deletion is missing
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            old.rename(place)

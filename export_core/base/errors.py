@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from export_core.base.escaping import shown
-from export_core.base.urls import without_credentials
+from export_core.base.escaping import shown, without_credentials
 
 PREFIX = "jaxexport: error: "
 """How every error message begins, whichever command, nox session or test run prints it."""

@@ -1,7 +1,8 @@
 """Text from files, made safe for where it is shown: a terminal or a log, Markdown, JSON, YAML.
 
 Case ids, messages of libraries and whatever else a golden or a results folder holds may be anything. It is escaped
-where it leaves: in the one function of each format that writes it.
+where it leaves: in the one function of each format that writes it. URLs are shown and stored without user, password and
+what a query holds.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ _IN_JSON = rf"[\x7f-\x9f{_MISLEADING}]"
 _COMMAND = r"(?m)(^[^\S\n]*:)(?=:)|##(?=\[)"
 
 _MARKDOWN = r"[\\`*_{}\[\]<>#|~&$]"
+_HIDDEN = "***"
+_URL = r"([A-Za-z][A-Za-z0-9+.-]*://)(\S+)"
+_PLAIN_HOST = r"[\w.-]*|\[[0-9A-Fa-f:.%]+\]"
 _LINK = r"(?i)(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)"
 
 
@@ -108,3 +112,34 @@ def for_json(text: str) -> str:
     """JSON that means the same, with every letter escaped that is more than a letter to a terminal or a log."""
     # Such letters are in strings only, where the escape means the same.
     return re.sub(_IN_JSON, lambda match: f"\\u{ord(match[0]):04x}", text).replace("##[", "##\\u005b")
+
+
+def without_credentials(text: str) -> str:
+    """A text with each URL in it as it may be shown, logged or stored; everything else of the text stays.
+
+    URLs are parsed conservatively. A password may hold `@`, `/`, `?` and `#` although it should not, and then a program
+    that parses by the standard sees only a part of it as such.
+    """
+    return re.sub(_URL, lambda match: match[1] + _shown(match[2]), text) if "://" in text else text
+
+
+def _shown(rest: str) -> str:
+    """What follows ``scheme://``: all up to the last @ is dropped, unless it can only be in a path or a query."""
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    # Not after a port: in https://user:12/34@host it is a part of the password.
+    shown = rest if re.fullmatch(_PLAIN_HOST, authority) else rest.rpartition("@")[2]
+    start = re.search(r"[?#]", shown)
+    return shown[: start.start()] + _hidden(shown[start.start() :]) if start else shown
+
+
+def _hidden(query: str) -> str:
+    """A query and a fragment without their values."""
+    return re.sub(r"([?#&;])([^&;#\s\"'<>`)]+)", _hidden_part, query)
+
+
+def _hidden_part(match: re.Match[str]) -> str:
+    name, equals, _ = match[2].partition("=")
+    # A place in a page, as jax's own messages name it, and the hash of a file are no secrets.
+    if match[1] == "#" and re.fullmatch(r"[\w.-]+[,:]*|sha256=[0-9a-f]{64}\W*", match[2]):
+        return match[0]
+    return f"{match[1]}{name}={_HIDDEN}" if equals else f"{match[1]}{_HIDDEN}" if name else match[0]

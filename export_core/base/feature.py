@@ -21,10 +21,33 @@ class Feature(NamedTuple):
     """What a feature adds. Everything is left out that it does not have."""
 
     commands: Mapping[str, str] = {}
-    """Its commands, by what is typed after `jaxexport`: ``{"goldens add": "add_command:add"}``."""
+    """Its commands, by what is typed after `jaxexport`: ``{"goldens add": "commands:add"}``."""
     quick_start: str = ""
     """Of a feature that has a command of its own name: a function that gets what is typed after it, and ends the
     command without click, or returns where click is needed."""
+    findings: str = ""
+    """Findings of a run: gets the `Run`."""
+    table: str = ""
+    """A table of the report in full: gets the `Run`, and returns a `Table` or None."""
+    picture: str = ""
+    """A picture of the page: gets the `Run`, and returns a `Picture` or None."""
+    row_line: str = ""
+    """The line beside a row of the page's table: gets the cells of the row, and returns a `RowLine` or None."""
+    compare: str = ""
+    """What is different from an earlier run: gets the `Run` and the folder of the other, and returns a `Comparison`."""
+    policy_key: str = ""
+    """A key of the policy, a `FeatureKey` in its module `policy_key`."""
+    rule: str = ""
+    """A rule over a run that has ended: gets its results, its policy, and the results of an earlier run by cell, or
+    None; returns the results as they are judged by it."""
+    after_replay: str = ""
+    """What is done with the cells of a matrix once all have run: gets the results, the cells, the `RunOptions`, the
+    `ReplayOptions`, and what to call with a line for people; returns the results."""
+    executor: str = ""
+    """Another machine than this: gets what `--executor` names, and gives a context manager whose value replays cells,
+    as `matrix.replay.replay_here` does."""
+    remedy: str = ""
+    """What may make a failing cell run: gets the cell and the `ReplayOptions`; returns a sentence."""
 
 
 @functools.cache
@@ -39,6 +62,12 @@ def feature_commands() -> Iterator[tuple[str, Any]]:
     for name, feature in features().items():
         for words, where in feature.commands.items():
             yield words, _imported(name, where)
+
+
+def hooks(field: str) -> list[Any]:
+    """The function that each feature names in a field of its `Feature`, in the order of the list."""
+    named = [(name, getattr(feature, field)) for name, feature in features().items()]
+    return [_imported(name, where) for name, where in named if where]
 
 
 def start_quickly(words: Sequence[str]) -> None:

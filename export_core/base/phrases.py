@@ -6,6 +6,9 @@ import re
 import signal
 from collections.abc import Iterable, Sequence
 
+from export_core.base.escaping import plain_text
+
+_LONGEST_LINE = 300
 _TYPES = {
     "object": "a table",
     "array": "a list",
@@ -30,6 +33,13 @@ _SENTENCES = (
 def plural(count: int, noun: str) -> str:
     """``1 golden``, ``2 goldens``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def first_line(text: str) -> str:
+    """The first line of a message, cut to a length that is readable in a terminal; with the second after a colon."""
+    lines = [line.strip() for line in plain_text(text).strip().splitlines()] or [""]
+    line = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
+    return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 3] + "..."
 
 
 def few(names: Sequence[str], most: int = 4) -> str:

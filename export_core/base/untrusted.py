@@ -11,6 +11,7 @@ import datetime
 import errno
 import functools
 import os
+import re
 import stat
 from collections.abc import Iterator
 from io import BufferedReader
@@ -27,6 +28,15 @@ DEEPEST = 100
 """Lists and tables inside each other in a YAML file. Ours have six; libyaml's C loader dies by signal 11 at 40,000."""
 FEW_MARKS = 2000
 """Each level of YAML takes one of the characters ``[{-?:``: a text with fewer is shallow enough for any stack."""
+
+LONGEST_PATTERN = 1000
+"""Characters of a regular expression."""
+
+# One repeat of one character at most: what cannot take exponential time.
+_QUICK = re.compile(r"[^*+{]*(?:[^)*+{][*+][^*+{]*)?", re.DOTALL)
+_MOST_CHOICES = 8
+SEARCH_SECONDS = 5.0
+_SEARCH = "import json, re, sys; pattern, text = json.load(sys.stdin); sys.exit(0 if re.search(pattern, text) else 1)"
 
 _KINDS = (
     (stat.S_ISLNK, "a symbolic link"),
@@ -131,7 +141,7 @@ def _loader() -> Any:
 
 
 def decode_json(data: bytes, kind: Any = Any) -> Any:
-    """The same for JSON."""
+    """A JSON document. Raises `msgspec.DecodeError`, also for one that is nested too deeply."""
     import msgspec
 
     try:
@@ -168,3 +178,40 @@ def _decode_error(error: Exception) -> msgspec.DecodeError:
     if isinstance(error, RecursionError):
         return msgspec.DecodeError("it is nested deeper than any such file needs to be")
     return msgspec.DecodeError(f"it cannot be decoded: {error}")
+
+
+def problem_of_pattern(pattern: str) -> str:
+    """What is wrong with a regular expression; empty where it can be searched for."""
+    if len(pattern) > LONGEST_PATTERN:
+        return f"expected a regular expression of at most {LONGEST_PATTERN} characters, found {len(pattern)}."
+    try:
+        re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        return f"expected a regular expression, found {pattern!r}: {error}."
+    return ""
+
+
+def found_in(text: str, pattern: str) -> bool:
+    """Whether a regular expression that somebody else wrote matches somewhere. One that takes too long does not.
+
+    Python's engine cannot be interrupted, and some patterns take it longer than the universe has lasted: ``(a+)+b``.
+    So only those that cannot are searched for here, and the others in a process that can be ended.
+    """
+    if _QUICK.fullmatch(pattern) and pattern.count("|") + pattern.count("?") <= _MOST_CHOICES:
+        return re.search(pattern, text) is not None
+    return _found_in_time(text, pattern)
+
+
+@functools.lru_cache(maxsize=1024)
+def _found_in_time(text: str, pattern: str) -> bool:
+    """Search in another process, once: the cells of one reader refuse with the same words."""
+    import json
+    import subprocess
+    import sys
+
+    command = [sys.executable, "-I", "-S", "-c", _SEARCH]
+    question = json.dumps([pattern, text]).encode()
+    try:
+        return not subprocess.run(command, input=question, timeout=SEARCH_SECONDS, env={}, check=False).returncode
+    except (subprocess.TimeoutExpired, OSError):
+        return False

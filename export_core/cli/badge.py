@@ -22,10 +22,9 @@ def badge(folder: Path, output: str, as_json: bool) -> None:
     Publish the file wherever a README can link to it, such as the pages of the repository.
     """
     from export_core.base.escaping import safe_json
-    from export_core.report.drawing.badge import badge as badge_of
-    from export_core.report.drawing.badge import badge_svg
+    from export_core.report.badge import badge as badge_of
+    from export_core.report.badge import badge_svg
     from export_core.run.results import read_run
 
-    _, summary, _ = read_run(folder)
-    shown = badge_of(summary)
+    shown = badge_of(read_run(folder).summary)
     write_output(output, (safe_json(shown) if as_json else badge_svg(shown).encode()) + b"\n")

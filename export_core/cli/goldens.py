@@ -30,7 +30,7 @@ def list_goldens(project: Project, sizes: bool) -> None:
     """List every golden: case, writer, build date, platforms, custom calls."""
     goldens = project.store.goldens()
     if sizes:
-        from export_core.goldens.sizes import size_lines
+        from export_core.goldens.upkeep import size_lines
 
         for line in size_lines(goldens):
             echo(line)
@@ -55,7 +55,7 @@ def verify(project: Project) -> None:
     The build date of each writer must be that of the calendar, and what is said of noise must follow from noise.npz.
     """
     from export_core.goldens import GoldenError
-    from export_core.goldens.strays import strays, unlisted_files
+    from export_core.goldens.upkeep import strays, unlisted_files
     from export_core.goldens.verify import verify_goldens
     from export_core.numbers.stored_noise import check_noise
 
@@ -107,7 +107,7 @@ def rename(project: Project, old: str, new: str, test: str | None) -> None:
 
     Artifacts and arrays stay as they are. A rename that was interrupted is completed by the same command.
     """
-    from export_core.goldens.rename import rename_case
+    from export_core.goldens.upkeep import rename_case
     from export_core.judge.unmatched import entries_that_name
 
     old, new = _inside(project.store, old), _inside(project.store, new)
@@ -134,7 +134,8 @@ def prune(project: Project, as_of: str | None, delete: bool, quiet: bool) -> Non
     of its case. The reasons are printed. Without --delete, nothing is deleted.
     """
     from export_core.goldens.verify import verify_goldens
-    from export_core.judge.retention import retention_status, unmatched_pins
+    from export_core.judge.retention import retention_status
+    from export_core.judge.unmatched import unmatched_pins
     from export_core.policy import PolicyError
 
     policy = project.policy

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from export_core.cli.help import command
-from export_core.cli.judging import judged_run
 from export_core.cli.options import (
     PATH,
     check_fail_on,
@@ -19,7 +19,8 @@ from export_core.cli.options import (
     policy_option,
     rejudge_day_option,
 )
-from export_core.cli.output import echo
+from export_core.cli.output import echo, echo_json
+from export_core.cli.report import compared, judged_run
 
 
 @command(
@@ -61,10 +62,9 @@ def judge(
     The policy is the named one, else that of the project in the working folder, else that of the run. Exit codes are
     those of `jaxexport matrix`; --baseline alone does not change them.
     """
-    from export_core.cli.report import print_difference
-    from export_core.features.compare_runs.baseline import compare_with_baseline
-    from export_core.report import print_headline, print_report
-    from export_core.report.proposal import proposal
+    from export_core.report.policy_yaml import proposal
+    from export_core.report.terminal import print_headline, print_report
+    from export_core.report.view import view
 
     if as_json and not baseline:
         raise click.UsageError("--json prints the difference from a baseline: it needs --baseline OLD.")
@@ -72,17 +72,17 @@ def judge(
         raise click.UsageError("--propose cannot be combined with --baseline.")
     check_fail_on(fail_on, baseline)
     run = judged_run(Path(folder), policy_file, as_of, fail_on)
-    results, summary = run.results, run.summary
-    comparison = compare_with_baseline(Path(folder), Path(baseline), results, summary, run.policy) if baseline else None
-    if comparison:  # a lost bonus, or a growth since then, may have failed the run
-        results, summary = list(comparison.results), comparison.now
-    if propose:
-        echo(proposal(results, summary), nl=False)
+    comparison = None
+    if baseline:
+        comparison = compared(run, baseline)
+        # A lost bonus, or a growth since then, may have failed the run.
+        run = replace(comparison.run, options=f"{run.options} {shlex.join(['--baseline', baseline])}".strip())
+    if comparison and as_json:
+        echo_json(comparison.as_json())
+    elif propose:
+        echo(proposal(run.results, run.summary), nl=False)
         # On stderr: standard output is YAML, to be appended to a policy.
-        print_headline(console(stderr=True), summary)
-    elif not as_json:
-        options = f"{run.options} {shlex.join(['--baseline', baseline])}".strip() if baseline else run.options
-        print_report(console(), results, summary, Path(folder), full=full, options=options)
-    if comparison:
-        print_difference(comparison, as_json=as_json)
-    raise click.exceptions.Exit(summary.exit_code)
+        print_headline(console(stderr=True), view(run))
+    else:
+        print_report(console(), view(run, comparison, Path(folder)), full=full)
+    raise click.exceptions.Exit(run.summary.exit_code)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from export_core.judge import Result, Summary
     from export_core.matrix import Plan
     from export_core.releases import Release
-    from export_core.report.terminal.progress import RunProgress
+    from export_core.report.progress import RunProgress
     from export_core.run.session import Observer
 
 
@@ -54,7 +54,8 @@ def matrix(quiet: bool, unpromised: str | None, fail_on: Sequence[str], **values
     import msgspec
 
     from export_core.cli.signals import Interrupted, interruptible
-    from export_core.report import print_report
+    from export_core.report.terminal import print_report
+    from export_core.report.view import view
     from export_core.run.errors import ResultsNotWritten
     from export_core.run.session import run_matrix
 
@@ -71,7 +72,7 @@ def matrix(quiet: bool, unpromised: str | None, fail_on: Sequence[str], **values
         with interruptible():
             with follower:
                 run = run_matrix(policy, selection_of(policy, values), options, observer=follower.observer())
-            print_report(screen, run.results, run.summary, options.results or RESULTS)
+            print_report(screen, view(run, folder=options.results or RESULTS))
     except Interrupted as stop:
         screen.print(f"Interrupted: {follower.state()}", highlight=False)
         raise click.exceptions.Exit(stop.exit_code) from None
@@ -108,14 +109,14 @@ class Follower:
         return Observer(self._plan, self._start, self._environment, self._note, self._result, self._end)
 
     def _plan(self, plan: Plan, whole: Plan) -> None:
-        from export_core.report import print_plan
+        from export_core.report.terminal import print_plan
 
         print_plan(self._screen, plan)
         if self._options.shard:
             self._screen.print(f"shard {self._options.shard} of {len(whole.cells)} cells", highlight=False)
 
     def _start(self, plan: Plan, results: Sequence[Result]) -> None:
-        from export_core.report.terminal.progress import RunProgress
+        from export_core.report.progress import RunProgress
 
         self._planned = len(plan.cells)
         # Entered here and not by a `with`: the plan, which says how long the bar is, is made inside the run.

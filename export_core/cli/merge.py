@@ -28,9 +28,10 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
     A shard that is missing or did not finish makes the run incomplete. A shard that is given twice is refused, and so
     are shards of different plans. Exit codes are those of `jaxexport matrix`.
     """
-    from export_core.report import print_report
+    from export_core.report.terminal import print_report
+    from export_core.report.view import view
     from export_core.run.journal import Journal
-    from export_core.run.merge import merge_shards
+    from export_core.run.merge import merge_shards, missing_shards
     from export_core.run.results import finish_run
 
     # `.jaxexport` is the default of both --results: a shard is easily named by mistake.
@@ -39,12 +40,13 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
             f"--results {results}: this is one of the shards, which are never overwritten. Choose another folder."
         )
     merged = merge_shards(folders)
-    with Journal(results, merged.record) as journal:
-        finish_run(journal, results, merged.results, merged.summary)
-    print_report(console(), merged.results, merged.summary, results)
-    if merged.missing:
+    assert merged.plan
+    with Journal(results, merged.plan) as journal:
+        finish_run(journal, results, merged)
+    print_report(console(), view(merged, folder=results))
+    if missing := missing_shards(folders):
         echo(
-            f"gap: {len(merged.missing)} of {merged.missing[0].partition('/')[2]} shards missing or not finished: "
-            f"--shard {', '.join(merged.missing)}. Run them, then merge all shards."
+            f"gap: {len(missing)} of {missing[0].partition('/')[2]} shards missing or not finished: "
+            f"--shard {', '.join(missing)}. Run them, then merge all shards."
         )
     raise click.exceptions.Exit(merged.summary.exit_code)

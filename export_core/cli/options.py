@@ -189,7 +189,7 @@ def write_output(name: str, data: bytes) -> None:
     Raises `ReportError` where that is not possible.
     """
     from export_core.base.atomic import write_whole
-    from export_core.report.errors import ReportError
+    from export_core.report.document import ReportError
 
     if name == STDOUT:
         click.echo(data, nl=False)

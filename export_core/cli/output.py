@@ -12,8 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
-from export_core.base.escaping import plain_text, safe_json, shown, without_commands
-from export_core.base.urls import without_credentials
+from export_core.base.escaping import plain_text, safe_json, shown, without_commands, without_credentials
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,7 +71,7 @@ def safe_console(stream: TextIO, **options: Any) -> Console:
 
 
 def fail_safe(stream: TextIO) -> IO[str]:
-    """The same stream, which drops text once it cannot be written to, and escapes what its encoding does not have."""
+    """A stream that drops text once it cannot be written to, and escapes what its encoding does not have."""
     accept_any_text(stream)
     return cast("IO[str]", _FailSafe(stream))
 

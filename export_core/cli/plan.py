@@ -13,6 +13,7 @@ from export_core.cli.options import console, policy_of, with_options
 from export_core.cli.output import echo_json
 from export_core.policy.run_options import (
     GROUPS,
+    LOCAL,
     OPTIONS,
     ProjectOptions,
     RunOptions,
@@ -39,7 +40,7 @@ RUNNING = tuple(name for name in OPTIONS if name not in PLANNING)
 def plan(as_json: bool, form: str | None, **values: Any) -> None:
     """Show which cells `jaxexport matrix` would run with these options, and how many, without running them."""
     from export_core.matrix.plan import part_of
-    from export_core.report.terminal.plan_report import github_jobs, plan_report, print_plan_report
+    from export_core.report.plan_report import github_jobs, plan_report, print_plan_report
     from export_core.run.session import environments_cost, plan_matrix
 
     if form and values["shard"]:
@@ -96,6 +97,6 @@ def run_options(values: Mapping[str, Any]) -> RunOptions:
     options = read_options(RunOptions, values)
     if not options.dump_ir:
         return options
-    if options.executor != "local":
+    if options.executor != LOCAL:
         raise click.UsageError("--dump-ir writes on the machine that runs the cells: it needs --executor local.")
     return replace(options, dump_ir=make_dump_folder(options.dump_ir))

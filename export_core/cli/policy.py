@@ -28,8 +28,8 @@ def init(goldens: str | None) -> None:
     from export_core.base.phrases import plural
     from export_core.goldens import GoldenStore
     from export_core.policy import FILE, Policy, PolicyError, policy_file
-    from export_core.policy.json_schema import policy_schema_file
-    from export_core.report.first_policy import first_policy
+    from export_core.policy.model import policy_schema_file
+    from export_core.report.policy_yaml import first_policy
 
     if (present := policy_file(Path())) is not None:
         raise PolicyError(
@@ -62,12 +62,13 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
     """
     from export_core.base.phrases import plural
     from export_core.goldens import GoldenStore
-    from export_core.goldens.dates import check_dates
+    from export_core.goldens.verify import check_dates
     from export_core.judge.known import expired
     from export_core.judge.unmatched import unmatched_patterns
     from export_core.judge.verdicts import ExitCode
     from export_core.policy import find_policy
     from export_core.policy import policy_file as policy_path
+    from export_core.policy.keys import feature_keys
     from export_core.policy.known_issues import known_issues
 
     file, policy = policy_path(Path(), policy_file), find_policy(Path(), policy_file)
@@ -87,7 +88,7 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
             (policy.quirks, "quirk"),
             (policy.numbers, "comparison rule"),
             (policy.allow, "allowed custom call"),
-            *([(policy.budgets, "budget")] if policy.budgets else []),
+            *((key.of(policy), key.noun) for key in feature_keys() if key.of(policy)),
             *([(policy.deployed, "place")] if policy.deployed else []),
         )
     )
@@ -101,7 +102,7 @@ def show(policy_file: str | None) -> None:
     """Show every key with its value, and the line that sets it."""
     from export_core.policy import Policy, find_policy, read_policy, releases_file
     from export_core.policy import policy_file as policy_path
-    from export_core.report.terminal.policy_text import policy_keys, policy_lines
+    from export_core.report.policy_text import policy_keys, policy_lines
 
     file = policy_path(Path(), policy_file)
     written, source = read_policy(file) if file else (Policy(), None)
@@ -127,7 +128,7 @@ def known(policy_file: str | None, file: str | None, as_json: bool) -> None:
     from export_core.cli.output import echo_json
     from export_core.policy import find_policy
     from export_core.policy.known_issues import known_issues
-    from export_core.report.terminal.policy_text import issue_lines
+    from export_core.report.policy_text import issue_lines
 
     issues = known_issues(file or find_policy(Path(), policy_file).known_issues)
     if as_json:
@@ -140,6 +141,6 @@ def known(policy_file: str | None, file: str | None, as_json: bool) -> None:
 @policy_group.command("docs/reference/policy.md", "jaxexport policy schema > export_compat.schema.json")
 def schema() -> None:
     """Print the JSON Schema of the policy, with which editors check and complete its keys."""
-    from export_core.policy.json_schema import policy_schema_file
+    from export_core.policy.model import policy_schema_file
 
     echo(policy_schema_file().decode(), nl=False)

@@ -1,65 +1,49 @@
-"""The command `jaxexport report`: a finished run in the terminal or in files. Also prints differences of runs."""
+"""The command `jaxexport report`: a finished run in the terminal or in files, judged again if asked to.
+
+What differs from an earlier run is shown too.
+"""
 
 from __future__ import annotations
 
+import importlib
+import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from export_core.cli.help import command
-from export_core.cli.judging import judged_run
 from export_core.cli.options import (
     PATH,
     STDOUT,
     check_different,
     check_fail_on,
     console,
+    day_of,
     fail_on_option,
     full_option,
     rejudge_day_option,
+    with_fail_on,
     write_output,
 )
-from export_core.cli.output import echo_json
+from export_core.run.errors import RunError
 
 if TYPE_CHECKING:
-    from export_core.features.compare_runs.baseline import BaselineDifference
-    from export_core.judge import Result, Summary
+    from export_core.policy import Policy
+    from export_core.report.document import Comparison
+    from export_core.run.run import Run
 
 
-def _html(results: list[Result], summary: Summary, difference: BaselineDifference | None) -> bytes:
-    from export_core.report.page.run_page import html_page
-
-    return html_page(results, summary, difference).encode()
-
-
-def _markdown(results: list[Result], summary: Summary, difference: BaselineDifference | None) -> bytes:
-    from export_core.report.ci.markdown import markdown_text
-
-    return markdown_text(results, summary, difference).encode()
-
-
-def _junit(results: list[Result], summary: Summary, _: BaselineDifference | None) -> bytes:
-    from export_core.report.ci.junit import junit_xml
-
-    return junit_xml(results, summary).encode()
-
-
-def _sarif(results: list[Result], summary: Summary, _: BaselineDifference | None) -> bytes:
-    from export_core.report.ci.sarif import sarif_file
-
-    return sarif_file(results, summary)
-
-
-def _svg(results: list[Result], summary: Summary, _: BaselineDifference | None) -> bytes:
-    from export_core.report.drawing.map_svg import map_picture
-
-    return map_picture(results, summary).encode()
-
-
-_FORMATS = {"html": _html, "markdown": _markdown, "junit": _junit, "sarif": _sarif, "svg": _svg}
-"""What each option writes. A format is imported only where it is asked for."""
+_FORMATS = {
+    "html": "page:html_page",
+    "markdown": "markdown:markdown_text",
+    "junit": "junit:junit_xml",
+    "sarif": "sarif:sarif_file",
+    "svg": "map_svg:map_picture",
+}
+"""What each option writes: a function of report/, which is imported only where it is asked for."""
 
 
 @command("docs/reference/reports.md", "jaxexport report --html report.html --junit junit.xml", section="Matrix")
@@ -113,48 +97,76 @@ def report(
     Exit code 0: the report was written. Whether the promise was kept is the exit code of `jaxexport matrix` and
     `jaxexport judge`.
     """
-    from export_core.features.compare_runs.baseline import compare_with_baseline
-    from export_core.run.results import policy_of, read_run
+    from export_core.report.view import view
+    from export_core.run.results import read_run
 
     if [*files.values(), STDOUT if annotations else None].count(STDOUT) > 1:
         raise click.UsageError("- is standard output, as --annotations is: only one format can be written to it.")
     check_different(list(files.values()))
     check_fail_on(fail_on, baseline)
-    options = ""
-    if policy_file or as_of or fail_on:
-        run = judged_run(folder, policy_file, as_of, fail_on)
-        results, summary, options = run.results, run.summary, run.options
-    else:
-        results, summary, _ = read_run(folder)
-    difference = None
+    is_judged_again = policy_file or as_of or fail_on
+    run = judged_run(folder, policy_file, as_of, fail_on) if is_judged_again else read_run(folder)
+    comparison = None
     if baseline:
-        difference = compare_with_baseline(folder, Path(baseline), results, summary, policy_of(summary))
+        comparison = compared(run, baseline)
         # A lost bonus, or a growth since then, may have failed the run.
-        results, summary = list(difference.results), difference.now
+        run = comparison.run
     for name, file in files.items():
         if file:
-            write_output(file, _FORMATS[name](results, summary, difference))
+            module, _, function = _FORMATS[name].partition(":")
+            written = getattr(importlib.import_module(f"export_core.report.{module}"), function)(view(run, comparison))
+            write_output(file, written if isinstance(written, bytes) else written.encode())
     if annotations:
-        from export_core.report.ci.annotations import annotation_commands
+        from export_core.report.annotations import annotation_commands
 
         # As bytes: what is printed for people has its commands disarmed.
-        write_output(STDOUT, annotation_commands(results, summary).encode())
+        write_output(STDOUT, annotation_commands(view(run)).encode())
     elif not any(files.values()):
-        from export_core.report import print_report
+        from export_core.report.terminal import print_report
 
-        print_report(console(), results, summary, folder, full=full, options=options)
-        if difference:
-            print_difference(difference, as_json=False)
+        print_report(console(), view(run, comparison, folder), full=full)
 
 
-def print_difference(difference: BaselineDifference, *, as_json: bool) -> None:
-    """What is different from an earlier run, for people or for programs."""
-    from export_core.features.compare_runs.baseline_report import baseline_findings, baseline_line, baseline_report
-    from export_core.report import print_findings
+def judged_run(folder: Path, policy_file: str | None, as_of: str | None, fail_on: Sequence[str] = ()) -> Run:
+    """Judge the results in a folder by the named policy, else that of the project here, else that of the run."""
+    from export_core.judge import RunFacts, calendar_facts, judge_again
+    from export_core.policy import policy_file as policy_path
+    from export_core.run.results import read_run
+    from export_core.run.run import judge_run
 
-    if as_json:
-        echo_json(baseline_report(difference))
-        return
-    screen = console()
-    print_findings(screen, baseline_findings(difference))
-    screen.print(f"\n{baseline_line(difference)}", markup=False, highlight=False)
+    recorded = read_run(folder)
+    before, earlier = recorded.summary, recorded.policy
+    file = policy_path(Path(), policy_file)
+    policy = _policy(file, earlier) if file else earlier
+    options = ["--policy", str(file)] if policy.without_locations() != earlier.without_locations() else []
+    # Not today: the same results and policy are to give the same judgement on any day.
+    day = day_of(as_of) if as_of else before.as_of
+    options += ["--as-of", str(day)] if day != before.as_of else []
+    options += [word for kind in fail_on for word in ("--fail-on", kind)]
+    policy = with_fail_on(policy, fail_on)
+    facts = replace(RunFacts.from_summary(before), as_of=day, calendar=calendar_facts(policy.calendar(), day))
+    results = (judge_again(result, policy, day) for result in recorded.results)
+    return judge_run(results, policy, facts, plan=recorded.plan, folder=folder, options=shlex.join(options))
+
+
+def _policy(file: Path, earlier: Policy) -> Policy:
+    """The policy of a file. Raises `RunError` for one under which the cells would have run or compared differently."""
+    from export_core.policy import load_policy
+
+    now = load_policy(file)
+    if name := now.replays_otherwise(earlier):
+        raise RunError(
+            f"{file}: {name}: expected the value that this run was made with, found another one. It decides how "
+            "cells run and are compared: run `jaxexport matrix` again, or judge by a policy with the same value."
+        )
+    return now
+
+
+def compared(run: Run, baseline: str) -> Comparison:
+    """What is different from the run in another folder. Raises `click.UsageError` where no feature compares runs."""
+    from export_core.base.feature import hooks
+
+    for compare in hooks("compare"):
+        comparison: Comparison = compare(run, Path(baseline))
+        return comparison
+    raise click.UsageError("--baseline: this program has no feature that compares runs.")

@@ -1,10 +1,16 @@
-"""The arguments of a call: which are arrays and which are static, and the same call with other values."""
+"""The arguments of a call: which are arrays and which are static, the same call with other values, and their trees.
+
+Trees that jax.export cannot serialize are flattened: in an artifact, each such node is a tuple of its leaves. At the
+end is what a call in a running program gives: its values, held while it goes on.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,9 +18,12 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
+from export_core.artifact import Aval
+from export_core.export import api
 from export_core.export.errors import ExportError
 from export_core.goldens import Leaf
 from export_core.goldens.arrays import key_leaf, leaf_of
+from export_core.goldens.manifest import Flattened
 
 IMPLEMENTATIONS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
 """Implementations of random keys, by their dtypes."""
@@ -48,22 +57,22 @@ class Arguments:
         return list(jax.tree_util.tree_leaves(self.dynamic))
 
     def with_dynamic(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
-        """The same call with these in place of `dynamic`."""
+        """The call with these in place of `dynamic`."""
         rest = iter(args)
         merged = tuple(value if position in self.static else next(rest) for position, value in enumerate(self.args))
         return replace(self, args=merged, kwargs={**self.kwargs, **kwargs})
 
     def with_flat(self, values: Sequence[Any]) -> Arguments:
-        """The same call with these leaves."""
+        """The call with these leaves."""
         tree = jax.tree_util.tree_structure(self.dynamic)
         return self.with_dynamic(*jax.tree_util.tree_unflatten(tree, list(values)))
 
     def with_leaves(self, leaves: Sequence[Leaf]) -> Arguments:
-        """The same call with stored values. A Python number stays a Python number."""
+        """The call with stored values. A Python number stays a Python number."""
         return self.with_flat([_leaf_like(value, leaf) for value, leaf in zip(self.flat(), leaves, strict=True)])
 
     def copy(self) -> Arguments:
-        """The same values in new arrays, since a function may consume its arguments (`donate_argnums`)."""
+        """The call with its values in new arrays, since a function may consume its arguments (`donate_argnums`)."""
         return self.with_flat([_copy(value) if isinstance(value, jax.Array) else value for value in self.flat()])
 
 
@@ -190,7 +199,7 @@ def placed_like(value: Any, array: Any) -> Any:
 
 
 def _copy(array: jax.Array) -> Any:
-    """The same values in a new array of the same format: `copy` gives one in the usual memory and layout."""
+    """A copy of an array in a new array of its own format: `copy` gives one in the usual memory and layout."""
     # An uncommitted array (see jax.device_put) is in default memory with the default layout. Its copy must be
     # uncommitted too: jit refuses committed arguments that are on different devices.
     if not getattr(array, "committed", True):
@@ -217,3 +226,119 @@ def _leaf_like(value: Any, leaf: Leaf) -> Any:
     if isinstance(value, (bool, int, float, complex)):
         return type(value)(leaf.numpy().item())
     return placed_like(value, jax.numpy.asarray(leaf.numpy()))
+
+
+def jitted_call(data: bytes) -> Callable[..., Any]:
+    """The function of an artifact. It is compiled once for each set of shapes."""
+    function: Callable[..., Any] = jax.jit(api.call_of(api.export_module().deserialize(bytearray(data))))
+    return function
+
+
+def is_traced(values: Sequence[Any]) -> bool:
+    """Whether this is a call inside a function that jax traces: there are no values."""
+    return any(isinstance(value, jax.core.Tracer) for value in values)
+
+
+def flat(values: Any) -> list[Any]:
+    """The leaves of arguments or results, in the order of the artifact's types."""
+    return list(jax.tree_util.tree_leaves(values))
+
+
+def held(values: Sequence[Any]) -> list[Any]:
+    """The values as they are now: NumPy arrays, which the caller may change, are copied."""
+    return [value.copy() if isinstance(value, np.ndarray) else value for value in values]
+
+
+def nbytes(values: Sequence[Any]) -> int:
+    """Bytes of all arrays among these values."""
+    return sum(int(getattr(value, "nbytes", 0)) for value in values)
+
+
+def stored(values: Sequence[Any], avals: Sequence[Aval]) -> list[Leaf]:
+    """Values as goldens store them, in the dtypes that the artifact declares. Waits for arrays that are computed.
+
+    Raises `GoldenError` or an error of jax, such as for an array that was donated meanwhile.
+    """
+    leaves = [leaf_from(value) for value in values]
+    if len(leaves) != len(avals):
+        return leaves  # what checks the number names both
+    return [as_declared(leaf, aval) for leaf, aval in zip(leaves, avals, strict=True)]
+
+
+def platform_of(values: Sequence[Any]) -> str:
+    """The platform of the device that holds these values, as jax.export calls it."""
+    arrays = (value for value in values if isinstance(value, jax.Array))
+    platform = next((device.platform for array in arrays for device in array.devices()), "gpu")
+    return api.platform_name() if platform == "gpu" else str(platform)
+
+
+_OWN = (tuple, list, dict, type(None))
+_DICTS = (dict, OrderedDict)
+"""Types that can be serialized if all their keys are strings. jax.export registers OrderedDict itself, since 0.4.35."""
+
+
+def plain(value: Any) -> Any:
+    """The tree with a tuple of its leaves in place of each outermost node that jax.export cannot serialize."""
+    return jax.tree_util.tree_map(
+        lambda node: tuple(jax.tree_util.tree_leaves(node)) if _is_foreign(node) else node, value, is_leaf=_is_foreign
+    )
+
+
+def with_plain_trees(exported: Any, arguments: Arguments) -> tuple[Any, Flattened | None]:
+    """An `Exported` whose trees can be serialized, and what was done to them.
+
+    Nothing is done, and the second result is None, if jax.export can serialize them: tuples, lists, dicts whose keys
+    are strings, None, and nodes registered with `jax.export.register_pytree_node_serialization` or
+    `register_namedtuple_serialization`. Only the trees differ; the module takes flat arrays in any case.
+
+    Args:
+        exported: jax's `Exported`.
+        arguments: those that it was exported for, for the paths of the leaves.
+    """
+    nodes = {*_foreign_nodes(exported.in_tree), *_foreign_nodes(exported.out_tree)}
+    if not nodes:
+        return exported, None
+    args, kwargs = arguments.dynamic
+    # jax requires that a node can be made of any values.
+    result = jax.tree_util.tree_unflatten(exported.out_tree, range(exported.out_tree.num_leaves))
+    # The next VJP is one of the function, and calls it with its own trees. Its own arguments and results are flat.
+    derivative = {"_get_vjp": lambda _: exported.vjp()} if exported.has_vjp() else {}
+    flat = dataclasses.replace(
+        exported,
+        in_tree=jax.tree_util.tree_structure(plain((args, kwargs))),
+        out_tree=jax.tree_util.tree_structure(plain(result)),
+        **derivative,
+    )
+    inputs = (*_paths("args", args), *_paths("kwargs", kwargs))
+    return flat, Flattened(inputs, _paths("result", result), tuple(sorted(nodes)))
+
+
+def _paths(name: str, tree: Any) -> tuple[str, ...]:
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return tuple(name + jax.tree_util.keystr(path) for path, _ in leaves)
+
+
+def _is_foreign(value: Any) -> bool:
+    """Whether the root of this tree is a node that jax.export cannot serialize."""
+    if type(value) in _DICTS and not all(isinstance(key, str) for key in value):
+        return True
+    if type(value) in _OWN:
+        return False
+    if jax.tree_util.all_leaves([value]):
+        return False
+    return type(value) not in api.serializable_nodes()
+
+
+def _foreign_nodes(tree: Any) -> Iterator[str]:
+    """The types of all nodes of a `PyTreeDef` that jax.export cannot serialize."""
+    node = tree.node_data()
+    if node is None:
+        return
+    kind, data = node
+    keys = {type(key).__name__ for key in data if not isinstance(key, str)} if kind in _DICTS else set()
+    if keys:
+        yield f"{kind.__name__} with keys of type {', '.join(sorted(keys))}"
+    elif kind not in _OWN and kind not in api.serializable_nodes():
+        yield f"{kind.__module__}.{kind.__qualname__}"
+    for child in tree.children():
+        yield from _foreign_nodes(child)

@@ -1,19 +1,30 @@
-"""A case: the function, arguments and options that a marked test exports, and checks that jax.export can take them."""
+"""A case: the function, arguments and options that a marked test exports.
+
+Checks that jax.export can take them and that each option changes something, and reads what options say of single
+arguments. A golden has a copy of each module that a reader imports first, and no outputs where nothing can compute
+them.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import math
 import re
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
+from jax.sharding import PartitionSpec
 
+from export_core.base.phrases import few
 from export_core.export import api
 from export_core.export.arguments import Arguments, is_array, is_reference
 from export_core.export.errors import ExportError, value_and_type
-from export_core.goldens import Comparison
+from export_core.goldens import Comparison, Leaf
 
 _LONGEST_ID = 120  # characters of an id before its digest: file systems take 255 bytes of a name, and paths are longer
 
@@ -111,3 +122,192 @@ def _path_text(path: tuple[Any, ...]) -> str:
     """Where a leaf is in the pair (args, kwargs), without the index of the pair."""
     in_kwargs = getattr(path[0], "idx", 0) == 1
     return f"{'keyword ' if in_kwargs else ''}{jax.tree_util.keystr(path[1:])}"
+
+
+def symbolic_arguments(case: Case, arguments: Arguments) -> Arguments | None:
+    """The arguments with symbolic dimensions, as `jax.ShapeDtypeStruct`; None for a case without `symbolic_shapes`.
+
+    Raises `ExportError` for shapes that jax cannot read, or that do not fit the arguments.
+    """
+    shapes = case.options.symbolic_shapes
+    if shapes is None:
+        return None
+    try:
+        specs = api.symbolic_args_specs(
+            arguments.dynamic,
+            shapes if isinstance(shapes, str) else _by_argument(case, "symbolic_shapes", arguments),
+            case.options.constraints,
+        )
+    except (ValueError, TypeError) as error:
+        raise ExportError(
+            f"{case.test}: symbolic_shapes={shapes!r}: jax cannot read this for these arguments: {error}"
+        ) from error
+    return arguments.with_dynamic(*jax.tree_util.tree_map(_as_jax_takes_it, specs))
+
+
+def _as_jax_takes_it(spec: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
+    """With 32 bits where jax makes arrays so: since 0.11 it warns of a spec with more, though not of an array."""
+    if jax.dtypes.issubdtype(spec.dtype, jax.dtypes.extended):
+        return spec
+    return jax.ShapeDtypeStruct(spec.shape, jax.dtypes.canonicalize_dtype(spec.dtype))
+
+
+def partition_specs(case: Case, arguments: Arguments) -> list[PartitionSpec]:
+    """The spec of each flat argument: that of `in_specs`, which may be one for a whole tree; else replicated.
+
+    Raises `ExportError` for specs that do not fit the arguments.
+    """
+    given = _by_argument(case, "in_specs", arguments)
+    try:
+        specs = jax.tree_util.tree_map(_for_each_leaf, given, arguments.dynamic, is_leaf=_is_spec)
+    except (ValueError, TypeError) as error:
+        raise ExportError(
+            f"{case.test}: in_specs={case.options.in_specs!r}: expected a PartitionSpec or None for each argument, or "
+            f"for each part of its tree: {error}"
+        ) from error
+    return list(jax.tree_util.tree_leaves(specs, is_leaf=_is_spec))
+
+
+def _by_argument(case: Case, option: str, arguments: Arguments) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What an option says of each argument that is not static, by position and by keyword; None where nothing."""
+    given = getattr(case.options, option) or {}
+    args, kwargs = arguments.dynamic
+    if not isinstance(given, Mapping):
+        if len(given) != len(args):
+            raise ExportError(
+                f"{case.test}: {option}: expected one for each of the {len(args)} positional arguments, found "
+                f"{len(given)}."
+            )
+        return tuple(given), dict.fromkeys(kwargs)
+    positions = [position for position in range(len(arguments.args)) if position not in arguments.static]
+    keys = [*positions, *kwargs]
+    for key in given:
+        if key not in keys:
+            raise ExportError(
+                f"{case.test}: {option}: expected arguments as the call passes them, such as "
+                f"{few([repr(key) for key in keys])}; found {key!r}."
+            )
+    return tuple(map(given.get, positions)), {name: given.get(name) for name in kwargs}
+
+
+def _for_each_leaf(spec: Any, tree: Any) -> Any:
+    if not _is_spec(spec):
+        raise TypeError(f"found {value_and_type(spec)}")
+    return jax.tree_util.tree_map(lambda _: PartitionSpec() if spec is None else spec, tree)
+
+
+def _is_spec(value: object) -> bool:
+    return value is None or isinstance(value, PartitionSpec)
+
+
+def registration_files(case: Case) -> dict[str, bytes]:
+    """The source of each module that the case registers, by its file name in the golden.
+
+    Raises `ExportError` for a module that this process has not imported, or not from a .py file.
+    """
+    return {f"{name}.register.py": _source(case, name) for name in case.options.register}
+
+
+def _source(case: Case, name: str) -> bytes:
+    module = sys.modules.get(name)
+    path = getattr(module, "__file__", None)
+    if path is None or not path.endswith(".py"):
+        raise ExportError(
+            f"{case.test}: register={name!r}: expected the name of a module that this test has imported from a .py "
+            f"file, found {'none' if module is None else repr(path)}. The reader imports a copy of it, which may "
+            "import only jax, numpy, the standard library and the policy's reader_packages."
+        )
+    return Path(path).read_bytes()
+
+
+def require_use(case: Case, arguments: Arguments, exported: Any) -> None:
+    """Raise `ExportError` for options of a case that change nothing. `exported` is jax's `Exported`."""
+    problems = [f"{case.test}: {problem}" for problem in _problems(case, arguments, exported)]
+    if problems:
+        raise ExportError("\n".join(problems))
+
+
+def _problems(case: Case, arguments: Arguments, exported: Any) -> Iterator[str]:
+    options = case.options
+    if options.constraints and options.symbolic_shapes is None:
+        yield f"constraints={options.constraints!r} change nothing without symbolic_shapes. Give those, or remove them."
+    # A symbolic dimension is no int.
+    if options.symbolic_shapes is not None and all(
+        isinstance(n, int) for aval in exported.in_avals for n in aval.shape
+    ):
+        yield (
+            f"symbolic_shapes={options.symbolic_shapes!r} change nothing: no dimension in them is symbolic. Name one, "
+            "such as 'b, 4', or remove them."
+        )
+    if options.in_specs and not options.mesh:
+        yield (
+            f"in_specs={options.in_specs!r} change nothing without a mesh. Give its axes, such as mesh={{'data': 4}}, "
+            "or remove them."
+        )
+    if exported.nr_devices == 1 < math.prod(options.mesh.values()):
+        yield f"mesh={dict(options.mesh)} changes nothing: there is no argument to be on it. Remove it."
+    spread = options.spread_over
+    if spread == 1 or (spread and not any(_can_be_split(leaf, spread) for leaf in arguments.flat())):
+        yield (
+            f"spread_over={spread} changes nothing: expected 2 devices or more, and an argument whose first dimension "
+            "is a multiple of that. Give such an argument, or remove it."
+        )
+
+
+def _can_be_split(leaf: Any, parts: int) -> bool:
+    sizes = np.shape(leaf)[:1]
+    return any(size and size % parts == 0 for size in sizes)
+
+
+OUTPUTS_ADVICE = (
+    "A golden has the outputs of its function, computed where it is written. Give the function an implementation for "
+    "{platform} too (jax.lax.platform_dependent), write the golden on a machine that runs it, or say why "
+    "it has none: without_outputs='why'. Readers then load, lower and compile it, and compare no numbers."
+)
+
+NO_LOWERING = re.compile(r"not found for platform|Only interpret mode is supported on CPU")
+"""What JAX says of a primitive, or a Pallas kernel, that it cannot lower for a platform: nothing else can be wrong."""
+
+
+def check_without_outputs(case: Case) -> None:
+    """Raise `ExportError` where the marker asks for no outputs of a function that every reader's machine runs."""
+    options = case.options
+    if options.without_outputs and ("cpu" in (options.platforms or ("cpu",)) or "platform" in options.disabled_checks):
+        raise ExportError(
+            f"{case.test}: without_outputs: expected a function that is exported for other platforms than cpu, such as "
+            "platforms=['tpu'], and with the check of the platform: on a CPU, each reader runs it and compares its "
+            "outputs. Leave without_outputs out, or cpu."
+        )
+
+
+def outputs_if_any(
+    case: Case, platform: str, exported_for: tuple[str, ...], compute: Callable[[], tuple[Leaf, ...]]
+) -> tuple[tuple[Leaf, ...] | None, str]:
+    """What `compute` gives, or None and the reason: this process is not what the case was exported for.
+
+    The reason is the marker's, else that JAX has no lowering for `platform`, which is that of this process.
+
+    Raises `ExportError` where the function does not run here for another reason, and the marker does not say why its
+    golden has no outputs. On a platform that it was exported for, its own error is passed on.
+    """
+    if platform in exported_for:
+        return compute(), ""
+    options = case.options
+    if options.without_outputs:
+        return None, options.without_outputs
+    try:
+        return compute(), ""
+    except Exception as error:
+        told = _first_line(error)
+        # With the check of the platform disabled, readers on a CPU would have to run it.
+        if NO_LOWERING.search(told) and "cpu" not in exported_for and "platform" not in options.disabled_checks:
+            return None, f"JAX cannot run it on {platform}, where it was written: {told}"
+        raise ExportError(
+            f"{case.test}: this function was exported for {', '.join(exported_for)}, and does not run on {platform}, "
+            f"the platform of this process: {type(error).__name__}: {told}. "
+            f"{OUTPUTS_ADVICE.format(platform=platform)}"
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), "").rstrip(".")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import jax
+import numpy as np
 from msgspec import structs
 
 from export_core.export import api
 from export_core.export.abstract_inputs import has_structs, in_domain, take_inputs, with_values
-from export_core.export.arguments import Arguments, leaf_from, tree_text, whole
-from export_core.export.derivatives import derivatives
+from export_core.export.arguments import Arguments, leaf_from, plain, tree_text, whole
 from export_core.export.errors import ExportError
 from export_core.export.meshes import (
     as_artifact,
@@ -24,7 +24,6 @@ from export_core.export.meshes import (
     shard_layout,
 )
 from export_core.export.produce import ProducedGolden, leaves_as_declared, results
-from export_core.export.trees import plain
 from export_core.goldens import Check, Leaf
 from export_core.goldens.arrays import from_npz, nothing_to_compare, to_npz
 from export_core.goldens.manifest import InputsRule
@@ -255,3 +254,54 @@ def _stored_check(
 def _as_jax(value: Any) -> Any:
     # jax.numpy has no float0: such arrays stay NumPy's.
     return value if getattr(value, "dtype", None) == jax.dtypes.float0 else jax.numpy.asarray(value)
+
+
+Flat = Callable[..., tuple[Any, ...]]
+"""A function from flat arrays to flat arrays."""
+
+SEED = 20240618  # never to be changed: goldens hold the cotangents that it gives
+
+
+def derivatives(
+    function: Flat, values: Sequence[Any], order: int, *, run: bool = True
+) -> list[tuple[list[Any], list[Any] | None]]:
+    """Flat arguments and results of the derivatives of order 1 to `order`, at `values`; None without `run`.
+
+    The cotangents are random numbers from a fixed seed, the same for every writer.
+    """
+    calls: list[tuple[list[Any], list[Any] | None]] = []
+
+    def results_of(function: Flat, arguments: Sequence[Any]) -> list[Any]:
+        # All are kept: the derivative of a linear function uses no argument that says on which devices it runs.
+        jitted = jax.jit(function, keep_unused=True)
+        return list(jitted(*arguments) if run else jax.eval_shape(function, *arguments))
+
+    arguments, results = list(values), results_of(function, values)
+    random = np.random.RandomState(SEED)  # its numbers are the same in every NumPy, those of default_rng need not be
+    for _ in range(order):
+        function = _pullback(function, len(arguments))  # of the derivative before, as jax.export nests its VJPs
+        arguments = [*arguments, *(_cotangent(value, random) for value in results)]
+        results = results_of(function, arguments)
+        calls.append((arguments, results if run else None))
+    return calls
+
+
+def _pullback(function: Flat, count: int) -> Flat:
+    """The derivative of a function of `count` arguments."""
+
+    def pullback(*flat: Any) -> tuple[Any, ...]:
+        _, pull = jax.vjp(function, *flat[:count])
+        return tuple(pull(tuple(flat[count:])))
+
+    return pullback
+
+
+def _cotangent(value: Any, random: np.random.RandomState) -> Any:
+    """A cotangent of the dtype that jax expects for this output: float0 where the output is not differentiable."""
+    kind = np.dtype(value.dtype) if value.dtype == jax.dtypes.float0 else value.dtype
+    if not jax.dtypes.issubdtype(kind, np.inexact):
+        return np.zeros(value.shape, jax.dtypes.float0)
+    real = random.standard_normal(value.shape)
+    if jax.dtypes.issubdtype(kind, np.complexfloating):
+        real = real + 1j * random.standard_normal(value.shape)
+    return np.asarray(real).astype(kind)

@@ -13,12 +13,10 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from export_core.artifact import Artifact
 from export_core.export import api
-from export_core.export.argument_specs import partition_specs
-from export_core.export.arguments import Arguments
-from export_core.export.case import Case
+from export_core.export.arguments import Arguments, plain
+from export_core.export.case import Case, partition_specs
 from export_core.export.errors import ExportError
-from export_core.export.source_lines import call_text, equations
-from export_core.export.trees import plain
+from export_core.export.refusals import call_text, equations
 from export_core.goldens.adopted_mesh import mesh_for
 
 

@@ -18,22 +18,31 @@ from flatbuffers.builder import BuilderSizeError
 from msgspec import structs
 
 from export_core.artifact import Artifact, read_bytes
-from export_core.artifact.factored import factored_outputs
+from export_core.artifact.numerics import factored_outputs
 from export_core.export import api
 from export_core.export.abstract_inputs import has_structs, in_domain, take_inputs, with_values
-from export_core.export.argument_specs import symbolic_arguments
-from export_core.export.arguments import PASS_LEAVES, Arguments, as_declared, find_static_arguments, leaf_from
+from export_core.export.arguments import (
+    PASS_LEAVES,
+    Arguments,
+    as_declared,
+    find_static_arguments,
+    leaf_from,
+    with_plain_trees,
+)
 from export_core.export.calls import JittedCall, jitted_call
-from export_core.export.case import Case, check_arguments
+from export_core.export.case import (
+    Case,
+    check_arguments,
+    check_without_outputs,
+    outputs_if_any,
+    registration_files,
+    require_use,
+    symbolic_arguments,
+)
 from export_core.export.errors import ExportError
-from export_core.export.factored_results import factored_results
-from export_core.export.jaxprs import describe_jaxpr
+from export_core.export.jaxprs import describe_jaxpr, factored_results
 from export_core.export.meshes import abstract_arguments, mesh_of, on_devices, place_arguments, require_devices
 from export_core.export.refusals import refusal
-from export_core.export.registrations import registration_files
-from export_core.export.trees import with_plain_trees
-from export_core.export.unused_options import require_use
-from export_core.export.without_outputs import check_without_outputs, outputs_if_any
 from export_core.goldens import Comparison, FactorGroup, Leaf, Manifest, Options, Writer
 from export_core.goldens.arrays import to_npz
 from export_core.goldens.manifest import Flattened, InputsRule, signature_of

@@ -9,12 +9,12 @@ from export_core.goldens.manifest import (
     Flattened,
     JaxprSummary,
     Manifest,
+    NoiseRecord,
     Options,
     Origin,
     Signature,
     Writer,
 )
-from export_core.goldens.noise_record import NoiseRecord
 from export_core.goldens.store import Golden, GoldenStore, WriteStatus
 
 __all__ = [

@@ -15,15 +15,18 @@ from msgspec import structs
 
 from export_core.artifact import Artifact, Aval, Envelope
 from export_core.artifact.hlo_sharding import Spec
+from export_core.artifact.writers import contradiction, find_writer
 from export_core.base.untrusted import UnexpectedFileError, open_regular, read_named
 from export_core.goldens.adopted_mesh import mesh_for, specs_for
 from export_core.goldens.arrays import KEYS, PLAIN, Leaf, from_npz, to_npz
 from export_core.goldens.arrays import nothing_to_compare as shows_nothing
-from export_core.goldens.dimensions import size_of
 from export_core.goldens.errors import GoldenError
-from export_core.goldens.manifest import Comparison, Manifest, Options, Origin, Writer, signature_of
-from export_core.goldens.rules import is_plain_name
+from export_core.goldens.made_inputs import size_of
+from export_core.goldens.manifest import UNKNOWN, Comparison, Manifest, Options, Origin, Writer, signature_of
+from export_core.goldens.manifest_file import is_plain_name
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
+from export_core.releases import Calendar
+from export_core.releases.entries import calendar_entries
 
 Arrays = Path | Sequence[Any]
 """An .npz, or arrays and leaves in order."""
@@ -37,7 +40,7 @@ _WIDE = ("int64", "uint64", "float64", "complex128")
 
 
 @dataclass(frozen=True)
-class Given:
+class StatedFacts:
     """What a person says of an artifact beside its arrays.
 
     `register` are modules that a reader imports first; the golden holds a copy of each. `mesh` is the mesh that it was
@@ -54,7 +57,7 @@ class Given:
     origin: Origin | None = None
 
 
-NOTHING_GIVEN = Given()
+NOTHING_STATED = StatedFacts()
 
 
 def adopt_artifact(
@@ -63,7 +66,7 @@ def adopt_artifact(
     outputs: Arrays | None,
     case: str,
     writer: Writer,
-    given: Given = NOTHING_GIVEN,
+    given: StatedFacts = NOTHING_STATED,
 ) -> tuple[Manifest, dict[str, bytes]]:
     """Make the manifest and the files of a golden, as `GoldenStore.write` takes them.
 
@@ -92,9 +95,9 @@ def adopt_artifact(
 
 
 def adopt_inputs(
-    artifact: Artifact, inputs: Arrays, case: str, writer: Writer, given: Given = NOTHING_GIVEN
+    artifact: Artifact, inputs: Arrays, case: str, writer: Writer, given: StatedFacts = NOTHING_STATED
 ) -> tuple[Manifest, dict[str, bytes]]:
-    """The same golden before it has outputs. Its writer can run it to compute them. Raises `GoldenError`."""
+    """The golden that `adopt_artifact` makes, before its writer runs it to compute outputs. Raises `GoldenError`."""
     envelope = envelope_of(artifact)
     _check_case_name(case)
     own_mesh = mesh_for(artifact, given.mesh)
@@ -146,6 +149,37 @@ def adopt_outputs(
     ordered = {name: files[name] for name in first} | {OUTPUTS: to_npz(results)} | dict(files)
     hashes = {name: manifest.files.get(name) or sha256(content) for name, content in ordered.items()}
     return structs.replace(manifest, files=hashes), ordered
+
+
+def writer_of(artifact: Artifact, calendar: Calendar, named: str | None) -> Writer:
+    """The writer of an artifact: the one that was named (``0.11.2``, ``0.10.1-jax0.10.2``), or else the only one.
+
+    Raises `GoldenError` where several jaxlibs can have written it, none can, or the named one cannot.
+    """
+    clues = find_writer(artifact, calendar_entries(calendar))
+    jaxlib, _, jax = (named or clues.jaxlib or "").partition("-jax")
+    if not jaxlib:
+        by = f"jax {clues.jax} wrote it, with one of several jaxlibs" if clues.jax else "it names no writer"
+        raise GoldenError(
+            f"{artifact.name}: expected an artifact that one jaxlib alone can have written, since windows count from "
+            f"the day it was built; {by}. Name the jaxlib with --writer; these fit: "
+            f"{', '.join(clues.candidates) or 'none in the calendar'}."
+        )
+    # An artifact that does not name its jax was most likely written by the jax with the jaxlib's number.
+    jax = jax or clues.jax or (jaxlib if jaxlib in calendar.jax else calendar.release(jaxlib).jax)
+    known = calendar.jaxlib.get(jaxlib)
+    if known and (problem := contradiction(artifact, jax, jaxlib, known.stablehlo)):
+        raise GoldenError(f"{artifact.name}: --writer {jaxlib}: {problem}")
+    if jax in calendar.jax:
+        calendar.pair(jaxlib, jax)
+    platforms = artifact.envelope.platforms if artifact.envelope is not None else ()
+    return Writer(
+        jax=jax,
+        jaxlib=jaxlib,
+        built=calendar.built(jaxlib),
+        python=UNKNOWN,
+        platform="cpu" if "cpu" in platforms or not platforms else platforms[0],
+    )
 
 
 def envelope_of(artifact: Artifact) -> Envelope:

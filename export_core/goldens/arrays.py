@@ -1,4 +1,4 @@
-"""Arrays of every JAX dtype in an .npz: bit for bit, without pickle, the same bytes on every machine.
+"""Arrays of every JAX dtype in an .npz: bit for bit, without pickle, the same bytes on every machine. And noise.npz.
 
 A dtype that plain NumPy lacks is stored as the unsigned integers of the same bytes; the member's name says what it is:
 ``0003.bfloat16``. PRNG keys are stored as their key data (`jax.random.key_data`, uint32), float0 as False of that
@@ -8,19 +8,64 @@ shape.
 from __future__ import annotations
 
 import io
+import math
 import operator
+import re
+import struct
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from export_core.base.tolerances import FLOATS
 from export_core.base.untrusted import open_regular
 from export_core.goldens.errors import GoldenError
-from export_core.goldens.npy import arrays_in
+
+_SUFFIX = ".npy"
+_PIECE = 1 << 20
+"""Bytes that are read at once."""
+_LENGTHS = {(1, 0): "<H", (2, 0): "<I"}
+"""How the length of a header is stored, by version of the format. Source: numpy.lib.format."""
+_HEADER = re.compile(rb"\{'descr': '([<>|=][biufc]\d+)', 'fortran_order': (True|False), 'shape': \(([\d, ]*)\), \}\s*")
+
+
+def arrays_in(file: IO[bytes]) -> Iterator[tuple[str, np.ndarray[Any, np.dtype[Any]]]]:
+    """Name and array of each member of an .npz. Raises `ValueError`, and what zipfile raises on damaged bytes."""
+    with zipfile.ZipFile(file) as archive:
+        length = file.seek(0, io.SEEK_END)
+        for member in archive.infolist():
+            # Nothing that we write is compressed: a few bytes of a file must not become gigabytes.
+            if member.compress_type != zipfile.ZIP_STORED or member.file_size > length:
+                raise ValueError(f"member {member.filename!r}: expected an array that is not compressed")
+            if not member.filename.endswith(_SUFFIX):
+                raise ValueError(f"member {member.filename!r}: expected the name of an array, ending in {_SUFFIX}")
+            with archive.open(member) as content:
+                yield member.filename.removesuffix(_SUFFIX), _array(content, member.file_size)
+
+
+def _array(file: IO[bytes], size: int) -> np.ndarray[Any, np.dtype[Any]]:
+    version = np.lib.format.read_magic(file)
+    if version not in _LENGTHS:
+        raise ValueError(f"expected an array of format 1.0 or 2.0, found {'.'.join(map(str, version))}")
+    (length,) = struct.unpack(_LENGTHS[version], file.read(struct.calcsize(_LENGTHS[version])))
+    header = file.read(length)
+    if not (found := _HEADER.fullmatch(header)):
+        raise ValueError(f"expected the header of an array of numbers, found {header[:200]!r}")
+    shape = tuple(int(size) for size in found[3].split(b",") if size.strip())
+    dtype, in_fortran_order = np.dtype(found[1].decode()), found[2] == b"True"
+    # Before memory is taken for it: a header can claim anything.
+    if math.prod(shape) * dtype.itemsize != (rest := size - file.tell()):
+        raise ValueError(f"expected {math.prod(shape) * dtype.itemsize} bytes of an array, found {rest}")
+    data = memoryview(bytearray(rest))
+    for start in range(0, rest, _PIECE):  # not readinto, by which a member of an archive takes its memory twice
+        piece = file.read(min(_PIECE, rest - start))
+        data[start : start + len(piece)] = piece
+    values = np.frombuffer(data, dtype)
+    return values.reshape(shape[::-1]).T if in_fortran_order else values.reshape(shape)
+
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -179,3 +224,50 @@ def _member(name: str, data: Array) -> tuple[int, Leaf]:
     if not index.isdecimal() or not fits:
         raise ValueError(f"member {name!r} of dtype {stored} is not named like 0000.float32")
     return int(index), Leaf(dtype, data)
+
+
+Noise = tuple["Array | None", ...]
+"""For each output its noise as float64 of the same shape; None where elements must be equal."""
+
+_STEPS = {"int16": 8, "int8": 1}
+
+
+def noise_to_npz(files: Iterable[tuple[Sequence[Leaf], Noise]]) -> bytes:
+    """The bytes of noise.npz, from the outputs of each file and their noise."""
+    return to_npz(
+        _encoded(leaf, noise) for outputs, noises in files for leaf, noise in zip(outputs, noises, strict=True)
+    )
+
+
+def noise_from_npz(data: bytes, where: str, outputs: Sequence[Sequence[Leaf]]) -> list[Noise]:
+    """The noise of each file, whose outputs are given. Raises `GoldenError` for a file that does not belong to them."""
+    stored = from_npz(data, where)
+    expected = [leaf for call in outputs for leaf in call]
+    if len(stored) != len(expected):
+        raise GoldenError(f"{where}: expected an array for each of {len(expected)} outputs, found {len(stored)}.")
+    decoded = iter([_decoded(code, leaf, where) for code, leaf in zip(stored, expected, strict=True)])
+    return [tuple(next(decoded) for _ in call) for call in outputs]
+
+
+def _encoded(leaf: Leaf, noise: Array | None) -> Leaf:
+    dtype = "int8" if leaf.data.itemsize == 1 else "int16"
+    if noise is None or not noise.any():
+        return Leaf(dtype, np.zeros(0, dtype))
+    limits = np.iinfo(dtype)
+    with np.errstate(divide="ignore"):
+        steps = np.ceil(np.log2(noise) * _STEPS[dtype])
+    # The smallest code is for zero: log2 of it is minus infinity.
+    return Leaf(dtype, np.where(noise > 0, np.clip(steps, limits.min + 1, limits.max), limits.min).astype(dtype))
+
+
+def _decoded(code: Leaf, leaf: Leaf, where: str) -> Array | None:
+    if code.dtype not in _STEPS or (code.data.size and code.shape != leaf.shape):
+        raise GoldenError(f"{where}: expected int16[{','.join(map(str, leaf.shape))}] for {leaf}, found {code}.")
+    if not code.data.size:
+        return np.zeros(leaf.shape) if leaf.dtype in FLOATS else None
+    noise = code.data.astype(np.float64)
+    noise /= _STEPS[code.dtype]  # in place: of a large output these are the largest arrays
+    with np.errstate(over="ignore"):
+        np.exp2(noise, out=noise)
+    noise[code.data == np.iinfo(code.dtype).min] = 0.0
+    return noise

@@ -1,19 +1,32 @@
-"""golden.yaml, written and read: the same bytes for the same manifest, and one error for a bad file."""
+"""golden.yaml, written and read: the same bytes for the same manifest, one error for a bad file.
+
+Below are the rules of a manifest that its types do not express. A manifest that was loaded follows all of them.
+"""
 
 from __future__ import annotations
 
 import datetime
+import math
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import yaml
 
+from export_core.artifact.numerics import REQUIRED
 from export_core.base.phrases import schema_problem
-from export_core.base.untrusted import decode_yaml, read_regular
+from export_core.base.tolerances import FLOATS, problem_of_name, read_amount
+from export_core.base.untrusted import decode_yaml, problem_of_pattern, read_regular
+from export_core.goldens.adopted_mesh import parse_specs
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import FORMAT, Manifest
-from export_core.goldens.rules import problems
+
+if TYPE_CHECKING:
+    from export_core.artifact.hlo_sharding import Spec
+    from export_core.goldens.manifest import Check, Origin
+
 
 RESTORE = (
     "Restore the golden from version control, or write it again: `pytest --update-goldens` with the installed jaxlib, "
@@ -97,3 +110,198 @@ class _Format(msgspec.Struct):
     """The one field that every version of golden.yaml has; unknown ones are allowed here."""
 
     format: int
+
+
+MOST_DEVICES = 1 << 16
+"""Devices of a mesh: no machine simulates more, and a process that is asked for a million never ends."""
+MOST_RUNS = 1000
+"""Runs with moved inputs, of which a golden has six."""
+
+# Not in the name of a file or a folder on Windows either, where goldens may be checked out.
+_NOT_IN_NAMES = frozenset('/\\:*?"<>|\0')
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*")
+_PLATFORM = re.compile(r"[A-Za-z0-9_]+")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_LARGEST = 1 << 63
+
+
+Problems = Iterator[tuple[str, str]]
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether a file or a folder can have this name on every system, and the name leads nowhere else."""
+    return bool(name) and name[0] != "." and name[-1] not in ". " and name.isprintable() and not _NOT_IN_NAMES & {*name}
+
+
+def problems(manifest: Manifest) -> Problems:
+    """Everything that is wrong with a manifest, each with its field."""
+    yield from _names(manifest)
+    yield from _files(manifest.files)
+    yield from _options(manifest)
+    yield from _comparison(manifest)
+    yield from _factors(manifest)
+    yield from _noise(manifest)
+    if manifest.origin:
+        yield from _origin(manifest.origin)
+    yield from _converted(manifest)
+    for number, check in enumerate(manifest.checks):
+        for problem in _check(check, manifest):
+            yield f"checks[{number}]", problem
+    names = [check.name for check in manifest.checks]
+    if len({*names}) < len(names) or "" in names:
+        yield "checks", "expected a name of its own for each."
+
+
+def _names(manifest: Manifest) -> Problems:
+    if not is_plain_name(manifest.case):
+        yield "case", f"expected the name of a folder, found {manifest.case!r}."
+    writer = manifest.writer
+    for field, value, pattern in (
+        ("jax", writer.jax, _VERSION),
+        ("jaxlib", writer.jaxlib, _VERSION),
+        ("platform", writer.platform, _PLATFORM),
+    ):
+        if not pattern.fullmatch(value):
+            kind = "a platform such as cpu" if pattern is _PLATFORM else "a version such as 0.12.0"
+            yield f"writer.{field}", f"expected {kind}, found {value!r}."
+
+
+def _files(files: Mapping[str, str]) -> Problems:
+    for name, content in files.items():
+        if not is_plain_name(name) or name == "golden.yaml":
+            yield "files", f"expected names of files beside the manifest, found {name!r}."
+        if not _SHA256.fullmatch(content):
+            yield "files", f"{name}: expected a SHA-256 of 64 hexadecimal digits, found {content!r}."
+
+
+def _options(manifest: Manifest) -> Problems:
+    options = manifest.options
+    yield from _mesh("options.mesh", options.mesh)
+    for field in ("platforms", "refused_on"):
+        for name in getattr(options, field):
+            if not _PLATFORM.fullmatch(name):
+                yield f"options.{field}", f"expected a platform such as cpu, found {name!r}."
+    for field in ("vjp_order", "calling_convention_version"):
+        if not 0 <= (getattr(options, field) or 0) < MOST_DEVICES:
+            yield f"options.{field}", f"expected a whole number of 0 or more, found {getattr(options, field)}."
+    for name in options.register:
+        # A name and not a path: the reader imports the copy that is in this golden, and nothing else.
+        if not all(part.isidentifier() for part in name.split(".")):
+            yield "options.register", f"expected the dotted name of a Python module, found {name!r}."
+        elif f"{name}.register.py" not in manifest.files:
+            yield "options.register", f"{name}: expected its copy {name}.register.py under `files`, found none."
+    if options.in_specs and manifest.is_adopted:
+        try:
+            fits = len(adopted_specs(manifest)) == len(manifest.signature.inputs)
+        except GoldenError:
+            fits = False
+        if not fits:
+            yield "options.in_specs", f"expected a PartitionSpec or null for each argument, found {options.in_specs}."
+    if options.without_outputs:
+        if "cpu" in options.platforms or "platform" in options.disabled_checks:
+            yield "options.without_outputs", "expected none for an artifact that readers run on cpu."
+        if "outputs.npz" in manifest.files:
+            yield "files", "expected no outputs.npz, since the golden is `without_outputs`."
+    for name, value in manifest.flags.items():
+        if isinstance(value, int) and abs(value) >= _LARGEST:
+            yield f"flags.{name}", f"expected a number of 64 bits, found one of {len(str(value))} digits."
+
+
+def adopted_specs(manifest: Manifest) -> tuple[Spec | None, ...]:
+    """How a reader places each flat argument where that is given beside the artifact; empty where it is not."""
+    # An artifact that a test exported with specs says them itself.
+    given = manifest.options.in_specs if manifest.is_adopted else ()
+    return parse_specs(", ".join(map(str, given))) if given else ()
+
+
+def _comparison(manifest: Manifest) -> Problems:
+    comparison = manifest.comparison
+    module, colon, function = comparison.compare.partition(":")
+    if problem := problem_of_name(comparison.compare):
+        yield "comparison", problem
+    elif colon and not all(part.isidentifier() for part in (*module.split("."), *function.split("."))):
+        yield "comparison", f"expected module:function, found {comparison.compare!r}."
+    for field in ("rtol", "atol", "ulp"):
+        amount: Any = getattr(comparison, field)
+        if amount is not None:
+            try:
+                read_amount(amount, whole=field == "ulp")
+            except ValueError as error:
+                yield f"comparison.{field}", str(error)
+
+
+def _factors(manifest: Manifest) -> Problems:
+    outputs = [output for group in manifest.factors for output in group.outputs]
+    count = len(manifest.signature.outputs)
+    if len({*outputs}) < len(outputs) or not all(0 <= output < count for output in outputs):
+        yield "factors", f"expected numbers of its {count} outputs, each once, found {outputs}."
+    for group in manifest.factors:
+        if group.compare not in REQUIRED:
+            yield "factors", f"expected a comparator of {', '.join(REQUIRED)}, found {group.compare!r}."
+
+
+def _noise(manifest: Manifest) -> Problems:
+    record = manifest.noise
+    if record is None:
+        return
+    if "noise.npz" not in manifest.files:
+        yield "noise", "expected noise.npz under `files`, found none."
+    for name, runs in (("moved", record.moved), ("inside", record.inside), ("amplified", record.amplified)):
+        if not 0 <= runs <= MOST_RUNS:
+            yield f"noise.{name}", f"expected a number of runs from 0 to {MOST_RUNS}, found {runs}."
+    if not _VERSION.fullmatch(record.jaxlib):
+        yield "noise.jaxlib", f"expected a version such as 0.12.0, found {record.jaxlib!r}."
+    if record.narrowest_float not in ("", *FLOATS):
+        yield "noise.narrowest_float", f"expected a float type such as bfloat16, found {record.narrowest_float!r}."
+    counts = {f"undecided.{name}": pair for name, pair in record.undecided.items()}
+    for name, output in (record.undecided_outputs or {}).items():
+        counts[f"undecided_outputs.{name}"] = (output.elements, output.of)
+    counts |= {f"jumping.{name}": pair for name, pair in record.jumping.items()}
+    for name, (count, size) in counts.items():
+        if not 0 < count <= size < _LARGEST:
+            yield f"noise.{name}", f"expected a number of elements and of how many, found {count}, {size}."
+    for name, count in record.unstable.items():
+        if not 0 < count < _LARGEST:
+            yield f"noise.unstable.{name}", f"expected a number of elements, found {count}."
+
+
+def _origin(origin: Origin) -> Problems:
+    if origin.outputs_by and not _VERSION.fullmatch(origin.outputs_by):
+        yield "origin.outputs_by", f"expected a version such as 0.12.0, found {origin.outputs_by!r}."
+    if not 0 <= (origin.seed or 0) < _LARGEST:
+        yield "origin.seed", f"expected a number of 63 bits, found {origin.seed}."
+
+
+def _converted(manifest: Manifest) -> Problems:
+    if (origin := manifest.converted_from) is None:
+        return
+    if not _SHA256.fullmatch(origin.sha256):
+        yield "converted_from.sha256", f"expected a SHA-256 of 64 hexadecimal digits, found {origin.sha256!r}."
+    for field in ("reader", "module_by"):
+        value = getattr(origin, field)
+        if not _VERSION.fullmatch(value) and not (field == "module_by" and not value):
+            yield f"converted_from.{field}", f"expected a version such as 0.12.0, found {value!r}."
+
+
+def _check(check: Check, manifest: Manifest) -> Iterator[str]:
+    for field in ("inputs", "outputs"):
+        # What is not listed has no hash, and `../other` is no file of this golden.
+        if (name := getattr(check, field)) is not None and name not in manifest.files:
+            yield f"{field}: expected one of `files`, found {name!r}."
+    if manifest.options.without_outputs:
+        if check.outputs is not None:
+            yield "expected no `outputs`, since the golden is `without_outputs`."
+    elif (check.outputs is None) == (check.refused is None):
+        yield "expected either `outputs` or `refused`."
+    if check.refused is not None and (problem := problem_of_pattern(check.refused)):
+        yield f"refused: {problem}"
+    if not check.name.isprintable() or check.name.startswith("."):
+        yield f"name: expected a printable name that does not begin with a dot, found {check.name!r}."
+    if not 0 <= check.vjp < MOST_DEVICES:
+        yield f"vjp: expected the order of a derivative, found {check.vjp}."
+    yield from (problem for _, problem in _mesh("mesh", check.mesh))
+
+
+def _mesh(field: str, mesh: Mapping[str, int]) -> Problems:
+    if any(size < 1 for size in mesh.values()) or math.prod(mesh.values()) > MOST_DEVICES:
+        yield field, f"expected sizes of 1 or more that make at most {MOST_DEVICES} devices, found {dict(mesh)}."

@@ -1,6 +1,6 @@
 """The folder of goldens: ``<root>/<case>/<writer>/`` holds one golden, written and deleted all or nothing.
 
-See `staging` for how: a process killed at any moment leaves the old golden or the new one.
+How is in `base.atomic`: a process killed at any moment leaves the old golden or the new one.
 """
 
 from __future__ import annotations
@@ -17,17 +17,22 @@ from itertools import starmap
 from pathlib import Path
 
 from export_core.artifact import Artifact, ArtifactError, read_bytes
-from export_core.artifact.factored import factored_outputs, has_factorization
+from export_core.artifact.numerics import factored_outputs, has_factorization
+from export_core.base import atomic
 from export_core.base.scratch import scratch_folder
 from export_core.base.tolerances import Sources
 from export_core.base.untrusted import LARGEST, open_regular, read_named
-from export_core.goldens import staging
-from export_core.goldens.arrays import Leaf, from_npz
+from export_core.goldens.arrays import Leaf, Noise, from_npz, noise_from_npz
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import Check, FactorGroup, Manifest, as_stored
-from export_core.goldens.manifest_file import RESTORE, check_manifest, dump_manifest, load_manifest, refuse_newer_format
-from export_core.goldens.noise import Noise, noise_from_npz
-from export_core.goldens.rules import is_plain_name
+from export_core.goldens.manifest_file import (
+    RESTORE,
+    check_manifest,
+    dump_manifest,
+    is_plain_name,
+    load_manifest,
+    refuse_newer_format,
+)
 
 MANIFEST = "golden.yaml"
 ARTIFACT = "artifact.jaxexport"
@@ -186,12 +191,12 @@ class GoldenStore:
 
     def generations(self, case: str) -> list[Golden]:
         """The goldens of one case, oldest writer first."""
-        staging.recover(self.root / case)
+        atomic.recover(self.root / case)
         goldens = [self._load(folder) for folder in self._folders(self.root / case)]
         return sorted(goldens, key=lambda golden: (golden.manifest.writer.built, golden.manifest.writer.id))
 
     def existing(self, case: str) -> list[Golden]:
-        """The same, for a name that a person gives. Raises `GoldenError` where no case has it."""
+        """The goldens of a case that a person names, oldest writer first. Raises `GoldenError` where no case has it."""
         # A case such as `..` must not lead out of the folder of goldens.
         goldens = self.generations(case) if is_plain_name(case) else []
         if not goldens:
@@ -206,7 +211,7 @@ class GoldenStore:
         """
         check_manifest(manifest, f"{self.root / manifest.case}")  # first: `..` as a case would lead out of the root
         target = self.root / manifest.case / manifest.writer.id
-        staging.recover(target.parent)  # first, or a golden that waits to be put back would count as missing
+        atomic.recover(target.parent)  # first, or a golden that waits to be put back would count as missing
         content = {MANIFEST: dump_manifest(manifest), **files}
         replaced = target.exists()
         same = (content, self._with_stored_evidence(manifest, target, content)) if replaced else ()
@@ -215,14 +220,14 @@ class GoldenStore:
         if replaced:
             refuse_newer_format(target / MANIFEST)
         try:
-            staging.put_folder(target, content)
+            atomic.put_folder(target, content)
         except OSError as error:
             raise GoldenError(
                 f"{target}: cannot write this golden: {error.strerror or error}. Nothing stored was changed; "
                 "make room or fix the permissions, then run `pytest --update-goldens` again."
             ) from error
         try:
-            staging.sync_folder(target.parent)
+            atomic.sync_folder(target.parent)
         except OSError as error:
             raise GoldenError(
                 f"{target}: this golden is written and complete, but the disk did not confirm it: "
@@ -236,10 +241,10 @@ class GoldenStore:
 
         Raises `GoldenError` when the disk refuses; then the golden is as it was.
         """
-        removed = staging.hidden_name(staging.REMOVED, golden.folder)
+        removed = atomic.hidden_name(atomic.REMOVED, golden.folder)
         try:
             golden.folder.rename(removed)
-            staging.sync_folder(golden.folder.parent)
+            atomic.sync_folder(golden.folder.parent)
         except OSError as error:
             raise GoldenError(
                 f"{golden.folder}: cannot delete this golden: {error.strerror or error}. It is as it was."
@@ -310,5 +315,5 @@ def sha256(data: bytes) -> str:
 
 
 def sha256_of(file: BufferedReader) -> str:
-    """The same of an open file, read in pieces."""
+    """The SHA-256 of an open file, read in pieces, as hexadecimal digits."""
     return hashlib.file_digest(file, "sha256").hexdigest()

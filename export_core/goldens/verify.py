@@ -1,16 +1,30 @@
-"""The check that the goldens of a store are complete: every file as it was written, every artifact read whole."""
+"""The check that goldens are complete, and that what they claim of themselves is true.
+
+Every file is as it was written, every artifact is read whole; writer, build date and conversion are those that the
+artifact's bytes and the calendar show.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import datetime
+import functools
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from export_core.artifact import Artifact, ArtifactError
+import msgspec
+
+from export_core.artifact import Artifact, ArtifactError, Envelope
 from export_core.artifact.audit import unread_findings
-from export_core.goldens.dates import check_bytes, check_dates
+from export_core.artifact.envelope.encode import encode
+from export_core.artifact.writers import contradiction
+from export_core.base.untrusted import decode_json, read_regular
+from export_core.goldens.conversion_record import SUFFIX
 from export_core.goldens.errors import GoldenError
-from export_core.goldens.store import MANIFEST, Golden, GoldenStore
-from export_core.releases import Calendar
+from export_core.goldens.manifest import ConvertedFrom, Manifest, Writer, signature_of
+from export_core.goldens.manifest_file import RESTORE
+from export_core.goldens.store import ARTIFACT, MANIFEST, Golden, GoldenStore
+from export_core.releases import Calendar, ReleaseError, load_calendar
 
 MOST = 10
 """Goldens that one error names: in a clone without the files of Git LFS, it would be all."""
@@ -73,3 +87,179 @@ def no_goldens(root: Path) -> str:
         f"{expected} Mark a test with @pytest.mark.export_compat and run `pytest --update-goldens`, or name the folder "
         "with --goldens."
     )
+
+
+def check_dates(goldens: Iterable[Golden], calendar: Calendar, *, all_known: bool = True) -> None:
+    """Raise `GoldenError`, naming file and line, for each golden whose writer was built on another day.
+
+    `all_known`: a writer that the calendar lacks is an error too, since nothing contradicts the date that its golden
+    claims. Without it, such a golden is not checked.
+    """
+    problems = []
+    for golden in goldens:
+        writer = golden.manifest.writer
+        try:
+            built = calendar.built(writer.jaxlib)
+        except ReleaseError as error:  # with what it is like, and what to do
+            if all_known:
+                problems.append(f"{_line(golden, 'jaxlib')}: writer.jaxlib: {error}")
+            continue
+        if built != writer.built:
+            problems.append(
+                f"{_line(golden, 'built')}: writer.built: expected {built}, the build date of jaxlib "
+                f"{writer.jaxlib} in the calendar, found {writer.built}. {RESTORE}"
+            )
+    if problems:
+        raise GoldenError("\n".join(problems))
+
+
+def check_claims(goldens: Iterable[Golden], calendar: Calendar, *, all_known: bool = True) -> None:
+    """Raise `GoldenError` for a golden whose bytes or whose date contradict what it says of itself.
+
+    Raises `ArtifactError` for an artifact without a header. See `check_dates` for `all_known`.
+    """
+    goldens = list(goldens)
+    for golden in goldens:
+        check_bytes(golden, golden.read_artifact(), calendar)
+    check_dates(goldens, calendar, all_known=all_known)
+
+
+def is_unusual(manifest: Manifest) -> bool:
+    """Whether a golden says that its artifact is not as its writer exported it, or that no cell here runs it."""
+    derived = manifest.origin is not None and "writer" in manifest.origin.derived
+    return manifest.converted_from is not None or derived or "cpu" not in manifest.replayed_on
+
+
+def check_bytes(golden: Golden, artifact: Artifact, calendar: Calendar) -> None:
+    """Raise `GoldenError` where the artifact's own bytes contradict its golden.
+
+    By another writer's name, or as a converted artifact, a golden would leave its window early; with fewer platforms or
+    checks, it would have fewer cells, or cells that show less. Raises `ArtifactError` for one without a header.
+    """
+    _check_writer(golden, artifact, calendar)
+    if artifact.envelope is not None:
+        for field, expected, found in _contradictions(golden.manifest, artifact, artifact.envelope):
+            where = f"{golden.folder / MANIFEST}: {field}"
+            raise GoldenError(f"{where}: expected {expected}, as in {ARTIFACT}, found {found}. {RESTORE}")
+
+
+def _contradictions(manifest: Manifest, artifact: Artifact, envelope: Envelope) -> Iterator[tuple[str, object, object]]:
+    """Each field of a manifest that its artifact contradicts, with what it should be and what it is."""
+    options, signature = manifest.options, signature_of(envelope)
+    fields: list[tuple[str, Any, Any]] = [
+        ("options.platforms", envelope.platforms, options.platforms),
+        ("options.mesh", f"{envelope.nr_devices} devices", f"{options.devices} devices"),
+        ("custom_calls", tuple(sorted({call.target for call in artifact.custom_calls})), manifest.custom_calls),
+    ]
+    fields += [
+        (f"signature.{name}", getattr(signature, name), getattr(manifest.signature, name))
+        for name in signature.__struct_fields__
+    ]
+    # An adopted artifact has no test that could say these, and no calls of its derivatives.
+    if manifest.test:
+        fields.append(("options.vjp_order", envelope.vjp_order, options.vjp_order))
+        disabled = {check.kind for check in envelope.disabled_checks if check.target is None}
+        now = disabled & {*options.disabled_checks}
+        fields.append(("options.disabled_checks", sorted(disabled), sorted(now)))
+        runs = not options.without_outputs and not {manifest.writer.platform, *now}.isdisjoint(
+            (*options.platforms, "platform")
+        )
+        if envelope.nr_devices > 1 and runs:
+            fields.append(("out_shardings", len(envelope.out_avals), len(manifest.out_shardings)))
+    if not options.without_outputs:
+        called = {check.vjp for check in manifest.checks if check.outputs is not None}
+        orders = list(range(1, options.vjp_order + 1))
+        fields.append(("checks", f"calls of derivatives {orders}", f"calls of derivatives {sorted(called - {0})}"))
+    for field, expected, found in fields:
+        if expected != found:
+            yield field, _listed(expected), _listed(found)
+
+
+def _listed(value: object) -> str:
+    return (", ".join(map(str, value)) or "none") if isinstance(value, (tuple, list)) else str(value)
+
+
+def _check_writer(golden: Golden, artifact: Artifact, calendar: Calendar) -> None:
+    """Raise `GoldenError` where the artifact's own bytes show that the claimed writer did not write it."""
+    writer = golden.manifest.writer
+    entry = calendar.jaxlib.get(writer.jaxlib)
+    problem = contradiction(artifact, writer.jax, writer.jaxlib, entry.stablehlo) if entry else ""
+    if golden.manifest.converted_from is not None:
+        _check_conversion(golden, artifact, by_writer=entry is not None and not problem)
+    elif problem and not is_jax_golden(artifact, writer):
+        raise GoldenError(f"{_line(golden, 'jaxlib')}: writer: {problem} {RESTORE}")
+
+
+class _Record(msgspec.Struct):
+    """What a conversion's record says that can be checked."""
+
+    sha256: str
+    converted_from: ConvertedFrom
+
+
+def _check_conversion(golden: Golden, artifact: Artifact, *, by_writer: bool) -> None:
+    """Raise `GoldenError` unless the golden lists the record of its conversion, and its artifact can be converted.
+
+    `by_writer`: whether nothing in the artifact contradicts its writer. Then it has to be as `jaxexport convert`
+    encodes an envelope, which no jax does.
+    """
+    origin, name = golden.manifest.converted_from, f"{ARTIFACT}{SUFFIX}"
+    where = f"{golden.folder / MANIFEST}: converted_from"
+    if name not in golden.manifest.files:
+        raise GoldenError(f"{where}: expected the record {name} of the conversion under `files`, found none. {RESTORE}")
+    try:
+        record: _Record = decode_json(golden.content(name), _Record)
+    except msgspec.MsgspecError as error:
+        raise GoldenError(f"{golden.folder / name}: not the record of a conversion: {error}. {RESTORE}") from None
+    if origin != record.converted_from or record.sha256 != artifact.sha256:
+        raise GoldenError(f"{where}: expected what {name} says, found the record of another artifact. {RESTORE}")
+    envelope = artifact.envelope
+    if record.converted_from.sha256 == artifact.sha256 or (
+        by_writer and (envelope is None or encode(envelope) != bytes(artifact.data))
+    ):
+        raise GoldenError(
+            f"{where}: expected a converted artifact, found one as jaxlib {golden.manifest.writer.jaxlib} writes it. "
+            f"Delete `converted_from`. {RESTORE}"
+        )
+
+
+def _line(golden: Golden, key: str) -> str:
+    """``golden.yaml:5``, the line of a key of the writer, where the file can be read."""
+    path = golden.folder / MANIFEST
+    try:
+        lines = read_regular(path).decode(errors="replace").splitlines()
+    except OSError:
+        return str(path)
+    # Only the writer is a table with these keys, and its keys are indented.
+    number = next((number for number, line in enumerate(lines, 1) if line.startswith(f"  {key}: ")), None)
+    return f"{path}:{number}" if number else str(path)
+
+
+JAX_GOLDENS = Path(__file__).with_name("data") / "jax_goldens.txt"
+"""A line for each: the day of the data, and the SHA-256 of the module."""
+
+
+@functools.cache
+def days_of_jax_goldens() -> dict[str, list[datetime.date]]:
+    """The days of the data that have a module, by its SHA-256."""
+    table: dict[str, list[datetime.date]] = {}
+    for line in JAX_GOLDENS.read_text(encoding="ascii").splitlines():
+        day, module = line.split()
+        table.setdefault(module, []).append(datetime.date.fromisoformat(day))
+    return table
+
+
+def is_jax_golden(artifact: Artifact, writer: Writer) -> bool:
+    """Whether JAX has this module as a golden, and the writer is what stands for the build that wrote it.
+
+    That is a release from the day of the data on, up to the first one that this package knows.
+    """
+    import hashlib
+
+    calendar = load_calendar()
+    built = [calendar.built(version) for version in calendar.versions()]
+    for day in days_of_jax_goldens().get(hashlib.sha256(artifact.module.serialized()).hexdigest(), ()):
+        first = next((date for date in built if date >= day), None)
+        if day <= writer.built <= first if first else writer.built >= built[-1]:
+            return True
+    return False

@@ -17,7 +17,7 @@ from export_core.judge.result import Result, by_build_date
 from export_core.judge.verdicts import Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy, Required
-from export_core.policy.patterns import matches
+from export_core.policy.entries import matches
 from export_core.policy.run_options import BACKWARD, Selection
 
 
@@ -36,6 +36,17 @@ class PlaceSummary(msgspec.Struct, frozen=True):
     """How many cells of the run it has."""
     judgements: dict[str, int]
     """These cells by judgement."""
+
+    @property
+    def works(self) -> int:
+        """How many of these cells work."""
+        return sum(self.judgements.values()) - sum(self.failing.values())
+
+    @property
+    def failing(self) -> dict[str, int]:
+        """Those of these cells that do not work, by judgement."""
+        works = [judgement for judgement in Judgement if judgement.facts.works]
+        return {name: count for name, count in self.judgements.items() if name not in works}
 
 
 def must_run(result: Result, required: Required) -> bool:

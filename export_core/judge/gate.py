@@ -11,10 +11,10 @@ from typing import Any, cast
 
 import msgspec
 
+from export_core.base.escaping import without_credentials
 from export_core.base.phrases import plural
-from export_core.base.urls import without_credentials
 from export_core.judge.accepted import Accepted
-from export_core.judge.causes import Cause, causes_in, completed
+from export_core.judge.causes import Cause, causes_in
 from export_core.judge.coverage import (
     PlaceSummary,
     left_out,
@@ -24,13 +24,16 @@ from export_core.judge.coverage import (
     without_cells,
 )
 from export_core.judge.custom_calls import JudgedChange, judge_changes
-from export_core.judge.fail_on import failing_outside
 from export_core.judge.known import check_width, scope_of, stale_entries
 from export_core.judge.result import Result
 from export_core.judge.verdicts import ExitCode, Judgement
+from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.releases import Calendar, load_calendar
+
+OUTSIDE, BONUS_LOST = "outside", "bonus-lost"
+"""What else fails a run where `fail_on` of the policy, or --fail-on, asks for it."""
 
 
 class ShardOf(msgspec.Struct, frozen=True):
@@ -184,8 +187,12 @@ def calendar_facts(calendar: Calendar, as_of: datetime.date) -> dict[str, Any]:
     return {"newest_jaxlib": known.newest(), "releases": len(known.jaxlib), "sha256": digest}
 
 
-def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Summary:
+def summarize(
+    results: Sequence[Result], policy: Policy, facts: RunFacts, causes: Sequence[Cause] | None = None
+) -> Summary:
     """Count, check the list of known failures and the declared changes of custom calls, and decide the exit code.
+
+    The results have their causes; `causes` are those, unless they are still to be collected.
 
     Nothing planned, a result missing or given twice, and what the policy requires and no cell covers is incomplete, and
     so is a run without a promised cell, unless the policy says that it is meant or others have its other shards. A
@@ -207,7 +214,7 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
     changes = judge_changes(results, policy.custom_call_changes, policy.window_lengths(), facts.as_of)
     # Counting alone would take a result that is given twice for the one that is missing.
     different = len({result.key for result in results})
-    causes = causes_in(completed(results), load_calendar())
+    causes = list(causes_in(results, load_calendar()) if causes is None else causes)
     named = {cause.upstream for cause in causes if cause.upstream}
     summary = Summary(
         planned=facts.planned,
@@ -261,6 +268,32 @@ def exit_code_of(summary: Summary) -> ExitCode:
     # Other shards may have promised cells.
     meant = summary.policy.get("unpromised") or summary.shard
     return ExitCode.INCOMPLETE if summary.unpromised and not meant else ExitCode.KEPT
+
+
+def failing_outside(results: Sequence[Result], policy: Policy) -> list[str]:
+    """A sentence where cells outside the window fail otherwise than by a refusal, and the policy asks for none."""
+    # A refusal is the expected end of a cell outside its window.
+    failing = sum(
+        result.judgement is Judgement.OUTSIDE and result.verdict.fails and result.verdict is not Verdict.REFUSED
+        for result in results
+    )
+    if not failing or OUTSIDE not in policy.fail_on:
+        return []
+    return [f"{OUTSIDE}: {plural(failing, 'cell')} outside the window failed other than by a refusal"]
+
+
+def lost_bonuses(cells: Sequence[tuple[Result | None, Result | None]], policy: Policy) -> list[str]:
+    """A sentence where cells that were a bonus in a baseline fail now, and the policy asks for none.
+
+    `cells` are the older and the newer result of each.
+    """
+    lost = sum(
+        then is not None and now is not None and then.judgement is Judgement.BONUS and now.verdict.fails
+        for then, now in cells
+    )
+    if not lost or BONUS_LOST not in policy.fail_on:
+        return []
+    return [f"{BONUS_LOST}: {plural(lost, 'cell')} that worked outside the window in the baseline failed"]
 
 
 def recorded_policy(policy: Policy) -> dict[str, Any]:

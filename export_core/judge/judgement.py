@@ -1,28 +1,25 @@
-"""The judgement of one cell: the table of verdict and window."""
+"""The judgement of one cell: the table of verdict and window, and the known upstream issue that it shows."""
 
 from __future__ import annotations
 
 import datetime
-import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
-from export_core.artifact import Artifact, ArtifactError, read
-from export_core.artifact.foreseen import foreseen
-from export_core.features.deploy.policy_key import names_of
+from export_core.base.untrusted import found_in
 from export_core.judge.coverage import must_run
 from export_core.judge.known import matching_entry
 from export_core.judge.result import Result, reader_of, shared_cost, shared_timings, writer_of
-from export_core.judge.upstream import upstream_of
 from export_core.judge.verdicts import VERDICTS, Judgement
-from export_core.matrix import Cell, Outcome, Verdict
+from export_core.matrix import Outcome, Verdict
+from export_core.matrix.cell_audit import foreseen_note, types_in
 from export_core.policy import Policy
-from export_core.policy.known_issues import known_issues
-from export_core.releases import promise
-from export_core.releases.stable_targets import stable_targets
+from export_core.policy.entries import matches, names_of
+from export_core.policy.known_issues import KnownIssue, known_issues
+from export_core.releases import load_calendar, promise
 
 
 def judge_verdict(
@@ -61,8 +58,8 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
         message=outcome.message,
         signal=outcome.signal,
         stderr=outcome.stderr,
-        max_abs_error=_finite(outcome.difference.max_abs_error if outcome.difference else None),
-        max_rel_error=_finite(outcome.difference.max_rel_error if outcome.difference else None),
+        max_abs_error=finite_or_none(outcome.difference.max_abs_error if outcome.difference else None),
+        max_rel_error=finite_or_none(outcome.difference.max_rel_error if outcome.difference else None),
         seconds=outcome.seconds,
         custom_calls=manifest.custom_calls,
         direction=window.direction,
@@ -74,8 +71,8 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
         flaky=outcome.flaky,
         device=outcome.device,
         driver=outcome.driver,
-        foreseen=_foreseen(cell),
-        max_noise_error=_finite(outcome.difference.max_noise_error if outcome.difference else None),
+        foreseen=foreseen_note(cell),
+        max_noise_error=finite_or_none(outcome.difference.max_noise_error if outcome.difference else None),
         allowed=outcome.difference.tolerance if outcome.difference else "",
         looks_like=outcome.difference.kind if outcome.difference else "",
         outputs=outcome.outputs,
@@ -119,22 +116,34 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
     return judged
 
 
-def _foreseen(cell: Cell) -> str:
-    """What a platform other than the CPU is foreseen to make of the golden; empty where its artifact cannot be read."""
-    if cell.platform == "cpu":
-        return ""
-    promised, reader = stable_targets(cell.reader.jax), f"jaxlib {cell.reader.jaxlib}"
-    try:
-        return foreseen(_artifact(cell.golden.artifact), cell.platform, promised, reader).note
-    except ArtifactError:
-        return ""
+def upstream_of(result: Result, artifact: Path, issues: Iterable[KnownIssue]) -> str:
+    """The id of the first issue that a failing cell shows; empty where it shows none.
+
+    `artifact` is the file of its golden, which is read only for an issue that is about types.
+    """
+    return next((issue.id for issue in issues if _shows(result, artifact, issue)), "")
 
 
-@functools.lru_cache(maxsize=256)
-def _artifact(path: Path) -> Artifact:
-    return read(path)
+def _shows(result: Result, artifact: Path, issue: KnownIssue) -> bool:
+    return (
+        result.verdict in issue.verdicts
+        and (not issue.stages or result.stage in issue.stages)
+        and (not issue.platforms or result.platform in issue.platforms)
+        and _has_it(result, issue)
+        and found_in(result.message, issue.message)
+        and (not issue.calls or any(matches(call, glob) for call in result.custom_calls for glob in issue.calls))
+        # Last: it reads the artifact.
+        and (not issue.types or found_in("\n".join(types_in(artifact)), issue.types))
+    )
 
 
-def _finite(value: float | None) -> float | None:
-    # JSON has no infinity; an error that is not finite is in the message.
+def _has_it(result: Result, issue: KnownIssue) -> bool:
+    """Whether the reader was built in the days of the issue."""
+    built = load_calendar().built
+    since, mended = issue.since, issue.mended_in
+    return (not since or result.reader.built >= built(since)) and (not mended or result.reader.built < built(mended))
+
+
+def finite_or_none(value: float | None) -> float | None:
+    """A number as JSON has it, without infinity: an error that is not finite is in the message."""
     return value if value is not None and math.isfinite(value) else None

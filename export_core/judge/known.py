@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from export_core.judge.result import Result
+from export_core.judge.result import Result, grouped
 from export_core.judge.verdicts import Judgement
 from export_core.matrix import Cell
 from export_core.matrix.comparisons import is_about
-from export_core.policy import Budget, KnownFailure, NumbersRule, Policy, PolicyError, Quirk
-from export_core.policy.patterns import matches
+from export_core.policy import KnownFailure, Policy, PolicyError, Quirk
+from export_core.policy.entries import matches
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 
@@ -149,13 +149,12 @@ def expired(policy: Policy, as_of: datetime.date) -> list[str]:
     return problems
 
 
-def entry_name(table: str, number: int, entry: KnownFailure | Quirk | NumbersRule | Budget) -> str:
-    """How a message names an entry of a table: its file and line, and whose it is."""
+def entry_name(table: str, number: int, entry: Any) -> str:
+    """How a message names an entry of a table: its file and line, and whose it is or what it is called."""
     location = f"{entry.location}: " if entry.location else ""
-    if isinstance(entry, Budget):
-        return f"{location}{table}[{number}]"
-    owner = "" if isinstance(entry, NumbersRule) else f"; owner {entry.owner}, {entry.issue}"
-    return f"{location}{table}[{number}] ({entry.reason}{owner})"
+    owner = f"; owner {entry.owner}, {entry.issue}" if hasattr(entry, "owner") else ""
+    about = getattr(entry, "reason", "") or getattr(entry, "name", "")
+    return f"{location}{table}[{number}]{f' ({about}{owner})' if about else ''}"
 
 
 def _passes(entry: KnownFailure, result: Result) -> bool:
@@ -170,7 +169,9 @@ def _fails_so(entry: KnownFailure, result: Result) -> bool:
 
 def _cells(results: Sequence[Result]) -> str:
     """Every cell by name, those of one golden together."""
-    readers: dict[str, list[str]] = {}
-    for result in sorted(results, key=lambda result: (*result.golden_order, result.platform, result.reader.built)):
-        readers.setdefault(f"{result.golden} on {result.platform}", []).append(result.reader.jaxlib)
-    return "; ".join(f"{golden} in jaxlib {', '.join(dict.fromkeys(versions))}" for golden, versions in readers.items())
+    ordered = sorted(results, key=lambda result: (*result.golden_order, result.platform, result.reader.built))
+    goldens = grouped(ordered, lambda result: f"{result.golden} on {result.platform}")
+    return "; ".join(
+        f"{golden} in jaxlib {', '.join(dict.fromkeys(result.reader.jaxlib for result in cells))}"
+        for golden, cells in goldens.items()
+    )

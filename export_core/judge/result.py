@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import datetime
 import functools
-from collections.abc import Hashable, Iterable
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable
+from enum import StrEnum
+from typing import Any, TypeVar
 
 import msgspec
 
+from export_core.base.phrases import first_line
 from export_core.base.tolerances import ROUNDING
 from export_core.goldens import Writer
-from export_core.judge.healed import Healing
 from export_core.judge.verdicts import Judgement
 from export_core.matrix.outcome import Verdict
 from export_core.readers.cell import CellKey
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Cost, Stage, Timings
 from export_core.releases import Direction, Release
+
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
 
 
 class WriterOf(msgspec.Struct, frozen=True, gc=False):
@@ -66,6 +70,14 @@ def by_build_date(releases: Iterable[WriterOf | ReaderOf]) -> list[str]:
     )
 
 
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Results, or others, by what they have in common, each group in their order. Groups of a run: `run.Run`."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
 # Many thousand results share a writer or a reader: each is in memory once.
 @functools.cache
 def writer_of(writer: Writer) -> WriterOf:
@@ -77,6 +89,33 @@ def writer_of(writer: Writer) -> WriterOf:
 def reader_of(reader: Release) -> ReaderOf:
     """A release as a result names it."""
     return ReaderOf(reader.jax, reader.jaxlib, reader.built)
+
+
+class Level(StrEnum):
+    """What a conversion rewrites, from the least to the most."""
+
+    ENVELOPE = "envelope"
+    """What is around the module."""
+    MODULE = "module"
+    """The module too, for another version of StableHLO."""
+    CUSTOM_CALLS = "custom calls"
+    """Custom calls too, which `--replace-custom-calls` consents to."""
+
+
+class Healing(msgspec.Struct, frozen=True, gc=False):
+    """The result of converting the artifact of a failing cell for its reader."""
+
+    level: Level | None = None
+    """What had to be rewritten; null where nothing was converted."""
+    verdict: Verdict | None = None
+    """Of the converted artifact in the same reader: `converted` where it works; null where nothing was converted."""
+    message: str = ""
+    """What was rewritten, why it was refused, or how the converted artifact failed."""
+
+    @property
+    def heals(self) -> bool:
+        """Whether the converted artifact works where the original fails."""
+        return self.verdict is Verdict.CONVERTED
 
 
 class Exceeded(msgspec.Struct, frozen=True, gc=False):
@@ -205,6 +244,18 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     def is_rounding(self) -> bool:
         """Whether every output that differs looks like rounding."""
         return self.looks_like.startswith(ROUNDING)
+
+    @property
+    def ending(self) -> str:
+        """What happened to its cell, in one line: the stage, then the first line of the message or the verdict."""
+        return f"stage {self.stage}: {first_line(self.message) or self.verdict}"
+
+    @property
+    def error_lines(self) -> str:
+        """The lines of stderr that say why, for errors whose Python exception does not."""
+        if self.verdict is not Verdict.ERROR:
+            return ""
+        return "\n".join(line for line in self.stderr.splitlines() if "error" in line.lower())[:600]
 
     @property
     def golden_order(self) -> tuple[str, datetime.date, str]:

@@ -10,7 +10,7 @@ from export_core.goldens import Golden
 from export_core.judge.custom_calls import status_of
 from export_core.matrix.selection import WORDS
 from export_core.policy import CustomCallChange, Policy
-from export_core.policy.patterns import matches
+from export_core.policy.entries import matches
 from export_core.releases import Calendar, Windows, promise
 
 
@@ -101,16 +101,6 @@ def retention_status(
             reasons.append(f"the last of its case by a writer on {platform}")
         statuses.append(RetentionStatus(golden, tuple(reasons)))
     return statuses
-
-
-def unmatched_pins(goldens: Sequence[Golden], policy: Policy) -> list[str]:
-    """A sentence for each pin that matches no golden: its pattern is misspelled, or its golden is gone."""
-    return [
-        f"retention.pinned[{number}] ({pin.reason}): {pattern!r} matches no golden."
-        for number, pin in enumerate(policy.retention.pinned)
-        for pattern in pin.goldens
-        if not any(matches(golden.id, pattern) for golden in goldens)
-    ]
 
 
 def _window_reasons(

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from export_core.base.tolerances import PLATFORMS
 from export_core.goldens import Golden
 from export_core.judge.known import entry_name
-from export_core.judge.retention import unmatched_pins
 from export_core.matrix.comparisons import quirks_of, rule_matches, rule_of
-from export_core.policy import Budget, KnownFailure, NumbersRule, Policy, Quirk, Required
-from export_core.policy.patterns import matches
+from export_core.policy import KnownFailure, NumbersRule, Policy, Quirk, Required
+from export_core.policy.entries import matches
+from export_core.policy.keys import feature_keys
 from export_core.releases import Calendar, load_calendar
-from export_core.releases.contradictions import withdrawn_by_project
+from export_core.releases.project_releases import withdrawn_by_project
 
 _UNPUBLISHED = re.compile(r"dev|rc|\+")
 """In a pattern of readers: releases of --index and --wheels, which only a run with those options knows."""
@@ -74,8 +74,9 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
         unmatched += _quirk(entry_name("quirks", number, quirk), quirk, goldens)
     for number, entry in enumerate(policy.known_failures):
         unmatched += _known_failure(entry_name("known_failures", number, entry), entry, names)
-    for number, budget in enumerate(policy.budgets):
-        unmatched += _budget(entry_name("budgets", number, budget), budget, names)
+    for key in feature_keys():
+        for number, entry in enumerate(key.of(policy)):
+            unmatched += _feature_entry(entry_name(key.name, number, entry), entry, names)
     unmatched += [
         Unmatched(f"custom_call_changes[{number}].old: no golden calls {change.old!r}.", "by all")
         for number, change in enumerate(policy.custom_call_changes)
@@ -90,6 +91,16 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
     return unmatched + [
         Unmatched(f"The project's releases say that jaxlib {name} was withdrawn: no window has it as a reader.")
         for name in withdrawn_by_project(load_calendar(), calendar)
+    ]
+
+
+def unmatched_pins(goldens: Sequence[Golden], policy: Policy) -> list[str]:
+    """A sentence for each pin that matches no golden: its pattern is misspelled, or its golden is gone."""
+    return [
+        f"retention.pinned[{number}] ({pin.reason}): {pattern!r} matches no golden."
+        for number, pin in enumerate(policy.retention.pinned)
+        for pattern in pin.goldens
+        if not any(matches(golden.id, pattern) for golden in goldens)
     ]
 
 
@@ -158,10 +169,11 @@ def _known_failure(name: str, entry: KnownFailure, names: _Names) -> Iterator[Un
             yield Unmatched(text, "by whole runs" if is_void else "by none")
 
 
-def _budget(name: str, budget: Budget, names: _Names) -> Iterator[Unmatched]:
-    # Without the key an entry is about all platforms, and few projects have goldens for each.
-    for key in ("cases", "writers", "readers", *(["platforms"] if budget.platforms != PLATFORMS else [])):
-        for pattern in _matching_none(key, getattr(budget, key), names):
+def _feature_entry(name: str, entry: Any, names: _Names) -> Iterator[Unmatched]:
+    for key in ("cases", "writers", "readers", "platforms"):
+        patterns = getattr(entry, key, ())
+        # Without the key an entry is about all platforms, and few projects have goldens for each.
+        for pattern in _matching_none(key, patterns, names) if patterns != PLATFORMS else ():
             yield Unmatched(f"{name}: {key}: {pattern!r} matches no {'reader' if key == 'readers' else 'golden'}.")
 
 
@@ -177,18 +189,10 @@ def _matching_none(key: str, patterns: Sequence[str], names: _Names) -> list[str
 
 def entries_that_name(policy: Policy, old: str, new: str, writers: Sequence[str]) -> Iterator[str]:
     """The entries that are about a case and not about the same case by its new name; `writers` are its goldens'."""
-    for number, entry in enumerate(policy.known_failures):
-        if any(_lost(pattern, old, new) for pattern in entry.cases):
-            yield entry_name("known_failures", number, entry)
-    for number, rule in enumerate(policy.numbers):
-        if any(_lost(pattern, old, new) for pattern in rule.cases):
-            yield entry_name("numbers", number, rule)
-    for number, budget in enumerate(policy.budgets):
-        if any(_lost(pattern, old, new) for pattern in budget.cases):
-            yield entry_name("budgets", number, budget)
-    for number, place in enumerate(policy.deployed):
-        if any(_lost(pattern, old, new) for pattern in place.cases):
-            yield f"{place.location}: deployed[{number}] ({place.name})".removeprefix(": ")
+    for table in ("known_failures", "numbers", *(key.name for key in feature_keys()), "deployed"):
+        for number, entry in enumerate(getattr(policy, table)):
+            if any(_lost(pattern, old, new) for pattern in getattr(entry, "cases", ())):
+                yield entry_name(table, number, entry)
     for number, quirk in enumerate(policy.quirks):
         if quirk.case == old:
             yield entry_name("quirks", number, quirk)

@@ -26,7 +26,7 @@ from export_core.numbers.elements import bits_of, bits_of_calls
 from export_core.numbers.rules import NO_NOISE, CallNoise, call_noise
 from export_core.numbers.user_code import UserCode
 from export_core.policy import NumbersRule, Policy, Quirk
-from export_core.policy.patterns import matches
+from export_core.policy.entries import matches
 from export_core.readers.cell import Cell, checks_of
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Reply

@@ -18,8 +18,8 @@ from pathlib import Path
 import msgspec
 
 from export_core.base.errors import InfrastructureFault
+from export_core.base.escaping import without_credentials
 from export_core.base.phrases import signal_name
-from export_core.base.urls import without_credentials
 from export_core.goldens import GoldenError
 from export_core.matrix.comparisons import CallResults, check_calls
 from export_core.matrix.replay_options import ReplayOptions

@@ -9,13 +9,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from export_core.features.deploy.policy_key import names_of
 from export_core.goldens import Golden
-from export_core.goldens.dates import check_dates
+from export_core.goldens.verify import check_dates
 from export_core.matrix.errors import MatrixError
 from export_core.matrix.selection import Readers, choose_readers, known_releases
 from export_core.numbers.user_code import UserCode, opened
 from export_core.policy import Place
+from export_core.policy.entries import names_of
 from export_core.policy.run_options import BACKWARD, Selection, Shard
 from export_core.readers.cell import Cell
 from export_core.readers.environment import PUBLISHED, Sources

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from export_core.base.errors import InfrastructureFault
+from export_core.base.processes import kernels_in_words
 from export_core.base.scratch import remove_abandoned, scratch_folder
-from export_core.base.variables import kernels_in_words
 from export_core.matrix.cache_keys import ExecutionKeys
 from export_core.matrix.cell_audit import audit_problem
 from export_core.matrix.outcome import (
@@ -45,6 +45,10 @@ EnvironmentProvider = Callable[[Placement], Environment]
 Finish = Callable[[Outcome], None]
 Notify = Callable[[str], None]
 """Called with a line about what happens beside the cells, from several threads."""
+
+
+Look = Callable[[Cell, Reply, Path], None]
+"""Called with each reply that came and the folder of the outputs, before they are compared; from several threads."""
 
 
 def no_notes(text: str) -> None:
@@ -85,6 +89,8 @@ def replay(
     notify: Notify = no_notes,
     start: WorkerStarter = start_worker,
     stopping: threading.Event | None = None,
+    repairs: Repairs | None = None,
+    look: Look | None = None,
 ) -> Generator[Outcome, None, None]:
     """Run cells and yield one outcome for each, in the order in which they end.
 
@@ -95,11 +101,13 @@ def replay(
         notify: called with a line about what happens beside the cells.
         start: starts a worker; `WarmWorkers.start` uses one for many replays.
         stopping: set when nobody wants the outcomes any more, so that `environment_for` can give up too.
+        repairs: what was found damaged by earlier replays in the same environments.
+        look: called with what comes back from each cell.
 
     What fails around a cell (its worker, its environment, a disk) is tried once more; a verdict never is.
     """
     remove_abandoned()
-    run = _Replay(environment_for, options, notify, start, stopping or threading.Event())
+    run = _Replay(environment_for, options, notify, start, stopping or threading.Event(), repairs, look)
     yield from run.outcomes(cells)
 
 
@@ -113,6 +121,8 @@ class _Replay:
         notify: Notify,
         start: WorkerStarter,
         stopping: threading.Event,
+        repairs: Repairs | None,
+        look: Look | None,
     ) -> None:
         self.provider = environment_for
         self.options = options
@@ -125,7 +135,8 @@ class _Replay:
         self.outcome_queue: queue.Queue[Outcome] = queue.Queue()
         self.audits: dict[str, str] = {}
         self.executions = ExecutionKeys(self.limits)
-        self.repairs = Repairs(self._environment_for, notify)
+        self.repairs = repairs or Repairs(self._environment_for, notify)
+        self.look = look
 
     def outcomes(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
         """One outcome for each cell. Environments are built while the cells of others run."""
@@ -362,6 +373,8 @@ class _Replay:
         """What a reply says of a cell. Raises `InfrastructureFault` where it says nothing of it."""
         try:
             reply = future.result()
+            if self.look:
+                self.look(cell, reply, outputs)
             if problem := machine_fault(reply):
                 raise InfrastructureFault(problem)
             outcome = outcome_of(cell, reply, outputs, self.options)

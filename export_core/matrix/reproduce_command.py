@@ -6,7 +6,7 @@ import os
 import shlex
 from collections.abc import Sequence
 
-from export_core.base.variables import kernel_settings
+from export_core.base.processes import kernel_settings
 from export_core.matrix.plan import Plan
 from export_core.readers.cell import Cell
 

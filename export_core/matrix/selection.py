@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from export_core.base.phrases import did_you_mean
-from export_core.features.deploy.policy_key import Place
 from export_core.matrix.errors import MatrixError
+from export_core.policy import Place
 from export_core.policy.run_options import GROUPS, Selection
 from export_core.readers.environment import Sources
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, Release, Windows, promise
 from export_core.releases.calendar import date_in_version, version_key
-from export_core.releases.contradictions import NIGHTLY_DAYS
+from export_core.releases.project_releases import NIGHTLY_DAYS
 from export_core.releases.wheels import Wheel, read_wheel, wheels_in, with_wheels
 
 NEWEST = "newest"

@@ -15,17 +15,14 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from export_core.artifact.factored import LAPACK
-from export_core.artifact.float_types import narrowest_float
+from export_core.artifact.numerics import LAPACK, narrowest_float
 from export_core.base.errors import InfrastructureFault
 from export_core.base.phrases import plural, signal_name
 from export_core.base.scratch import scratch_folder
 from export_core.base.tolerances import FLOATS
 from export_core.goldens import Golden, GoldenError, GoldenStore, Leaf, Manifest
-from export_core.goldens.arrays import from_npz, to_npz
-from export_core.goldens.manifest import as_stored
-from export_core.goldens.noise import Noise, noise_from_npz, noise_to_npz
-from export_core.goldens.noise_record import NoiseRecord
+from export_core.goldens.arrays import Noise, from_npz, noise_from_npz, noise_to_npz, to_npz
+from export_core.goldens.manifest import NoiseRecord, as_stored
 from export_core.goldens.store import NOISE, sha256
 from export_core.numbers.noise import ULPS, moved_by, noise_and_jumps, spread
 from export_core.numbers.noise_text import noise_text

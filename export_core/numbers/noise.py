@@ -19,8 +19,7 @@ import numpy as np
 
 from export_core.base.tolerances import FLOATS
 from export_core.goldens import Leaf
-from export_core.goldens.arrays import KEYS, Array
-from export_core.goldens.noise import Noise
+from export_core.goldens.arrays import KEYS, Array, Noise
 from export_core.numbers.elements import to_double
 
 FACTOR = 4.0

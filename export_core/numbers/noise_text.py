@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from export_core.base.phrases import plural
 from export_core.goldens import Golden, GoldenError
-from export_core.goldens.noise_record import NoiseRecord
+from export_core.goldens.manifest import NoiseRecord
 from export_core.numbers.stored_noise import Jumping, Undecided, noise_on_disk
 
 WHAT_TO_DO = (

@@ -21,8 +21,7 @@ from export_core.base.tolerances import (
     tolerance_for,
 )
 from export_core.goldens import Comparison, Golden
-from export_core.goldens.arrays import Array
-from export_core.goldens.noise import Noise
+from export_core.goldens.arrays import Array, Noise
 from export_core.numbers.elements import largest, to_double, ulp_distance
 from export_core.numbers.noise import FACTOR, FACTOR_OF_INPUTS, Whole, noise_with_floors
 

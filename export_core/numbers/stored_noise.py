@@ -8,12 +8,11 @@ from functools import cache, partial
 
 from msgspec import to_builtins
 
-from export_core.artifact.float_types import narrowest_float
+from export_core.artifact.numerics import narrowest_float
 from export_core.base.tolerances import FLOATS, amount_for
 from export_core.goldens import Comparison, Golden, GoldenError, Leaf
-from export_core.goldens.arrays import from_npz
-from export_core.goldens.noise import Noise
-from export_core.goldens.noise_record import UndecidedOutput
+from export_core.goldens.arrays import Noise, from_npz
+from export_core.goldens.manifest import UndecidedOutput
 from export_core.numbers.noise import count_undecided, scale_of
 
 Undecided = dict[str, UndecidedOutput]

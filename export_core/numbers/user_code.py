@@ -18,11 +18,10 @@ from typing import Self
 import msgspec
 
 from export_core.base.phrases import signal_name
-from export_core.base.process_groups import kill_group
+from export_core.base.processes import kill_group, passed_variables
 from export_core.base.scratch import scratch_folder
 from export_core.base.tolerances import problem_of_name
 from export_core.base.untrusted import decode_json
-from export_core.base.variables import passed_variables
 from export_core.goldens.arrays import Leaf, to_npz
 from export_core.numbers.errors import CompareError
 

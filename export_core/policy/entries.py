@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import datetime
+import fnmatch
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
+from export_core.base.tolerances import PLATFORMS
 from export_core.releases import JaxlibRelease, JaxRelease
 
-# A file may have this value in several forms. `__post_init__` turns them into one, which alone mypy is told of.
+ALL = "all"
+"""What a place is never called: it stands for every place."""
+
+# What a file may have in several forms, or what its schema knows more of than mypy needs to.
 if TYPE_CHECKING:
     Days = int
+    Platform = str
 else:
     Days = int | Annotated[str, Meta(pattern=r"^\d+ (days?|weeks?)$(?!\n)", examples=["180 days"])]
+    Platform = Literal[PLATFORMS]
+
+WRITTEN = r"^(?!\s*[tT][oO][dD][oO])\s*\S"
+"""What a person has written: `jaxexport judge --propose` leaves texts that begin with TODO."""
+Text = Annotated[str, Meta(pattern=WRITTEN)]
+
+Names = tuple[Annotated[str, Meta(pattern=r"\S")], ...]
+"""Names or globs, maybe none."""
+Patterns = Annotated[Names, Meta(min_length=1)]
+"""Names or globs, at least one: ``["*"]`` is all."""
+Platforms = Annotated[tuple[Platform, ...], Meta(min_length=1)]
 
 # What several tables have in common.
 _REASON = Meta(description="Why this is accepted, in a sentence that a report can repeat.")
@@ -24,6 +42,11 @@ _ADDED = Meta(description="The day on which the entry was added.")
 _EXPIRES = Meta(description="The last day on which the entry is in force, at most 90 days after `added`.")
 _PERMANENT = Meta(description="It never expires. Needs an approver.")
 _APPROVER = Meta(description="Who approved that it never expires.")
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Whether a pattern matches a name. One that is the name itself does, although an id may have brackets."""
+    return name == pattern or fnmatch.fnmatchcase(name, pattern)
 
 
 class WindowDays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,14 +72,15 @@ class Required(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a run must cover: one that does not is incomplete. `readers` and `writers` are jaxlib versions or globs."""
 
     readers: Annotated[
-        tuple[str, ...], Meta(description="jaxlib versions or globs; for each, such a reader must have run a cell.")
+        Names, Meta(description="jaxlib versions or globs; for each, such a reader must have run a cell.")
     ] = ()
     writers: Annotated[
-        tuple[str, ...],
-        Meta(description="jaxlib versions or globs; for each, a golden by such a writer must have run."),
+        Names, Meta(description="jaxlib versions or globs; for each, a golden by such a writer must have run.")
     ] = ()
-    platforms: Annotated[tuple[str, ...], Meta(description="Platforms on each of which a cell must have run.")] = ()
-    cells: Annotated[int, Meta(description="The least number of cells that must have run.")] = 0
+    platforms: Annotated[
+        tuple[Platform, ...], Meta(description="Platforms on each of which a cell must have run.")
+    ] = ()
+    cells: Annotated[int, Meta(ge=0, description="The least number of cells that must have run.")] = 0
     outside: Annotated[
         bool,
         Meta(
@@ -80,9 +104,9 @@ class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     days after `added`, unless it is permanent and somebody approved that.
     """
 
-    cases: Annotated[tuple[str, ...], Meta(description="Case ids or globs.")]
-    writers: Annotated[tuple[str, ...], Meta(description="jaxlib versions or globs.")]
-    readers: Annotated[tuple[str, ...], Meta(description="jaxlib versions or globs.")]
+    cases: Annotated[Patterns, Meta(description="Case ids or globs.")]
+    writers: Annotated[Patterns, Meta(description="jaxlib versions or globs.")]
+    readers: Annotated[Patterns, Meta(description="jaxlib versions or globs.")]
     verdict: Annotated[
         Literal["numerics", "refused", "error", "crash", "timeout"],
         Meta(description="The verdict that each cell must have."),
@@ -91,19 +115,19 @@ class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Literal["read", "audit", "deserialize", "module", "lower", "compile", "run", "compare"],
         Meta(description="The stage in which each cell must end."),
     ]
-    message: Annotated[str, Meta(description="A part of the message that each cell must have.")]
-    reason: Annotated[str, _REASON]
-    owner: Annotated[str, _OWNER]
-    issue: Annotated[str, _ISSUE]
+    message: Annotated[Text, Meta(description="A part of the message that each cell must have.")]
+    reason: Annotated[Text, _REASON]
+    owner: Annotated[Text, _OWNER]
+    issue: Annotated[Text, _ISSUE]
     added: Annotated[datetime.date, _ADDED]
     # A failure on one platform says nothing about another, so an entry that names none does not cover all.
-    platforms: Annotated[tuple[str, ...], Meta(description="Platforms of the cells.")] = ("cpu",)
+    platforms: Annotated[Platforms, Meta(description="Platforms of the cells.")] = ("cpu",)
     expires: Annotated[datetime.date | None, _EXPIRES] = None
     permanent: Annotated[bool, _PERMANENT] = False
-    approver: Annotated[str | None, _APPROVER] = None
+    approver: Annotated[Text | None, _APPROVER] = None
     at_most: Annotated[
         int,
-        Meta(description="The most cells that it may excuse. A larger number needs an explanation in `reason`."),
+        Meta(ge=1, description="The most cells that it may excuse. A larger number needs an explanation in `reason`."),
     ] = 50
     # The JSON form of a policy, in summary.json, calls it `place`: earlier runs have to stay readable.
     location: str = msgspec.field(default="", name="place")  # ``export_compat.yaml:12``: set when a file is read
@@ -115,17 +139,17 @@ class Quirk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `writer` may be a glob. It ends as a known failure does.
     """
 
-    case: Annotated[str, Meta(description="The case id of the golden.")]
+    case: Annotated[Text, Meta(description="The case id of the golden.")]
     writer: Annotated[
-        str,
+        Text,
         Meta(
             description="Its writer: a jaxlib version, or the name of the golden's folder, such as 0.12.0.1-cpu; or a "
             "glob, which relaxes the case's goldens by all those writers."
         ),
     ]
-    reason: Annotated[str, _REASON]
-    owner: Annotated[str, _OWNER]
-    issue: Annotated[str, _ISSUE]
+    reason: Annotated[Text, _REASON]
+    owner: Annotated[Text, _OWNER]
+    issue: Annotated[Text, _ISSUE]
     added: Annotated[datetime.date, _ADDED]
     rtol: Annotated[
         float | dict[str, float] | None, Meta(description="Relative tolerance, instead of the golden's own.")
@@ -138,12 +162,12 @@ class Quirk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Meta(description="Tolerance in units of the last place, instead of the golden's own."),
     ] = None
     allow: Annotated[
-        tuple[str, ...],
+        Names,
         Meta(description="Custom-call targets that this one artifact may call, in addition to the stable list."),
     ] = ()
     expires: Annotated[datetime.date | None, _EXPIRES] = None
     permanent: Annotated[bool, _PERMANENT] = False
-    approver: Annotated[str | None, _APPROVER] = None
+    approver: Annotated[Text | None, _APPROVER] = None
     location: str = msgspec.field(default="", name="place")  # ``export_compat.yaml:12``: set when a file is read
 
 
@@ -155,23 +179,23 @@ class CustomCallChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     and backward compatibility".
     """
 
-    old: Annotated[str, Meta(description="The target that is replaced or removed.")]
-    new: Annotated[str | None, Meta(description="The new target; null if `old` is removed without a replacement.")]
+    old: Annotated[Text, Meta(description="The target that is replaced or removed.")]
+    new: Annotated[Text | None, Meta(description="The new target; null if `old` is removed without a replacement.")]
     introduced: Annotated[datetime.date, Meta(description="D: the build date of the first jaxlib that can run both.")]
     release: Annotated[
         datetime.date | None,
         Meta(description="RELEASE: the build date of the first one published with it; null while nobody knows."),
     ]
-    reason: Annotated[str, Meta(description="Why it changes.")]
-    owner: Annotated[str, _OWNER]
-    issue: Annotated[str, _ISSUE]
+    reason: Annotated[Text, Meta(description="Why it changes.")]
+    owner: Annotated[Text, _OWNER]
+    issue: Annotated[Text, _ISSUE]
 
 
 class Pin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Goldens that are never pruned, and why."""
 
-    goldens: Annotated[tuple[str, ...], Meta(description="Ids of goldens, ``case/writer``, or globs.")]
-    reason: Annotated[str, Meta(description="Why they stay.")]
+    goldens: Annotated[Patterns, Meta(description="Ids of goldens, ``case/writer``, or globs.")]
+    reason: Annotated[Text, Meta(description="Why they stay.")]
 
 
 class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -185,3 +209,82 @@ class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = ()
     pinned: Annotated[tuple[Pin, ...], Meta(description="Goldens that are never pruned.")] = ()
+
+
+class NumbersRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the goldens of some cases by some writers are compared, instead of what they recorded themselves.
+
+    The first entry that matches a golden counts, as a whole: one without tolerances gives it the default back.
+    """
+
+    cases: Annotated[Patterns, Meta(description="Case ids or globs.")]
+    reason: Annotated[Text, Meta(description="Why these goldens are compared so, in a sentence a report can repeat.")]
+    writers: Annotated[
+        Patterns,
+        Meta(description="jaxlib versions, names of goldens' folders such as 0.12.0.1-cpu, or globs."),
+    ] = ("*",)
+    compare: Annotated[
+        str, Meta(description="The comparator, as in the marker: allclose, exact, eigh and so on, or module:function.")
+    ] = "allclose"
+    rtol: Annotated[float | dict[str, float] | None, Meta(description="Relative tolerance: a number, or by dtype.")] = (
+        None
+    )
+    atol: Annotated[float | dict[str, float] | None, Meta(description="Absolute tolerance: a number, or by dtype.")] = (
+        None
+    )
+    ulp: Annotated[
+        int | dict[str, int] | None, Meta(description="Tolerance in units of the last place: a number, or by dtype.")
+    ] = None
+    location: str = msgspec.field(default="", name="place")  # ``export_compat.yaml:12``: set when a file is read
+
+
+class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A place where artifacts run, such as a server: every generation of its cases has to run there.
+
+    A cell of it that works is judged as any other. One that fails outside its window is `owed`, which fails a run as a
+    broken promise does; inside the window it is `broken`.
+    """
+
+    name: Annotated[
+        str,
+        Meta(
+            description="What reports call the place: a letter, then letters, digits, `.`, `_` and `-`.",
+            pattern=r"^[A-Za-z][A-Za-z0-9._-]*$(?!\n)",
+            max_length=60,
+            examples=["serving"],
+        ),
+    ]
+    jaxlib: Annotated[str, Meta(description="The jaxlib release that runs there.")]
+    platform: Annotated[str, Meta(description="The platform on which it runs: one of the policy's `platforms`.")] = (
+        "cpu"
+    )
+    since: Annotated[
+        datetime.date | None, Meta(description="The first day of the obligation; without it, since that release.")
+    ] = None
+    until: Annotated[
+        datetime.date | None, Meta(description="The last day of the obligation; without it, there is no end.")
+    ] = None
+    cases: Annotated[Patterns, Meta(description="The cases that have to run there: ids or globs.")] = ("*",)
+    location: str = msgspec.field(default="", name="place")  # ``export_compat.yaml:12``: set when a file is read
+
+    def in_force(self, day: datetime.date | None) -> bool:
+        """Whether artifacts have to run there on a day; without a day, whether they ever have to."""
+        return day is None or ((self.since or day) <= day <= (self.until or day))
+
+    def runs(self, case: str, jaxlib: str, platform: str) -> bool:
+        """Whether a cell with this case, reader and platform is one of this place."""
+        return (jaxlib, platform) == (self.jaxlib, self.platform) and self.has_case(case)
+
+    def has_case(self, case: str) -> bool:
+        """Whether artifacts of a case have to run there."""
+        return any(matches(case, pattern) for pattern in self.cases)
+
+    def __str__(self) -> str:
+        return f"{self.name} (jaxlib {self.jaxlib}{'' if self.platform == 'cpu' else f', {self.platform}'})"
+
+
+def names_of(
+    places: Iterable[Place], case: str, jaxlib: str, platform: str, day: datetime.date | None
+) -> tuple[str, ...]:
+    """The names of the places in force on a day in which a cell has to run."""
+    return tuple(place.name for place in places if place.in_force(day) and place.runs(case, jaxlib, platform))

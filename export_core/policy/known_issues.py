@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from export_core.base.phrases import schema_problem
 from export_core.base.untrusted import decode_yaml, read_named
-from export_core.policy.errors import PolicyError
+from export_core.policy.source import PolicyError
 from export_core.releases import load_calendar
 
 SHIPPED = Path(__file__).parent / "data" / "known_issues.yaml"

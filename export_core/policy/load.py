@@ -6,17 +6,15 @@ from pathlib import Path
 
 import msgspec
 
-from export_core.features.deploy.policy_key import problems_of_releases
 from export_core.policy.entries import ExtraReleases
-from export_core.policy.errors import PolicyError
+from export_core.policy.keys import Problems
 from export_core.policy.model import LOCATED, Policy
-from export_core.policy.source import PolicySource, has_table, read_source
-from export_core.policy.validation import Problems, problems
+from export_core.policy.source import PolicyError, PolicySource, has_table, read_source
+from export_core.policy.validation import problems, problems_of_releases
 from export_core.releases import load_calendar
 from export_core.releases.calendar import CalendarFile
-from export_core.releases.contradictions import unreleased_minimums
 from export_core.releases.project_releases import FILE as RELEASES
-from export_core.releases.project_releases import additions, read_releases
+from export_core.releases.project_releases import additions, read_releases, unreleased_minimums
 
 FILE = "export_compat.yaml"
 PROJECT_FILE = "pyproject.toml"

@@ -12,9 +12,9 @@ from packaging.version import Version
 from export_core.artifact import read, read_bytes
 from export_core.artifact.audit import DISABLED
 from export_core.artifact.readers import Reader, loads, readers_of
+from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.phrases import did_you_mean
-from export_core.features.inspect.describe import audit_calls, find_writer, promised_days
-from export_core.policy.terms import Terms
+from export_core.policy.terms import Terms, promised_days
 from export_core.releases.entries import shipped_entries
 from export_core.releases.errors import ReleaseError
 
@@ -87,7 +87,7 @@ def check(
 
 
 def check_load(artifact: Artifact, terms: Terms, reader: Reader) -> LoadCheck:
-    """The same by other terms.
+    """Check an artifact for a reader by the terms of a project.
 
     Raises:
         ArtifactError: a module of it cannot be read.
@@ -97,11 +97,11 @@ def check_load(artifact: Artifact, terms: Terms, reader: Reader) -> LoadCheck:
     (load,) = loads(artifact, (reader,))
     promised, since, until = None, None, None
     if artifact.envelope is not None and (days := promised_days(writer, terms)) is not None:
-        since, until = map(datetime.date.fromisoformat, (days["since"][-1], days["until"][0]))
+        since, until = map(datetime.date.fromisoformat, (days.since[-1], days.until[0]))
         built = next((release.built for release in terms.releases if release.jaxlib == reader.jaxlib), None)
         if built is not None:
             # Of several possible writers: promised if all promise it, not promised if none does.
-            inside = {first <= built <= last for first, last in zip(days["since"], days["until"], strict=True)}
+            inside = {first <= built <= last for first, last in zip(days.since, days.until, strict=True)}
             promised = inside.pop() if len(inside) == 1 else None
     return LoadCheck(
         reader=reader.jaxlib,

@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from export_core.base.errors import ExportCompatError
-from export_core.base.urls import without_credentials
+from export_core.base.escaping import without_credentials
 
 RESULTS = Path(".jaxexport")
 """The folder of results unless another is named."""
 REPRODUCED = "reproduced"
 """The folder, inside `RESULTS`, for the results of a command that runs one cell again."""
+LOCAL = "local"
+"""The executor that runs cells on this machine."""
 GIB = 1 << 30
 GROUPS = ("window", "all")
 """The words that name a group of readers, which depends on the goldens or on the calendar."""
@@ -272,7 +274,7 @@ class RunOptions(CellOptions, ProjectOptions):
     results: Path | None = _option(RESULTS, "--results DIR", "Folder for results.jsonl and summary.json.")
     """The folder for results.jsonl and summary.json; None writes nothing."""
     executor: str = _option(
-        "local",
+        LOCAL,
         "--executor local|dask:ADDRESS",
         "Where cells run: here, or on the Dask cluster of a scheduler such as dask:tcp://127.0.0.1:8786.",
         write=without_credentials,

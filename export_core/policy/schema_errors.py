@@ -16,8 +16,10 @@ from jsonschema import Draft202012Validator, FormatChecker, ValidationError
 from jsonschema.validators import extend
 
 from export_core.base.phrases import close_match, did_you_mean
-from export_core.policy.json_schema import policy_schema
-from export_core.policy.toml_lines import Key
+from export_core.base.tolerances import PLATFORMS, similar_platform
+from export_core.policy.entries import WRITTEN
+from export_core.policy.keys import Key
+from export_core.policy.model import policy_schema
 
 _TYPES = {
     "object": "a table",
@@ -29,6 +31,8 @@ _TYPES = {
 }
 _OF_VALUES = ("type", "enum", "anyOf", "format", "pattern")
 """Keywords that describe a whole value. The message of any other, such as the length of a list, is the library's."""
+
+_NO_TEXT = "expected text, found none."
 
 _REMOVED: dict[Key, str] = {("clock",): "no longer a key: windows always count jaxlib build dates. Delete the line."}
 
@@ -81,8 +85,10 @@ def _problems(error: ValidationError) -> Iterator[tuple[Key, str]]:
         if missing:
             names = ", ".join(f"`{name}`" for name in missing)
             yield key, f"expected the key{'s' if missing[1:] else ''} {names}, found none."
-    elif error.validator == "anyOf" and (inner := [part for part in error.context if part.relative_path]):
-        # One of the alternatives is a table or a list, as the value is: what is wrong is inside.
+    elif error.validator == "anyOf" and (
+        inner := [part for part in error.context if part.relative_path or part.validator_value == WRITTEN]
+    ):
+        # One of the alternatives is a table, a list or a text, as the value is: what is wrong is inside.
         for part in inner:
             yield from _problems(part)
     else:
@@ -91,6 +97,14 @@ def _problems(error: ValidationError) -> Iterator[tuple[Key, str]]:
 
 def _wrong_value(error: ValidationError) -> str:
     value = error.instance
+    if error.validator == "minimum":
+        return f"expected a number of {error.validator_value} or more, found {value}."
+    if error.validator == "minItems" and error.validator_value == 1:
+        if choices := error.schema["items"].get("enum"):
+            return f"expected some of {', '.join(choices)}, found none."
+        return 'expected at least one name or glob, found none. ["*"] is all.'
+    if error.validator == "pattern" and error.validator_value == WRITTEN:
+        return f"expected your own text in the place of {text[:40]!r}." if (text := value.strip()) else _NO_TEXT
     expected = _expected(error.schema)
     if error.validator not in _OF_VALUES or not expected:
         return f"{error.message}."
@@ -98,7 +112,8 @@ def _wrong_value(error: ValidationError) -> str:
     if error.validator == "pattern" and (meaning := error.schema.get("description")):
         hint = f" {meaning}"
     elif isinstance(value, str):
-        hint = did_you_mean(value, error.schema.get("enum", ()))
+        choices = error.schema.get("enum", ())
+        hint = similar_platform(value) if set(choices) == {*PLATFORMS} else did_you_mean(value, choices)
     # YAML reads a version such as 0.10 as the number 0.1.
     elif "text" in expected and isinstance(value, (int, float, datetime.date)):
         hint = " Put it in quotes."

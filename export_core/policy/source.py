@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import plural
 from export_core.base.untrusted import read_named
-from export_core.policy.errors import PolicyError
-from export_core.policy.toml_lines import Key, toml_lines
+from export_core.policy.keys import Key
 
 TABLE = ("tool", "jaxexport")
 MOST_NODES = 100_000
@@ -22,6 +22,28 @@ MOST_NODES = 100_000
 
 MOST_PROBLEMS = 20
 """Problems that one error lists: an entry that is copied a hundred times is wrong a hundred times."""
+
+
+_TOKEN = re.compile(
+    r"""
+      (?P<blank>[ \t\r]+|\#[^\n]*)
+    | (?P<line>\n)
+    | (?P<mark>[\[\]{}=,.])
+    | (?P<word>
+        \"{3}(?:[^"\\]|\\.|"(?!""))*\"{3}\"{0,2}
+      | '{3}(?:[^']|'(?!''))*'{3}'{0,2}
+      | "(?:[^"\\\n]|\\.)*"
+      | '[^'\n]*'
+      | [^\s\[\]{}=,\#"'.]+
+      )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""What a TOML text consists of: neither tomllib nor tomlkit says in which line an item is."""
+
+
+class PolicyError(ExportCompatError):
+    """A policy that does not say what it must."""
 
 
 @dataclass(frozen=True)
@@ -204,3 +226,120 @@ class _Lines:
 
     def _error(self, node: yaml.Node, problem: str) -> PolicyError:
         return PolicyError(f"{self._file}:{node.start_mark.line + 1}: {problem}")
+
+
+def toml_lines(text: str) -> dict[Key, int]:
+    """The line, counted from 1, of each table, key and element: ``("tool", "jaxexport", "windows", "backward")``.
+
+    The text must be one that tomllib accepts.
+    """
+    reader = _TomlLines(text)
+    reader.read()
+    return reader.lines
+
+
+class _TomlLines:
+    """Tells keys and brackets from what is in quotes. The text is valid, so it needs no values and no errors."""
+
+    def __init__(self, text: str) -> None:
+        self.lines: dict[Key, int] = {(): 1}
+        # With an end token, no method has to check whether there is a next one.
+        self._tokens = [*_tokens(text), ("end", "", 0)]
+        self._at = 0
+        self._counts: dict[Key, int] = {}  # how many tables an array of tables has so far
+
+    def read(self) -> None:
+        table: Key = ()
+        while self._kind() != "end":
+            if self._kind() == "line":
+                self._next()
+            elif self._is("["):
+                table = self._header()
+            else:
+                self._assignment(table)
+
+    def _header(self) -> Key:
+        self._next()
+        array = self._is("[")
+        if array:
+            self._next()
+        line, names = self._line(), self._names()
+        for _ in range(1 + array):
+            self._next()
+        key: Key = ()
+        for number, name in enumerate(names, 1):
+            key = (*key, name)
+            self.lines.setdefault(key, line)
+            if array and number == len(names):
+                self._counts[key] = self._counts.get(key, 0) + 1
+            # A header such as [a.b] after [[a]] is about the newest element of a.
+            if key in self._counts:
+                key = (*key, self._counts[key] - 1)
+                self.lines.setdefault(key, line)
+        return key
+
+    def _assignment(self, table: Key) -> None:
+        line, key = self._line(), table
+        for name in self._names():
+            key = (*key, name)
+            self.lines.setdefault(key, line)
+        self._next()  # =
+        self._value(key)
+
+    def _value(self, key: Key) -> None:
+        if self._is("["):
+            self._next()
+            number = 0
+            while not self._is("]"):
+                if self._kind() == "line" or self._is(","):
+                    self._next()
+                else:
+                    self.lines[(*key, number)] = self._line()
+                    self._value((*key, number))
+                    number += 1
+            self._next()
+        elif self._is("{"):
+            self._next()
+            while not self._is("}"):
+                if self._kind() == "line" or self._is(","):
+                    self._next()
+                else:
+                    self._assignment(key)
+            self._next()
+        else:  # a date with a time is two words, a number with a fraction three tokens
+            while self._kind() == "word" or self._is("."):
+                self._next()
+
+    def _names(self) -> list[str]:
+        names = [_plain(self._next())]
+        while self._is("."):
+            self._next()
+            names.append(_plain(self._next()))
+        return names
+
+    def _next(self) -> str:
+        self._at += 1
+        return self._tokens[self._at - 1][1]
+
+    def _kind(self) -> str:
+        return self._tokens[self._at][0]
+
+    def _is(self, mark: str) -> bool:
+        return self._tokens[self._at][:2] == ("mark", mark)
+
+    def _line(self) -> int:
+        return self._tokens[self._at][2]
+
+
+def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
+    line = 1
+    for match in _TOKEN.finditer(text):
+        kind = str(match.lastgroup)
+        if kind != "blank":
+            yield kind, match[0], line
+        line += match[0].count("\n")
+
+
+def _plain(name: str) -> str:
+    # tomllib itself unquotes a quoted key, with all its escapes.
+    return next(iter(tomllib.loads(f"{name} = 0"))) if name[0] in "\"'" else name

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
-import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
@@ -21,15 +19,12 @@ from export_core.base.tolerances import (
     similar_platform,
     takes_tolerances,
 )
-from export_core.features.costs.policy_key import FIGURES, LIMITS, Budget
-from export_core.features.deploy.policy_key import problems_of_places
-from export_core.policy.entries import CustomCallChange, KnownFailure, Quirk
+from export_core.policy.entries import ALL, CustomCallChange, KnownFailure, NumbersRule, Place, Quirk
+from export_core.policy.keys import Key, Problems, feature_keys
 from export_core.policy.model import Policy
-from export_core.policy.numbers import NumbersRule
-from export_core.policy.toml_lines import Key
-from export_core.releases import JaxlibRelease, JaxRelease, ReleaseError, load_calendar
+from export_core.releases import Calendar, JaxlibRelease, JaxRelease, ReleaseError, load_calendar
 from export_core.releases.calendar import version_key
-from export_core.releases.contradictions import contradiction
+from export_core.releases.project_releases import contradiction
 
 LONGEST_DAYS = 90
 """How many days an entry may be in force, unless it is permanent and was approved."""
@@ -37,10 +32,14 @@ LONGEST_DAYS = 90
 LONGEST_WINDOW = 36_500
 """Days of a window: a century, so that no date leaves the range of Python's dates."""
 
-PLACEHOLDER = "TODO"
-"""How a text begins that a person has yet to write: `jaxexport judge --propose` leaves such texts."""
 
-Problems = Iterator[tuple[Key, str]]
+DAYS = {
+    "deployed": ("since", "until"),
+    "quirks": ("added",),
+    "known_failures": ("added",),
+    "custom_call_changes": ("introduced", "release"),
+}
+"""The days in entries, by table."""
 
 
 def problems(policy: Policy) -> Problems:
@@ -56,16 +55,15 @@ def problems(policy: Policy) -> Problems:
     if not any(reader.strip() for reader in policy.readers.split(",")):
         yield ("readers",), "expected window, all, newest, deployed or jaxlib versions, found none."
     if policy.platforms is not None:
-        yield from _platforms(("platforms",), tuple(policy.platforms), least=1)
+        known = ", ".join(PLATFORMS)
+        for name in [name for name in policy.platforms if name not in PLATFORMS] if policy.platforms else [""]:
+            found = f"{name!r}.{similar_platform(name)}" if name else "none."
+            yield ("platforms",), f"expected some of {known}, found {found}"
     yield from problems_of_places(policy.deployed, policy.platforms or ("cpu",))
-    for number, place in enumerate(policy.deployed):
-        for name in ("since", "until"):
-            if (day := getattr(place, name)) is not None:
-                yield from _day(("deployed", number, name), day)
-        yield from _patterns(("deployed", number, "cases"), place.cases, least=1)
-    yield from _required(policy)
-    if policy.unpromised is not None:
-        yield from _text(("unpromised",), policy.unpromised)
+    for table, names in DAYS.items():
+        for number, entry in enumerate(getattr(policy, table)):
+            for name in names:
+                yield from _day((table, number, name), getattr(entry, name))
     yield from _amounts((), policy, ("rtol", "atol"))
     if problem := problem_of_tolerances(policy.tolerances):
         # "tpu: float32: message": the path to the tolerance comes before its message.
@@ -73,20 +71,20 @@ def problems(policy: Policy) -> Problems:
         yield ("tolerances", *path), message
     for number, rule in enumerate(policy.numbers):
         yield from _numbers_rule(("numbers", number), rule)
-    for target, reason in policy.allow.items():
-        yield from _text(("allow", target), reason)
     yield from _releases(policy)
     for number, quirk in enumerate(policy.quirks):
         yield from _quirk(("quirks", number), quirk)
-    for number, entry in enumerate(policy.known_failures):
-        yield from _known_failure(("known_failures", number), entry)
-    for number, budget in enumerate(policy.budgets):
-        yield from budget_problems(("budgets", number), budget)
+    for number, failure in enumerate(policy.known_failures):
+        yield from _expiry(("known_failures", number), failure)
     for number, change in enumerate(policy.custom_call_changes):
         yield from _change(("custom_call_changes", number), change, policy.custom_call_changes[:number])
-    yield from _retention(policy)
+    for number, version in enumerate(policy.retention.deployed):
+        yield from _version(("retention", "deployed", number), version)
     for number, text in enumerate(policy.reader_packages):
         yield from _reader_package(("reader_packages", number), text)
+    for key in feature_keys():
+        for number, entry in enumerate(key.of(policy)):
+            yield from key.problems((key.name, number), entry)
 
 
 def _reader_package(key: Key, text: str) -> Problems:
@@ -100,35 +98,7 @@ def _reader_package(key: Key, text: str) -> Problems:
         yield key, f"expected another package than jax and jaxlib, of which each reader has its own, found {text!r}."
 
 
-def _required(policy: Policy) -> Problems:
-    required = policy.required
-    for name in ("readers", "writers"):
-        yield from _patterns(("required", name), getattr(required, name), least=0)
-    yield from _platforms(("required", "platforms"), required.platforms, least=0)
-    yield from _at_least(("required", "cells"), required.cells, 0)
-
-
-def _retention(policy: Policy) -> Problems:
-    for number, version in enumerate(policy.retention.deployed):
-        yield from _version(("retention", "deployed", number), version)
-    for number, pin in enumerate(policy.retention.pinned):
-        yield from _patterns(("retention", "pinned", number, "goldens"), pin.goldens, least=1)
-        yield from _texts(("retention", "pinned", number), pin, "reason")
-
-
-def _known_failure(key: Key, entry: KnownFailure) -> Problems:
-    for name in ("cases", "writers", "readers"):
-        yield from _patterns((*key, name), getattr(entry, name), least=1)
-    yield from _platforms((*key, "platforms"), entry.platforms, least=1)
-    yield from _texts(key, entry, "message", "reason", "owner", "issue")
-    yield from _at_least((*key, "at_most"), entry.at_most, 1)
-    yield from _expiry(key, entry)
-
-
 def _numbers_rule(key: Key, rule: NumbersRule) -> Problems:
-    for name in ("cases", "writers"):
-        yield from _patterns((*key, name), getattr(rule, name), least=1)
-    yield from _texts(key, rule, "reason")
     if problem := problem_of_name(rule.compare):
         yield (*key, "compare"), problem
     elif ":" in rule.compare and not all(rule.compare.partition(":")):
@@ -139,29 +109,8 @@ def _numbers_rule(key: Key, rule: NumbersRule) -> Problems:
             yield (*key, name), f"expected none: {rule.compare!r} takes no tolerances. Leave it out, or choose another."
 
 
-def budget_problems(key: Key, budget: Budget) -> Problems:
-    """What is wrong with an entry of `budgets`, each problem with its key below `key`."""
-    for name in ("cases", "writers", "readers"):
-        yield from _patterns((*key, name), getattr(budget, name), least=1)
-    yield from _platforms((*key, "platforms"), budget.platforms, least=1)
-    limits = {name: value for name in LIMITS if (value := getattr(budget, name)) is not None}
-    if not limits:
-        yield key, f"expected at least one limit, found none. There are {', '.join(LIMITS)}."
-    for name, value in limits.items():
-        least = 1 if name in ("max_growth", "warn_slower") else 0
-        by_figure = value if isinstance(value, dict) else {"": value}
-        for figure, limit in by_figure.items():
-            path = (*key, name, figure) if figure else (*key, name)
-            if figure and figure not in FIGURES:
-                yield path, f"expected some of {', '.join(FIGURES)}, found {figure!r}.{did_you_mean(figure, FIGURES)}"
-            elif not (limit >= least and math.isfinite(limit)):
-                yield path, f"expected a finite number of {least} or more, found {limit:g}."
-
-
 def _quirk(key: Key, quirk: Quirk) -> Problems:
-    yield from _texts(key, quirk, "case", "writer", "reason", "owner", "issue")
     yield from _amounts(key, quirk, AMOUNTS)
-    yield from _patterns((*key, "allow"), quirk.allow, least=0)
     if not quirk.allow and all(getattr(quirk, name) is None for name in AMOUNTS):
         yield key, "expected at least one of rtol, atol, ulp and allow, found none."
     yield from _expiry(key, quirk)
@@ -169,14 +118,11 @@ def _quirk(key: Key, quirk: Quirk) -> Problems:
 
 def _expiry(key: Key, entry: KnownFailure | Quirk) -> Problems:
     """An entry expires within 90 days, or somebody has approved that it is permanent."""
-    yield from _day((*key, "added"), entry.added)
     if entry.permanent:
         if entry.expires is not None:
             yield (*key, "expires"), "expected no date, since it is permanent: true. Keep one of the two."
         if entry.approver is None:
             yield key, "permanent: true needs an approver."
-        else:
-            yield from _text((*key, "approver"), entry.approver)
     elif entry.expires is None:
         yield key, f"expected expires (at most {LONGEST_DAYS} days after added), or permanent: true with an approver."
     elif not 0 <= (days := (entry.expires - entry.added).days) <= LONGEST_DAYS:
@@ -188,39 +134,33 @@ def _expiry(key: Key, entry: KnownFailure | Quirk) -> Problems:
 
 
 def _change(key: Key, change: CustomCallChange, before: tuple[CustomCallChange, ...]) -> Problems:
-    yield from _texts(key, change, "old", "reason", "owner", "issue")
-    if change.new is not None:
-        yield from _text((*key, "new"), change.new)
     if change.new == change.old:
         yield (
             (*key, "new"),
             f"expected a name other than old, found {change.new!r} twice. Give a target whose meaning changes a new "
             "name: artifacts that exist already call it by the old one.",
         )
-    yield from _day((*key, "introduced"), change.introduced)
-    if change.release is not None:
-        yield from _day((*key, "release"), change.release)
-        if change.release < change.introduced:
-            yield (
-                (*key, "release"),
-                f"expected {change.introduced} (introduced) or later, or null while it is not known, found "
-                f"{change.release}.",
-            )
+    if change.release is not None and change.release < change.introduced:
+        yield (
+            (*key, "release"),
+            f"expected {change.introduced} (introduced) or later, or null while it is not known, found "
+            f"{change.release}.",
+        )
     for number, other in enumerate(before):
         if other.old == change.old:
             yield (*key, "old"), f"{change.old!r} already changes in custom_call_changes[{number}]."
 
 
 def _releases(policy: Policy) -> Problems:
-    for version, jaxlib in policy.releases.jaxlib.items():
-        yield from _version(("releases", "jaxlib", version), version)
-        yield from _day(("releases", "jaxlib", version, "built"), jaxlib.built)
-        yield from _contradiction(("releases", "jaxlib", version), version, jaxlib, load_calendar().jaxlib)
-    for version, jax in policy.releases.jax.items():
-        yield from _version(("releases", "jax", version), version)
-        yield from _version(("releases", "jax", version, "minimum_jaxlib"), jax.minimum_jaxlib)
-        yield from _day(("releases", "jax", version, "built"), jax.built)
-        yield from _contradiction(("releases", "jax", version), version, jax, load_calendar().jax)
+    for package in ("jaxlib", "jax"):
+        shipped = getattr(load_calendar(), package)
+        for version, entry in getattr(policy.releases, package).items():
+            key: Key = ("releases", package, version)
+            yield from _version(key, version)
+            if isinstance(entry, JaxRelease):
+                yield from _version((*key, "minimum_jaxlib"), entry.minimum_jaxlib)
+            yield from _day((*key, "built"), entry.built)
+            yield from _contradiction(key, version, entry, shipped)
 
 
 def _contradiction(
@@ -258,39 +198,44 @@ def _amounts(key: Key, table: Policy | Quirk | NumbersRule, names: tuple[str, ..
                 yield (*key, name), str(error)
 
 
-def _at_least(key: Key, number: int, least: int) -> Problems:
-    if number < least:
-        yield key, f"expected a number of {least} or more, found {number}."
-
-
-def _platforms(key: Key, names: tuple[str, ...], *, least: int) -> Problems:
-    if len(names) < least:
-        yield key, f"expected some of {', '.join(PLATFORMS)}, found none."
-    for name in names:
-        if name not in PLATFORMS:
-            yield key, f"expected some of {', '.join(PLATFORMS)}, found {name!r}.{similar_platform(name)}"
-
-
-def _patterns(key: Key, patterns: tuple[str, ...], *, least: int) -> Problems:
-    if len(patterns) < least:
-        yield key, 'expected at least one name or glob, found none. ["*"] is all.'
-    for number, pattern in enumerate(patterns):
-        if not pattern.strip():
-            yield (*key, number), "expected a name or a glob, found none."
-
-
-def _texts(key: Key, entry: msgspec.Struct, *names: str) -> Problems:
-    for name in names:
-        yield from _text((*key, name), getattr(entry, name))
-
-
-def _text(key: Key, text: str) -> Problems:
-    if not text.strip():
-        yield key, "expected text, found none."
-    elif text.strip().upper().startswith(PLACEHOLDER):
-        yield key, f"expected your own text in the place of {text.strip()[:40]!r}."
-
-
-def _day(key: Key, day: datetime.date) -> Problems:
-    if not 2000 <= day.year < 2200:  # so that adding a window never leaves the range of Python's dates
+def _day(key: Key, day: datetime.date | None) -> Problems:
+    if day is not None and not 2000 <= day.year < 2200:  # so that adding a window stays in the range of Python's dates
         yield key, f"expected a date between 2000-01-01 and 2199-12-31, found {day}."
+
+
+def problems_of_places(places: Sequence[Place], platforms: Collection[str]) -> Problems:
+    """What is wrong with places beside their types, each problem with its key. `platforms` are those of the policy."""
+    for number, place in enumerate(places):
+        key: Key = ("deployed", number)
+        if place.name == ALL:
+            yield (*key, "name"), f"expected another name than {ALL!r}, which stands for every place."
+        for earlier, other in enumerate(places[:number]):
+            if other.name == place.name:
+                yield (*key, "name"), f"expected a name of its own, found that of deployed[{earlier}], {place.name!r}."
+        if place.platform not in platforms:
+            yield (
+                (*key, "platform"),
+                f"expected one of the policy's platforms ({', '.join(platforms)}), found {place.platform!r}."
+                f"{did_you_mean(place.platform, platforms)} No run would have such a cell: add it to `platforms`.",
+            )
+        if place.since and place.until and place.until <= place.since:
+            yield (*key, "until"), f"expected a day after {place.since} (since), found {place.until}."
+
+
+def problems_of_releases(places: Sequence[Place], calendar: Calendar) -> Problems:
+    """What is wrong with the releases of places, with the calendar that has all releases of the project."""
+    for number, place in enumerate(places):
+        key: Key = ("deployed", number)
+        release = calendar.jaxlib.get(place.jaxlib)
+        if release is None:
+            hint = did_you_mean(place.jaxlib, calendar.versions())
+            yield (
+                (*key, "jaxlib"),
+                f"expected a jaxlib of the release calendar, found {place.jaxlib!r}.{hint} `jaxexport releases list` "
+                "shows all.",
+            )
+            continue
+        for name in ("since", "until"):
+            if (day := getattr(place, name)) and day < release.built:
+                built = f"{release.built} or later, the day on which jaxlib {place.jaxlib} was built"
+                yield (*key, name), f"expected {built}, found {day}."

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from export_core.base.untrusted import read_regular
 from export_core.goldens import Check, Golden
-from export_core.goldens.rules import adopted_specs
+from export_core.goldens.manifest_file import adopted_specs
 from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS
-from export_core.policy.run_options import CellOptions, RunOptions, of_cell
+from export_core.policy.run_options import LOCAL, CellOptions, RunOptions, of_cell
 from export_core.readers.placement import Mode, Placement, Target
 from export_core.readers.worker.protocol import CheckRequest, Request
 from export_core.releases import Release
@@ -85,7 +85,7 @@ class Limits(CellOptions):
     @classmethod
     def of(cls, options: RunOptions) -> Limits:
         """The limits that the options of a run ask for."""
-        cores = 1 if options.executor != "local" else os.cpu_count() or 1
+        cores = 1 if options.executor != LOCAL else os.cpu_count() or 1
         return cls(**of_cell(options), jobs=options.jobs or cores, device_jobs=options.device_jobs)
 
 

@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from export_core.base.urls import without_credentials
-from export_core.base.variables import passed_variables
+from export_core.base.escaping import without_credentials
+from export_core.base.processes import passed_variables
 from export_core.policy import Policy
 from export_core.readers.build import (
     Built,

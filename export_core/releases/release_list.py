@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from export_core.base.layout import aligned
 from export_core.releases import Calendar, Windows, promise
 
 
@@ -78,29 +79,24 @@ def dated_calendar(calendar: Calendar, windows: Windows, day: datetime.date) -> 
 
 
 def calendar_lines(calendar: DatedCalendar) -> Iterator[str]:
-    """The same as a table, a line for each release."""
-    columns = "{:<10} {:<12} {:>8}  {:<10} {:<29} {:<28} {}"
-    yield columns.format(
-        "jaxlib",
-        "built",
-        "days ago",
-        "jax",
-        "runs artifacts of",
-        "its artifacts are promised until",
-        "newest runs them",
-    ).rstrip()
+    """A table with a line for each release, then those that were withdrawn."""
+    rows = [
+        (
+            "jaxlib",
+            "built",
+            "days ago",
+            " jax",
+            "runs artifacts of",
+            "its artifacts are promised until",
+            "newest runs them",
+        )
+    ]
     for release in calendar.releases:
         count, first, last = len(release.runs), release.runs[0], release.runs[-1]
         runs = first if count == 1 else f"{first} … {last} ({count})"
         by_newest = "promised" if release.promised_by_newest else "outside"
-        yield columns.format(
-            release.jaxlib,
-            str(release.built),
-            release.age_days,
-            release.jax,
-            runs,
-            str(release.promised_until),
-            by_newest,
-        )
+        dates = str(release.built), str(release.age_days), f" {release.jax}", runs, str(release.promised_until)
+        rows.append((release.jaxlib, *dates, by_newest))
+    yield from aligned(rows, {2}, least=(10, 12, 8, 11, 29), gap=" ")
     for version, reason in calendar.withdrawn.items():
         yield f"{version:<10} withdrawn: {reason or 'no reason given'}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from urllib.parse import quote, urlsplit
 
-from export_core.judge.result import ReaderOf, WriterOf
 from export_core.readers.cell import CellKey
 
 
@@ -34,9 +33,9 @@ def cause_link(cause: str, judgement: str = "") -> str:
     return f"#cause={_quoted(f'{cause}={judgement}' if judgement else cause)}"
 
 
-def release_term(release: WriterOf | ReaderOf) -> str:
+def release_term(jaxlib: str, jax: str) -> str:
     """A release as a filter names it where one jaxlib was used with several jax."""
-    return f"{release.jaxlib}-jax{release.jax}"
+    return f"{jaxlib}-jax{jax}"
 
 
 def web_address(url: str) -> str:

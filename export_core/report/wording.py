@@ -1,26 +1,25 @@
-"""The wording that all formats share: a cell with its dates and evidence, similar cells, the headline of a run."""
+"""The wording that all media share: a cell with its dates and evidence, similar cells, costs, the headline of a run."""
 
 from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import msgspec
 
 from export_core.base.escaping import plain_text
 from export_core.base.phrases import few, plural
-from export_core.base.variables import KERNELS, kernel_settings
-from export_core.features.deploy.wording import needed_facts, owed_facts
+from export_core.base.processes import KERNELS, kernel_settings
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
-from export_core.judge.healed import Level
-from export_core.judge.result import ReaderOf, WriterOf
+from export_core.judge.result import Exceeded, Level, ReaderOf, WriterOf
 from export_core.judge.verdicts import MISSING_RESULT, NOTHING_PROMISED, STALE_LIST, VERDICTS, ExitCode
 from export_core.matrix import Verdict
 from export_core.policy.run_options import ONE_CELL, OPTIONS, RESULTS
 from export_core.readers.placement import Mode
 from export_core.releases import Direction
-from export_core.report.cost_wording import limits_line
 
 HEALED_BY = {
     Level.ENVELOPE: "its envelope alone",
@@ -44,7 +43,6 @@ _FOR_ONE_CELL = {
     **{(flag := OPTIONS[name].flag): flag for name in ONE_CELL},
 }
 """Options of `jaxexport matrix`, and those by which `reduce` and `explain` find the same cell."""
-_LONGEST_LINE = 300
 _MOST_LINES = 20
 
 
@@ -53,26 +51,10 @@ def named_folder(folder: Path | None) -> str:
     return " DIR" if folder is None else "" if folder == RESULTS else f" {shlex.quote(str(folder))}"
 
 
-def first_line(text: str) -> str:
-    """The first line of a message, cut to a length that is readable in a terminal; with the second after a colon."""
-    lines = [line.strip() for line in plain_text(text).strip().splitlines()] or [""]
-    line = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
-    return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 3] + "..."
-
-
 def first_sentence(text: str) -> str:
     """The first sentence of a text, with its full stop."""
     start, stop, _ = text.partition(". ")
     return f"{start}." if stop else text
-
-
-def labelled_lines(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """Texts with their labels, each label before the first line of its text. Empty texts are left out."""
-    return [
-        f"  {label if number == 0 else '':<10} {line}".rstrip()
-        for label, text in pairs
-        for number, line in enumerate(plain_text(text).strip().splitlines())
-    ]
 
 
 def headline(summary: Summary) -> tuple[str, str]:
@@ -117,7 +99,7 @@ def _verdict_of_run(summary: Summary) -> tuple[str, str]:
         return name.upper(), "; ".join(filter(None, (facts, *also[1:], *summary.failed_on)))
     counted = "the 1 promised cell" if promised == 1 else f"all {promised:,} promised cells"
     all_kept = counted if kept == promised else f"{kept:,} of {plural(promised, 'promised cell')}"
-    if needed := needed_facts(summary):
+    if needed := _needed_facts(summary):
         all_kept = f"{all_kept}, and {needed}" if promised else needed
     if summary.exit_code == ExitCode.STALE:
         return (
@@ -146,10 +128,24 @@ def _failing_facts(summary: Summary, judgement: Judgement) -> str:
     """``4 of 1,350 promised cells over a budget``; empty where no cell has this judgement."""
     if judgement is Judgement.BROKEN:
         return _broken_facts(summary)
+    if not (cells := summary.judgements.get(judgement, 0)):
+        return ""
     if judgement is Judgement.OWED:
-        return owed_facts(summary)
-    cells = summary.judgements.get(judgement, 0)
-    return f"{cells:,} of {sum(summary.promised.values()):,} promised cells {judgement.facts.short}" if cells else ""
+        owing = [place.name for place in summary.deployed if place.judgements.get(judgement)]
+        return f"{plural(cells, 'cell')} that {_places(owing)} must run"
+    return f"{cells:,} of {sum(summary.promised.values()):,} promised cells {judgement.facts.short}"
+
+
+def _needed_facts(summary: Summary) -> str:
+    """``12 of 12 cells that place serving must run``; empty where no place has a cell."""
+    places = [place for place in summary.deployed if place.cells]
+    works, cells = sum(place.works for place in places), sum(place.cells for place in places)
+    needed = f"{works:,} of {plural(cells, 'cell')} that {_places([place.name for place in places])} must run"
+    return needed if cells else ""
+
+
+def _places(names: Sequence[str]) -> str:
+    return f"{'place' if len(names) == 1 else 'places'} {few(names)}"
 
 
 def _readers_affected(summary: Summary) -> str:
@@ -252,7 +248,7 @@ def outcome_line(result: Result) -> str:
     """What happened to a cell, in one line: its stage, then the first line of the message or the verdict."""
     if result.exceeded:
         return f"over a budget: {limits_line(result)}"
-    return f"stage {result.stage}: {first_line(result.message) or result.verdict}"
+    return result.ending
 
 
 def why_command(name: str, result: Result, *words: str) -> str:
@@ -308,7 +304,7 @@ def evidence(result: Result, *, all_of_stderr: bool = False) -> list[tuple[str, 
         ("foreseen", result.foreseen),
         ("flaky", result.flaky),
         ("conversion", healing_line(result)),
-        ("stderr", result.stderr if all_of_stderr else _error_lines(result)),
+        ("stderr", result.stderr if all_of_stderr else result.error_lines),
         ("reproduce", result.reproduce),
     ]
 
@@ -324,8 +320,43 @@ def healing_line(result: Result) -> str:
     return f"does not heal it: the converted artifact {VERDICTS[healing.verdict].phrase} in {healing.message}"
 
 
-def _error_lines(result: Result) -> str:
-    """The lines of stderr that say why, for errors whose Python exception does not."""
-    if result.verdict is not Verdict.ERROR:
-        return ""
-    return "\n".join(line for line in result.stderr.splitlines() if "error" in line.lower())[:600]
+def amount(figure: str, value: float) -> str:
+    """``169.0 MB``, ``12.5 ms``, ``1,204``, ``3.2 G``: a figure as people read it."""
+    if figure == "run_seconds":
+        return f"{value:.2f} s" if value >= 1 else f"{value * 1e3:.3g} ms"
+    unit = "B" if figure.endswith("bytes") or figure == "bytes_accessed" else ""
+    for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if value >= scale and (unit or value >= 1e6):
+            return f"{value / scale:.1f} {prefix}{unit}"
+    return f"{value:,.0f}{f' {unit}' if unit else ''}"
+
+
+def figures_line(result: Result) -> str:
+    """``temp_bytes 169.0 MB, …, fusions 16``: all that the compiler says of a cell; empty where it is silent."""
+    figures = msgspec.structs.asdict(result.cost) if result.cost else {}
+    return ", ".join(f"{name} {amount(name, value)}" for name, value in figures.items() if value is not None)
+
+
+def times(was: float, now: float) -> str:
+    """``x2.00``, ``/1.33``: how many times more or less."""
+    if not was or not now:
+        return "new" if now else "gone"
+    ratio = max(now / was, was / now)
+    return f"{'x' if now > was else '/'}{ratio:,.{0 if ratio >= 100 else 2}f}"
+
+
+def exceeded_text(exceeded: Exceeded) -> str:
+    """``temp_bytes 168,984,580, more than 101,391,782, which is 1.2 times the 84,493,152 of its writer``."""
+    # Whole numbers and no units: the policy has the limit as a whole number too.
+    text = f"{exceeded.figure} {exceeded.found:,.0f}, more than {exceeded.allowed:,.0f}"
+    if exceeded.against is None:
+        return text
+    if not exceeded.against:
+        return f"{exceeded.figure} {exceeded.found:,.0f}, and 0 in its {exceeded.whose}"
+    times = exceeded.allowed / exceeded.against
+    return f"{text}, which is {times:.4g} times the {exceeded.against:,.0f} of its {exceeded.whose}"
+
+
+def limits_line(result: Result) -> str:
+    """The limits that a cell exceeds, each with the line of the policy that sets it; empty for none."""
+    return "; ".join(f"{exceeded_text(part)} ({part.limit}, {part.budget})" for part in result.exceeded)

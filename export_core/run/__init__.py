@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from export_core.run.errors import IncompleteResults, RunError
-    from export_core.run.results import RecordedRun, read_run
+    from export_core.run.results import read_run
+    from export_core.run.run import Run
 
-__all__ = ["IncompleteResults", "RecordedRun", "RunError", "read_run"]
+__all__ = ["IncompleteResults", "Run", "RunError", "read_run"]
 
 
 def __getattr__(name: str) -> object:
@@ -17,4 +18,5 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from export_core.run import errors, results
 
+    # `results` has `Run` too.
     return next(getattr(module, name) for module in (results, errors) if hasattr(module, name))

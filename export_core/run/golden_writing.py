@@ -5,18 +5,20 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from msgspec import structs
 
 from export_core.artifact import Artifact
 from export_core.artifact.audit import audit
 from export_core.artifact.main_check import check_main
+from export_core.base.layout import labelled_lines
 from export_core.export import ExportError, ProducedGolden, installed_writer
 from export_core.goldens import Comparison, Golden, GoldenStore, Writer
 from export_core.goldens.store import staged_golden
-from export_core.judge import Result
-from export_core.matrix import Limits, Selection
+from export_core.judge import Judgement, Result
+from export_core.judge.verdicts import VERDICTS
+from export_core.matrix import Limits, Selection, Verdict
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.outcome_cache import OutcomeCache
 from export_core.numbers.measuring_noise import (
@@ -34,11 +36,19 @@ from export_core.readers.build import cache_folder
 from export_core.readers.environment import Environment, this_interpreter
 from export_core.readers.hardware import instruction_set
 from export_core.readers.worker.client import WarmWorkers
-from export_core.readers.worker.protocol import Worker
+from export_core.readers.worker.protocol import Stage, Worker
 from export_core.releases import Release
 from export_core.releases.stable_targets import promised_by
-from export_core.report import first_replay
 from export_core.run.session import Interpreter, run_matrix
+
+_GENERAL_ADVICE = (
+    "Each call must fit the exported shapes and constraints, the first one too; tree nodes, effects and custom calls "
+    "of your own must be registered by a module that the golden holds (register)."
+)
+_COMPARATOR_ADVICE = (
+    "A comparator of your own takes (expected, actual), lists of NumPy arrays, and returns None where they agree, else "
+    "text that says what is wrong."
+)
 
 
 class OwnReader:
@@ -89,7 +99,7 @@ class OwnReader:
         """The noise of a golden that this interpreter has just made, or why there is none."""
         return measure_noise(golden, self._environment, self.start_worker(), Limits(), self._other_kernel)
 
-    def replay(self, goldens: Sequence[Golden], stopping: threading.Event | None = None) -> list[Result]:
+    def replay(self, goldens: Sequence[Golden], stopping: threading.Event | None = None) -> Sequence[Result]:
         """Judge every golden that was exported for cpu, each in a cold process, or by the outcome of an earlier run."""
         start, stopping = self._workers.start, stopping or threading.Event()
         own = Interpreter(self._release, start, self._user_code, self.cache, stopping, self._started_with)
@@ -142,7 +152,7 @@ def add_noise(
     return replace(produced, manifest=manifest, files=files)
 
 
-def first_crash(produced: ProducedGolden, replay: Callable[[Golden], list[Result]]) -> str:
+def first_crash(produced: ProducedGolden, replay: Callable[[Golden], Sequence[Result]]) -> str:
     """How this release dies when it replays its own golden in a new process; empty where it replays it.
 
     Raises `ExportError` where the golden cannot be replayed for another reason: a reader would be blamed for it.
@@ -159,3 +169,47 @@ def first_crash(produced: ProducedGolden, replay: Callable[[Golden], list[Result
         if first.problem:
             raise ExportError(first.problem)
     return "".join(first.crash for first in replays)
+
+
+@dataclass(frozen=True)
+class FirstReplay:
+    """What a golden's writer made of it; all is empty where it replays it.
+
+    `problem` is why it may not be stored; `crash` says how the writer's process died; `unknown` is why nobody knows.
+    """
+
+    problem: str = ""
+    crash: str = ""
+    unknown: str = ""
+
+
+def first_replay(result: Result) -> FirstReplay:
+    """Judge the replay of a golden by its own writer, before it is stored.
+
+    A crash is the release's fault: that golden may be stored, since other releases may run it. A refusal, an error or
+    other numbers are a fault of what was exported. So is a timeout: a golden that takes longer than a cell may would be
+    broken in each reader.
+    """
+    if result.verdict is Verdict.CRASH:  # also one that is listed as a known failure
+        return FirstReplay(crash=result.ending)
+    if result.verdict.works or result.judgement is Judgement.KNOWN:
+        return FirstReplay()
+    if result.verdict is Verdict.NOT_RUN and result.stage is Stage.ENVIRONMENT:
+        return FirstReplay(unknown=result.message)
+    unrun = result.verdict is Verdict.NOT_RUN
+    fault = "Nobody knows what a reader would do" if unrun else "The fault is in what was exported, not in a release"
+    advice = VERDICTS[result.verdict].advice or ("" if unrun else _GENERAL_ADVICE)
+    if unrun and result.stage is Stage.COMPARE:
+        advice = _COMPARATOR_ADVICE
+    shown = [
+        ("stage", str(result.stage)),
+        ("message", result.message or str(result.verdict)),
+        ("stderr", result.error_lines),
+    ]
+    lines = (
+        f"{result.golden}: its own writer cannot replay this golden in a new process: it "
+        f"{VERDICTS[result.verdict].phrase}. {fault}: nothing was stored.",
+        *labelled_lines(shown),
+        advice,
+    )
+    return FirstReplay(problem="\n".join(line for line in lines if line))

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
+from export_core.base.escaping import without_credentials
 from export_core.base.untrusted import read_named
-from export_core.base.urls import without_credentials
 from export_core.judge.gate import RunIdentity, recorded_policy
 from export_core.policy import Policy
 from export_core.run.plan_record import policy_hash

@@ -1,7 +1,8 @@
 """The journal of a run: its plan, written before it starts, and its results, appended as they come.
 
 A run can be killed at any moment. Then its folder has the plan, and the results so far, the last line of which may be
-torn. `--resume` continues from there, and only with the same plan.
+torn. `--resume` continues from there, and only with the same plan: results that still count stay, and cells without one
+are run.
 """
 
 from __future__ import annotations
@@ -19,6 +20,11 @@ from export_core.base.atomic import write_whole
 from export_core.base.escaping import safe_json
 from export_core.base.phrases import schema_problem
 from export_core.base.untrusted import decode_json, read_regular
+from export_core.judge.judgement import judge_again
+from export_core.judge.result import Result, reader_of, writer_of
+from export_core.matrix import Cell, Plan, Verdict
+from export_core.policy import Policy
+from export_core.readers.cell import CellKey
 from export_core.run.errors import ResultsNotWritten, RunError
 from export_core.run.plan_record import PLAN, PlanRecord, recorded_plan
 
@@ -184,3 +190,43 @@ def _complete_lines(path: Path) -> tuple[list[bytes], bytes]:
 
 def _cannot_write(folder: Path, error: OSError) -> str:
     return f"--results {folder}: cannot write there: {error.strerror or error}."
+
+
+def results_so_far(journal: Journal, plan: Plan, policy: Policy) -> list[Result]:
+    """The results of the run, one for a cell; the journal has only these from now on. What was not run is left out.
+
+    They are judged again: no summary has a hash of them yet.
+    """
+    planned = {cell.key: cell for cell in plan.cells}
+    results: dict[CellKey, Result] = {}
+
+    def is_wanted(line: bytes) -> bool:
+        try:
+            result = decode_json(line, Result)
+        except msgspec.MsgspecError:
+            return False
+        # A cell that was not run is run now: what failed around it may work today.
+        if result.verdict is Verdict.NOT_RUN or result.key in results or not _is_of(result, planned.get(result.key)):
+            return False
+        results[result.key] = result
+        return True
+
+    journal.retain(is_wanted)
+    return [judge_again(result, policy, plan.as_of) for result in results.values()]
+
+
+def _is_of(result: Result, cell: Cell | None) -> bool:
+    """Whether a result says of its cell, and of its dates, what the plan says."""
+    if cell is None:
+        return False
+    manifest = cell.golden.manifest
+    return (result.case, result.writer, result.reader, result.custom_calls) == (
+        *(manifest.case, writer_of(manifest.writer), reader_of(cell.reader)),
+        manifest.custom_calls,
+    )
+
+
+def cells_left(plan: Plan, results: Iterable[Result]) -> list[Cell]:
+    """The cells of a plan that have no result."""
+    done = {result.key for result in results}
+    return [cell for cell in plan.cells if cell.key not in done]

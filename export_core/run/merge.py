@@ -8,16 +8,14 @@ from pathlib import Path
 
 import msgspec
 
-from export_core.features.costs.over_budget import with_budgets
 from export_core.judge.accepted import merge_accepted
-from export_core.judge.causes import with_causes
-from export_core.judge.gate import RunFacts, ShardOf, Summary, in_order, summarize
-from export_core.judge.result import Result
+from export_core.judge.gate import RunFacts, ShardOf, Summary
 from export_core.judge.verdicts import ExitCode
 from export_core.run.errors import RunError
 from export_core.run.journal import SUMMARY
 from export_core.run.plan_record import PlanRecord, cells_by_place, hash_of, plan_of
-from export_core.run.results import policy_of, read_run, read_summary
+from export_core.run.results import read_run, read_summary
+from export_core.run.run import Run, judge_run
 
 
 class NoShardError(RunError):
@@ -27,53 +25,29 @@ class NoShardError(RunError):
 
 
 @dataclass(frozen=True)
-class MergedRun:
-    """What an undivided run would have left: its plan, its results in order, its summary.
-
-    `missing` are the shards, such as ``2/3``, that are still to be run.
-    """
-
-    record: PlanRecord
-    results: list[Result]
-    summary: Summary
-    missing: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class _FinishedShard:
     folder: Path
     record: PlanRecord
     shard: ShardOf
 
 
-def merge_shards(folders: Sequence[Path]) -> MergedRun:
-    """Join the results of all shards of a plan.
+def missing_shards(folders: Sequence[Path]) -> tuple[str, ...]:
+    """The shards of a plan, such as ``2/3``, that did not finish in any of these folders. Raises as `merge_shards`."""
+    return _missing(_finished(folders))
+
+
+def merge_shards(folders: Sequence[Path]) -> Run:
+    """Join the results of all shards of a plan, and judge them: the run that an undivided matrix would have left.
 
     A shard that is not among them, or did not finish, makes the run incomplete. Raises `NoShardError` if none has
     finished, and `RunError` for a folder with something else or with a shard of another plan, for a shard that is given
     twice, and for results that are not those of the shard: see `read_run`.
     """
-    finished = [folder for folder in folders if (folder / SUMMARY).exists()]
-    if not finished:
-        raise NoShardError(
-            f"{', '.join(map(str, folders))}: expected finished shards of a plan, each with its {SUMMARY}, found none. "
-            "Run them."
-        )
-    parts = [_shard_in(folder) for folder in finished]
-    first = parts[0].record
-    for part in parts:
-        _check_same_plan(parts[0], part)
-    missing = _missing_shards(parts)
+    parts = _finished(folders)
+    first, missing = parts[0].record, _missing(parts)
     # After their plans: that a shard is of another plan says more than which of its hashes differs.
-    summaries, results = [], []
-    for part in parts:
-        run = read_run(part.folder)
-        summaries.append(run.summary)
-        results += run.results
-    # By the policy of any of them: all have the hash that is in the plan.
-    policy = policy_of(summaries[0])
-    # The causes of a shard are those of its own cells, and the cell of a golden's own writer may be in another one.
-    results = with_causes(with_budgets(in_order(results), policy))
+    runs = [read_run(part.folder) for part in parts]
+    results = [result for run in runs for result in run.results]
     own_cells = cells_by_place((result.key for result in results), first.goldens)
     # Each shard has the cells of its own plan.json: together they are those of the plan, unless one was changed.
     if len(results) >= first.planned if missing else hash_of(own_cells) != first.cells:
@@ -81,8 +55,11 @@ def merge_shards(folders: Sequence[Path]) -> MergedRun:
             f"{', '.join(str(part.folder) for part in parts)}: expected the {first.planned} cells of their plan, found "
             f"{len(results)} results, and not of these cells. Run the shards again."
         )
-    summary = summarize(results, policy, _merged_facts(summaries, first, whole=not missing))
-    return MergedRun(msgspec.structs.replace(first, shard="", own_cells=own_cells), results, summary, missing)
+    facts = _merged_facts([run.summary for run in runs], first, whole=not missing)
+    plan = msgspec.structs.replace(first, shard="", own_cells=own_cells)
+    # By the policy of any of them: all have the hash that is in the plan. The causes of a shard are those of its own
+    # cells, and the cell of a golden's own writer may be in another one.
+    return judge_run(results, runs[0].policy, facts, plan=plan)
 
 
 def _merged_facts(summaries: Sequence[Summary], plan: PlanRecord, *, whole: bool) -> RunFacts:
@@ -105,6 +82,20 @@ def _merged_facts(summaries: Sequence[Summary], plan: PlanRecord, *, whole: bool
     )
 
 
+def _finished(folders: Sequence[Path]) -> list[_FinishedShard]:
+    """The shards that have finished, all of one plan."""
+    finished = [folder for folder in folders if (folder / SUMMARY).exists()]
+    if not finished:
+        raise NoShardError(
+            f"{', '.join(map(str, folders))}: expected finished shards of a plan, each with its {SUMMARY}, found none. "
+            "Run them."
+        )
+    parts = [_shard_in(folder) for folder in finished]
+    for part in parts:
+        _check_same_plan(parts[0], part)
+    return parts
+
+
 def _shard_in(folder: Path) -> _FinishedShard:
     record = plan_of(folder)
     shard = read_summary(folder).shard
@@ -124,7 +115,7 @@ def _check_same_plan(first: _FinishedShard, part: _FinishedShard) -> None:
         )
 
 
-def _missing_shards(parts: Sequence[_FinishedShard]) -> tuple[str, ...]:
+def _missing(parts: Sequence[_FinishedShard]) -> tuple[str, ...]:
     """The shards of the plan that are not among these. Raises `RunError` for one that is given twice."""
     folders: dict[int, Path] = {}
     for part in parts:

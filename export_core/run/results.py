@@ -10,8 +10,8 @@ import hashlib
 import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -27,17 +27,7 @@ from export_core.releases import Calendar, ReleaseError
 from export_core.run.errors import AGAIN, IncompleteResults, ResultsNotWritten, RunError, not_readable
 from export_core.run.journal import RESULTS, SUMMARY, Journal
 from export_core.run.plan_record import PLAN, PlanRecord, hash_of, plan_of, policy_hash
-
-
-class RecordedRun(NamedTuple):
-    """A finished run, or shard, as its folder has it."""
-
-    results: list[Result]
-    """Its results, in order."""
-    summary: Summary
-    """Their summary."""
-    plan: PlanRecord
-    """What decided them."""
+from export_core.run.run import Run
 
 
 def result_line(result: Result) -> bytes:
@@ -45,12 +35,12 @@ def result_line(result: Result) -> bytes:
     return safe_json(result)
 
 
-def finish_run(journal: Journal, folder: Path, results: Sequence[Result], summary: Summary) -> Summary:
+def finish_run(journal: Journal, folder: Path, run: Run) -> Run:
     """Write the files of a run that has ended: its results in order, and its summary with their hash."""
-    digest = journal.finish(map(result_line, results))
-    summary = msgspec.structs.replace(summary, results_sha256=digest)
+    digest = journal.finish(map(result_line, run.results))
+    summary = msgspec.structs.replace(run.summary, results_sha256=digest)
     write_summary(folder, summary)
-    return summary
+    return replace(run, summary=summary, folder=folder)
 
 
 def write_summary(folder: Path, summary: Summary) -> None:
@@ -72,7 +62,7 @@ def read_results(folder: Path) -> Iterator[Result]:
     yield from _results_in(folder / RESULTS, _bytes_of(folder / RESULTS))
 
 
-def read_run(folder: Path) -> RecordedRun:
+def read_run(folder: Path) -> Run:
     """A finished run whose plan, results and summary belong together.
 
     Raises `IncompleteResults` where planned cells have no result or more than one, and `RunError` for all else: a
@@ -89,18 +79,14 @@ def read_run(folder: Path) -> RecordedRun:
     if hashlib.sha256(data).hexdigest() != summary.results_sha256:
         raise RunError(f"{path}: expected the file whose SHA-256 is in {SUMMARY}, found a changed one. {AGAIN}")
     _check_judgements(path, results)
-    _check_counts(folder / SUMMARY, summary, results)
+    run = Run(results, summary, plan, folder)
+    _check_counts(folder / SUMMARY, run)
     try:
-        calendar = policy_of(summary).calendar()
+        calendar = run.policy.calendar()
     except ReleaseError as error:
         raise RunError(f"{folder / SUMMARY}: policy: {error} {AGAIN}") from None
     _check_dates(path, results, calendar)
-    return RecordedRun(results, summary, plan)
-
-
-def policy_of(summary: Summary) -> Policy:
-    """The policy by which a run was judged."""
-    return msgspec.convert(summary.policy, Policy)
+    return run
 
 
 def read_summary(folder: Path) -> Summary:
@@ -122,7 +108,7 @@ def read_summary(folder: Path) -> Summary:
         raise not_readable(path, "a summary", schema_problem(error)) from None
     # All that a later command will use is checked here, where the message can name the file.
     try:
-        policy_of(summary)
+        msgspec.convert(summary.policy, Policy)
     except msgspec.MsgspecError as error:
         raise not_readable(path, "a summary", f"policy: {schema_problem(error)}") from None
     if not isinstance(whole := summary.selection.get("whole"), bool):
@@ -181,9 +167,10 @@ def _check_judgements(path: Path, results: Sequence[Result]) -> None:
             )
 
 
-def _check_counts(path: Path, summary: Summary, results: Sequence[Result]) -> None:
+def _check_counts(path: Path, run: Run) -> None:
     """Raise `RunError` for a summary that does not follow from its results and its policy."""
-    again = summarize(results, policy_of(summary), RunFacts.from_summary(summary))
+    summary = run.summary
+    again = summarize(run.results, run.policy, RunFacts.from_summary(summary))
     # Whether there is something to say, and not its words: another version may say it in other ones.
     same = {
         **{

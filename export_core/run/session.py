@@ -15,17 +15,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from export_core.features.convert.judged import with_healings
-from export_core.features.convert.modules import ModuleRewriter
-from export_core.features.costs.over_budget import with_budgets
-from export_core.features.remote.cluster import Cluster
-from export_core.features.remote.dispatch import cluster_at, replay_on
+from export_core.base.feature import hooks
 from export_core.goldens import Golden, GoldenStore
-from export_core.goldens.dates import check_claims, check_dates, is_unusual
-from export_core.goldens.verify import verify_goldens
-from export_core.judge import Result, RunFacts, ShardOf, Summary, accepted_in, calendar_facts, judge, summarize
-from export_core.judge.causes import with_causes
-from export_core.judge.gate import ended, in_order
+from export_core.goldens.verify import check_claims, check_dates, is_unusual, verify_goldens
+from export_core.judge import Result, RunFacts, ShardOf, Summary, accepted_in, calendar_facts, judge
+from export_core.judge.gate import ended
 from export_core.judge.known import check_width, promised_scopes
 from export_core.judge.unmatched import unmatched_patterns
 from export_core.matrix import Cell, Outcome, Plan, Selection, make_plan
@@ -41,7 +35,7 @@ from export_core.numbers.noise_text import knows_inputs_only, undecided_in
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues
-from export_core.policy.run_options import RunOptions, reproduce_options
+from export_core.policy.run_options import LOCAL, RunOptions, reproduce_options
 from export_core.readers.cell import Limits
 from export_core.readers.environment import Environment, ReaderEnvironments, this_interpreter
 from export_core.readers.hardware import resolve_mode
@@ -50,11 +44,16 @@ from export_core.readers.placement import Placement
 from export_core.readers.worker.client import start_worker
 from export_core.readers.worker.protocol import WorkerStarter
 from export_core.releases import Release, parse_day
+from export_core.run.errors import RunError
 from export_core.run.identity import run_identity
-from export_core.run.journal import Journal
+from export_core.run.journal import Journal, cells_left, results_so_far
 from export_core.run.plan_record import record_of, recorded_plan
 from export_core.run.results import finish_run, result_line
-from export_core.run.resume import cells_left, results_so_far
+from export_core.run.run import Run, judge_run
+
+Outcomes = Generator[Outcome, None, None]
+Replay = Callable[..., Outcomes]
+"""Gives one outcome for each cell; called with cells, `ReplayOptions`, and `notify` for a line for people."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +70,28 @@ class Interpreter:
     cache: OutcomeCache | None = None
     stopping: threading.Event = field(default_factory=threading.Event)
     started_with: Mapping[str, str] | None = None
+
+    def replay(self, cells: Sequence[Cell], options: ReplayOptions, *, notify: Callable[[str], None]) -> Outcomes:
+        """One outcome for each cell; it is that of an earlier run where `cache` has it and no module is dumped."""
+        own = _OwnEnvironment(options.policy.environment, self.started_with)
+        run = partial(replay, options=options, notify=notify, start=self.start, stopping=self.stopping)
+        if self.cache is None or options.dump:
+            return run(cells, own.build)
+        return replay_unknown(cells, self.cache, own, options, run, notify, claim=True)
+
+
+class _OwnEnvironment:
+    """The interpreter that runs now, as the environment of any placement. `added` names variables of the policy."""
+
+    def __init__(self, added: Sequence[str], started_with: Mapping[str, str] | None) -> None:
+        self._added = added
+        self._started_with = started_with
+
+    def find(self, placement: Placement) -> Environment:
+        """See `Environments`."""
+        return this_interpreter(placement.reader, self._added, self._started_with)
+
+    build = find
 
 
 def ignore(*_: object) -> None:
@@ -99,18 +120,6 @@ SILENT = Observer()
 """An observer that does nothing."""
 
 
-@dataclass(frozen=True)
-class MatrixRun:
-    """A run that has ended."""
-
-    plan: Plan
-    """Its plan."""
-    results: list[Result]
-    """Its results, in order."""
-    summary: Summary
-    """Their summary."""
-
-
 def run_matrix(
     policy: Policy,
     selection: Selection,
@@ -119,7 +128,7 @@ def run_matrix(
     goldens: Sequence[Golden] | None = None,
     interpreter: Interpreter | None = None,
     observer: Observer = SILENT,
-) -> MatrixRun:
+) -> Run:
     """Plan the selected cells, run those that have no result yet, judge each, and write results and summary.
 
     Args:
@@ -127,40 +136,40 @@ def run_matrix(
         selection: which goldens, readers and platforms.
         options: how cells are run, and where results go.
         goldens: the goldens to select from, already verified; None reads and verifies all of the folder.
-        interpreter: replays in this interpreter, which is the only reader, and on the CPU alone.
+        interpreter: replays the given goldens in this interpreter, which is the only reader, and on the CPU alone.
         observer: follows the run.
 
     Raises `GoldenError` for a golden that is not complete, `MatrixError` for an empty plan, `RunError` where the folder
     of results cannot be used, and `ResultsNotWritten` where it has no room for more.
     """
-    limits = Limits.of(options)
+    limits, options = Limits.of(options), _as_resumed(options)
     with ExitStack() as stack:
         user_code = interpreter.user_code if interpreter else None
         user_code = user_code or stack.enter_context(user_code_within(limits, policy.environment))
-        whole = plan_matrix(policy, selection, _resumed_day(options), goldens, interpreter, user_code, is_run=True)
+        if interpreter:
+            whole = plan_here(policy, selection, options, goldens or (), interpreter.release)
+        else:
+            whole = plan_matrix(policy, selection, options, goldens, user_code, is_run=True)
         plan = part_of(whole, options.shard) if options.shard else whole
         observer.planned(plan, whole)
         started = time.monotonic()
         facts = _facts(plan, policy, options, is_pytest=interpreter is not None)
         if options.results:
             facts = replace(facts, identity=run_identity(policy, options.goldens or Path(policy.goldens)))
-        # In this order: a run that does not reach its cluster has not removed the results of the last one.
-        cluster = cluster_at(options.executor)
-        if cluster:
-            stack.callback(cluster.close)
-        journal, results = None, []
+        # In this order: a run that does not reach its machines has not removed the results of the last one.
+        replay_cells = interpreter.replay if interpreter else _replay_by(options, observer, stack)
+        journal, record, results = None, None, []
         if options.results:
             # Of the whole plan, whatever the shard: shards of one plan have the same digest, by which they are merged.
-            plan_record = record_of(whole, policy, limits, str(options.shard or ""), plan)
-            facts = replace(facts, plan=plan_record.digest)
-            journal = stack.enter_context(Journal(options.results, plan_record, resume=options.resume))
+            record = record_of(whole, policy, limits, str(options.shard or ""), plan)
+            facts = replace(facts, plan=record.digest)
+            journal = stack.enter_context(Journal(options.results, record, resume=options.resume))
             results = results_so_far(journal, plan, policy) if journal.resumed else []
         observer.started(plan, results)
-        cells = cells_left(plan, results)
         reproducing = reproduce_options(selection, options)
         how = ReplayOptions(plan.calendar, policy, limits, plan.sources, options.cache, options.dump_ir, user_code)
         # Closed at once when a signal or a full disk ends the loop: this stops the cells that are running.
-        with closing(_outcomes(cells, how, cluster, interpreter, observer)) as outcomes:
+        with closing(replay_cells(cells_left(plan, results), how, notify=observer.note)) as outcomes:
             for outcome in outcomes:
                 result = judge(outcome, policy, reproduce_command(plan, outcome.cell, reproducing), plan.as_of)
                 # Written before it is shown: what a person has seen is not lost when the process is killed.
@@ -168,15 +177,13 @@ def run_matrix(
                     journal.append(result_line(result))
                 results.append(result)
                 observer.result(result)
-        results = with_causes(with_budgets(in_order(results), policy))
-        if options.convert:
-            rewrite_modules = ModuleRewriter(plan.calendar, observer.note)
-            results = with_healings(results, plan.cells, rewrite_modules, how, observer.note)
-        summary = summarize(results, policy, ended(facts, time.monotonic() - started))
+        for go_on in hooks("after_replay"):
+            results = go_on(results, plan.cells, options, how, observer.note)
+        run = judge_run(results, policy, ended(facts, time.monotonic() - started), plan=record)
         if journal and options.results:
-            summary = finish_run(journal, options.results, results, summary)
-        observer.ended(summary)
-    return MatrixRun(plan, results, summary)
+            run = finish_run(journal, options.results, run)
+        observer.ended(run.summary)
+    return run
 
 
 def plan_matrix(
@@ -184,7 +191,6 @@ def plan_matrix(
     selection: Selection,
     options: RunOptions,
     goldens: Sequence[Golden] | None = None,
-    interpreter: Interpreter | None = None,
     user_code: UserCode | None = None,
     *,
     is_run: bool = False,
@@ -196,8 +202,7 @@ def plan_matrix(
     """
     warnings: tuple[str, ...] = ()
     calendar = policy.calendar()
-    if policy.known_issues:
-        known_issues(policy.known_issues)  # a table that cannot be read must not end a run after hours
+    _check_known_issues(policy)
     if goldens is None:
         goldens = verify_goldens(GoldenStore(options.goldens or Path(policy.goldens)), calendar, all_known=False)
         # Of all goldens, whatever the selection: what a part of them does not match may match the others.
@@ -205,28 +210,33 @@ def plan_matrix(
         unmatched = unmatched_patterns(policy, goldens, calendar)
         warnings = tuple(pattern.text for pattern in unmatched if not (is_run and pattern.is_reported(whole=whole)))
     # Before the cells are made: keys of cached outcomes and jobs for other machines take comparisons from the goldens.
-    goldens = under_policy(goldens, policy)
-    day = options.as_of or datetime.datetime.now(tz=datetime.UTC).date()
-    windows = policy.window_lengths()
-    if interpreter:
-        check_dates(goldens, calendar)
-        # Of other goldens the artifact is not read once more here: the matrix does, and pytest has a budget.
-        check_claims((golden for golden in goldens if is_unusual(golden.manifest)), calendar)
-        replayed = [golden for golden in goldens if "cpu" in golden.manifest.replayed_on]
-        reader = interpreter.release
-        places = policy.places_on(day)
-        cells = tuple(
-            Cell(
-                *(golden, reader, "cpu"),
-                promised=is_promised(golden, reader, windows),
-                deployed=places_of(golden, reader, "cpu", places),
-            )
-            for golden in replayed
-        )
-        return Plan(cells, day, calendar, selection)
-    plan = make_plan(goldens, calendar, windows, selection, day, user_code, policy.places_on(day))
+    goldens, day = under_policy(goldens, policy), _day(options)
+    plan = make_plan(goldens, calendar, policy.window_lengths(), selection, day, user_code, policy.places_on(day))
     check_width(policy.known_failures, promised_scopes(plan.cells))
     return replace(plan, warnings=warnings)
+
+
+def plan_here(
+    policy: Policy, selection: Selection, options: RunOptions, goldens: Sequence[Golden], reader: Release
+) -> Plan:
+    """The goldens that were exported for cpu, in the interpreter that runs now, whose release is the only reader."""
+    _check_known_issues(policy)
+    calendar, windows, day = policy.calendar(), policy.window_lengths(), _day(options)
+    goldens = under_policy(goldens, policy)
+    check_dates(goldens, calendar)
+    # Of other goldens the artifact is not read once more here: the matrix does, and pytest has a budget.
+    check_claims((golden for golden in goldens if is_unusual(golden.manifest)), calendar)
+    places = policy.places_on(day)
+    cells = tuple(
+        Cell(
+            *(golden, reader, "cpu"),
+            promised=is_promised(golden, reader, windows),
+            deployed=places_of(golden, reader, "cpu", places),
+        )
+        for golden in goldens
+        if "cpu" in golden.manifest.replayed_on
+    )
+    return Plan(cells, day, calendar, selection)
 
 
 def environments_cost(plan: Plan, policy: Policy) -> EnvironmentsCost:
@@ -237,25 +247,21 @@ def environments_cost(plan: Plan, policy: Policy) -> EnvironmentsCost:
     return expected_cost(environments, placements)
 
 
-class _OwnEnvironment:
-    """The interpreter that runs now, as the environment of any placement. `added` names variables of the policy."""
-
-    def __init__(self, added: Sequence[str], started_with: Mapping[str, str] | None) -> None:
-        self._added = added
-        self._started_with = started_with
-
-    def find(self, placement: Placement) -> Environment:
-        """See `Environments`."""
-        return this_interpreter(placement.reader, self._added, self._started_with)
-
-    build = find
-
-
-def _resumed_day(options: RunOptions) -> RunOptions:
+def _as_resumed(options: RunOptions) -> RunOptions:
     """The options, as of the day on which a run began that is to be continued."""
     if options.resume and options.results and not options.as_of and (record := recorded_plan(options.results)):
         return replace(options, as_of=parse_day(record.as_of))
     return options
+
+
+def _check_known_issues(policy: Policy) -> None:
+    """Raise `PolicyError` for a table that cannot be read, which must not end a run after hours."""
+    if policy.known_issues:
+        known_issues(policy.known_issues)
+
+
+def _day(options: RunOptions) -> datetime.date:
+    return options.as_of or datetime.datetime.now(tz=datetime.UTC).date()
 
 
 def _facts(plan: Plan, policy: Policy, options: RunOptions, *, is_pytest: bool) -> RunFacts:
@@ -277,20 +283,11 @@ def _facts(plan: Plan, policy: Policy, options: RunOptions, *, is_pytest: bool) 
     )
 
 
-def _outcomes(
-    cells: Sequence[Cell],
-    how: ReplayOptions,
-    cluster: Cluster | None,
-    interpreter: Interpreter | None,
-    observer: Observer,
-) -> Generator[Outcome, None, None]:
-    """One outcome for each cell: in this interpreter, on a cluster, or in readers' environments on this machine."""
-    if interpreter:
-        own = _OwnEnvironment(how.policy.environment, interpreter.started_with)
-        run = partial(replay, options=how, notify=observer.note, start=interpreter.start, stopping=interpreter.stopping)
-        if interpreter.cache is None or how.dump:
-            return run(cells, own.build)
-        return replay_unknown(cells, interpreter.cache, own, how, run, observer.note, claim=True)
-    if cluster:
-        return replay_on(cluster, cells, how, notify=observer.note)
-    return replay_here(cells, how, notify=observer.note, ready=observer.environment)
+def _replay_by(options: RunOptions, observer: Observer, stack: ExitStack) -> Replay:
+    """The replay that --executor names: in readers' environments on this machine, or what a feature offers."""
+    if options.executor == LOCAL:
+        return partial(replay_here, ready=observer.environment)
+    for replay_at in hooks("executor"):
+        replay_there: Replay = stack.enter_context(replay_at(options.executor))
+        return replay_there
+    raise RunError(f"--executor: expected {LOCAL}, found {options.executor!r}.")

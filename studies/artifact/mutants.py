@@ -140,7 +140,7 @@ def other_properties(parts: TakenApart, choose: random.Random) -> None:
 
 
 def _numbers(content: bytes) -> list[int]:
-    from export_core.artifact.bytecode.cursor import Cursor
+    from export_core.artifact.bytecode.sections import Cursor
 
     cursor = Cursor(content, 0, len(content), "")
     numbers = []

@@ -10,13 +10,12 @@ import msgspec
 import numpy as np
 
 from export_core.base.errors import ExportCompatError, InfrastructureFault
-from export_core.base.scratch import scratch_folder
 from export_core.base.tolerances import FLOATS
 from export_core.features.why.errors import WhyError
-from export_core.features.why.reduction.editor import ModuleEditor
-from export_core.features.why.reduction.reduced_program import flat_program
-from export_core.features.why.reduction.trial import Reader
-from export_core.features.why.reference import in_double
+from export_core.features.why.explain.double_reference import in_double
+from export_core.features.why.reduce.editor import ModuleEditor
+from export_core.features.why.reduce.failing_alike import ProgramReader
+from export_core.features.why.reduce.reduced_program import flat_program
 from export_core.goldens import Check, Golden, Leaf
 from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.store import INPUTS
@@ -26,7 +25,6 @@ from export_core.policy import load_policy
 from export_core.readers.cell import Cell
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.placement import Placement
-from export_core.readers.worker.client import start_worker
 from export_core.releases import Release
 from studies.numbers.collect import POLICY, Folders
 
@@ -141,20 +139,14 @@ class References:
     def _computed(self, golden: Golden, check: Check, release: Release) -> tuple[Leaf, ...]:
         calendar = self._policy.calendar()
         newest = self._environments.build(Placement(calendar.release(calendar.newest())))
-        with scratch_folder() as scratch:
-            program = flat_program(
-                golden.read_artifact(), check.vjp, from_npz(golden.folder / (check.inputs or INPUTS))
-            )
-            with ModuleEditor(newest, scratch) as editor:
-                double = in_double(program, editor)
-            flags = {**golden.manifest.flags, "jax_enable_x64": True}
-            wide = replace(golden, manifest=msgspec.structs.replace(golden.manifest, flags=flags))
-            options = ReplayOptions(calendar, self._policy)
-            folder = Path(scratch) / "double"
-            folder.mkdir()
-            environment = self._environments.build(Placement(release))
-            with Reader(Cell(wide, release, "cpu"), environment, options, folder, start_worker) as reader:
-                (tried,) = reader.run([double])
-            if not tried.works:
-                raise WhyError(f"{tried.outcome.verdict}: {tried.outcome.message}")
-            return tried.outputs
+        program = flat_program(golden.read_artifact(), check.vjp, from_npz(golden.folder / (check.inputs or INPUTS)))
+        with ModuleEditor(newest) as editor:
+            double = in_double(program, editor)
+        flags = {**golden.manifest.flags, "jax_enable_x64": True}
+        wide = replace(golden, manifest=msgspec.structs.replace(golden.manifest, flags=flags))
+        environment = self._environments.build(Placement(release))
+        with ProgramReader(Cell(wide, release, "cpu"), environment, ReplayOptions(calendar, self._policy)) as reader:
+            (tried,) = reader.run([double])
+        if not tried.works:
+            raise WhyError(f"{tried.outcome.verdict}: {tried.outcome.message}")
+        return tried.outputs

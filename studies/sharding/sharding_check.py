@@ -99,7 +99,7 @@ def adopt_all(
 def replay_all(readers: Sequence[str], folder: Path) -> list[Result]:
     """Replay what was adopted in each of these readers."""
     options = RunOptions(results=folder / "results", goldens=folder / "golden", cache=False)
-    return run_matrix(Policy(), Selection(readers=",".join(readers)), options).results
+    return [*run_matrix(Policy(), Selection(readers=",".join(readers)), options).results]
 
 
 def beside_calls_by_hand(results: Sequence[Result], made: Sequence[tuple[str, Path]]) -> list[Cell]:

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from export_core.artifact import unread
-from export_core.artifact.bytecode.collect import ModuleContents, _Op
+from export_core.artifact.bytecode.contents import ModuleContents
 from export_core.artifact.bytecode.sections import Tables
+from export_core.artifact.bytecode.walk import Operation
 from export_core.artifact.unread import Unread
 from studies.artifact.audit_check import Check, Interpreter, Reader, mutants_of, named, rewritten
 
@@ -86,8 +87,9 @@ def test_a_rule_for_dialects_taken_out_is_a_miss(checked, monkeypatch):
 
 
 def test_an_audit_of_properties_alone_is_a_miss(checked, monkeypatch):
-    def properties(contents: ModuleContents, op: _Op) -> dict[str, int]:
-        return PROPERTIES(contents, _Op(op.name, op.at, op.attributes if op.properties < 0 else -1, op.properties))
+    def properties(contents: ModuleContents, op: Operation) -> dict[str, int]:
+        attributes = op.attributes if op.properties < 0 else -1
+        return PROPERTIES(contents, Operation(op.name, op.at, attributes, op.properties, op.location, op.depth))
 
     monkeypatch.setattr(unread, "unread_attributes", lambda parts, attributes_of: iter(()))
     monkeypatch.setattr(ModuleContents, "properties", properties)

@@ -13,9 +13,8 @@ import pytest
 from making import files, manifest, write_golden
 
 from export_core.goldens import Check, GoldenStore
-from export_core.goldens.arrays import from_npz, leaf_of, to_npz
-from export_core.goldens.noise import noise_to_npz
-from export_core.goldens.noise_record import NoiseRecord
+from export_core.goldens.arrays import from_npz, leaf_of, noise_to_npz, to_npz
+from export_core.goldens.manifest import NoiseRecord
 from export_core.goldens.store import INPUTS, NOISE, OUTPUTS
 from studies.numbers import __main__ as session
 from studies.numbers import double, kernels, planted, rules, sets, tables, wrong

@@ -18,7 +18,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from export_core.features.why.bundle import SCRIPT
+from export_core.features.why.explain.bundle import SCRIPT
 from export_core.readers.build import uv_command
 from export_core.readers.interpreters import find_python
 

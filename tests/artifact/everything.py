@@ -5,8 +5,8 @@ from __future__ import annotations
 from export_core.artifact import as_dict, read_bytes
 from export_core.artifact.audit import audit
 from export_core.artifact.envelope.encode import encode
-from export_core.artifact.factored import factored_outputs
 from export_core.artifact.main_check import check_main
+from export_core.artifact.numerics import factored_outputs
 from export_core.artifact.readers import Reader, loads
 
 READERS = [Reader("0.12.0.1", "0.12.0.1", "1.22.0", "1.22.0"), Reader("0.4.30", "0.4.30", "1.1.3", "1.1.3")]

@@ -11,8 +11,7 @@ from typing import TypeVar
 
 from forge import section, varint
 
-from export_core.artifact.bytecode.cursor import DIALECT_VERSIONS, DIALECTS, IR, PROPERTIES, Cursor
-from export_core.artifact.bytecode.sections import Tables
+from export_core.artifact.bytecode.sections import DIALECT_VERSIONS, DIALECTS, IR, PROPERTIES, Cursor, Tables
 
 ATTRS, RESULTS, OPERANDS, SUCCESSORS, REGIONS, USES, PROPS = 1, 2, 4, 8, 16, 32, 64
 

@@ -6,9 +6,8 @@ import pytest
 from kept import DATA, jax_goldens
 
 from export_core.artifact import CustomCall, DisabledCheck, read, read_bytes
-from export_core.artifact.audit import audit, judge_calls, unread_findings
+from export_core.artifact.audit import audit, describe, judge_calls, unread_findings
 from export_core.artifact.envelope.encode import encode
-from export_core.artifact.payloads import describe
 from export_core.artifact.unread import UNKNOWN, Unread
 from export_core.releases.stable_targets import measured_release, stable_targets
 
@@ -74,7 +73,7 @@ def test_a_listed_target_is_promised_to_artifacts_of_jax_export_only():
 def test_a_finding_shows_the_first_twenty_places_and_counts_all_calls():
     calls = [_call("my_kernel")._replace(location=f"step_{number}", count=2) for number in range(25)]
     (finding,) = judge_calls(calls, frozenset())
-    assert finding.places == tuple(f"@main at step_{number}" for number in range(20))
+    assert finding.where == tuple(f"@main at step_{number}" for number in range(20))
     assert finding.count == 50
     assert finding.message.endswith("called in @main at step_0.")
 
@@ -84,7 +83,7 @@ def test_an_unread_part_is_shown_in_its_first_place():
     places = [(f"place {number}", part) for number in range(25)]
     (finding,) = unread_findings(SimpleNamespace(unread=places), {})
     assert finding.message.endswith("is in no known version; found in place 0.")
-    assert finding.places == tuple(f"place {number}" for number in range(20))
+    assert finding.where == tuple(f"place {number}" for number in range(20))
     assert (finding.ok, finding.count) == (False, 0)
 
 
@@ -157,7 +156,7 @@ def test_of_payloads_of_several_versions_the_first_is_shown():
     ]
     old, new = (choose(calls, key=lambda call: describe(call).version or 0) for choose in (min, max))
     assert describe(old) != describe(new)
-    shown = [judge_calls(both, frozenset())[0].payload for both in ([old, new], [new, old])]
+    shown = [judge_calls(both, frozenset())[0][3:5] for both in ([old, new], [new, old])]
     assert shown == [describe(old), describe(new)]
 
 

@@ -10,7 +10,7 @@ from kept import DATA
 
 from export_core.artifact import Artifact, read, read_bytes
 from export_core.artifact.envelope.encode import encode
-from export_core.artifact.float_types import _NARROWEST_FIRST, narrowest_float
+from export_core.artifact.numerics import _NARROWEST_FIRST, narrowest_float
 
 GOLDENS = Path(__file__).parents[2] / "golden"
 DTYPES = "tests.compat.test_dtypes"

@@ -13,7 +13,7 @@ from kept import DATA, counts
 
 from export_core.artifact import Artifact, read, read_bytes
 from export_core.artifact.envelope.encode import encode
-from export_core.features.inspect.export_changes import export_changes
+from export_core.artifact.export_changes import export_changes
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="no jax is installed here")
 

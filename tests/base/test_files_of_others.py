@@ -27,15 +27,14 @@ from export_core.artifact import read, read_bytes
 from export_core.artifact.archive import Found, artifact_in
 from export_core.base import untrusted
 from export_core.base.errors import ExportCompatError
-from export_core.features.adopt.archive import Archive, Candidate
-from export_core.features.adopt.artifact_list import read_artifact_list
-from export_core.features.adopt.jax_wheel import find_data
-from export_core.features.convert.evidence import given_evidence
-from export_core.features.inspect.conversions import converted_facts
-from export_core.features.inspect.inventory_row import read_row
+from export_core.features.adopt.archive import Archive, Candidate, read_artifact_list
+from export_core.features.adopt.jax_data import find_data
+from export_core.features.convert.proof import given_evidence
+from export_core.features.inspect.inventory import InventoryRow, read_row
 from export_core.goldens import GoldenStore, adopt
-from export_core.goldens.adopt import Given, adopt_inputs
+from export_core.goldens.adopt import StatedFacts, adopt_inputs
 from export_core.goldens.arrays import from_npz
+from export_core.goldens.conversion_record import read_record
 from export_core.goldens.manifest_file import load_manifest
 from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues
@@ -55,7 +54,7 @@ WRITER = manifest().writer
 
 
 def registered(path: Path) -> object:
-    return adopt_inputs(read(MLP), arrays(), "t.a", WRITER, Given(register=[path]))
+    return adopt_inputs(read(MLP), arrays(), "t.a", WRITER, StatedFacts(register=[path]))
 
 
 def arrays() -> list[np.ndarray[Any, Any]]:
@@ -72,14 +71,14 @@ def listed(path: Path) -> object:
 
 
 def inventory_row(path: Path) -> None:
-    if isinstance(row := read_row(Terms(shipped_entries()), Found(str(path), named=True)), dict) and row["error"]:
-        raise ExportCompatError(f"{row['file']}: {row['error']}")
+    row = read_row(Terms(shipped_entries()), Found(str(path), named=True))
+    if isinstance(row, InventoryRow) and row.error:
+        raise ExportCompatError(f"{row.file}: {row.error}")
 
 
 def beside(path: Path) -> None:
     """The record of a conversion, which is called by its artifact."""
-    facts = converted_facts(read_bytes(MLP.read_bytes(), str(path).removesuffix(".converted.json")))
-    raise ExportCompatError(facts["problem"] if facts else f"{path}: none")
+    read_record(read_bytes(MLP.read_bytes(), str(path).removesuffix(".converted.json")))
 
 
 def no_plan(path: Path) -> None:
@@ -286,7 +285,7 @@ def test_the_same_key_in_several_tables_is_none_twice(tmp_path):
 
 
 OWN = {
-    "export_core/artifact/vhlo_tables.py": "data of the package",
+    "export_core/artifact/unread.py": "data of the package",
     "export_core/features/convert/programs.py": "what a program of ours wrote into a scratch folder",
     "export_core/features/convert/rewriting/export_again.py": "a job in a scratch folder",
     "export_core/features/convert/rewriting/program.py": "a job in a scratch folder",
@@ -297,28 +296,28 @@ OWN = {
     "export_core/readers/inventory.py": "an environment in the user's cache",
     "export_core/readers/packages.py": "what is installed",
     "export_core/readers/placement.py": "data of the package",
-    "export_core/export/registrations.py": "a module that the test itself has imported",
+    "export_core/export/case.py": "a module that the test itself has imported",
     "export_core/goldens/adopt.py": "an open file",
-    "export_core/goldens/jax_goldens.py": "data of the package",
-    "export_core/goldens/npy.py": "an open file",
-    "export_core/features/inspect/source_difference.py": "an open file",
-    "export_core/features/adopt/jax_wheel.py": "an open file",
+    "export_core/goldens/verify.py": "data of the package",
+    "export_core/goldens/arrays.py": "an open file",
+    "export_core/goldens/source_difference.py": "an open file",
+    "export_core/features/adopt/jax_data.py": "an open file",
     "export_core/releases/wheels.py": "an open file",
     "export_core/matrix/cache_keys.py": "the package itself, and the system's",
     "export_core/matrix/outcome.py": "data of the package",
     "export_core/releases/calendar.py": "data of the package",
     "export_core/releases/entries.py": "data of the package",
     "export_core/releases/stable_targets.py": "data of the package",
-    "export_core/report/drawing/svg.py": "data of the package",
-    "export_core/report/page/rendering.py": "data of the package",
+    "export_core/report/svg.py": "data of the package",
+    "export_core/report/page.py": "data of the package",
     "export_core/base/untrusted.py": "the way in",
-    "export_core/features/why/bisection/changes.py": "an environment in the user's cache",
-    "export_core/features/why/bisection/pairs.py": "an environment in the user's cache",
-    "export_core/features/why/bundle.py": "the package itself",
-    "export_core/features/why/editing/program.py": "a job in a scratch folder",
-    "export_core/features/why/editing/source.py": "arrays in a scratch folder",
-    "export_core/features/why/reduction/editor.py": "what a program of ours wrote into a scratch folder",
-    "export_core/features/why/reproduce.py": "bytes in the program itself",
+    "export_core/features/why/bisect/changes.py": "an environment in the user's cache",
+    "export_core/features/why/bisect/mixed_pairs.py": "an environment in the user's cache",
+    "export_core/features/why/explain/bundle.py": "the package itself",
+    "export_core/features/why/reduce/editing/program.py": "a job in a scratch folder",
+    "export_core/features/why/reduce/editing/source.py": "arrays in a scratch folder",
+    "export_core/features/why/reduce/editor.py": "what a program of ours wrote into a scratch folder",
+    "export_core/features/why/explain/reproduce.py": "bytes in the program itself",
     "pytest_jaxexport/settings.py": "pyproject.toml, which pytest itself has read",
     "export_core/readers/worker/program.py": "files whose hashes were compared; the system's",
 }
@@ -346,4 +345,4 @@ def test_no_other_module_opens_a_file_otherwise():
     found = {
         str(path.relative_to(ROOT)) for path in modules if any(map(opens, ast.walk(ast.parse(path.read_text("utf-8")))))
     }
-    assert found - {"export_core/goldens/staging.py"} == set(OWN)
+    assert found - {"export_core/base/atomic.py"} == set(OWN)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from making import day, result, summarize
 
 from export_core.base.errors import ExportCompatError
-from export_core.base.urls import without_credentials
+from export_core.base.escaping import without_credentials
 from export_core.cli.output import echo, safe_console
 from export_core.policy import Policy
 from export_core.policy.run_options import RunOptions, option_words

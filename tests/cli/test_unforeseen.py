@@ -17,7 +17,7 @@ from making import ARTIFACTS, manifest, result, write_golden
 
 from export_core.base.escaping import safe_json
 from export_core.cli import app, entry
-from export_core.features.inspect import inspect_text
+from export_core.features.inspect import screen
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.matrix.cache_keys import expected_content
@@ -82,7 +82,7 @@ def test_so_has_the_quick_way_of_inspect(monkeypatch, capsys):
     def fails(*_: object, **__: object) -> str:
         raise RecursionError("deep")
 
-    monkeypatch.setattr(inspect_text, "inspect_text", fails)
+    monkeypatch.setattr(screen, "inspect_text", fails)
     monkeypatch.setattr(sys, "argv", ["jaxexport", "inspect", str(MLP)])
     with pytest.raises(SystemExit) as ended:
         entry.main()

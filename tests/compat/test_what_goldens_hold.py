@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from export_core.artifact import Artifact, payloads, read
-from export_core.features.inspect.describe import describe
+from export_core.artifact import Artifact, audit, read
 from export_core.features.inspect.difference import differences
+from export_core.features.inspect.facts import describe
 from export_core.goldens import GoldenStore
 from export_core.policy.terms import Terms
 from export_core.releases.entries import shipped_entries
@@ -30,7 +30,7 @@ def test_each_platform_has_its_own_targets(writer):
 @pytest.mark.parametrize(("writer", "version"), [(BOTH[0], 2), (BOTH[1], 9)])
 def test_a_kernel_of_mosaic_gpu_says_the_version_of_its_payload(writer, version):
     calls = artifact("test_accelerators", "test_pallas_on_hopper", writer).custom_calls
-    found = {call.target: str(payloads.describe(call)) for call in calls}
+    found = {call.target: str(audit.describe(call)) for call in calls}
     assert found["mosaic_gpu_v2"] == f"Mosaic GPU kernel (Pallas), payload version {version}"
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from export_core.goldens import GoldenStore
-from export_core.report.drawing.map_legend import LOOKS
-from export_core.report.drawing.svg import STYLE
+from export_core.report.map_svg import LOOKS
+from export_core.report.svg import STYLE
 from tools.doc_pictures import IMAGES, PICTURES
 
 ROOT = Path(__file__).parents[2]

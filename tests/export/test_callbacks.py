@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from jax.experimental import checkify, io_callback
 
-from export_core.export.callbacks import describe_callbacks
+from export_core.export.refusals import describe_callbacks
 
 
 def prints(x: Any) -> Any:

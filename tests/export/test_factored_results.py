@@ -12,12 +12,10 @@ import numpy as np
 import pytest
 from jax import lax
 
-from export_core.artifact import read_bytes
-from export_core.artifact.bytecode import flow
-from export_core.artifact.bytecode.flow import Body, Operation
-from export_core.artifact.factored import factored_outputs
+from export_core.artifact import numerics, read_bytes
+from export_core.artifact.numerics import Body, Maker, factored_outputs
 from export_core.export import api
-from export_core.export.factored_results import factored_results
+from export_core.export.jaxprs import factored_results
 from export_core.goldens import Check, FactorGroup, GoldenStore
 from export_core.goldens.arrays import leaf_of
 from export_core.goldens.store import OUTPUTS
@@ -129,8 +127,8 @@ def test_a_function_of_many_results_is_looked_through_once():
 def test_a_module_that_calls_in_circles_ends_soon(monkeypatch):
     main = Body(0)
     main.returned = tuple(range(1000))
-    main.makers = [Operation("vhlo.call_v1", "main", (), 0)] * 1000
-    monkeypatch.setattr(flow, "bodies", lambda module: {"main": main})
+    main.makers = [Maker("vhlo.call_v1", "main", (), 0)] * 1000
+    monkeypatch.setattr(numerics, "bodies", lambda module: {"main": main})
     declared = SimpleNamespace(name="main", outputs=["tensor<f32>"] * 1000)
     start = time.perf_counter()
     assert factored_outputs(SimpleNamespace(module=SimpleNamespace(main=declared))) == ()
@@ -140,8 +138,8 @@ def test_a_module_that_calls_in_circles_ends_soon(monkeypatch):
 def test_a_wide_loop_takes_no_time_for_each_pair_of_its_values(monkeypatch):
     main = Body(2000)
     main.returned = tuple(range(2000, 4000))
-    main.makers = [Operation("vhlo.while_v1", "", tuple(range(2000)), 2000)] * 2000
-    monkeypatch.setattr(flow, "bodies", lambda module: {"main": main})
+    main.makers = [Maker("vhlo.while_v1", "", tuple(range(2000)), 2000)] * 2000
+    monkeypatch.setattr(numerics, "bodies", lambda module: {"main": main})
     declared = SimpleNamespace(name="main", outputs=["tensor<f32>"] * 2000)
     start = time.perf_counter()
     assert factored_outputs(SimpleNamespace(module=SimpleNamespace(main=declared))) == ()

@@ -15,8 +15,7 @@ import pytest
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
-from export_core.export.jaxprs import describe_jaxpr
-from export_core.export.params import value_text
+from export_core.export.jaxprs import describe_jaxpr, value_text
 
 JIT = jax.make_jaxpr(jax.jit(lambda x: x))(1.0).eqns[0].primitive.name
 """jit, or pjit up to jax 0.6."""

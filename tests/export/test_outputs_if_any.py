@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from export_core.export import Case, ExportError, ExportOptions
-from export_core.export.without_outputs import outputs_if_any
+from export_core.export.case import outputs_if_any
 from export_core.goldens.arrays import leaf_of
 
 OUTPUTS = (leaf_of(np.ones(2)),)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from export_core.export import ExportError, ExtraCall, add_checks
-from export_core.export.trees import plain
+from export_core.export.arguments import plain
 
 State = namedtuple("State", ["mean", "count"])
 X = np.arange(3, dtype=np.float32)

@@ -9,7 +9,7 @@ import pytest
 from jax import export
 
 from export_core.export import ExportError, ExtraCall, add_checks
-from export_core.export.derivatives import derivatives
+from export_core.export.golden_checks import derivatives
 from export_core.goldens.arrays import from_npz
 
 X = np.linspace(0.1, 1, 6, dtype=np.float32).reshape(2, 3)

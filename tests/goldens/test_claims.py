@@ -12,15 +12,14 @@ from making import ARTIFACTS, NEWEST, files, manifest, release, write_golden, wr
 
 from export_core.artifact import read_bytes
 from export_core.artifact.envelope.encode import encode
-from export_core.features.convert.record import ConversionRecord, dump_record
-from export_core.goldens import Golden, GoldenError, GoldenStore, Origin, dates, jax_goldens
+from export_core.goldens import Golden, GoldenError, GoldenStore, Origin, verify
+from export_core.goldens.conversion_record import ConversionRecord, dump_record
 from export_core.goldens.manifest import ConvertedFrom, Manifest
 from export_core.goldens.store import ARTIFACT, sha256
-from export_core.matrix import Selection
 from export_core.policy import Policy
-from export_core.policy.run_options import RunOptions
+from export_core.policy.run_options import RunOptions, Selection
 from export_core.releases import load_calendar
-from export_core.run.session import Interpreter, plan_matrix
+from export_core.run.session import plan_here
 
 RECORD = f"{ARTIFACT}.converted.json"
 CONVERTED = ConvertedFrom(sha256(b"the original"), "0.9.2", "rewritten", (), "pytest-jaxexport")
@@ -46,12 +45,12 @@ def converted(store: GoldenStore, artifact: bytes = REWRITTEN, **changes: object
 
 def refused(golden: Golden) -> str:
     with pytest.raises(GoldenError) as raised:
-        dates.check_claims([golden], load_calendar())
+        verify.check_claims([golden], load_calendar())
     return str(raised.value)
 
 
 def test_a_conversion_with_its_record_counts(store):
-    dates.check_claims([converted(store)], load_calendar())
+    verify.check_claims([converted(store)], load_calendar())
 
 
 def test_a_conversion_without_its_record_does_not_count(store):
@@ -111,19 +110,19 @@ def test_no_command_believes_what_the_bytes_contradict(store, jaxexport, tmp_pat
 def test_pytests_own_replay_does_not_believe_it_either(store, claims):
     golden = write_golden(store, manifest("t.a", "0.6.2", **claims), files(jaxlib="0.9.2"))
     with pytest.raises(GoldenError, match=r"converted_from: expected the record|writer: expected an artifact"):
-        plan_matrix(Policy(), Selection(), RunOptions(), [golden], Interpreter(release(NEWEST)))
+        plan_here(Policy(), Selection(), RunOptions(), [golden], release(NEWEST))
 
 
 @pytest.mark.parametrize(("jaxlib", "is_known"), [("0.9.0", True), ("0.8.1", False), ("0.9.1", False)])
 def test_jaxs_own_golden_has_the_writer_that_stands_for_the_build_of_its_day(monkeypatch, jaxlib, is_known):
     artifact = read_bytes(ORIGINAL)
     day = load_calendar().built("0.9.0")
-    monkeypatch.setattr(jax_goldens, "days", lambda: {sha256(artifact.module.serialized()): [day]})
-    assert jax_goldens.is_known(artifact, writer(jaxlib)) == is_known
+    monkeypatch.setattr(verify, "days_of_jax_goldens", lambda: {sha256(artifact.module.serialized()): [day]})
+    assert verify.is_jax_golden(artifact, writer(jaxlib)) == is_known
 
 
 def test_the_goldens_of_jax_are_listed_by_their_hashes():
-    table = jax_goldens.days()
+    table = verify.days_of_jax_goldens()
     assert len(table) > 140
     assert all(len(module) == 64 and days for module, days in table.items())
 
@@ -177,7 +176,7 @@ def without_derivatives(made: Manifest) -> Manifest:
 )
 def test_what_a_golden_says_of_its_artifact_is_read_from_the_bytes(store, case, change, message):
     stored = own(case)
-    dates.check_claims([stored], load_calendar())
+    verify.check_claims([stored], load_calendar())
     store.write(change(stored.manifest), stored.files())
     assert message in refused(*store.goldens())
 
@@ -186,4 +185,4 @@ def test_pytests_own_replay_believes_no_golden_that_leaves_it(store):
     stored = own(FIRST_ORDER)
     store.write(options(platforms=("tpu",))(stored.manifest), stored.files())
     with pytest.raises(GoldenError, match="platforms: expected cpu"):
-        plan_matrix(Policy(), Selection(), RunOptions(), store.goldens(), Interpreter(release(NEWEST)))
+        plan_here(Policy(), Selection(), RunOptions(), store.goldens(), release(NEWEST))

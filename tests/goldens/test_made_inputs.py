@@ -11,8 +11,7 @@ from export_core.artifact import Aval
 from export_core.artifact.envelope.schema import DTYPES
 from export_core.goldens import GoldenError
 from export_core.goldens.adopt import _leaf
-from export_core.goldens.dimensions import symbols_of
-from export_core.goldens.made_inputs import RULES, made_inputs
+from export_core.goldens.made_inputs import RULES, made_inputs, symbols_of
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

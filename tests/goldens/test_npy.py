@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis.extra import numpy as arrays
 
-from export_core.goldens.npy import arrays_in
+from export_core.goldens.arrays import arrays_in
 
 KINDS = arrays.boolean_dtypes() | arrays.integer_dtypes() | arrays.floating_dtypes() | arrays.complex_number_dtypes()
 

@@ -8,8 +8,9 @@ import msgspec
 import pytest
 from making import manifest, write_golden
 
-from export_core.goldens import GoldenError, GoldenStore, staging
-from export_core.goldens.rename import rename_case
+from export_core.base import atomic
+from export_core.goldens import GoldenError, GoldenStore
+from export_core.goldens.upkeep import rename_case
 
 OLD, NEW, TEST = "tests.test_a.test_old", "tests.test_a.test_new", "tests/test_a.py::test_old"
 WRITERS = ("0.9.2", "0.12.0.1")
@@ -57,7 +58,7 @@ def test_a_killed_rename_loses_nothing_and_is_completed(store, monkeypatch, step
 
     with monkeypatch.context() as patched:
         # Before and after the rename that stores a golden, after the one that removes it: six steps for two goldens.
-        patched.setattr(staging, "sync_folder", killed)
+        patched.setattr(atomic, "sync_folder", killed)
         with pytest.raises(KilledError):
             rename_case(store, OLD, NEW)
     assert {**content(store, OLD), **content(store, NEW)}.items() >= before.items()

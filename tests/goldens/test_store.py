@@ -14,9 +14,10 @@ import pytest
 from making import files, manifest, write_golden, writer
 from msgspec import structs
 
-from export_core.goldens import GoldenError, GoldenStore, Manifest, Options, WriteStatus, staging
+from export_core.base import atomic
+from export_core.goldens import GoldenError, GoldenStore, Manifest, Options, WriteStatus
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
-from export_core.goldens.strays import delete_leftovers, strays
+from export_core.goldens.upkeep import delete_leftovers, strays
 from export_core.goldens.verify import MOST, verify_goldens
 
 KILLS = 60  # every third step of two replacements, and some more
@@ -206,7 +207,8 @@ KILLER = textwrap.dedent("""
     from pathlib import Path
     from msgspec import structs
     from making import files, manifest
-    from export_core.goldens import GoldenStore, staging as module
+    from export_core.base import atomic as module
+    from export_core.goldens import GoldenStore
     from export_core.goldens.store import sha256
 
     root, kills, exchange = Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "exchange"
@@ -271,7 +273,7 @@ def test_a_reader_restores_a_golden_killed_between_two_renames(store):
 
 
 def test_a_writer_clears_what_was_left_after_two_renames(store, monkeypatch):
-    monkeypatch.setattr(staging, "exchange_folders", lambda first, second: False)
+    monkeypatch.setattr(atomic, "exchange_folders", lambda first, second: False)
     golden = write_golden(store, manifest(), files(1))
     shutil.copytree(golden.folder, golden.folder.with_name(".old-0.12.0.1-cpu"))
     assert write_golden(store, manifest(), files(2)).outputs()[0].numpy().tolist() == [2, 2]

@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 from making import files, manifest, write_golden, writer
 
+from export_core.base import atomic, untrusted
+from export_core.base.untrusted import found_in
 from export_core.goldens import (
     Check,
     Comparison,
@@ -25,14 +27,10 @@ from export_core.goldens import (
     Manifest,
     Options,
     Origin,
-    rules,
-    staging,
 )
-from export_core.goldens.arrays import leaf_of
+from export_core.goldens.arrays import leaf_of, noise_to_npz
+from export_core.goldens.manifest import NoiseRecord, UndecidedOutput
 from export_core.goldens.manifest_file import check_manifest, dump_manifest, load_manifest
-from export_core.goldens.noise import noise_to_npz
-from export_core.goldens.noise_record import NoiseRecord, UndecidedOutput
-from export_core.goldens.rules import found_in
 from export_core.goldens.store import INPUTS, NOISE, OUTPUTS, sha256
 from export_core.goldens.verify import verify_goldens
 from export_core.numbers.stored_noise import check_noise
@@ -264,7 +262,7 @@ def test_a_golden_behind_a_link_is_refused(store, tmp_path, which: Callable[[Pat
 
 
 def test_a_pattern_that_would_never_end_is_given_up(monkeypatch):
-    monkeypatch.setattr(rules, "SEARCH_SECONDS", 0.5)
+    monkeypatch.setattr(untrusted, "SEARCH_SECONDS", 0.5)
     started = time.monotonic()
     assert not Check("x", refused="(a+)+b").expects("a" * 100)
     assert time.monotonic() - started < 10
@@ -293,7 +291,7 @@ def test_a_write_that_only_the_disk_doubts_says_so(store, monkeypatch):
         if len(calls) == 2:
             raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(staging, "sync_folder", fails_at_last)
+    monkeypatch.setattr(atomic, "sync_folder", fails_at_last)
     with pytest.raises(GoldenError, match="is written and complete, but the disk did not confirm it") as raised:
         store.write(made, content)
     assert "Nothing stored was changed" not in str(raised.value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from making import day, files, golden, manifest, result, summarize, write_golden
+from making import day, document, files, golden, manifest, result, summarize, write_golden
 
 from export_core.goldens import Comparison, GoldenStore, Options, Origin
 from export_core.goldens.arrays import leaf_of, to_npz
@@ -12,7 +12,6 @@ from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import OUTPUTS
 from export_core.judge import Accepted, accepted_in
 from export_core.policy import Policy, Quirk
-from export_core.report import findings
 
 
 def allowing(case, **options):
@@ -53,7 +52,7 @@ def test_the_report_ends_with_what_was_accepted():
         seconds=1,
         accepted=[Accepted("custom call t", "pinned", ("a", "b"))],
     )
-    told = findings([result()], made)
+    told = document([result()], made).findings
     assert (told[-1].title, told[-1].text) == ("accepted", "custom call t: a, b.\n  reason     pinned")
 
 

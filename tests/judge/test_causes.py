@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 from example_runs import broken_run
-from making import result
+from making import result, with_causes
 
-from export_core.goldens import rules
+from export_core.base import untrusted
 from export_core.judge import Judgement, Result
-from export_core.judge.causes import Cause, causes_in, with_causes
-from export_core.judge.upstream import upstream_of
+from export_core.judge.causes import Cause, causes_in
+from export_core.judge.judgement import upstream_of
 from export_core.matrix import Verdict
 from export_core.policy import PolicyError
 from export_core.policy.known_issues import known_issues
@@ -120,7 +120,7 @@ def test_a_file_adds_issues_and_replaces_the_shipped_one_of_its_id(tmp_path):
 
 
 def test_a_pattern_of_a_known_issue_that_would_never_end_is_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(rules, "SEARCH_SECONDS", 0.5)
+    monkeypatch.setattr(untrusted, "SEARCH_SECONDS", 0.5)
     file = tmp_path / "newer.yaml"
     file.write_text("- {id: slow, title: t, todo: d, verdicts: [error], message: (a+)+b, types: (t+)+!}\n")
     started = time.monotonic()

@@ -9,14 +9,13 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from making import day, result, summarize
+from making import day, document, result, summarize
 
 from export_core.judge import Judgement, Phase, judge_changes, status_of
 from export_core.matrix import Verdict
 from export_core.policy import CustomCallChange, Policy, PolicyError, load_policy
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, promise
-from export_core.report import findings
 from export_core.run.journal import SUMMARY
 from export_core.run.results import read_summary
 
@@ -307,7 +306,7 @@ def test_a_reader_that_lacks_the_old_target_too_early_breaks_a_promise(release, 
 
 def test_a_broken_rule_is_told_first_and_the_change_last():
     results = [ran("0.9.1", "0.9.1", "scale_v2"), ran("0.9.0.1", "0.9.1", "scale_v1")]
-    found = findings(results, summary(*results, declared=change(introduced=day("2026-02-14"))))
+    found = document(results, summary(*results, declared=change(introduced=day("2026-02-14")))).findings
     assert [finding.title for finding in found] == ["BROKEN PROMISE", "custom call"]
     assert found[0].text.startswith(
         "tests.test_a.test_f/0.9.1-cpu, written by jaxlib 0.9.1 (built 2026-02-28), calls scale_v2"
@@ -323,7 +322,7 @@ def test_a_broken_rule_is_told_first_and_the_change_last():
 
 def test_it_is_said_when_nothing_measures_the_old_target():
     results = [ran("0.9.1", "0.9.1", "scale_v2")]
-    (found,) = findings(results, summary(*results, declared=change(release=None, new=None)))
+    (found,) = document(results, summary(*results, declared=change(release=None, new=None))).findings
     assert (
         found.text.splitlines()[0]
         == "scale_v1 → nothing: unreleased (adds an offset; owner me, https://example.org/1)."

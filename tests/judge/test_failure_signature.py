@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from making import golden, release, result
+from making import golden, release, result, with_causes
 
-from export_core.features.why.bisection.likeness import Measure
-from export_core.features.why.reduction.failure import Failure
+from export_core.features.why.bisect.criterion import Measure
+from export_core.features.why.reduce.failing_alike import Failure
 from export_core.judge import Result, judge_again
-from export_core.judge.causes import cell_signature, with_causes
-from export_core.judge.failure_signature import failure_signature, message_class
+from export_core.judge.causes import cell_signature, failure_signature, message_class
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.policy import Policy
 from export_core.readers.worker.protocol import Stage

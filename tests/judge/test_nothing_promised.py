@@ -6,14 +6,14 @@ from xml.etree import ElementTree
 
 import pytest
 from commands import finished
-from making import day, result, summarize
+from making import day, document, result, summarize
 
 from export_core.judge import Judgement, ShardOf
 from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy
-from export_core.report.ci.junit import junit_xml
-from export_core.report.ci.markdown import markdown_text
-from export_core.report.page.run_page import html_page
+from export_core.report.junit import junit_xml
+from export_core.report.markdown import markdown_text
+from export_core.report.page import html_page
 from export_core.report.wording import headline
 from pytest_jaxexport.summary import summary_lines
 
@@ -68,7 +68,11 @@ def test_only_what_would_be_0_becomes_3(results, facts, code, said):
 def test_every_report_says_that_nothing_was_promised(policy):
     results = [BONUS, REFUSED]
     made = summary(*results, policy=policy)
-    page, markdown, junit = html_page(results, made), markdown_text(results, made), junit_xml(results, made)
+    page, markdown, junit = (
+        html_page(document(results, made)),
+        markdown_text(document(results, made)),
+        junit_xml(document(results, made)),
+    )
     for text in (page, markdown, junit):
         assert "NOTHING PROMISED" in text
         assert "KEPT" not in text

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from making import day, result, summarize
+from making import day, document, result, summarize
 
 from export_core.judge import ShardOf
 from export_core.matrix import Selection
 from export_core.policy import Policy
-from export_core.report.ci.junit import junit_xml
-from export_core.report.ci.markdown import markdown_text
-from export_core.report.page.run_page import html_page
+from export_core.report.junit import junit_xml
+from export_core.report.markdown import markdown_text
+from export_core.report.page import html_page
 from export_core.report.wording import headline
 
 
@@ -53,6 +53,6 @@ def test_every_report_says_which_part_it_was():
     made = summary(Selection(cases=("t.*",)), shard=ShardOf(1, 7))
     assert made.partial == "shard 1/7, only cases t.*"
     assert headline(made)[0] == "KEPT: the 1 promised cell; partial: shard 1/7, only cases t.*."
-    for text in (html_page([result()], made), junit_xml([result()], made)):
+    for text in (html_page(document([result()], made)), junit_xml(document([result()], made))):
         assert "partial: shard 1/7, only cases t.*." in text
-    assert r"partial: shard 1/7, only cases t.\*." in markdown_text([result()], made)
+    assert r"partial: shard 1/7, only cases t.\*." in markdown_text(document([result()], made))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from making import day, result, rules, summarize
+from making import day, document, result, rules, summarize
 
 from export_core.judge import Judgement, judge_again
 from export_core.matrix import Verdict
 from export_core.policy import Policy, Required
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows
-from export_core.report import findings
 
 PASS = result()
 NOT_RUN = result(
@@ -41,7 +40,7 @@ def summary(*results, required=None, **selection):
 def test_what_is_required_and_not_covered_is_incomplete(required, said):
     found = summary(PASS, required=required)
     assert (found.exit_code, found.uncovered) == (3, [said])
-    (finding,) = findings([PASS], found)
+    (finding,) = document([PASS], found).findings
     assert (finding.title, finding.text) == ("INCOMPLETE", said)
 
 

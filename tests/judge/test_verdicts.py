@@ -10,23 +10,24 @@ import msgspec
 import pytest
 
 import export_core
-from export_core.features.compare_runs import baseline_report
+from export_core.features.compare_runs import comparison
 from export_core.features.convert import findings as conversion_findings
 from export_core.features.costs import findings as cost_findings
+from export_core.features.deploy import findings as places_findings
 from export_core.judge.verdicts import VERDICTS as TABLE
 from export_core.judge.verdicts import WORST_FIRST, ExitCode, Judgement, Kind
 from export_core.matrix import Verdict
-from export_core.report import findings
+from export_core.report import view
 
 PACKAGE = Path(export_core.__file__).parent
 KINDS = (
     {
         kind
-        for module in (baseline_report, cost_findings, findings, conversion_findings)
+        for module in (comparison, cost_findings, view, conversion_findings, places_findings)
         for kind in vars(module).values()
         if isinstance(kind, Kind)
     }
-    | {*baseline_report.CHANGED.values()}
+    | {*comparison.CHANGED.values()}
     | {judgement.facts.kind for judgement in Judgement if judgement.facts.kind}
 )
 

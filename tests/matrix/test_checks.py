@@ -8,9 +8,8 @@ import pytest
 from making import files, golden, manifest, release, write_golden
 
 from export_core.goldens import Check, Comparison, FactorGroup, GoldenStore, Options
-from export_core.goldens.arrays import leaf_of, to_npz
-from export_core.goldens.noise import noise_to_npz
-from export_core.goldens.noise_record import NoiseRecord
+from export_core.goldens.arrays import leaf_of, noise_to_npz, to_npz
+from export_core.goldens.manifest import NoiseRecord
 from export_core.goldens.store import ARTIFACT, INPUTS, NOISE, OUTPUTS
 from export_core.matrix import Cell, comparisons
 from export_core.matrix.comparisons import CallResults, check_calls, comparison_of

@@ -8,7 +8,7 @@ import pytest
 from making import manifest, release, write_golden
 
 from export_core.goldens import GoldenStore
-from export_core.goldens.noise_record import NoiseRecord
+from export_core.goldens.manifest import NoiseRecord
 from export_core.matrix import Limits
 from export_core.numbers import measuring_noise
 from export_core.numbers.measuring_noise import MeasuredNoise

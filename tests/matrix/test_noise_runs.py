@@ -15,7 +15,7 @@ from making import files, manifest, release, write_golden
 from export_core.base.tolerances import FLOATS
 from export_core.goldens import Check, Comparison, Golden, GoldenStore
 from export_core.goldens.arrays import from_npz, leaf_of, to_npz
-from export_core.goldens.noise_record import UndecidedOutput
+from export_core.goldens.manifest import UndecidedOutput
 from export_core.goldens.store import INPUTS, NOISE, OUTPUTS
 from export_core.matrix import Limits
 from export_core.numbers import measuring_noise

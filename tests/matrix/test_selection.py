@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from making import NEWEST, day, golden, make_wheel
 
-from export_core.base.urls import without_credentials
+from export_core.base.escaping import without_credentials
 from export_core.matrix import MatrixError, Plan, Selection, make_plan
 from export_core.readers.environment import requirements
 from export_core.releases import Release, ReleaseError, Windows, load_calendar

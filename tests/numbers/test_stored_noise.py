@@ -8,7 +8,7 @@ from making import files, manifest, write_golden
 
 from export_core.goldens import Check, Comparison, FactorGroup, GoldenStore, Signature
 from export_core.goldens.arrays import leaf_of, to_npz
-from export_core.goldens.noise_record import UndecidedOutput
+from export_core.goldens.manifest import UndecidedOutput
 from export_core.goldens.store import INPUTS, OUTPUTS
 from export_core.numbers.stored_noise import proves_nothing, undecided_outputs
 

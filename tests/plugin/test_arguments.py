@@ -12,7 +12,7 @@ import pytest
 from warm_pytest import WITH_AND_WITHOUT
 
 if TYPE_CHECKING:
-    from conftest import Project, Projects, Run
+    from projects import Project, Projects, Run
 
 FUNCTIONS = """
 import jax

@@ -20,7 +20,7 @@ from export_core.goldens.store import sha256
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conftest import Project, Projects, Run
+    from projects import Project, Projects, Run
 
 KINDS = ["whole", "flipped", "gone", "future", "none", "older_alone", "older_wrong"]
 TESTS = """

@@ -18,7 +18,7 @@ from export_core.goldens.manifest_file import dump_manifest
 from export_core.goldens.store import MANIFEST, OUTPUTS, sha256
 
 if TYPE_CHECKING:
-    from conftest import Project, Projects, Run
+    from projects import Project, Projects, Run
 
 TEST = """
 @pytest.mark.export_compat({marked})

@@ -6,7 +6,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from conftest import Projects
+    from projects import Projects
 
 TESTS = """
 import jax, jax.numpy as jnp, numpy as np, pytest

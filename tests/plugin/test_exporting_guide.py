@@ -10,7 +10,7 @@ import pytest
 from warm_pytest import WITH_AND_WITHOUT
 
 if TYPE_CHECKING:
-    from conftest import Project, Projects
+    from projects import Project, Projects
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "how-to" / "export.md").read_text(encoding="utf-8")

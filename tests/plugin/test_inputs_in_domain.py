@@ -8,7 +8,7 @@ import pytest
 from warm_pytest import WHOLE_NOISE
 
 if TYPE_CHECKING:
-    from conftest import Project, Projects
+    from projects import Project, Projects
 
 TESTS = """
 import jax, jax.numpy as jnp, pytest

@@ -20,7 +20,7 @@ from warm_pytest import NO_NOISE, own_variables
 from export_core.goldens import GoldenStore
 
 if TYPE_CHECKING:
-    from conftest import Project, Projects
+    from projects import Project, Projects
 
 TESTS = """
 import time
@@ -49,16 +49,16 @@ def test_two(export_golden):
 """
 TERMINATED_WHILE_IT_STORES = """
 import os, signal
-from export_core.goldens import staging
+from export_core.base import atomic
 
-write_whole = staging.write_whole
+write_whole = atomic.write_whole
 
 def write_and_end(path, data):
     write_whole(path, data)
     if "golden" in path.parts and "n1" in str(path) and path.name == "inputs.npz":
         os.kill(os.getpid(), signal.SIGTERM)
 
-staging.write_whole = write_and_end
+atomic.write_whole = write_and_end
 """
 SLOW_NOISE = """
 import time

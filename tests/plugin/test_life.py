@@ -13,7 +13,7 @@ from jax._src.lib import jaxlib_extension_version
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conftest import Project, Projects, Run
+    from projects import Project, Projects, Run
 
 MODELS = """
 import jax.numpy as jnp

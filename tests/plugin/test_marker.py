@@ -13,12 +13,13 @@ from jax.sharding import PartitionSpec
 import export_core.export  # noqa: F401 - pytester forgets what its tests import, and jax can be loaded once only
 from export_core.base.tolerances import COMPARATORS
 from export_core.goldens import Comparison
-from pytest_jaxexport.keywords import KEYWORDS, SIGNATURE
+from export_core.policy.keys import marker_keywords
+from pytest_jaxexport.keywords import all_keywords, signature
 from pytest_jaxexport.marker import MarkerOptions, own_targets, read_marker
 from pytest_jaxexport.settings import Settings, read_settings
 
 if TYPE_CHECKING:
-    from conftest import Projects
+    from projects import Projects
 
 MARKED = """
 import pytest
@@ -31,6 +32,8 @@ def test_other():
     raise AssertionError("RAN")
 """
 
+KEYWORDS = all_keywords()
+SIGNATURE = signature(KEYWORDS)
 NO_GPU = "unknown platform 'gpu'; jax.export knows cpu, cuda, rocm, tpu. Did you mean 'cuda' or 'rocm'?"
 
 
@@ -42,7 +45,8 @@ def test_markers_lists_the_whole_signature(pytester: pytest.Pytester) -> None:
 
 
 def test_every_keyword_has_a_description_in_the_order_of_the_signature() -> None:
-    assert tuple(KEYWORDS) == MarkerOptions._fields
+    of_features = tuple(marker_keywords())
+    assert tuple(KEYWORDS) == (*MarkerOptions._fields[:-1], *of_features)
     assert all(f"{keyword}=" in SIGNATURE.split(":")[0] for keyword in KEYWORDS)
 
 
@@ -53,7 +57,8 @@ def test_the_example_of_a_keyword_is_a_value_that_it_takes(keyword: str) -> None
     item: Any = SimpleNamespace(iter_markers=lambda name: [mark], nodeid="test_f", obj=None)
     options = read_marker(item)
     assert options is not None
-    assert getattr(options, keyword) in (value, tuple(value) if isinstance(value, list) else value)
+    taken = options.entries.get(keyword) or getattr(options, keyword)
+    assert taken in (value, tuple(value) if isinstance(value, list) else value)
 
 
 def test_checks_that_are_no_targets_need_not_be_called() -> None:

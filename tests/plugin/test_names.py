@@ -12,7 +12,7 @@ import pytest
 from export_core.export import case_id
 
 if TYPE_CHECKING:
-    from conftest import Project, Projects, Run
+    from projects import Project, Projects, Run
 
 TESTS = """
 import jax, jax.numpy as jnp, numpy as np, pytest

@@ -8,7 +8,7 @@ import pytest
 from warm_pytest import WHOLE_NOISE
 
 if TYPE_CHECKING:
-    from conftest import Project, Projects, Run
+    from projects import Project, Projects, Run
 
 TESTS = """
 import jax, jax.numpy as jnp, numpy as np, pytest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from conftest import Projects
+    from projects import Projects
 
 NODES = """
     import collections, jax.export

@@ -13,7 +13,7 @@ from making import manifest, write_golden
 from export_core.goldens import GoldenStore
 
 if TYPE_CHECKING:
-    from conftest import Project, Projects, Run
+    from projects import Project, Projects, Run
 
 SINE = """
     import jax, jax.numpy as jnp, numpy as np, pytest

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Project, Projects
+    from projects import Project, Projects
 
 PLAIN = """
 def test_plain():

@@ -10,7 +10,7 @@ import yaml
 from warm_pytest import own_variables
 
 if TYPE_CHECKING:
-    from conftest import Projects
+    from projects import Projects
 
 FUNCTION = """
 import jax, numpy as np

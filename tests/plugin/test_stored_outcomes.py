@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from conftest import Project, Projects
+from projects import Project, Projects
 
 TESTS = """
 import contextlib, os, sqlite3, time

@@ -16,7 +16,7 @@ from pytest_jaxexport.pruning import PruningReport, list_unused, report_unused
 from pytest_jaxexport.unused_goldens import CollectedTests, ReportedTests, find_unused, is_gone, why_partial
 
 if TYPE_CHECKING:
-    from conftest import Project, Projects
+    from projects import Project, Projects
 
 pytest_plugins = "pytester"
 

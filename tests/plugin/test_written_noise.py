@@ -10,7 +10,7 @@ import yaml
 from warm_pytest import NO_NOISE, WHOLE_NOISE
 
 if TYPE_CHECKING:
-    from conftest import Project, Projects, Run
+    from projects import Project, Projects, Run
 
 TESTS = """
 import jax, jax.numpy as jnp, numpy as np, pytest

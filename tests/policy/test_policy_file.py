@@ -14,7 +14,7 @@ from commands import assert_bad_input
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from export_core.features.inspect.describe import STABLEHLO_YEARS
+from export_core.features.inspect.facts import STABLEHLO_YEARS
 from export_core.policy import Policy, PolicyError, Required, find_policy, load_policy, read_policy
 from export_core.policy.entries import WindowDays
 from export_core.policy.schema_errors import schema_problems
@@ -312,7 +312,7 @@ QUIRK = """quirks:
         ("budgets:\n  - max_flops: -1", "2: budgets[0].max_flops: expected a finite number of 0 or more, found -1."),
         ("budgets:\n  - max_growth: 0.9", "2: budgets[0].max_growth: expected a finite number of 1 or more"),
         ("budgets:\n  - max_growth: {flop: 2}", "2: budgets[0].max_growth.flop: expected some of temp_bytes"),
-        ("budgets:\n  - {max_flops: 1, platforms: [gpu]}", "2: budgets[0].platforms: expected some of cpu, cuda"),
+        ("budgets:\n  - {max_flops: 1, platforms: [gpu]}", "2: budgets[0].platforms[0]: expected one of cpu, cuda"),
         (NUMBERS.replace("svd", "'mine:close'"), "3: numbers[0].rtol: expected none: 'mine:close' takes no"),
         ("reader_packages: [optax, 'op tax']",
          "1: reader_packages[1]: expected a requirement as pip takes it, such as optax==0.2.5, found 'op tax': "),

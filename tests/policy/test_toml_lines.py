@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from export_core.policy.toml_lines import toml_lines
+from export_core.policy.source import toml_lines
 
 TEXT = '''# a policy, in all the ways that TOML has
 title = "a # b [c] = \\" d" # it ends here

@@ -15,7 +15,7 @@ import filelock
 import pytest
 from making import make_wheel, release
 
-from export_core.base.variables import deciding_variables, kernels_in_words
+from export_core.base.processes import deciding_variables, kernels_in_words
 from export_core.readers import build as module
 from export_core.readers import environment as environments
 from export_core.readers import hardware

@@ -10,7 +10,7 @@ from importlib import resources
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from making import day, golden, release, result, summarize
+from making import day, document, golden, release, result, summarize
 from replaying import replayed
 from rich.console import Console
 
@@ -25,8 +25,7 @@ from export_core.readers.hardware import missing_hardware, resolve_mode
 from export_core.readers.placement import Mode, Placement, load_devices, parse_platform, parse_targets
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, load_calendar
-from export_core.report import print_plan
-from export_core.report.findings import findings
+from export_core.report.terminal import print_plan
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
@@ -156,7 +155,7 @@ def test_goldens_without_a_cell_on_these_platforms_are_reported():
         without_cells=made.without_cells,
     )  # fmt: skip
     assert summary.exit_code == 0
-    assert [(each.title, each.text) for each in findings(judged, summary)] == [("NOT COVERED", said)]
+    assert [(each.title, each.text) for each in document(judged, summary).findings] == [("NOT COVERED", said)]
 
 
 def test_missing_hardware_is_named_and_decides_the_mode():

@@ -10,7 +10,7 @@ from export_core.matrix.selection import known_releases
 from export_core.policy import ExtraReleases, Policy, PolicyError, find_policy
 from export_core.policy.run_options import Selection
 from export_core.releases import JaxlibRelease, JaxRelease, ReleaseError, load_calendar
-from export_core.releases.contradictions import contradiction
+from export_core.releases.project_releases import contradiction
 
 CALENDAR = load_calendar()
 

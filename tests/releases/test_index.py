@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from making import day, make_wheel
 from shipped import CALENDAR, SHIPPED, calendar_of, measured, shortened
 
-from export_core.base.urls import without_credentials
+from export_core.base.escaping import without_credentials
 from export_core.releases import ReleaseError
 from export_core.releases.index import JSON, PUBLIC, IndexFile, RemoteFile, configured_index, index_files
 from export_core.releases.project_releases import with_entries

@@ -13,7 +13,7 @@ from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.readers.worker.protocol import Stage
-from export_core.report.drawing.badge import badge, badge_svg
+from export_core.report.badge import badge, badge_svg
 
 
 def test_a_broken_run_says_how_many_of_how_many():

@@ -12,14 +12,14 @@ import jsonschema
 import msgspec
 import pytest
 from example_runs import broken_run, kept_run
-from making import day, result, rules, summarize
+from making import day, document, result, rules, summarize
 
 from export_core.judge import Judgement, Result, Summary
 from export_core.matrix import Verdict
 from export_core.readers.worker.protocol import Stage
-from export_core.report.ci import sarif
-from export_core.report.ci.annotations import MOST, annotation_commands
-from export_core.report.ci.sarif import sarif_file
+from export_core.report import sarif
+from export_core.report.annotations import MOST, annotation_commands
+from export_core.report.sarif import sarif_file
 
 CRASH = result(
     Verdict.CRASH, Judgement.BROKEN, case="test_a.test_f", stage=Stage.RUN, message="signal 11: 100%", signal=11,
@@ -52,7 +52,7 @@ def project(tmp_path: Path) -> Path:
 
 def commands(results: list[Result], folder: Path = Path(), **changes: Any) -> list[tuple[str, dict[str, str], str]]:
     """The commands as GitHub's runner reads them."""
-    text = annotation_commands(results, summary(results, **changes), folder)
+    text = annotation_commands(document(results, summary(results, **changes)), folder)
     read = []
     for line in text.splitlines():
         level, properties, message = re.fullmatch(r"::(\w+) (.*?)::(.*)", line).groups()
@@ -90,19 +90,19 @@ def test_a_test_that_is_not_here_has_an_annotation_without_a_line():
 
 def test_the_first_annotation_is_the_headline():
     results, made = broken_run()
-    first = annotation_commands(results, made).splitlines()[0]
+    first = annotation_commands(document(results, made)).splitlines()[0]
     assert first.startswith(
         "::error title=BROKEN::BROKEN: 67 of 1,350 promised cells, 3 causes; readers affected, by cause: "
     )
 
 
 def test_a_run_that_is_kept_has_no_annotation():
-    assert annotation_commands(*kept_run()) == ""
+    assert annotation_commands(document(*kept_run())) == ""
 
 
 def test_each_cause_is_annotated_before_the_second_test_of_one():
     results, made = broken_run()
-    titles = re.findall(r"title=(.*?)::", annotation_commands(results, made))
+    titles = re.findall(r"title=(.*?)::", annotation_commands(document(results, made)))
     assert titles[1:5] == [
         "BROKEN PROMISE%3A numerics in stage compare",
         "BROKEN PROMISE%3A crash in stage run",
@@ -113,7 +113,7 @@ def test_each_cause_is_annotated_before_the_second_test_of_one():
 
 def test_one_cause_has_few_annotations():
     results, made = broken_run()
-    titles = re.findall(r"title=(.*?)::", annotation_commands(results, made))
+    titles = re.findall(r"title=(.*?)::", annotation_commands(document(results, made)))
     assert titles.count("BROKEN PROMISE%3A crash in stage run") == 3
 
 
@@ -126,7 +126,7 @@ def test_no_more_annotations_than_github_shows_and_it_says_how_many():
 
 def test_a_stale_list_is_an_annotation_of_the_run():
     stale = msgspec.structs.replace(summary([result()]), stale=["Entry 1 matches nothing."], exit_code=4)
-    assert "::error title=STALE LIST::Entry 1 matches nothing." in annotation_commands([result()], stale)
+    assert "::error title=STALE LIST::Entry 1 matches nothing." in annotation_commands(document([result()], stale))
 
 
 # --- SARIF ------------------------------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def schema() -> jsonschema.Draft7Validator:
 
 
 def run_of(results: list[Result], made: Summary, folder: Path = Path()) -> dict[str, Any]:
-    read = json.loads(sarif_file(results, made, folder))
+    read = json.loads(sarif_file(document(results, made), folder))
     schema().validate(read)
     (run,) = read["runs"]
     return run

@@ -8,16 +8,18 @@ from typing import Any
 import msgspec
 import pytest
 from example_runs import broken_run
-from making import day, golden
+from making import day, document, golden
 
 from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference, change_of
+from export_core.features.compare_runs.comparison import as_comparison
 from export_core.features.forecast.forecast import forecast
-from export_core.features.forecast.forecast_page import forecast_page
+from export_core.features.forecast.forecast_text import forecast_page
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.releases import load_calendar
-from export_core.report.page.run_page import html_page
+from export_core.report.page import html_page
+from export_core.run.run import Run
 
 pytestmark = pytest.mark.browser
 
@@ -35,7 +37,10 @@ def comparison(tmp_path_factory) -> Path:
     ]
     cells = [CellDifference(change_of(old, new), old, new) for old, new in zip(then, results, strict=True)]
     page = tmp_path_factory.mktemp("comparison") / "report.html"
-    page.write_text(html_page(results, summary, BaselineDifference(summary, summary, cells, [])), encoding="utf-8")
+    run = Run(results, summary)
+    page.write_text(
+        html_page(document(results, summary, as_comparison(BaselineDifference(run, run, cells, [])))), encoding="utf-8"
+    )
     return page
 
 

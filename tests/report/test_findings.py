@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from making import day, files, golden, manifest, result, summarize, write_golden
+from making import day, document, files, golden, manifest, result, summarize, write_golden
 
+from export_core.base.phrases import first_line
 from export_core.goldens import Comparison, GoldenStore
-from export_core.goldens.arrays import leaf_of, to_npz
-from export_core.goldens.noise import noise_to_npz
-from export_core.goldens.noise_record import NoiseRecord, UndecidedOutput
+from export_core.goldens.arrays import leaf_of, noise_to_npz, to_npz
+from export_core.goldens.manifest import NoiseRecord, UndecidedOutput
 from export_core.goldens.store import NOISE, OUTPUTS
 from export_core.judge import Judgement
 from export_core.judge.verdicts import BROKEN_PROMISE
@@ -22,9 +22,8 @@ from export_core.numbers.noise_text import knows_inputs_only, outputs_to_name, u
 from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues
 from export_core.readers.worker.protocol import Stage
-from export_core.report import broken_cell, findings, outcome_line
-from export_core.report.findings import capped
-from export_core.report.wording import began_and_ended, first_line, headline, ranges, window_arithmetic
+from export_core.report.view import broken_cell, capped
+from export_core.report.wording import began_and_ended, headline, outcome_line, ranges, window_arithmetic
 
 
 def summary(results, stale=()):
@@ -105,7 +104,7 @@ def test_each_cause_is_one_finding_the_worst_first():
         result(Verdict.NUMERICS, Judgement.BROKEN, case="numbers", message="n"),
         result(Verdict.TIMEOUT, Judgement.BROKEN, case="slow", stage=Stage.RUN, message="t"),
     ]
-    found = findings(results, summary(results))
+    found = document(results, summary(results)).findings
     assert [finding.title for finding in found] == ["BROKEN PROMISE"] * 4
     assert [{cell.case for cell in finding.results} for finding in found] == [
         {"numbers"}, {"crash1", "crash2"}, {"slow"}, {"refused"},
@@ -114,7 +113,7 @@ def test_each_cause_is_one_finding_the_worst_first():
 
 def test_what_its_own_writer_cannot_replay_breaks_no_promise():
     own, newer, other = crash(reader="0.9.2"), crash(), crash("t.other")
-    found = findings([own, newer, other], summary([own, newer, other]))
+    found = document([own, newer, other], summary([own, newer, other])).findings
     assert [(finding.title, [cell.key for cell in finding.results]) for finding in found] == [
         ("NOT REPLAYABLE", [own.key, newer.key]),
         ("BROKEN PROMISE", [other.key]),
@@ -124,7 +123,7 @@ def test_what_its_own_writer_cannot_replay_breaks_no_promise():
 
 def test_what_fails_in_another_way_than_in_its_own_writer_says_either():
     own, newer = crash(reader="0.9.2"), crash(message="died by signal 6 (SIGABRT)")
-    found = findings([own, newer], summary([own, newer]))
+    found = document([own, newer], summary([own, newer])).findings
     assert [finding.title for finding in found] == ["NOT REPLAYABLE"] * 2
     assert {finding.sentence.partition("cannot replay it")[2] for finding in found} == {".", " either."}
 
@@ -132,7 +131,7 @@ def test_what_fails_in_another_way_than_in_its_own_writer_says_either():
 def test_a_known_upstream_issue_is_one_cause_named_with_what_to_do():
     lapack = {"custom_calls": ("lapack_spotrf_ffi",), "upstream": "lapack-cold-process"}
     results = [crash(case, reader, **lapack) for case in ("t.a", "t.b") for reader in ("0.9.1", "0.9.2")]
-    (finding,) = findings(results, summary(results))
+    (finding,) = document(results, summary(results)).findings
     assert (finding.title, len(finding.results)) == ("BROKEN PROMISE", 4), "a release is to blame, not the goldens"
     details = dict(finding.details)
     assert "https://github.com/jax-ml/jax/issues/29610, fixed in 0.10.0" in details["known as"]
@@ -153,7 +152,7 @@ def test_crashes_that_began_in_different_releases_are_two_causes():
         *(result(case="t.a", reader="0.10.0"), crash("t.a", "0.10.2")),
         *(result(case="t.b", reader="0.10.2"), crash("t.b", "0.11.0")),
     ]
-    first, second = findings(results, summary(results))
+    first, second = document(results, summary(results)).findings
     assert (
         "Began to fail between jaxlib 0.10.0 (built 2026-04-16) and jaxlib 0.10.2 (built 2026-06-17)." in first.sentence
     )
@@ -163,7 +162,7 @@ def test_crashes_that_began_in_different_releases_are_two_causes():
 def test_no_kind_of_finding_hides_another():
     results = [crash(f"t.{number}", message=f"{chr(97 + number)} died") for number in range(9)]
     results += [result(Verdict.NOT_RUN, Judgement.INCOMPLETE, case="n", stage=Stage.ENVIRONMENT, message="no wheel")]
-    shown, left_out = capped(findings(results, summary(results)), 4)
+    shown, left_out = capped(document(results, summary(results)).findings, 4)
     assert [finding.title for finding in shown] == ["BROKEN PROMISE"] * 4 + ["INCOMPLETE"]
     assert left_out == {BROKEN_PROMISE: 5}
 
@@ -186,7 +185,7 @@ def test_numbers_that_changed_in_one_release_are_one_finding():
         *(result(reader="0.10.0", case=case) for case in ("t.a", "t.b")),
         *(wrong(reader, case) for case in ("t.a", "t.b") for reader in ("0.10.2", "0.11.0")),
     ]
-    (finding,) = findings(results, summary(results))
+    (finding,) = document(results, summary(results)).findings
     assert (finding.title, len(finding.results)) == ("BROKEN PROMISE", 4)
     assert [line for line in finding.text.splitlines() if not line.startswith("  cases")][:5] == [
         "4 cells ran with different numbers in stage compare: written by 0.9.2, read by 0.10.2, 0.11.0. "
@@ -207,12 +206,12 @@ def test_numbers_that_changed_in_two_releases_are_two_findings():
         *(wrong(reader, "t.a") for reader in ("0.10.0", "0.10.2", "0.11.0")),
         *(wrong(reader, "t.b") for reader in ("0.11.0", "0.11.2")),
     ]
-    assert [len(finding.results) for finding in findings(results, summary(results))] == [3, 2]
+    assert [len(finding.results) for finding in document(results, summary(results)).findings] == [3, 2]
 
 
 def test_numbers_that_changed_back_say_so():
     results = [wrong("0.10.2"), wrong("0.11.0"), result(reader="0.11.2", case="t.f")]
-    (finding,) = findings(results, summary(results))
+    (finding,) = document(results, summary(results)).findings
     assert finding.text.splitlines()[0].endswith(
         " changed between jaxlib 0.9.2 (built 2026-03-18) and jaxlib 0.10.2 (built 2026-06-17), and changed back "
         "between jaxlib 0.11.0 (built 2026-07-16) and jaxlib 0.11.2 with jax 0.12.0.1 (built 2026-09-17)."
@@ -221,7 +220,7 @@ def test_numbers_that_changed_back_say_so():
 
 def test_older_readers_that_differ_are_one_finding():
     results = [wrong("0.9.0"), wrong("0.9.1")]
-    (finding,) = findings(results, summary(results))
+    (finding,) = document(results, summary(results)).findings
     assert finding.text.splitlines()[0].endswith(
         " Numbers changed in jaxlib 0.9.2 (built 2026-03-18): older readers differ from the writer."
     )
@@ -229,14 +228,14 @@ def test_older_readers_that_differ_are_one_finding():
 
 def test_a_golden_that_no_reader_agrees_with_is_one_finding():
     results = [wrong(reader, case) for case in ("t.a", "t.b") for reader in ("0.9.1", "0.10.2")]
-    both = findings(results, summary(results))
+    both = document(results, summary(results)).findings
     assert [len(finding.results) for finding in both] == [2, 2]
     assert both[0].text.splitlines()[0].endswith(" No reader agrees with the writer.")
 
 
 def test_a_golden_that_its_own_writer_differs_from_is_one_finding():
     results = [wrong(reader) for reader in ("0.9.2", "0.10.2", "0.11.0")]
-    (finding,) = findings(results, summary(results))
+    (finding,) = document(results, summary(results)).findings
     assert finding.title == "NOT REPLAYABLE"
     assert "the golden's own writer cannot replay it." in finding.text.splitlines()[0]
 
@@ -244,25 +243,25 @@ def test_a_golden_that_its_own_writer_differs_from_is_one_finding():
 def test_known_failures_are_not_among_changed_numbers():
     known = msgspec.structs.replace(wrong("0.11.2"), judgement=Judgement.KNOWN)
     results = [wrong("0.10.2"), wrong("0.11.0"), known]
-    both = findings(results, summary(results))
+    both = document(results, summary(results)).findings
     assert [(finding.title, len(finding.results)) for finding in both] == [("BROKEN PROMISE", 2), ("known failure", 1)]
 
 
 def test_commands_name_the_folder_of_the_results():
     results = [wrong("0.10.2")]
     for folder, command in {".jaxexport": "trend --numbers", "nightly run": "trend 'nightly run' --numbers"}.items():
-        (finding,) = findings(results, summary(results), Path(folder))
+        (finding,) = document(results, summary(results), folder=Path(folder)).findings
         assert f"`jaxexport {command}` shows" in dict(finding.details)["to do"]
 
 
 def test_bits_that_change_again_are_told_with_where_to_look():
     results = [wrong("0.10.2"), wrong("0.11.0", bits="b")]
-    (finding,) = findings(results, summary(results))
+    (finding,) = document(results, summary(results)).findings
     assert (
         "  bits       those of 1 golden change again among these readers: see `jaxexport trend DIR --numbers`"
         in finding.text
     )
-    (finding,) = findings(unknown := [wrong("0.10.2", bits=""), wrong("0.11.0", bits="")], summary(unknown))
+    (finding,) = document(unknown := [wrong("0.10.2", bits=""), wrong("0.11.0", bits="")], summary(unknown)).findings
     assert "  bits  " not in finding.text, "an earlier version did not record them"
 
 
@@ -270,14 +269,14 @@ def test_the_example_of_changed_numbers_is_the_worst_in_noise():
     results = [
         wrong("0.10.2", case, max_noise_error=noise) for case, noise in (("t.a", 9.0), ("t.b", 31.0), ("t.c", 7.0))
     ]
-    (finding,) = findings(results, summary(results))
+    (finding,) = document(results, summary(results)).findings
     assert "\n             t.b/0.9.2-cpu in jaxlib 0.10.2: 31 x noise\n" in finding.text
     assert "  example    t.b, " in finding.text
 
 
 def test_goldens_whose_numbers_changed_are_listed_up_to_twenty():
     results = [wrong("0.10.2", f"t.{number:02}") for number in range(25)]
-    (finding,) = findings(results, summary(results))
+    (finding,) = document(results, summary(results)).findings
     assert "in jaxlib 0.10.2: off by 0.5\n             and 5 more, in results.jsonl\n" in finding.text
 
 
@@ -288,7 +287,7 @@ def test_broken_comes_before_incomplete_stale_known_and_outside():
         result(Verdict.NOT_RUN, Judgement.INCOMPLETE, case="n", stage=Stage.ENVIRONMENT, message="no wheel"),
         crash("b"),
     ]
-    found = findings(results, summary(results, ["known_failures[0]: expired"]))
+    found = document(results, summary(results, ["known_failures[0]: expired"])).findings
     assert [finding.title for finding in found] == [
         "BROKEN PROMISE", "INCOMPLETE", "STALE LIST", "known failure", "outside the window",
     ]  # fmt: skip
@@ -308,7 +307,7 @@ def test_what_is_kept_a_bonus_or_refused_outside_is_no_finding():
             promised=False,
         ),
     ]
-    assert findings(results, summary(results)) == []
+    assert document(results, summary(results)).findings == []
 
 
 def test_cells_not_run_for_the_same_reason_are_one_finding():
@@ -323,7 +322,7 @@ def test_cells_not_run_for_the_same_reason_are_one_finding():
     another = result(
         Verdict.NOT_RUN, Judgement.INCOMPLETE, case="z", stage=Stage.ENVIRONMENT, message="the worker died"
     )
-    found = findings([*same, another], summary([*same, another]))
+    found = document([*same, another], summary([*same, another])).findings
     assert [finding.title for finding in found] == ["INCOMPLETE", "INCOMPLETE"]
     text = next(finding.text for finding in found if "12 cells" in finding.text)
     assert text.startswith("12 cells were not run in stage environment: written by 0.9.2, read by 0.10.0, 0.10.2.")
@@ -341,25 +340,25 @@ def test_what_a_cell_came_to_fits_on_a_line():
 def test_flaky_cells_are_one_finding_even_if_they_pass_now():
     was = "was crash on 2026-11-20"
     results = [result(case="t.a", flaky=was), result(case="t.b"), crash("t.c", flaky="was pass on 2026-11-19")]
-    (finding,) = [each for each in findings(results, summary(results)) if each.title == "FLAKY"]
+    (finding,) = [each for each in document(results, summary(results)).findings if each.title == "FLAKY"]
     assert finding.text.splitlines() == [
         "2 cells had another verdict last time, with the same content. The judgement is that of this run's verdict.",
         "  cells      t.a/0.9.2-cpu in jaxlib 0.10.2 on cpu: pass, was crash on 2026-11-20",
         "             t.c/0.9.2-cpu in jaxlib 0.10.2 on cpu: crash, was pass on 2026-11-19",
     ]
     many = [result(case=f"t.{number}", flaky=was) for number in range(25)]
-    (finding,) = findings(many, summary(many))
+    (finding,) = document(many, summary(many)).findings
     assert finding.text.splitlines()[-1] == "             and 5 more, in results.jsonl"
     assert summary(many).flaky == 25
 
 
 def test_goldens_without_noise_are_counted():
     made = msgspec.structs.replace(summary([]), unmeasured=["t.a/0.9.2-cpu", "t.b/0.9.2-cpu"])
-    (found,) = [finding for finding in findings([], made) if finding.title == "NO NOISE"]
+    (found,) = [finding for finding in document([], made).findings if finding.title == "NO NOISE"]
     assert found.text == (
         "2 goldens without noise: t.a/0.9.2-cpu, t.b/0.9.2-cpu. `jaxexport goldens noise` measures it."
     )
-    assert not [finding for finding in findings([], summary([])) if finding.title == "NO NOISE"]
+    assert not [finding for finding in document([], summary([])).findings if finding.title == "NO NOISE"]
 
 
 def test_goldens_whose_noise_knows_inputs_only_are_counted():
@@ -372,7 +371,7 @@ def test_goldens_whose_noise_knows_inputs_only_are_counted():
     records = (by_older_version, not_rewritten, derivative_timed_out, nothing_rounded, moved_inside, one_failed)
     assert [knows_inputs_only(record) for record in records] == [True, True, True, False, False, False]
     made = msgspec.structs.replace(summary([]), inputs_only=["t.a/0.9.2-cpu"])
-    (found,) = [finding for finding in findings([], made) if finding.title == "LITTLE NOISE"]
+    (found,) = [finding for finding in document([], made).findings if finding.title == "LITTLE NOISE"]
     assert found.text.startswith("1 golden with noise of inputs only: t.a/0.9.2-cpu.")
 
 
@@ -399,10 +398,10 @@ SHOWN = (
 def test_outputs_that_cannot_tell_right_from_wrong_are_counted(chaotic):
     texts = undecided_in([chaotic(np.float32((1, 1, 1, 1))), golden("t.smooth")])
     made = msgspec.structs.replace(summary([]), undecided=texts)
-    (found,) = [finding for finding in findings([], made) if finding.title == "NOT DECIDED"]
+    (found,) = [finding for finding in document([], made).findings if finding.title == "NOT DECIDED"]
     assert found.text.splitlines()[:2] == ["Some stored numbers would not show an error.", f"  outputs    {SHOWN}"]
     assert "  to do      These numbers move by more than a tenth of the output's largest" in found.text
-    assert not [finding for finding in findings([], summary([])) if finding.title == "NOT DECIDED"]
+    assert not [finding for finding in document([], summary([])).findings if finding.title == "NOT DECIDED"]
 
 
 @pytest.mark.parametrize(
@@ -483,7 +482,7 @@ def moved(reader="0.12.0.1", case="t.f", **changes):
 
 def test_what_looks_like_rounding_has_a_title_of_its_own_and_the_same_exit_code():
     results = [moved()]
-    (finding,) = findings(results, summary(results))
+    (finding,) = document(results, summary(results)).findings
     assert (finding.title, summary(results).exit_code) == ("NUMBERS MOVED", 1)
     assert broken_cell(results[0]).title == "NUMBERS MOVED"
 
@@ -493,7 +492,7 @@ def test_rounding_is_reduced_or_explained_and_not_reported_to_jax():
         "jaxexport matrix --cases t.f --writers 0.11.0 --readers 0.12.0.1 --platforms cpu --goldens 'my goldens'"
     )
     results = [moved(reproduce=f"{reproduce} --no-cache --results out")]
-    (finding,) = findings(results, summary(results))
+    (finding,) = document(results, summary(results)).findings
     chosen = "--case t.f --writer 0.11.0 --reader 0.12.0.1 --goldens 'my goldens'"
     for details in (finding.details, broken_cell(results[0]).details):
         to_do = dict(details)["to do"]
@@ -508,7 +507,7 @@ def test_rounding_that_cannot_be_reproduced_by_a_command_is_told_all_the_same():
 
 def to_do(one, *unmeasured):
     made = msgspec.structs.replace(summary([one]), unmeasured=list(unmeasured))
-    return next(dict(finding.details)["to do"] for finding in findings([one], made) if finding.results)
+    return next(dict(finding.details)["to do"] for finding in document([one], made).findings if finding.results)
 
 
 def test_other_numbers_of_a_golden_without_noise_ask_for_its_noise_first():
@@ -526,32 +525,32 @@ def test_what_is_proposed_sets_the_kernels_that_the_cell_ran_with():
 
 def test_rounding_and_wrong_numbers_of_one_release_are_two_findings():
     results = [moved(), moved(case="t.g"), wrong("0.12.0.1", "t.h", writer="0.11.0")]
-    found = findings(results, summary(results))
+    found = document(results, summary(results)).findings
     assert [(finding.title, len(finding.results)) for finding in found] == [("NUMBERS MOVED", 2), ("BROKEN PROMISE", 1)]
     assert "2 causes, 1 of which looks like rounding; only reader" in headline(summary(results))[0]
 
 
 def test_rounding_in_the_golden_s_own_writer_is_no_fault_of_a_release():
     results = [moved("0.11.0"), wrong("0.12.0.1", writer="0.11.0")]
-    assert [finding.title for finding in findings(results, summary(results))] == ["NOT REPLAYABLE"]
+    assert [finding.title for finding in document(results, summary(results)).findings] == ["NOT REPLAYABLE"]
 
 
 def test_a_known_issue_that_looks_like_rounding_keeps_its_title():
     results = [moved(upstream="lapack-cold-process")]
-    assert [finding.title for finding in findings(results, summary(results))] == ["BROKEN PROMISE"]
+    assert [finding.title for finding in document(results, summary(results)).findings] == ["BROKEN PROMISE"]
     assert broken_cell(results[0], known_issues()).title == "BROKEN PROMISE"
 
 
 def test_a_change_between_neighbours_is_dated_in_the_later_one():
     results = [result(reader="0.12.0", case="t.f", writer="0.11.0"), wrong("0.12.0.1", writer="0.11.0")]
-    (finding,) = findings(results, summary(results))
+    (finding,) = document(results, summary(results)).findings
     assert "Numbers changed in jaxlib 0.12.0.1 (built 2026-10-20), after jaxlib 0.12.0 with" in finding.sentence
     assert began_and_ended(finding.cause) == "since 0.12.0.1"
 
 
 def test_a_change_is_dated_between_the_releases_that_ran():
     results = [result(reader="0.11.1", case="t.f", writer="0.11.0"), wrong("0.12.0.1", writer="0.11.0")]
-    (finding,) = findings(results, summary(results))
+    (finding,) = document(results, summary(results)).findings
     assert began_and_ended(finding.cause) == "between 0.11.1 and 0.12.0.1"
     assert "Numbers changed between jaxlib 0.11.1 " in finding.sentence
 

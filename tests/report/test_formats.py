@@ -12,7 +12,7 @@ import xmlschema
 from example_runs import broken_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from making import day, result, summarize
+from making import day, document, result, summarize
 
 from export_core.base.escaping import plain_text
 from export_core.judge import Judgement, Result, Summary
@@ -20,7 +20,7 @@ from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
-from export_core.report.ci.junit import junit_xml
+from export_core.report.junit import junit_xml
 
 ENTRY = KnownFailure(
     ("t.known",), ("*",), ("*",), "crash", "run", "signal 11", "LAPACK is not there", "ann", "issue 7",
@@ -83,7 +83,7 @@ def test_plain_text_is_legal_in_xml_and_stays_as_it_is(text):
 
 
 def cases_of(results: list[Result], made: Summary | None = None) -> dict[str, Xml.Element]:
-    root = Xml.fromstring(junit_xml(results, made or summary(results)).encode())
+    root = Xml.fromstring(junit_xml(document(results, made or summary(results))).encode())
     return {case.attrib["classname"]: case for case in root.iter("testcase")}
 
 
@@ -116,7 +116,7 @@ def test_each_judgement_has_its_place_in_junit(case, tag, kind, message):
 
 
 def test_suites_count_what_is_in_them():
-    root = Xml.fromstring(junit_xml(EVERY, summary(EVERY)).encode())
+    root = Xml.fromstring(junit_xml(document(EVERY, summary(EVERY))).encode())
     for suite in root:
         counts = {
             "tests": "testcase",
@@ -151,7 +151,7 @@ def test_the_run_as_a_whole_fails_if_no_cell_shows_why_its_exit_code_is_not_0(re
 
 def test_as_many_test_cases_fail_as_cells_are_broken():
     results, made = broken_run()
-    root = Xml.fromstring(junit_xml(results, made))
+    root = Xml.fromstring(junit_xml(document(results, made)))
     assert made.exit_code == 1
     assert (root.get("failures"), root.get("errors")) == ("67", "0")
     assert "BROKEN: 67 of 1,350" in root[-1].findtext("testcase/system-out")
@@ -170,7 +170,7 @@ def test_numbers_that_changed_in_a_release_are_in_the_run_as_a_whole():
 
 def test_numbers_that_look_like_rounding_fail_as_moved():
     moved = result(Verdict.NUMERICS, Judgement.BROKEN, case="t.f", message="far", looks_like="rounding: errors")
-    assert 'message="numbers moved: far"' in junit_xml([moved], summary([moved]))
+    assert 'message="numbers moved: far"' in junit_xml(document([moved], summary([moved])))
 
 
 @functools.cache
@@ -181,24 +181,24 @@ def junit_schema() -> xmlschema.XMLSchema:
 
 @pytest.mark.parametrize("results", [EVERY, nasty(), []], ids=["every judgement", "nasty text", "no cell"])
 def test_junit_follows_the_schema_of_jenkins(results):
-    junit_schema().validate(junit_xml(results, summary(results)))
+    junit_schema().validate(junit_xml(document(results, summary(results))))
 
 
 def test_the_schema_of_jenkins_refuses_what_it_does_not_have():
-    text = junit_xml(EVERY, summary(EVERY))
+    text = junit_xml(document(EVERY, summary(EVERY)))
     assert not junit_schema().is_valid(text.replace("<testcase ", '<testcase file="a.py" ', 1))
 
 
 def test_each_golden_and_reader_is_one_test_case_of_its_own_name():
     results, made = broken_run()
-    cases = list(Xml.fromstring(junit_xml(results, made)).iter("testcase"))
+    cases = list(Xml.fromstring(junit_xml(document(results, made))).iter("testcase"))
     assert len(cases) == len(results) + 1
     # GitLab shows only the first of two test cases with one name.
     assert len({(case.get("classname"), case.get("name")) for case in cases}) == len(cases)
 
 
 def test_suites_have_their_reader_and_the_run_as_properties():
-    root = Xml.fromstring(junit_xml(EVERY, summary(EVERY)).encode())
+    root = Xml.fromstring(junit_xml(document(EVERY, summary(EVERY))).encode())
     properties = [{each.get("name"): each.get("value") for each in suite.iter("property")} for suite in root]
     assert properties[1] == {
         "jaxlib": "0.12.0.1",
@@ -214,7 +214,7 @@ def test_suites_have_their_reader_and_the_run_as_properties():
 
 def test_a_failing_cell_says_its_test_and_its_cause():
     results, made = broken_run()
-    text = next(Xml.fromstring(junit_xml(results, made)).iter("failure")).text
+    text = next(Xml.fromstring(junit_xml(document(results, made))).iter("failure")).text
     assert "  cause      64 cells crashed in stage run: written by 0.6.2, 0.9.2, read by 0.6.2 to 0.9.2." in text
     assert "  known as   LAPACK calls crash in a fresh process, https://github.com/jax-ml/jax/issues/29610" in text
 

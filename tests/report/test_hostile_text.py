@@ -22,42 +22,41 @@ import yaml
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from making import day, files, golden, manifest, result, rules, summarize
+from making import day, document, files, golden, manifest, result, rules, summarize
 from rich.console import Console
 
 from export_core.base.escaping import for_markdown, safe_json, shown
 from export_core.cli.app import jaxexport
 from export_core.cli.output import echo, fail_safe, safe_console
 from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference, Change
-from export_core.features.compare_runs.trend_text import trend_lines
+from export_core.features.compare_runs.comparison import as_comparison
+from export_core.features.compare_runs.trend import Trend, number_drift, trend_lines
 from export_core.features.forecast.forecast import forecast
-from export_core.features.forecast.forecast_page import forecast_page
-from export_core.features.forecast.forecast_text import forecast_lines, forecast_markdown
-from export_core.goldens import Check, Golden, GoldenError, GoldenStore, JaxprSummary, Manifest, Options, dates
+from export_core.features.forecast.forecast_text import forecast_lines, forecast_markdown, forecast_page
+from export_core.goldens import Check, Golden, GoldenError, GoldenStore, JaxprSummary, Manifest, Options, verify
 from export_core.goldens.manifest_file import check_manifest
 from export_core.goldens.store import INPUTS, OUTPUTS, sha256
 from export_core.judge import Accepted, JudgedChange, Judgement, Result, Summary
 from export_core.judge.custom_calls import Phase
-from export_core.judge.drift import Trend, number_drift
 from export_core.matrix import Selection, Verdict, make_plan
 from export_core.policy import KnownFailure, Policy
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, load_calendar
-from export_core.report import print_report
-from export_core.report.ci.annotations import annotation_commands
-from export_core.report.ci.junit import junit_xml
-from export_core.report.ci.markdown import markdown_text
-from export_core.report.ci.sarif import sarif_file
-from export_core.report.drawing.badge import badge, badge_svg
-from export_core.report.drawing.map_svg import map_figure, map_picture
-from export_core.report.drawing.release_map import release_map
-from export_core.report.first_policy import first_policy
-from export_core.report.page.run_page import html_page
-from export_core.report.proposal import proposal
-from export_core.report.terminal.plan_report import github_jobs, print_plan_report
-from export_core.report.terminal.policy_text import policy_lines
-from export_core.report.terminal.progress import RunProgress
+from export_core.report.annotations import annotation_commands
+from export_core.report.badge import badge, badge_svg
+from export_core.report.junit import junit_xml
+from export_core.report.map_svg import map_figure, map_picture
+from export_core.report.markdown import markdown_text
+from export_core.report.page import html_page
+from export_core.report.plan_report import github_jobs, print_plan_report
+from export_core.report.policy_text import policy_lines
+from export_core.report.policy_yaml import first_policy, proposal
+from export_core.report.progress import RunProgress
+from export_core.report.run_tables import release_map
+from export_core.report.sarif import sarif_file
+from export_core.report.terminal import print_report
 from export_core.run.results import result_line
+from export_core.run.run import Run
 from pytest_jaxexport.summary import summary_lines
 
 TODAY = day("2026-11-21")
@@ -81,7 +80,8 @@ HOSTILE = (
     "x" * 400 + " ::error::y" * 40,
 )
 TEXT = st.sampled_from(HOSTILE) | st.text(max_size=40) | st.lists(st.sampled_from(HOSTILE), max_size=3).map(" ".join)
-TEXTS = st.lists(TEXT, min_size=1, max_size=7)
+# Not blank: no policy is read whose patterns are.
+TEXTS = st.lists(TEXT.filter(str.strip), min_size=1, max_size=7)
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 COMMAND = re.compile(r"^\s*::|##\[", re.MULTILINE)
@@ -271,26 +271,29 @@ def disarmed(commands: str) -> str:
 
 def changed(results: Sequence[Result], summary: Summary) -> BaselineDifference:
     cells = [CellDifference(change, one, one) for change, one in zip(itertools.cycle(Change), results, strict=False)]
-    return BaselineDifference(summary, summary, cells, [results[0].message])
+    run = Run(results, summary)
+    return BaselineDifference(run, run, cells, [results[0].message])
 
 
 RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
-    "terminal 80": lambda results, summary: on_console(lambda to: print_report(to, results, summary), 80),
-    "terminal 140": lambda results, summary: on_console(lambda to: print_report(to, results, summary)),
-    "terminal in full": lambda results, summary: on_console(lambda to: print_report(to, results, summary, full=True)),
+    "terminal 80": lambda *run: on_console(lambda to: print_report(to, document(*run)), 80),
+    "terminal 140": lambda *run: on_console(lambda to: print_report(to, document(*run))),
+    "terminal in full": lambda *run: on_console(lambda to: print_report(to, document(*run), full=True)),
     "progress": lambda results, summary: on_console(lambda to: progress(to, results)),
     "policy show": lambda results, summary: "\n".join(
         map(printed, policy_lines(msgspec.convert(summary.policy, Policy), {}, results[0].message, 100))
     ),
-    "Markdown": markdown_text,
-    "JUnit": junit_xml,
-    "HTML": html_page,
-    "comparison": lambda results, summary: html_page(results, summary, changed(results, summary)),
-    "map": map_picture,
+    "Markdown": lambda *run: markdown_text(document(*run)),
+    "JUnit": lambda *run: junit_xml(document(*run)),
+    "HTML": lambda *run: html_page(document(*run)),
+    "comparison": lambda results, summary: html_page(
+        document(results, summary, as_comparison(changed(results, summary)))
+    ),
+    "map": lambda *run: map_picture(document(*run)),
     "badge": lambda results, summary: badge_svg(badge(summary)),
-    "map of a page": lambda results, summary: map_figure(release_map(results, summary)),
-    "SARIF": lambda results, summary: sarif_file(results, summary).decode(),
-    "annotations": lambda results, summary: disarmed(annotation_commands(results, summary)),
+    "map of a page": lambda results, summary: map_figure(release_map(Run(results, summary))),
+    "SARIF": lambda results, summary: sarif_file(document(results, summary)).decode(),
+    "annotations": lambda results, summary: disarmed(annotation_commands(document(results, summary))),
     "trend": lambda results, summary: "\n".join(map(printed, trend_lines(Trend(number_drift(results))))),
     "trend as JSON": lambda results, summary: safe_json(Trend(number_drift(results)), indent=2).decode(),
     "JSON lines": lambda results, summary: "\n".join(result_line(one).decode() for one in results),
@@ -402,7 +405,7 @@ def check_run(results: list[Result], summary: Summary) -> None:
 def _believed() -> Iterator[None]:
     """Manifests are shown that their artifacts contradict: most of their fields are hostile."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(dates, "_contradictions", lambda *_: ())
+        patched.setattr(verify, "_contradictions", lambda *_: ())
         yield
 
 

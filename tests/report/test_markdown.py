@@ -8,18 +8,20 @@ from typing import Any
 import msgspec
 import pytest
 from example_runs import AS_OF, broken_run, kept_run
-from making import day, result, rules, summarize
+from making import day, document, result, rules, run_of, summarize
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference, change_of
+from export_core.features.compare_runs.comparison import as_comparison
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.gate import RunIdentity
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.readers.worker.protocol import Stage
-from export_core.report.ci.markdown import MOST_BYTES, markdown_text
-from export_core.report.ci.markdown_map import markdown_map
+from export_core.report.markdown import MOST_BYTES, markdown_map, markdown_text
+from export_core.report.run_tables import release_map
+from export_core.run.run import Run
 from tools.example_report import PAGE
 
 
@@ -64,7 +66,7 @@ def seen(text: str) -> list[str]:
 
 
 def test_the_headline_comes_first_and_then_the_causes_worst_first():
-    lines = markdown_text(*broken_run()).splitlines()
+    lines = markdown_text(document(*broken_run())).splitlines()
     assert lines[0] == (
         "### ❌ BROKEN: 67 of 1,350 promised cells, 3 causes; readers affected, by cause: 0.6.2 to 0.9.2, "
         "0.12.0 to 0.12.0.1, 0.12.0.1."
@@ -79,24 +81,24 @@ def test_the_headline_comes_first_and_then_the_causes_worst_first():
 def test_the_row_of_rounding_says_that_it_looks_like_it():
     moved = result(Verdict.NUMERICS, Judgement.BROKEN, message="far", looks_like="rounding: errors of both signs")
     made = summarize([moved], planned=1, policy=Policy(), as_of=AS_OF, selection={"whole": True})
-    text = markdown_text([moved], made)
+    text = markdown_text(document([moved], made))
     assert "**numerics in stage compare, looks like rounding**: far<br>To do: Find the operation" in text
     assert "<b>NUMBERS MOVED</b>" in text
 
 
 def test_the_page_with_the_example_is_what_the_command_writes():
-    assert PAGE.read_text() == markdown_text(*broken_run()), "run `python -m tools.example_report`"
+    assert PAGE.read_text() == markdown_text(document(*broken_run())), "run `python -m tools.example_report`"
 
 
 def test_a_run_with_three_causes_fits_a_screen():
-    text = markdown_text(*broken_run())
+    text = markdown_text(document(*broken_run()))
     assert_whole(text)
     assert len(seen(text)) < 45
     assert len([line for line in seen(text) if line.startswith("  reproduce")]) == 1, "one example is unfolded"
 
 
 def test_the_map_shows_the_worst_judgement_of_writers_and_readers():
-    lines = markdown_map(broken_run()[0]).text.splitlines()
+    lines = markdown_map(release_map(Run(*broken_run()))).text.splitlines()
     assert lines[2].startswith("| | 0.6.1 | 0.6.2 to 0.8.1 | 0.9.1, 0.9.2 | 0.10.0 |")
     assert lines[4] == "| 0.6.2 | ⚪ | ❌ 8 each | ⚪ | 🔵 | 🔵 | 🔵 | ⚪ | ⚪ | ⚪ | ⚪ |"
     assert "🟡" not in lines[-1], "the legend has only what is there"
@@ -105,12 +107,12 @@ def test_the_map_shows_the_worst_judgement_of_writers_and_readers():
 def test_columns_of_another_count_stay_apart():
     broken = [result(Verdict.CRASH, Judgement.BROKEN, case=case, reader="0.12.0") for case in ("t.a", "t.b")]
     one = result(Verdict.CRASH, Judgement.BROKEN, case="t.a", reader="0.12.0.1")
-    text = markdown_map([*broken, one, result(case="t.b", reader="0.12.0.1")]).text
+    text = markdown_map(release_map(run_of([*broken, one, result(case="t.b", reader="0.12.0.1")]))).text
     assert "| ❌ 2 | ❌ 1 |" in text
 
 
 def test_the_cells_outside_are_counted_as_in_the_headline():
-    text = markdown_text(*broken_run())
+    text = markdown_text(document(*broken_run()))
     assert "1,896 outside" in text
     assert "<summary>outside the window: 216 of 1,896 cells; the others were refused, as expected</summary>" in text
 
@@ -120,26 +122,29 @@ def test_one_jaxlib_with_two_jax_is_two_columns():
     other = msgspec.structs.replace(
         first, reader=msgspec.structs.replace(first.reader, jax="0.11.2"), judgement=Judgement.BROKEN
     )
-    assert "| | 0.12.0 with jax 0.11.2 | 0.12.0 with jax 0.12.0.1 |" in markdown_map([first, other]).text
+    assert (
+        "| | 0.12.0 with jax 0.11.2 | 0.12.0 with jax 0.12.0.1 |"
+        in markdown_map(release_map(run_of([first, other]))).text
+    )
 
 
 def test_a_large_map_is_folded():
     readers = ("0.6.2", "0.7.0", "0.7.1", "0.7.2", "0.8.0", "0.8.1", "0.9.1", "0.9.2", "0.10.0", "0.10.1", "0.10.2")
     wide = [result(writer=name, reader=name) for name in (*readers, "0.11.0", "0.11.1", "0.11.2", "0.12.0.1")]
-    text = markdown_text(wide, summary(wide))
+    text = markdown_text(document(wide, summary(wide)))
     assert "Goldens by writer" in text
     assert not [line for line in seen(text) if line.startswith("Goldens by writer")]
 
 
 def test_a_run_that_is_kept_has_neither_causes_nor_open_details():
-    text = markdown_text(*kept_run())
+    text = markdown_text(document(*kept_run()))
     assert text.startswith("### ✅ KEPT: ")
     assert "| when |" not in text
     assert "<details open>" not in text
 
 
 def test_an_upstream_issue_is_linked_without_announcing_the_comment_there():
-    text = markdown_text(*broken_run())
+    text = markdown_text(document(*broken_run()))
     assert "LAPACK calls crash in a fresh process ([lapack-cold-process](<https://redirect.github.com/" in text
     outside = re.sub(r"(?ms)^(`{3,})text\n.*?^\1$", "", text)
     assert "https://github.com/jax-ml" not in outside
@@ -155,17 +160,17 @@ def test_the_run_says_what_it_was_a_run_of(tmp_path):
     )
     made = msgspec.structs.replace(made, identity=identity)
     results = [msgspec.structs.replace(each, test="tests/a.py::test_f") for each in results]
-    assert "<br>waves at 0123456789ab · [CI job](<https://ci.example/1>)" in markdown_text(results, made)
+    assert "<br>waves at 0123456789ab · [CI job](<https://ci.example/1>)" in markdown_text(document(results, made))
     test = "[tests/a.py::test\\_f](<https://git.example/blob/01/tests/a.py"
-    assert f"{test}>)" in markdown_text(results, made)
+    assert f"{test}>)" in markdown_text(document(results, made))
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "a.py").write_text("\ndef test_f(): ...\n")
-    assert f"{test}#L2>)" in markdown_text(results, made, folder=tmp_path)
+    assert f"{test}#L2>)" in markdown_text(document(results, made), folder=tmp_path)
 
 
 def test_a_link_that_is_no_url_is_text():
     made = msgspec.structs.replace(broken_run()[1], identity=RunIdentity(ci_url="javascript:alert(1)"))
-    assert "javascript" not in markdown_text(broken_run()[0], made)
+    assert "javascript" not in markdown_text(document(broken_run()[0], made))
 
 
 def many_kinds(count: int) -> tuple[list[Result], Summary]:
@@ -187,7 +192,7 @@ def many_kinds(count: int) -> tuple[list[Result], Summary]:
 
 @pytest.mark.parametrize("count", [1, 50])
 def test_no_kind_of_finding_hides_another_one(count):
-    text = markdown_text(*many_kinds(count))
+    text = markdown_text(document(*many_kinds(count)))
     assert len(text.encode()) <= MOST_BYTES
     assert_whole(text)
     for kind in ("BROKEN PROMISE", "INCOMPLETE", "STALE LIST", "outside the window", "NOT COVERED", "NOT DECIDED"):
@@ -197,7 +202,7 @@ def test_no_kind_of_finding_hides_another_one(count):
 
 def test_what_is_left_out_is_counted_by_kind():
     results, made = many_kinds(50)
-    text = markdown_text(results, made)
+    text = markdown_text(document(results, made))
     left_out = {kind: int(count) for count, kind in re.findall(r"(\d+) ([A-Za-z ]+)(?:, |\.)", text.splitlines()[-1])}
     for kind in ("BROKEN PROMISE", "INCOMPLETE", "outside the window"):
         assert left_out[kind] + text.count(f"<b>{kind}</b>") == 50
@@ -206,7 +211,7 @@ def test_what_is_left_out_is_counted_by_kind():
 
 def test_nothing_in_a_message_ends_the_fence_around_it():
     results = [cell(Verdict.ERROR, Judgement.BROKEN, "t.f[<b>|`]", message="````\n</details>\n# x", promised=True)]
-    text = markdown_text(results, summary(results))
+    text = markdown_text(document(results, summary(results)))
     assert re.findall(r"^`{3,}", text, re.MULTILINE) == ["`````", "`````"]
     assert "</details>" in next(token.content for token in tokens_of(text) if token.type == "fence")
 
@@ -218,7 +223,15 @@ def compared(then: list[Result], now: list[Result]) -> str:
     old = {each.key: each for each in then}
     cells = [CellDifference(change_of(old.get(each.key), each), old.get(each.key), each) for each in now]
     before, after = (summary(results, as_of=AS_OF) for results in (then, now))
-    return markdown_text(now, after, BaselineDifference(before, after, cells, ["the baseline is another plan"]))
+    return markdown_text(
+        document(
+            now,
+            after,
+            as_comparison(
+                BaselineDifference(Run(then, before), Run(now, after), cells, ["the baseline is another plan"])
+            ),
+        )
+    )
 
 
 WORKS = result(case="t.a"), result(case="t.b", reader="0.11.0")

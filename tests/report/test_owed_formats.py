@@ -7,24 +7,24 @@ import re
 
 import pytest
 from commands import finished
-from making import day, result, summarize
+from making import day, document, result, summarize, with_causes
 
 from export_core.features.compare_runs.baseline import Change, change_of
 from export_core.judge import Judgement, Result, Summary, judge_again
-from export_core.judge.causes import with_causes
 from export_core.matrix import Verdict
 from export_core.policy import Place, Policy
 from export_core.readers.worker.protocol import Stage
-from export_core.report.ci.annotations import annotation_commands
-from export_core.report.ci.junit import junit_xml
-from export_core.report.ci.markdown import markdown_text
-from export_core.report.ci.sarif import sarif_file
-from export_core.report.drawing.badge import badge
-from export_core.report.findings import broken_cell, findings
-from export_core.report.page.run_page import html_page
-from export_core.report.proposal import proposal
-from export_core.report.terminal.writers_table import table_lines
+from export_core.report.annotations import annotation_commands
+from export_core.report.badge import badge
+from export_core.report.junit import junit_xml
+from export_core.report.markdown import markdown_text
+from export_core.report.page import html_page
+from export_core.report.policy_yaml import proposal
+from export_core.report.sarif import sarif_file
+from export_core.report.terminal import table_lines
+from export_core.report.view import broken_cell
 from export_core.report.wording import cell_mark, headline
+from export_core.run.run import Run
 
 POLICY = Policy(deployed=(Place(name="serving", jaxlib="0.9.2"), Place(name="edge", jaxlib="0.10.2")))
 TODAY = day("2026-11-21")
@@ -71,7 +71,7 @@ def test_a_green_headline_says_that_places_have_what_they_need():
 
 
 def test_the_findings_name_the_cell_and_every_place(summary):
-    owed, places = (finding for finding in findings(CELLS, summary) if finding.title in ("OWED", "places"))
+    owed, places = (finding for finding in document(CELLS, summary).findings if finding.title in ("OWED", "places"))
     assert owed.sentence.startswith("tests.test_a.test_f, written by jax 0.12.0.1")
     assert ", crashed, and place serving must run it." in owed.sentence
     assert dict(owed.details)["deployed"] == "serving"
@@ -82,7 +82,7 @@ def test_the_findings_name_the_cell_and_every_place(summary):
 
 def test_tables_mark_it():
     assert [cell_mark(each) for each in CELLS] == ["[sig]o", "[ok]", "ok", "ok"]
-    assert "1 of 2 ok, 1 owed" in "\n".join(line.plain for line in table_lines(CELLS, 100))
+    assert "1 of 2 ok, 1 owed" in "\n".join(line.plain for line in table_lines(Run(CELLS, summary), 100))
 
 
 def test_pytest_calls_it_owed():
@@ -90,26 +90,26 @@ def test_pytest_calls_it_owed():
 
 
 def test_junit_has_it_as_a_failure_with_its_place(summary):
-    text = junit_xml(CELLS, summary)
+    text = junit_xml(document(CELLS, summary))
     assert re.findall(r'<failure type="(.*?)" message="(.*?)"', text) == [("jaxexport.owed", "owed: died by signal 11")]
     assert "deployed   serving" in text
 
 
 def test_markdown_has_its_symbol_and_the_places(summary):
-    text = markdown_text(CELLS, summary)
+    text = markdown_text(document(CELLS, summary))
     assert "| 0.12.0.1 | 🟥 1 |" in text
     assert "OWED" in text
     assert "edge (jaxlib 0.10.2, cpu): 1 of 1 cell works." in text
 
 
 def test_an_annotation_and_code_scanning_have_it_as_an_error(summary):
-    assert "::error title=OWED%3A crash in stage run::" in annotation_commands(CELLS, summary)
-    (run,) = json.loads(sarif_file(CELLS, summary))["runs"]
+    assert "::error title=OWED%3A crash in stage run::" in annotation_commands(document(CELLS, summary))
+    (run,) = json.loads(sarif_file(document(CELLS, summary)))["runs"]
     assert [alert["level"] for alert in run["results"]] == ["error"]
 
 
 def test_the_page_filters_by_it_and_shows_the_place(summary):
-    page = html_page(CELLS, summary)
+    page = html_page(document(CELLS, summary))
     data = json.loads(re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)[0])
     assert "serving" in {entry[-2] for entry in data["tables"]["more"]}
     assert "#filter=judgement%3Aowed" in page
@@ -149,7 +149,7 @@ def test_judging_again_asks_the_places_of_the_day(tmp_path, monkeypatch, jaxexpo
 @pytest.mark.browser
 def test_a_cell_on_the_page_names_its_place(opened, summary, tmp_path):
     file = tmp_path / "page.html"
-    file.write_text(html_page(CELLS, summary), encoding="utf-8")
+    file.write_text(html_page(document(CELLS, summary)), encoding="utf-8")
     page = opened(file=file)
     page.locator("#grid .cell.owed").click()
     assert page.locator("#cell-facts dt", has_text="deployed").count() == 1

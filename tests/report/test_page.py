@@ -9,15 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 from example_runs import broken_run, kept_run
-from making import day, result, rules, summarize
+from making import day, document, result, rules, summarize, with_causes
 
 from export_core.judge import Judgement, Result, Summary
-from export_core.judge.causes import with_causes
 from export_core.judge.gate import RunIdentity
 from export_core.matrix import Verdict
 from export_core.readers.worker.protocol import Cost, Stage, Timings
 from export_core.report.links import cell_link, file_address, filter_link, term, web_address
-from export_core.report.page.run_page import MOST_FINDINGS, html_page
+from export_core.report.page import MOST_FINDINGS, html_page
 
 NASTY = "\x1b[31mred\x1b[0m \x00 <script>alert('&')</script> ]]> \u2028 {{ 7*7 }}\r\nlast"
 
@@ -53,7 +52,7 @@ def cells_of(page: str) -> list[dict[str, Any]]:
 
 def test_the_data_has_all_of_every_cell():
     results, made = broken_run()
-    cells = cells_of(html_page(results, made))
+    cells = cells_of(html_page(document(results, made)))
     by_key = {(one["golden"], one["reader"]["jaxlib"]): one for one in cells}
     assert len(cells) == len(by_key) == len(results)
     for one in results:
@@ -66,21 +65,21 @@ def test_a_cell_has_its_cost_and_its_times():
     cost = Cost(temp_bytes=168_984_580, flops=5040.0, instructions=131)
     timings = Timings(compile=0.0815, run=0.00123456, runs=(0.002, 0.001, 0.009), peak_bytes=170_000_000)
     results = [failed("a", "", cost=cost, timings=timings), failed("b", "")]
-    first, second = cells_of(html_page(results, summary(results)))
+    first, second = cells_of(html_page(document(results, summary(results))))
     assert first["figures"] == "temp_bytes 169.0 MB, flops 5,040, instructions 131"
     assert first["timings"] == [None, None, 82, 1.23, 2, 170]
     assert (second["figures"], second["timings"]) == ("", [])
 
 
 def test_numbers_have_expected_found_and_their_distance():
-    cells = cells_of(html_page(*broken_run()))
+    cells = cells_of(html_page(document(*broken_run())))
     errors, elements = next(cell["numbers"] for cell in cells if cell["state"][1] == "numerics")
     assert errors == [0.0231, 0.0117, 412.0]
     assert elements[0] == ["worst at [17]", "1.9712", "1.9943", "0.0231"]
 
 
 def test_the_first_screen_says_what_broke_where_and_since_when():
-    page = re.sub(r"<[^>]*>", " ", html_page(*broken_run()).partition("<main>")[0].partition("</style>")[2])
+    page = re.sub(r"<[^>]*>", " ", html_page(document(*broken_run())).partition("<main>")[0].partition("</style>")[2])
     text = " ".join(page.split())
     readers = "0.6.2 to 0.9.2, 0.12.0 to 0.12.0.1, 0.12.0.1"
     assert f"BROKEN: 67 of 1,350 promised cells, 3 causes Readers affected, by cause: {readers}." in text
@@ -90,20 +89,20 @@ def test_the_first_screen_says_what_broke_where_and_since_when():
 
 
 def test_a_run_without_failures_says_so():
-    page = html_page(*kept_run())
+    page = html_page(document(*kept_run()))
     assert '<span class="exit0">KEPT:</span>' in page
     assert "Nothing is broken or missing" in page
 
 
 def test_without_a_script_there_are_counts_by_writer():
-    page = html_page(*broken_run())
+    page = html_page(document(*broken_run()))
     row = re.search(r'<th scope="row">0\.9\.2</th>(.*?)</tr>', page)[1]
     assert re.findall(r"<td>(.*?)</td>", row) == ["2026-03-18", "404 of 420", "16", "404", "180", "420"]
 
 
 def test_the_page_neither_runs_nor_loads_what_results_contain():
     results = [failed("t.nasty[<b>|`]", NASTY, stderr=NASTY, reproduce=NASTY)]
-    page = html_page(results, summary(results))
+    page = html_page(document(results, summary(results)))
     assert page.count("<script") == page.count("</script>") == 2
     assert "<script>alert" not in page
     assert "{{ 7*7 }}" in page
@@ -117,7 +116,7 @@ def test_only_web_addresses_are_followed(url):
     assert web_address(url) == ""
     results, made = kept_run()
     identity = RunIdentity(project="p", commit="abc", source_url=url, ci_url=url, goldens="golden")
-    page = html_page(results, msgspec.structs.replace(made, identity=identity))
+    page = html_page(document(results, msgspec.structs.replace(made, identity=identity)))
     assert not re.search(r'href="(?!#|https?:)', page)
     assert data_of(page)["files"] == "golden/"
 
@@ -137,7 +136,7 @@ def test_addresses_name_cells_and_filters_in_one_word():
 
 def test_very_many_causes_are_cut_and_counted():
     many = [failed(f"t.f{n}", chr(0x4E00 + n)) for n in range(45)]
-    page = html_page(many, summary(many))
+    page = html_page(document(many, summary(many)))
     assert page.count('<article id="cause=') == MOST_FINDINGS
     assert "5 more causes are not listed here. The table has every cell." in page
     assert len(cells_of(page)) == 45
@@ -145,17 +144,17 @@ def test_very_many_causes_are_cut_and_counted():
 
 def test_a_page_of_many_cells_has_each_text_once():
     results, made = broken_run()
-    assert html_page(results, made).count("died by signal 11 (SIGSEGV)") < 10
+    assert html_page(document(results, made)).count("died by signal 11 (SIGSEGV)") < 10
 
 
 def test_each_id_is_in_the_page_once():
-    ids = re.findall(r'\sid="([^"]*)"', html_page(*broken_run()).partition('id="data"')[0])
+    ids = re.findall(r'\sid="([^"]*)"', html_page(document(*broken_run())).partition('id="data"')[0])
     assert len(ids) == len(set(ids))
     assert "cause=lapack-cold-process=outside" in ids
 
 
 def test_a_card_names_the_release_that_began_or_ended_it():
-    cards = re.findall('<article id="cause=.*?</article>', html_page(*broken_run()), re.S)
+    cards = re.findall('<article id="cause=.*?</article>', html_page(document(*broken_run())), re.S)
     facts = [re.findall(r"<dt>(since|fixed in|first seen in)</dt><dd>(.*?)</dd>", card) for card in cards[:3]]
     assert facts == [[("since", "0.12.0")], [("fixed in", "0.10.0")], [("since", "0.12.0.1")]]
     assert "<dt></dt>" not in "".join(cards)
@@ -164,5 +163,5 @@ def test_a_card_names_the_release_that_began_or_ended_it():
 def test_a_card_of_no_known_issue_names_the_next_reader_that_works():
     crash = result(Verdict.CRASH, Judgement.BROKEN, case="t.a", stage=Stage.RUN, message="died")
     results = with_causes([crash, result(case="t.a", reader="0.12.0")])
-    (card,) = re.findall('<article id="cause=.*?</article>', html_page(results, summary(results)), re.S)
+    (card,) = re.findall('<article id="cause=.*?</article>', html_page(document(results, summary(results))), re.S)
     assert "<dt>works in</dt><dd>0.12.0</dd>" in card

@@ -8,12 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 from example_runs import broken_run
+from making import document
 
 from export_core.judge import Result
 from export_core.judge.gate import RunIdentity
 from export_core.matrix import Verdict
 from export_core.report.links import cause_link, cell_link, filter_link
-from export_core.report.page.run_page import html_page
+from export_core.report.page import html_page
 
 pytestmark = pytest.mark.browser
 
@@ -148,7 +149,7 @@ def test_a_cell_links_the_files_of_its_golden(opened, tmp_path):
     results, summary = broken_run()
     identity = RunIdentity(source_url="https://example.org/project/blob/abc", goldens="golden")
     file = tmp_path / "linked.html"
-    file.write_text(html_page(results, msgspec.structs.replace(summary, identity=identity)), "utf-8")
+    file.write_text(html_page(document(results, msgspec.structs.replace(summary, identity=identity))), "utf-8")
     page = opened(cell_link(numbers().key), file=file)
     links = page.locator("#cell-facts dd a[href^=https]").evaluate_all("all => all.map(({ href }) => href)")
     assert links[0] == f"https://example.org/project/blob/abc/golden/{numbers().golden}/jaxpr.txt"

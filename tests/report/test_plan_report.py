@@ -14,7 +14,7 @@ from export_core.goldens import Options
 from export_core.matrix import Plan, Selection, make_plan
 from export_core.readers.inventory import EnvironmentsCost, MissingEnvironment
 from export_core.releases import JaxlibRelease, JaxRelease, Windows, load_calendar
-from export_core.report.terminal.plan_report import MOST_JOBS, github_jobs, plan_report, print_plan_report
+from export_core.report.plan_report import MOST_JOBS, github_jobs, plan_report, print_plan_report
 
 GOLDENS = [
     golden("t.a", "0.9.2"),

@@ -11,16 +11,17 @@ import pytest
 from example_runs import broken_run
 from hypothesis import given
 from hypothesis import strategies as st
-from making import day, result, summarize
+from making import day, document, result, run_of
 
+from export_core.features.forecast.windows_svg import generations_of
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
-from export_core.policy import Policy
 from export_core.releases import Windows, promise
-from export_core.report.drawing.axis import make_axis
-from export_core.report.drawing.map_svg import map_figure, map_picture, map_svg
-from export_core.report.drawing.release_map import release_map
-from export_core.report.errors import ReportError
+from export_core.report.document import ReportError
+from export_core.report.map_svg import map_figure, map_picture, map_svg
+from export_core.report.run_tables import release_map
+from export_core.report.svg import make_axis
+from export_core.run.run import Run
 
 DAYS = st.dates(day("2023-06-01"), day("2027-01-01"))
 
@@ -30,10 +31,7 @@ def drawn(results, **options):
 
 
 def mapped(results):
-    return release_map(
-        results,
-        summarize(results, planned=len(results), policy=Policy(), as_of=day("2026-11-22"), selection={"whole": False}),
-    )
+    return release_map(run_of(results))
 
 
 def squares(picture, kind="a"):
@@ -98,7 +96,7 @@ def test_what_fails_in_part_outside_the_window_looks_so():
 def test_the_example_run_has_its_broken_cells_on_the_map():
     broken = [
         row.squares[reader].counts[Judgement.BROKEN]
-        for row in release_map(*broken_run()).rows
+        for row in release_map(Run(*broken_run())).rows
         for reader in row.squares
         if row.squares[reader].worst is Judgement.BROKEN
     ]
@@ -118,7 +116,7 @@ def test_one_jaxlib_with_two_jax_is_two_readers():
 
 
 def test_a_golden_on_two_platforms_is_one_of_its_generation():
-    (generation,) = mapped([on_platform("cpu"), on_platform("tpu"), result(case="t.b")]).generations
+    (generation,) = generations_of(run_of([on_platform("cpu"), on_platform("tpu"), result(case="t.b")]))
     assert (generation.writer, generation.goldens, str(generation.leaves)) == ("0.9.2", 2, "2026-09-15")
 
 
@@ -142,7 +140,7 @@ def test_all_squares_are_one_tab_stop():
 
 
 def test_a_picture_alone_has_its_colours_and_no_links():
-    picture = map_picture(*broken_run())
+    picture = map_picture(document(*broken_run()))
     assert "--map-kept: #" in picture
     assert "BROKEN: 67 of 1,350 promised cells, 3 causes<" in picture
     assert "readers affected, by cause: 0.6.2 to 0.9.2, 0.12.0 to 0.12.0.1, 0.12.0.1" in picture

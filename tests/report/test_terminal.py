@@ -10,19 +10,20 @@ from pathlib import Path
 import msgspec
 import pytest
 from example_runs import broken_run, large_run
-from making import day, golden, release, result, summarize
+from making import day, document, golden, release, result, run_of, summarize
 from rich.console import Console
 
-from export_core.features.costs.costs_table import newest_costs
+from export_core.features.costs.findings import newest_costs
 from export_core.judge import Judgement
 from export_core.matrix import Selection, Verdict, make_plan
 from export_core.policy import Policy
+from export_core.policy.run_options import RESULTS
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Cost, Stage, Timings
 from export_core.releases import Windows, load_calendar
-from export_core.report import print_plan, print_report, print_table
-from export_core.report.terminal.progress import RunProgress
-from export_core.report.terminal.writers_table import table_lines
+from export_core.report.progress import RunProgress
+from export_core.report.terminal import print_plan, print_report, print_table, table_lines
+from export_core.run.run import Run
 
 READERS = ("0.9.0", "0.8.3", "0.9.2", "0.10.0", "0.10.1", "0.10.2", "0.11.0", "0.11.1", "0.12.0.1")
 
@@ -52,11 +53,11 @@ def reported(results, planned=None, width=160):
         results, planned=len(results) if planned is None else planned, policy=Policy(), as_of=day("2026-11-21"),
         selection={"whole": True}, seconds=12.4,
     )  # fmt: skip
-    return drawn(print_report, results, made, width=width)
+    return drawn(print_report, document(results, made), width=width)
 
 
 def test_columns_are_readers_by_build_date_and_rows_are_writers():
-    lines = drawn(print_table, matrix_of()).splitlines()
+    lines = drawn(print_table, run_of(matrix_of())).splitlines()
     assert versions_across(lines) == [list(READERS)]
     assert [line.rstrip() for line in lines if "  built " in line] == [
         "0.9.2  built 2026-03-18",
@@ -67,7 +68,7 @@ def test_columns_are_readers_by_build_date_and_rows_are_writers():
 
 @pytest.mark.parametrize("width", [40, 60, 80])
 def test_a_narrow_terminal_gets_the_table_in_blocks(width):
-    text = drawn(print_table, matrix_of(), width=width)
+    text = drawn(print_table, run_of(matrix_of()), width=width)
     blocks = versions_across(text.splitlines())
     assert len(blocks) > 1
     assert [version for block in blocks for version in block] == list(READERS)
@@ -91,7 +92,7 @@ def test_each_cell_is_a_word_with_what_it_means():
         "ok~": result(reader="0.8.1", flaky="was crash on 2026-11-20"),
         "num!~": result(Verdict.NUMERICS, Judgement.BROKEN, reader="0.8.2", flaky="was pass on 2026-11-20"),
     }
-    text = drawn(print_table, list(cells.values()))
+    text = drawn(print_table, run_of(list(cells.values())))
     row = next(line for line in text.splitlines() if line.startswith("  tests.test_a.test_f"))
     assert sorted(row.split()[1:]) == sorted(cells)
 
@@ -100,10 +101,10 @@ def test_goldens_of_one_jaxlib_with_different_jax_are_two_rows():
     plain = result(Verdict.CRASH, Judgement.BROKEN, writer="0.11.2", reader="0.12.0.1", stage=Stage.RUN)
     older = msgspec.structs.replace(
         result(writer="0.11.2", reader="0.12.0.1"),
-        golden="tests.test_a.test_f/0.11.2-cpu",
+        golden="tests.test_a.test_f/0.11.2-jax0.11.2-cpu",
         writer=msgspec.structs.replace(plain.writer, jax="0.11.2"),
     )
-    text = drawn(print_table, [plain, older])
+    text = drawn(print_table, run_of([plain, older]))
     assert "0.11.2 with jax 0.12.0.1  built 2026-09-17" in text
     table = text[: text.index("ok agrees")].split()
     assert table.count("sig!") == table.count("ok") == 1
@@ -111,7 +112,7 @@ def test_goldens_of_one_jaxlib_with_different_jax_are_two_rows():
 
 def test_cases_are_shown_without_the_folders_that_all_share():
     results = [result(case=f"tests.deep.test_{name}.test_f") for name in ("a", "b")]
-    assert "\n  test_a.test_f " in drawn(print_table, results)
+    assert "\n  test_a.test_f " in drawn(print_table, run_of(results))
 
 
 def test_the_short_report_says_what_a_difference_looks_like():
@@ -280,8 +281,8 @@ def broken():
     return broken_run()
 
 
-def ended(run, width=80, **options) -> str:
-    return drawn(lambda console: print_report(console, *run, **options), width=width)
+def ended(run, width=80, folder=RESULTS, **options) -> str:
+    return drawn(lambda console: print_report(console, document(*run, folder=folder), **options), width=width)
 
 
 @pytest.mark.parametrize("width", [80, 140])
@@ -333,7 +334,7 @@ def test_the_docs_show_what_is_printed(broken):
 
 
 def test_neighbours_with_the_same_outcome_are_a_range(broken):
-    assert [line.plain for line in table_lines(broken[0], 140)] == [
+    assert [line.plain for line in table_lines(Run(*broken), 140)] == [
         "writer    goldens  promised readers                                       other readers",
         "0.6.2          36  0.6.2 to 0.8.1: 8 broken each                          228 of 396 ok",
         "0.9.2          60  0.9.1, 0.9.2: 8 broken each; 0.10.0 to 0.11.1: ok      180 of 600 ok",
@@ -357,7 +358,7 @@ def test_many_causes_are_counted_and_hide_no_other_kind():
 def test_of_many_writers_the_broken_ones_are_shown(broken):
     results = [result(writer=writer, reader="0.12.0.1") for writer in load_calendar().versions()[-14:]]
     results[3] = result(Verdict.CRASH, Judgement.BROKEN, writer=results[3].writer.jaxlib, reader="0.12.0.1")
-    rows = [row.plain for row in table_lines(results, 80)]
+    rows = [row.plain for row in table_lines(run_of(results), 80)]
     assert len(rows) == 12
     assert any(row.startswith(results[3].writer.jaxlib) for row in rows)
     assert rows[-1].startswith("and 4 more writers, none with a broken cell: ")
@@ -374,12 +375,13 @@ def test_the_table_of_costs_has_each_golden_in_its_newest_reader():
     old = result(reader="0.10.2", cost=Cost(temp_bytes=1), timings=Timings(compile=9.0))
     new = result(reader="0.12.0", cost=Cost(temp_bytes=2000, flops=5e6), timings=Timings(compile=0.25, run=0.5))
     silent = result(reader="0.12.0.1")
-    head, *rows = newest_costs([new, silent, old])
+    table = newest_costs(run_of([new, silent, old]))
+    head, *rows = table.lines()
     assert head.split() == ["cost", "of", "reader", "temp", "accessed", "flops", "instructions", "compile", "run"]
     assert [row.split()[1:] for row in rows] == [
         ["0.12.0", "2.0", "kB", "-", "5.0", "M", "-", "250", "ms", "500", "ms"]
     ]
-    assert not [*newest_costs([silent])]
+    assert newest_costs(run_of([silent])) is None
 
 
 def test_counts_in_the_table_of_writers_have_the_colours_of_their_judgements():
@@ -388,7 +390,9 @@ def test_counts_in_the_table_of_writers_have_the_colours_of_their_judgements():
         result(Verdict.CRASH, Judgement.BROKEN, case="t.b", reader="0.9.2"),
         result(Verdict.CRASH, Judgement.OWED, case="t.b", reader="0.12.0.1", promised=False),
     ]
-    spans = {line.plain[span.start : span.end]: span.style for line in table_lines(cells, 100) for span in line.spans}
+    spans = {
+        line.plain[span.start : span.end]: span.style for line in table_lines(run_of(cells), 100) for span in line.spans
+    }
     assert {text: spans[text] for text in ("ok", "1 broken", "1 owed")} == {
         "ok": Judgement.KEPT.facts.style,
         "1 broken": Judgement.BROKEN.facts.style,

@@ -31,10 +31,9 @@ from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, load_calendar
 from export_core.run import session
 from export_core.run.errors import IncompleteResults, RunError
-from export_core.run.journal import RESULTS, SUMMARY, Journal
+from export_core.run.journal import RESULTS, SUMMARY, Journal, results_so_far
 from export_core.run.plan_record import PLAN, PlanRecord, cells_by_place, policy_hash, record_of, recorded_plan
 from export_core.run.results import read_results, result_line
-from export_core.run.resume import results_so_far
 
 LINES = [b'{"n":1}', b'{"n":2}', b'{"n":3}']
 
@@ -300,7 +299,7 @@ def test_what_is_written_counts_as_done_where_a_signal_comes_before_it_is_shown(
     for case in ("t.a", "t.b", "t.c"):
         write_golden(GoldenStore(tmp_path / "golden"), manifest(case, "0.12.0.1"))
 
-    def ran(cells, *_):
+    def ran(cells, *_, **__):
         yield from (Outcome(cell, Stage.COMPARE, Verdict.PASS) for cell in cells)
 
     append = Journal.append
@@ -309,7 +308,7 @@ def test_what_is_written_counts_as_done_where_a_signal_comes_before_it_is_shown(
         append(journal, line)
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(session, "_outcomes", ran)
+    monkeypatch.setattr(session, "_replay_by", lambda *_: ran)
     monkeypatch.setattr(Journal, "append", interrupted)
     ended = jaxexport("matrix", "--readers", "0.12.0.1", "--as-of", "2026-11-21")
     assert ended.code == 130

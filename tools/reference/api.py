@@ -1,4 +1,4 @@
-"""The Python API: what `export_core.public` lists, with the docstrings and types of the code."""
+"""The Python API: what `tools.public` lists, with the docstrings and types of the code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import griffe
 
-from export_core.public import INTERNAL, PROVISIONAL, STABLE
+from tools.public import INTERNAL, PROVISIONAL, STABLE
 from tools.reference.markdown import code, table
 
 PACKAGES = ("export_core", "pytest_jaxexport")

@@ -7,7 +7,7 @@ import inspect
 from typing import Any
 
 from pytest_jaxexport import sessions
-from pytest_jaxexport.keywords import KEYWORDS
+from pytest_jaxexport.keywords import all_keywords
 from pytest_jaxexport.settings import add_options
 from tools.reference.api import documented
 from tools.reference.markdown import code, table
@@ -56,7 +56,7 @@ def marker_keywords() -> str:
     """A section for each keyword of the marker."""
     return "\n".join(
         f"### {name}\n\n`{name}={example}`: {meaning}.{'' if 'default:' in meaning else f' Default: `{default}`.'}\n"
-        for name, (default, meaning, example) in KEYWORDS.items()
+        for name, (default, meaning, example) in all_keywords().items()
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from export_core.base import variables
+from export_core.base import processes
 from export_core.readers import environment
 from tools.reference.markdown import code, table
 
@@ -40,10 +40,10 @@ def read() -> str:
 def inherited() -> str:
     """The variables that a cell inherits."""
     rows = [
-        ("the system", sorted(variables.SYSTEM)),
-        ("devices", sorted(variables.DEVICES)),
-        ("linear algebra", sorted(variables.KERNELS)),
-        ("names that begin so", [f"{prefix}*" for prefix in variables.PREFIXES]),
+        ("the system", sorted(processes.SYSTEM)),
+        ("devices", sorted(processes.DEVICES)),
+        ("linear algebra", sorted(processes.KERNELS)),
+        ("names that begin so", [f"{prefix}*" for prefix in processes.PREFIXES]),
     ]
     return table(("of", "variables"), [(what, ", ".join(map(code, names))) for what, names in rows])
 

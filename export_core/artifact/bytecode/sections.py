@@ -8,23 +8,117 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate
 from operator import or_
-from typing import TYPE_CHECKING
 
-from export_core.artifact.bytecode.cursor import (
-    ATTR_TYPE_OFFSETS,
-    ATTR_TYPES,
-    DIALECT_VERSIONS,
-    DIALECTS,
-    IR,
-    PROPERTIES,
-    SECTION_NAMES,
-    STRINGS,
-    Cursor,
-)
 from export_core.artifact.errors import LIMIT, ArtifactError
 
-if TYPE_CHECKING:
-    from export_core.artifact.unread import Unread
+STRINGS, DIALECTS, ATTR_TYPES, ATTR_TYPE_OFFSETS, IR, RESOURCES, RESOURCE_OFFSETS, DIALECT_VERSIONS, PROPERTIES = range(
+    9
+)
+SECTION_NAMES = (
+    "string", "dialect", "attribute and type", "attribute and type offset", "IR", "resource", "resource offset",
+    "dialect versions", "properties",
+)  # fmt: skip
+_SECTIONS = tuple(f"the {name} section" for name in SECTION_NAMES)
+
+
+class Cursor:
+    """A place in the bytes, and the end that it may not pass. All positions count from the start of the file."""
+
+    __slots__ = ("at", "data", "end", "name")
+
+    def __init__(self, data: bytes | bytearray, at: int, end: int, name: str):
+        self.data = data
+        self.at = at
+        self.end = end
+        self.name = name
+
+    def error(self, expected: str, found: str, at: int | None = None, **more: str) -> ArtifactError:
+        """Return the error for what is found here."""
+        return ArtifactError(expected, found, self.at if at is None else at, name=self.name, **more)
+
+    def byte(self, what: str) -> int:
+        """Read one byte."""
+        if self.at >= self.end:
+            raise self.error(what, "the end of its section")
+        self.at += 1
+        return self.data[self.at - 1]
+
+    def varint(self, what: str) -> int:
+        """Read a prefix varint: the trailing zeros of the first byte tell how many bytes follow."""
+        at = self.at
+        if at >= self.end:
+            raise self.error(what, "the end of its section")
+        first = self.data[at]
+        if first & 1:
+            self.at = at + 1
+            return first >> 1
+        # A zero byte has no bit to mark the length: eight whole bytes follow, and nothing is shifted out of them.
+        more = 8 if first == 0 else (first & -first).bit_length() - 1
+        if at + more >= self.end:
+            raise self.error(f"{more + 1} bytes of {what}", "the end of its section")
+        self.at = at + more + 1
+        if first == 0:
+            return int.from_bytes(self.data[at + 1 : at + 9], "little")
+        return int.from_bytes(self.data[at : at + more + 1], "little") >> (more + 1)
+
+    def signed(self, what: str) -> int:
+        """Read a zigzag varint."""
+        value = self.varint(what)
+        return (value >> 1) ^ -(value & 1)
+
+    def count(self, what: str, least: int = 1) -> int:
+        """Read how many of something follow, each at least `least` bytes long."""
+        at = self.at
+        if at < self.end and (first := self.data[at]) & 1:  # nearly every number: without a text for an error
+            self.at = at + 1
+            value = first >> 1
+        else:
+            value = self.varint(f"the number of {what}")
+        # Checked before the caller loops: nine bytes can claim 2**64 elements.
+        if value * least > self.end - self.at:
+            left = self.end - self.at
+            raise self.error(f"{what} that fit in the {left} bytes that are left", f"{value} of them", at)
+        return value
+
+    def take(self, length: int, what: str) -> Cursor:
+        """Step over `length` bytes and return a cursor on them."""
+        if length > self.end - self.at:
+            raise self.error(f"{length} bytes of {what}", f"{self.end - self.at} bytes")
+        part = Cursor(self.data, self.at, self.at + length, self.name)
+        self.at += length
+        return part
+
+    def index(self, count: int, what: str) -> int:
+        """Read the number of one of `count` things."""
+        at = self.at
+        if at < self.end and (first := self.data[at]) & 1:  # nearly every number: without a text for an error
+            self.at = at + 1
+            value = first >> 1
+        else:
+            value = self.varint(f"the number of a {what}")
+        if value >= count:
+            raise self.error(f"the number of one of {count} {what}s", str(value), at)
+        return value
+
+    def section(self, base: int) -> tuple[int, Cursor]:
+        """Read a section's header; return its id and a cursor on its bytes. Alignment counts from byte `base`."""
+        at = self.at
+        head = self.byte("a section")
+        number = head & 0x7F
+        if number > PROPERTIES:
+            raise self.error("a section id from 0 to 8", str(number), at)
+        what = _SECTIONS[number]
+        length = self.varint("the length of a section")
+        # The rule of LLVM's documentation. No file seen so far has an aligned section, so only made-up bytes test it.
+        if head & 0x80:
+            alignment = self.varint(f"the alignment of {what}")
+            if alignment == 0 or alignment & (alignment - 1) or alignment > 1 << 16:
+                raise self.error("an alignment that is a power of two up to 65536", str(alignment), at)
+            while (self.at - base) % alignment:
+                if self.byte(f"the padding of {what}") != 0xCB:
+                    raise self.error(f"padding 0xCB before {what}", "another byte", self.at - 1)
+        return number, self.take(length, what)
+
 
 MAGIC = b"ML\xefR"
 NEWEST_BYTECODE = 6  # what StableHLO has written for its versions from 0.15 on, and still does
@@ -40,6 +134,7 @@ _ONE_BYTE = frozenset(range(1, 256, 2))
 _VALUE = bytes(byte >> 1 for byte in range(256))
 _TWICE_LENGTH = bytes(byte >> 2 << 1 for byte in range(256))
 _FLAG = bytes(byte >> 1 & 1 for byte in range(256))
+TEXT = -1  # in place of the code of an attribute or type that is encoded as text
 MAX_PROPERTY = 512  # bytes of an operation's properties: a number for each of a few attributes
 
 
@@ -63,7 +158,7 @@ class Entries:
         # Ends alone: each entry starts where the one before ends. Objects would take far more memory than the file.
         self.ends = array(code)  # end << 1 | has a custom encoding
         self.groups: list[tuple[int, int, int]] = []  # dialect, first entry, one past the last
-        self.codes: set[tuple[str, int]] | None = None  # what `unread.codes_of` returned: several ask for it
+        self.codes: set[tuple[str, int]] | None = None  # what `Tables.codes` returned: several ask for it
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -114,7 +209,6 @@ class Tables:
 
     def __init__(self, data: bytes | bytearray, start: int, length: int, name: str):
         self.data, self.start, self.name = data, start, name
-        self.unread: tuple[Unread, ...] | None = None  # what `unread.unread_in_tables` returned
         self.most = max(MOST_PARTS, length // 16)
         self.left = self.most
         # Ends are shifted by one bit for the flag, so 4 bytes hold them only in files below 1 GiB.
@@ -313,6 +407,32 @@ class Tables:
                 cursor.at = after  # nearly all: two calls are half of reading a small file's properties
             else:
                 cursor.take(cursor.varint("the length of properties"), "properties")
+
+    def codes(self, entries: Entries) -> set[tuple[str, int]]:
+        """Return the different (dialect, code) of the attributes or the types."""
+        if entries.codes is not None:
+            return entries.codes
+        data, ends = self.data, entries.ends
+        pairs: set[tuple[str, int]] = set()
+        start = entries.first
+        for dialect, first, last in entries.groups:
+            codes = set()
+            for index in range(first, last):
+                end = ends[index]
+                # The lowest bit of an end says whether it has an encoding of its own; nearly every code is a varint of
+                # one byte.
+                head = data[start] if start < end >> 1 else 0
+                if not end & 1:
+                    codes.add(TEXT)
+                elif head & 1:
+                    codes.add(head >> 1)
+                else:
+                    codes.add(Cursor(data, start, end >> 1, self.name).varint("an attribute's or type's code"))
+                start = end >> 1
+            name = self.dialects[dialect]
+            pairs.update((name, code) for code in codes)
+        entries.codes = pairs
+        return pairs
 
     def properties(self, index: int, count: int) -> list[int]:
         """Return the numbers that properties `index` hold, one for each attribute in alphabetical order of their names.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from export_core.artifact.bytecode.cursor import Cursor
+from export_core.artifact.bytecode.sections import TEXT, Cursor
 from export_core.artifact.errors import LIMIT, ArtifactError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from export_core.artifact.bytecode.sections import Tables
 
     _Sized = tuple[Any, int, int]  # a value, how many values are in it, how deep
@@ -17,6 +19,7 @@ MAX_NODES = 10_000  # values inside one value, and one more for each 16 bytes of
 MAX_LETTER = 1 << 15  # characters of one type
 MAX_LETTERS = 1 << 17  # characters of all types together, and one more for each byte of the file
 LONG = 64  # strings and lists from this length on are remembered, since others may share them
+MAX_ATTRIBUTES = 1024  # of one operation; JAX gives a module and its calls a handful
 MAX_LOCATIONS = 128  # locations that are followed to find the name of one
 DYNAMIC = -(1 << 63)  # a dimension that is only known when the function runs
 
@@ -31,8 +34,18 @@ _PLAIN_TYPES = {
     36: "f8E3M4", 37: "f4E2M1FN", 38: "f6E2M3FN", 39: "f6E3M2FN", 40: "f8E8M0FNU",
 }  # fmt: skip
 _BUILTIN_PLAIN_TYPES = {1: "index", 3: "bf16", 4: "f16", 5: "f32", 6: "f64", 7: "f80", 8: "f128", 18: "none"}
-ENUMS = {3: "comparison_direction", 4: "comparison_type", 7: "fft_type", 11: "precision", 12: "rng_algorithm",
-          13: "rng_distribution", 16: "transpose", 19: "result_accuracy_mode"}  # fmt: skip
+# The words of VHLO's enumerations by their codes (VhloEnums.td): comparison direction, comparison type, FFT type,
+# precision, algorithm and distribution of random numbers, transpose, mode of result accuracy.
+ENUMS = {
+    3: "EQ NE GE GT LE LT",
+    4: "NOTYPE FLOAT TOTALORDER SIGNED UNSIGNED",
+    7: "FFT IFFT RFFT IRFFT",
+    11: "DEFAULT HIGH HIGHEST",
+    12: "DEFAULT THREE_FRY PHILOX",
+    13: "? UNIFORM NORMAL",
+    16: "TRANSPOSE_INVALID NO_TRANSPOSE TRANSPOSE ADJOINT",
+    19: "DEFAULT HIGHEST TOLERANCE",
+}
 
 
 class Opaque(str):
@@ -56,15 +69,16 @@ class Values:
         self._strings: dict[int, str | bytes] = {}
         self._known: dict[int, _Sized] = {}
         self._function_types: dict[int, tuple[tuple[str, ...], tuple[str, ...]]] = {}
+        self._names_of: dict[int, dict[str, int]] = {}
 
     def attribute_entry(self, index: int) -> tuple[str, int, Cursor]:
-        """Return (dialect, code, cursor behind the code) of an attribute; the code of text is -1."""
+        """Return (dialect, code, cursor behind the code) of an attribute; the code of text is `TEXT`."""
         return self._entry(self.tables.attributes.entry(index))
 
     def _entry(self, entry: Any) -> tuple[str, int, Cursor]:
         cursor = Cursor(self.tables.data, entry.start, entry.end, self.tables.name)
         dialect = self.tables.dialects[entry.dialect]
-        return dialect, cursor.varint("an attribute's or type's code") if entry.custom else -1, cursor
+        return dialect, cursor.varint("an attribute's or type's code") if entry.custom else TEXT, cursor
 
     def _limit(self, cursor: Cursor, depth: int, nodes: int = 0) -> None:
         if depth > MAX_DEPTH or nodes > self.most_nodes:
@@ -117,13 +131,36 @@ class Values:
 
     def _dict(self, cursor: Cursor, depth: int) -> _Sized:
         entries, nodes, height = {}, 1, 0
-        for _ in range(cursor.count("entries", 2)):
-            name = self._attribute(self._ref(cursor), depth + 1)
-            value, more, deep = self._attribute(self._ref(cursor), depth + 1)
+        for key, index in self.entries(cursor):
+            name = self._attribute(key, depth + 1)
+            value, more, deep = self._attribute(index, depth + 1)
             nodes, height = nodes + name[1] + more, max(height, name[2] + 1, deep + 1)
             self._limit(cursor, depth, nodes)
             entries[name[0] if isinstance(name[0], str) else repr(name[0])] = value
         return entries, nodes, height
+
+    def entries(self, cursor: Cursor, most: int | None = None) -> Iterator[tuple[int, int]]:
+        """Yield the numbers of name and value of each entry of a dictionary; of an operation's own at most `most`."""
+        count = cursor.count("entries", 2)
+        if most is not None and count > most:
+            raise cursor.error(f"at most {most} attributes of one operation", str(count), advice=LIMIT)
+        for _ in range(count):
+            yield self._ref(cursor), self._ref(cursor)
+
+    def own_attributes(self, index: int) -> dict[str, int]:
+        """Return the numbers of an operation's attributes by name; `index` is that of their dictionary, -1 for none.
+
+        Raises:
+            ArtifactError: it is no dictionary, or too long.
+        """
+        known = {} if index < 0 else self._names_of.get(index)
+        if known is None:
+            dialect, code, cursor = self.attribute_entry(index)
+            if (dialect, code) != ("builtin", 1):
+                raise cursor.error("a dictionary of attributes", f"{dialect} attribute {code}")
+            known = {str(self.attribute(key)): value for key, value in self.entries(cursor, MAX_ATTRIBUTES)}
+            self._names_of[index] = known
+        return known
 
     def _string(self, cursor: Cursor) -> str | bytes:
         index = cursor.index(len(self.tables.string_ends), "string")
@@ -139,7 +176,7 @@ class Values:
         return known
 
     def _leaf(self, dialect: str, code: int, cursor: Cursor) -> Any:
-        if code == -1:
+        if code == TEXT:
             text = bytes(cursor.data[cursor.at : min(cursor.end, cursor.at + 65536)]).rstrip(b"\0")
             return Opaque(text.decode("utf-8", "replace"))
         if dialect == "vhlo":
@@ -235,7 +272,7 @@ class Values:
         return known
 
     def _type(self, dialect: str, code: int, cursor: Cursor, depth: int) -> str:
-        if code == -1:
+        if code == TEXT:
             return (
                 bytes(cursor.data[cursor.at : min(cursor.end, cursor.at + 4096)])
                 .rstrip(b"\0")

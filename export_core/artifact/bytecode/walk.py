@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from export_core.artifact.bytecode.cursor import IR, Cursor
+from export_core.artifact.bytecode.sections import IR, Cursor
 from export_core.artifact.errors import LIMIT
 
 if TYPE_CHECKING:
@@ -12,9 +12,7 @@ if TYPE_CHECKING:
 
     from export_core.artifact.bytecode.sections import Tables
 
-    # Takes the number of an operation's name, its first byte, the numbers of its attributes and properties (-1: none)
-    # and of its location, and how deep it is nested (0: outermost).
-    Hook = Callable[[int, int, int, int, int, int], None]
+    Hook = Callable[["Operation"], None]
 
 MAX_NESTING = 256  # regions inside regions; the walk keeps a stack of its own, since Python's would overflow
 
@@ -22,6 +20,20 @@ MAX_NESTING = 256  # regions inside regions; the walk keeps a stack of its own, 
 _LENGTH = tuple(9 if byte == 0 else (byte & -byte).bit_length() for byte in range(256))
 
 HAS_ATTRIBUTES, HAS_RESULTS, HAS_OPERANDS, _SUCCESSORS, _REGIONS, _USES, HAS_PROPERTIES = 1, 2, 4, 8, 16, 32, 64
+
+
+class Operation:
+    """An operation that a hook looks into."""
+
+    __slots__ = ("at", "attributes", "depth", "location", "name", "properties")
+
+    def __init__(self, name: int, at: int, attributes: int, properties: int, location: int, depth: int):
+        self.name = name  # the number of its name
+        self.at = at  # its first byte
+        self.attributes = attributes  # the number of its attributes, and of its properties; -1: none
+        self.properties = properties
+        self.location = location  # the number of its location
+        self.depth = depth  # how deep it is nested; 0: outermost
 
 
 class Frame:
@@ -140,7 +152,7 @@ def _walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int],
             if properties >= len(tables.property_offsets):
                 raise cursor.error(f"one of {len(tables.property_offsets)} properties", str(properties), start)
             tables.spend(1, start)  # on top of what its block counted: looking into it costs as much again
-            hook(name, start, attributes, properties, location, len(stack) - 1)
+            hook(Operation(name, start, attributes, properties, location, len(stack) - 1))
         if regions:
             stack.append(enter(cursor, tables, regions, isolated, len(stack)))
     return counts

@@ -19,7 +19,7 @@ from export_core.artifact.envelope.fields import (
     UnknownField,
 )
 from export_core.artifact.envelope.flatbuffer_reader import MOST_SHARED, Buffer, Table
-from export_core.artifact.errors import DAMAGED, LIMIT, ArtifactError, unforeseen
+from export_core.artifact.errors import DAMAGED, LIMIT, ArtifactError, guarded
 
 MAX_DEPTH = 128  # nested pytree nodes, and nested VJPs
 NEW = 12  # visits that making an object counts for: it takes far more memory than file
@@ -31,12 +31,7 @@ def decode(data: bytes | bytearray, name: str) -> Envelope:
     Raises:
         ArtifactError: the bytes are not a flatbuffer that some jax.export can have written.
     """
-    try:
-        return _decode(data, name)
-    except ArtifactError:
-        raise
-    except Exception as error:  # reported with its cause, as the one error type of this room
-        raise unforeseen(error, name) from error
+    return guarded(lambda: _decode(data, name), name)
 
 
 def begins_like_one(head: bytes) -> bool:

@@ -4,7 +4,7 @@ from export_core.base.feature import Feature
 
 FEATURE = Feature(
     commands={
-        "goldens add": "add_command:add",
-        "goldens import": "import_command:import_goldens",
+        "goldens add": "commands:add",
+        "goldens import": "commands:import_goldens",
     },
 )

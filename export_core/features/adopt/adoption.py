@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -14,23 +15,32 @@ from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import plural
 from export_core.base.scratch import scratch_folder
 from export_core.features.adopt.archive import Candidate
-from export_core.features.adopt.first_run import Notify, in_words, outputs_of, replays_by_writer
-from export_core.features.adopt.writers import writer_of
 from export_core.goldens import Comparison, Golden, GoldenError, GoldenStore, Leaf, Manifest, Origin
-from export_core.goldens.adopt import Arrays, adopt_artifact, adopt_inputs, adopt_outputs, envelope_of
+from export_core.goldens.adopt import Arrays, adopt_artifact, adopt_inputs, adopt_outputs, envelope_of, writer_of
 from export_core.goldens.arrays import count_nan, is_finite
-from export_core.goldens.dimensions import symbols_of
-from export_core.goldens.made_inputs import RULES, SEED, made_inputs, sizes_in_words
+from export_core.goldens.made_inputs import RULES, SEED, made_inputs, sizes_in_words, symbols_of
 from export_core.goldens.manifest import InputsRule
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.goldens.verify import check_read_whole
-from export_core.matrix import Limits
+from export_core.judge.result import grouped
+from export_core.matrix import Limits, MatrixError, Outcome, Selection, Verdict
 from export_core.matrix.comparisons import under_policy
-from export_core.numbers.measuring_noise import measure_goldens, with_noise
+from export_core.matrix.one_reader import replay_with_outputs
+from export_core.matrix.replay_options import ReplayOptions
+from export_core.numbers.measuring_noise import measure_goldens, not_measured, with_noise
 from export_core.numbers.noise_text import noise_text, proves_nothing_text
 from export_core.policy import Policy
+from export_core.policy.run_options import RunOptions
+from export_core.readers.cell import Cell, CellKey
+from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.hardware import instruction_set
 from export_core.readers.packages import import_problems
+from export_core.readers.worker.protocol import Stage
+from export_core.releases import Release, ReleaseError
+from export_core.run.golden_writing import FirstReplay, first_replay
+from export_core.run.session import Observer, run_matrix
+
+Notify = Callable[[str], None]
 
 AT_ONCE = 32
 """Artifacts that are drafted before any of them is run: those of one writer share a worker."""
@@ -73,7 +83,7 @@ class _Draft:
 
     @property
     def id(self) -> str:
-        """That of the golden."""
+        """The id of the golden that it becomes."""
         return f"{self.manifest.case}/{self.manifest.writer.id}"
 
     @property
@@ -259,7 +269,7 @@ class Adoption:
         outside = []
         by_id = {draft.id: draft for draft in drafts}
         with _staged(drafts) as goldens:
-            for golden, outputs in outputs_of(goldens, self.policy, self.limits, self.notify):
+            for golden, outputs in _outputs_of(goldens, self.policy, self.limits, self.notify):
                 draft = by_id[golden.id]
                 if isinstance(outputs, str):
                     draft.problem = f"{draft.artifact.name}: expected its writer to compute its outputs, but {outputs}"
@@ -301,7 +311,7 @@ class Adoption:
             replays = replays_by_writer(goldens, self.policy, self.notify)
         for draft in drafts:
             draft.problem = replays[draft.id].problem
-            draft.remarks += [in_words(replays[draft.id]), draft.noise]
+            draft.remarks += [_in_words(replays[draft.id]), draft.noise]
 
     def _store(self, draft: _Draft) -> Adopted:
         if draft.problem:
@@ -317,7 +327,7 @@ class Adoption:
 
 
 def _open(drafts: Iterable[_Draft | Adopted]) -> list[_Draft]:
-    """Those of which nothing is known so far that keeps them out of the store."""
+    """The drafts of which nothing is known so far that keeps them out of the store."""
     return [draft for draft in drafts if isinstance(draft, _Draft) and not draft.problem]
 
 
@@ -329,3 +339,75 @@ def _staged(drafts: Iterable[_Draft]) -> Iterator[list[Golden]]:
         for draft in drafts:
             store.write(draft.manifest, draft.files)
         yield store.goldens()
+
+
+def _writer_release(golden: Golden) -> Release:
+    writer = golden.manifest.writer
+    return Release(writer.jaxlib, writer.jax, writer.built)
+
+
+def _outputs_of(
+    goldens: Sequence[Golden], policy: Policy, limits: Limits, notify: Notify
+) -> Iterator[tuple[Golden, tuple[Leaf, ...] | str]]:
+    """What each golden returns in the environment of its writer, in a cold process; or why that is not known.
+
+    Their manifests need no outputs. None of them is run in this process, or in any other release.
+    """
+    cells: dict[CellKey, Cell] = {}
+    for golden in goldens:
+        if problem := not_measured(golden):
+            yield golden, problem
+        else:
+            cell = Cell(golden, _writer_release(golden), "cpu")
+            cells[cell.key] = cell
+    options = ReplayOptions(policy.calendar(), policy, limits)
+    with (
+        ReaderEnvironments.of(policy, options.calendar, notify=notify) as environments,
+        closing(replay_with_outputs([*map(_not_compared, cells.values())], environments.build, options)) as ran,
+    ):
+        for one in ran:
+            yield cells[one.outcome.cell.key].golden, one.outputs if one.works else _problem(one.outcome)
+
+
+def _not_compared(cell: Cell) -> Cell:
+    """A cell whose outputs are not compared with any."""
+    manifest = cell.golden.manifest
+    options = msgspec.structs.replace(manifest.options, without_outputs="they are computed now")
+    return replace(cell, golden=replace(cell.golden, manifest=msgspec.structs.replace(manifest, options=options)))
+
+
+def _problem(outcome: Outcome) -> str:
+    """Why a writer gave no outputs."""
+    if outcome.stage is Stage.AUDIT:
+        return outcome.message
+    if outcome.verdict is Verdict.NOT_RUN:
+        return f"its writer cannot be run here: {outcome.message}"
+    return f"its own writer gave no outputs: stage {outcome.stage}: {outcome.message}"
+
+
+def replays_by_writer(goldens: Sequence[Golden], policy: Policy, notify: Notify) -> dict[str, FirstReplay]:
+    """What the writer of each golden makes of it, by the golden's id."""
+    # Known failures are left out: their globs are checked against the width of a whole plan.
+    own = msgspec.structs.replace(policy, known_failures=())
+    options = RunOptions(results=None, cache=False)
+    replays: dict[str, FirstReplay] = {}
+    for release, group in grouped(goldens, _writer_release).items():
+        selection = Selection(readers=f"{release.jaxlib}-jax{release.jax}")
+        try:
+            run = run_matrix(own, selection, options, goldens=group, observer=Observer(note=notify))
+        except (MatrixError, ReleaseError) as error:
+            replays |= {golden.id: FirstReplay(unknown=str(error)) for golden in group}
+            continue
+        unplanned = FirstReplay(unknown="nothing of it can be run here")
+        results: Mapping[str, FirstReplay] = {result.golden: first_replay(result) for result in run.results}
+        replays |= {golden.id: results.get(golden.id, unplanned) for golden in group}
+    return replays
+
+
+def _in_words(replay: FirstReplay) -> str:
+    """A replay after which a golden may be stored, in a sentence."""
+    if replay.unknown:
+        return f"not replayed: {replay.unknown}"
+    if replay.crash:
+        return f"its own writer crashes when it replays it: {replay.crash}"
+    return "its own writer replays it"

@@ -1,4 +1,4 @@
-"""What belongs to each artifact of an archive: its case, its inputs and outputs, by a list or by a naming rule."""
+"""What belongs to each artifact of an archive: its case, its inputs and outputs, by artifacts.yaml or a naming rule."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
+from typing import Annotated
+
+import msgspec
 
 from export_core.artifact import Artifact, ArtifactError
 from export_core.artifact.archive import Found, artifact_in, files_of
-from export_core.features.adopt.artifact_list import FILE, ListedArtifact, read_artifact_list
+from export_core.base.phrases import schema_problem
+from export_core.base.untrusted import LARGEST_TEXT, decode_yaml, read_regular
 from export_core.goldens import GoldenError
-from export_core.goldens.adopt import NOTHING_GIVEN, Given
+from export_core.goldens.adopt import NOTHING_STATED, StatedFacts
 from export_core.goldens.adopted_mesh import parse_specs
-from export_core.goldens.rules import is_plain_name
+from export_core.goldens.manifest_file import is_plain_name
 from export_core.goldens.store import MANIFEST
 
 NAME = "{name}"
@@ -25,6 +29,59 @@ IN_A_FOLDER = "artifact"
 """A file of this name, with any ending, is called by its folder; `inputs.npz` and `outputs.npz` are beside it."""
 
 IS_GOLDEN = "a golden"
+
+
+FILE = "artifacts.yaml"
+"""What a person says of the artifacts of an archive, where file names do not say it."""
+
+Size = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class ListedArtifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One artifact. Paths are relative to the archive's folder, and stay inside it."""
+
+    file: str
+    """What `Exported.serialize()` returned."""
+    case: str = ""
+    """The name of the case; empty for the one that follows from the path."""
+    inputs: str | None = None
+    """An .npz with its flat arguments. Null: the one that the naming rule names, else they are made."""
+    outputs: str | None = None
+    """An .npz with its flat results. Null: the one that the naming rule names, else its writer computes them."""
+    writer: str | None = None
+    """The jaxlib that wrote it, such as `0.9.2` or `0.11.2-jax0.12.0`. Null: the only one that can have."""
+    dims: dict[str, Size] = {}
+    """Sizes of symbolic dimensions, for inputs that are made."""
+    register: tuple[str, ...] = ()
+    """Python files that readers import first."""
+    mesh: dict[str, Size] = {}
+    """The mesh of an artifact for several devices, where the artifact does not say it."""
+    in_specs: str = ""
+    """How each flat argument is sharded, where the artifact does not say it: `P('data'), None`."""
+    nothing_to_compare: str = ""
+    """Why this golden is meant although it has no output, only empty ones or nothing but NaN."""
+    without_outputs: str = ""
+    """Of an artifact for other platforms than cpu: why it has no outputs."""
+
+
+class ArtifactList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All of artifacts.yaml. Artifacts that it does not list are not added."""
+
+    artifacts: tuple[ListedArtifact, ...]
+    """The artifacts, in the order in which they are added."""
+
+
+def read_artifact_list(path: Path) -> ArtifactList:
+    """The list in a file. Raises `GoldenError` naming the file and the field."""
+    try:
+        artifacts: ArtifactList = decode_yaml(read_regular(path, most=LARGEST_TEXT), ArtifactList)
+    except OSError as error:
+        raise GoldenError(f"{path}: cannot read this list of artifacts: {error.strerror or error}.") from None
+    except msgspec.MsgspecError as error:
+        raise GoldenError(
+            f"{path}: not a list of artifacts: {schema_problem(error)}. schema/artifacts.schema.json describes it."
+        ) from None
+    return artifacts
 
 
 @dataclass(frozen=True)
@@ -41,7 +98,7 @@ class Candidate:
     writer: str | None = None
     dims: Mapping[str, int] = field(default_factory=dict)
     exact: bool = True
-    given: Given = NOTHING_GIVEN
+    given: StatedFacts = NOTHING_STATED
 
     def read(self) -> Artifact:
         """The artifact. Raises `ArtifactError`."""
@@ -107,7 +164,7 @@ class Archive:
     def _of_entry(self, listed: Path, entry: ListedArtifact) -> Candidate | GoldenError:
         try:
             named = self._named(self._inside(entry.file))
-            given = Given(
+            given = StatedFacts(
                 [self._inside(name) for name in entry.register],
                 entry.mesh,
                 parse_specs(entry.in_specs) if entry.in_specs else (),

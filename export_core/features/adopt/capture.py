@@ -19,10 +19,9 @@ import filelock
 import msgspec
 
 from export_core.artifact import Artifact, read, read_bytes
-from export_core.features.adopt.writers import writer_of
 from export_core.goldens import GoldenError, GoldenStore, Leaf, Origin, Writer
-from export_core.goldens.adopt import Given, adopt_artifact, envelope_of
-from export_core.goldens.rules import is_plain_name
+from export_core.goldens.adopt import StatedFacts, adopt_artifact, envelope_of, writer_of
+from export_core.goldens.manifest_file import is_plain_name
 from export_core.goldens.store import INPUTS, MANIFEST, sha256
 from export_core.readers.hardware import instruction_set
 from export_core.releases import load_calendar
@@ -62,7 +61,7 @@ class _CaseStore:
         envelope = envelope_of(artifact)
         jaxlib, jax = version("jaxlib"), version("jax")
         outputs_by = jaxlib if jax == jaxlib else f"{jaxlib}-jax{jax}"
-        given = Given(origin=Origin(inputs="captured", outputs="captured", outputs_by=outputs_by))
+        given = StatedFacts(origin=Origin(inputs="captured", outputs="captured", outputs_by=outputs_by))
         writer = msgspec.structs.replace(
             self.writer, platform=platform if platform in envelope.platforms else self.writer.platform
         )
@@ -137,7 +136,7 @@ class CapturedCall:
 
     def _begin(self, args: Any, kwargs: Any) -> list[Any] | None:
         """The inputs of a call that is to be captured; None for one that is not."""
-        from export_core.export import live_call
+        from export_core.export import arguments
 
         if not self._starting.acquire(blocking=False):
             return None
@@ -145,11 +144,11 @@ class CapturedCall:
             if time.monotonic() < self._next or (self._writer is not None and self._writer.is_alive()):
                 return None
             self._next = time.monotonic() + self._every
-            inputs = live_call.flat((args, kwargs))
-            if live_call.is_traced(inputs):
+            inputs = arguments.flat((args, kwargs))
+            if arguments.is_traced(inputs):
                 return None
-            self._store.check_size(len(self._artifact.data) + live_call.nbytes(inputs))
-            return live_call.held(inputs)
+            self._store.check_size(len(self._artifact.data) + arguments.nbytes(inputs))
+            return arguments.held(inputs)
         except Exception as error:
             self._report(error)
             return None
@@ -157,10 +156,10 @@ class CapturedCall:
             self._starting.release()
 
     def _finish(self, inputs: list[Any], result: Any) -> None:
-        from export_core.export import live_call
+        from export_core.export import arguments
 
         try:
-            outputs = live_call.held(live_call.flat(result))  # now: the caller may change the containers
+            outputs = arguments.held(arguments.flat(result))  # now: the caller may change the containers
             # Not a daemon: an interpreter that ends waits for it, and jax is not torn down under it.
             writer = threading.Thread(target=self._write, args=(inputs, outputs), name="jaxexport-capture")
             writer.start()
@@ -169,12 +168,12 @@ class CapturedCall:
             self._report(error)
 
     def _write(self, inputs: list[Any], outputs: list[Any]) -> None:
-        from export_core.export import live_call
+        from export_core.export import arguments
 
         try:
             envelope = envelope_of(self._artifact)
-            leaves = live_call.stored(inputs, envelope.in_avals), live_call.stored(outputs, envelope.out_avals)
-            added = self._store.add(self._artifact, *leaves, live_call.platform_of(outputs))
+            leaves = arguments.stored(inputs, envelope.in_avals), arguments.stored(outputs, envelope.out_avals)
+            added = self._store.add(self._artifact, *leaves, arguments.platform_of(outputs))
         except Exception as error:  # whatever it is, the server continues
             self._report(error)
             return
@@ -221,7 +220,7 @@ def capture(
         ArtifactError: the artifact cannot be read.
         GoldenError: its writer is not known, the case cannot be the name of a folder, or a bound is not positive.
     """
-    from export_core.export import live_call  # now, since it takes time to load, and not in the first call
+    from export_core.export import arguments  # now, since it takes time to load, and not in the first call
 
     data = path_or_bytes
     artifact = read_bytes(data) if isinstance(data, (bytes, bytearray, memoryview)) else read(data)
@@ -234,4 +233,4 @@ def capture(
             f"found {every}, {at_most} and {max_bytes}."
         )
     store = _CaseStore(Path(folder), case, writer_of(artifact, load_calendar(), writer), at_most, max_bytes)
-    return CapturedCall(call or live_call.jitted_call(bytes(artifact.data)), artifact, store, every)
+    return CapturedCall(call or arguments.jitted_call(bytes(artifact.data)), artifact, store, every)

@@ -13,19 +13,18 @@ from msgspec import structs
 from export_core.artifact import Aval, Envelope, Tree, read_bytes
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.fields import ByteSpan, Dim
+from export_core.artifact.envelope.formats import WIDE_NR_DEVICES, fields_of
 from export_core.artifact.main_check import fits
 from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import plural
 from export_core.base.tolerances import PLATFORMS
-from export_core.features.adopt.jax_data import WHOLE, DataError, DataRecord, read_data
-from export_core.features.adopt.jax_wheel import JaxData
-from export_core.features.convert.formats import WIDE_NR_DEVICES, fields_of
-from export_core.goldens import Comparison, GoldenError, GoldenStore, Manifest, Origin, Writer, jax_goldens
-from export_core.goldens.adopt import Given, adopt_artifact
+from export_core.features.adopt.jax_data import WHOLE, DataError, DataRecord, JaxData, read_data
+from export_core.goldens import Comparison, GoldenError, GoldenStore, Manifest, Origin, Writer
+from export_core.goldens.adopt import StatedFacts, adopt_artifact
 from export_core.goldens.arrays import Array
 from export_core.goldens.manifest import UNKNOWN
 from export_core.goldens.store import WriteStatus
-from export_core.goldens.verify import check_read_whole
+from export_core.goldens.verify import check_read_whole, is_jax_golden
 from export_core.numbers.factors import FACTORIZATIONS
 from export_core.policy import Policy
 from export_core.releases import Calendar
@@ -91,13 +90,18 @@ def _stored(
     )
     writer = _writer_on(day, platform, calendar)
     # No release wrote it, so its bytes contradict any writer: readers believe this one only of a golden that is listed.
-    if not jax_goldens.is_known(artifact, writer):
+    if not is_jax_golden(artifact, writer):
         raise DataError(
             "expected a golden of JAX that this version of pytest-jaxexport knows by its SHA-256, found another one. "
             "A newer version may know it."
         )
     manifest, files = adopt_artifact(
-        artifact, inputs, outputs, f"{CASES}.{record.name}", writer, Given(origin=origin, nothing_to_compare="JAX's")
+        artifact,
+        inputs,
+        outputs,
+        f"{CASES}.{record.name}",
+        writer,
+        StatedFacts(origin=origin, nothing_to_compare="JAX's"),
     )
     promised = frozenset[str]().union(*map(stable_targets, calendar.versions()))
     allow = {target: "JAX has this golden of it" for target in _targets(record) if target in promised}

@@ -6,4 +6,5 @@ FEATURE = Feature(
     commands={
         "trend": "trend_command:trend",
     },
+    compare="comparison:compared",
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -14,19 +14,17 @@ import msgspec
 
 from export_core.base.escaping import json_bytes
 from export_core.base.phrases import plural
-from export_core.features.costs.over_budget import with_budgets
 from export_core.judge.cost import FIGURES, CostChange, change_in
-from export_core.judge.fail_on import lost_bonuses
-from export_core.judge.gate import RunFacts, Summary, exit_code_of, summarize
+from export_core.judge.gate import RunFacts, Summary, exit_code_of, lost_bonuses, summarize
 from export_core.judge.judgement import judge_again
 from export_core.judge.result import Result
 from export_core.judge.verdicts import WORST_FIRST, Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy
-from export_core.readers.cell import CellKey
 from export_core.run.errors import IncompleteResults, RunError
-from export_core.run.plan_record import PlanRecord, plan_of
-from export_core.run.results import policy_of, read_run
+from export_core.run.plan_record import PlanRecord
+from export_core.run.results import read_run
+from export_core.run.run import Run, by_rules
 
 _NO_RESULT = Judgement.INCOMPLETE.facts.badness
 
@@ -72,15 +70,14 @@ class CellDifference:
 class BaselineDifference:
     """Two runs, both judged by the policy of the new one. `caveats`: why a change may not come from the cell itself.
 
-    `now` is the summary of the new run, with the exit code that it has where the policy forbids to lose a bonus or to
-    grow; `results` are its results, judged so.
+    `now` is the new run, with the exit code that it has where the policy forbids to lose a bonus or to grow. The
+    summary of the `baseline` is its own.
     """
 
-    baseline: Summary
-    now: Summary
+    baseline: Run
+    now: Run
     cells: list[CellDifference]
     caveats: list[str]
-    results: Sequence[Result] = ()
 
     @property
     def costs(self) -> list[tuple[CellDifference, CostChange]]:
@@ -101,34 +98,30 @@ class BaselineDifference:
         return {str(change): counts[change] for change in Change}
 
 
-def compare_with_baseline(
-    folder: Path, baseline: Path, results: Sequence[Result], summary: Summary, policy: Policy
-) -> BaselineDifference:
-    """Compare a run with an earlier one.
+def compare_with_baseline(run: Run, baseline: Path) -> BaselineDifference:
+    """Compare a run with the earlier one in a folder, which is judged by the policy of the new one.
 
-    Args:
-        folder: that of the new run, where its plan is.
-        baseline: that of the earlier one.
-        results: of the new run, judged by `policy`.
-        summary: of the new run.
-        policy: by which the earlier one is judged again, so that no difference comes from another policy.
+    So no difference comes from another policy.
 
     Raises `RunError` for a baseline that is no finished run, is empty, is the new run itself, or has no cell that the
     new run has.
     """
-    if folder.resolve() == baseline.resolve():
+    if run.folder and run.folder.resolve() == baseline.resolve():
         raise RunError(f"--baseline {baseline}: expected an earlier run, found the one that is judged.")
-    before, old, rejudged = _judged_baseline(baseline, policy, summary.as_of)
-    if (grown := with_budgets(results, policy, old)) != results:
-        results, summary = grown, summarize(grown, policy, RunFacts.from_summary(summary))
+    policy = run.policy
+    earlier, rejudged = _judged_baseline(baseline, policy, run.summary.as_of)
+    if (grown := by_rules(run.results, policy, earlier.by_cell)) != run.results:
+        run = replace(run, results=grown, summary=summarize(grown, policy, RunFacts.from_summary(run.summary)))
     # Of runs without a common cell, everything would be new or gone, and nothing worse.
-    new = {result.key: result for result in results}
+    old, new = earlier.by_cell, run.by_cell
     if old.keys().isdisjoint(new):
         raise RunError(
-            f"--baseline {baseline}: expected at least one cell that {folder} also has, found none. "
+            f"--baseline {baseline}: expected at least one cell that {run.folder} also has, found none. "
             "Name another baseline."
         )
-    plans = _Plans(now=plan_of(folder), then=plan_of(baseline))
+    assert run.plan
+    assert earlier.plan
+    plans = _Plans(now=run.plan, then=earlier.plan)
     other_goldens = plans.other_goldens()
     cells = [
         CellDifference(change_of(old.get(cell), result), old.get(cell), result, result.golden in other_goldens)
@@ -136,28 +129,27 @@ def compare_with_baseline(
     ]
     cells += [CellDifference(Change.GONE, result, None) for cell, result in old.items() if cell not in new]
     caveats = [
-        *_incomplete("the baseline", before),
-        *_incomplete("this run", summary),
-        *plans.differences(before, summary),
+        *_incomplete("the baseline", earlier.summary),
+        *_incomplete("this run", run.summary),
+        *plans.differences(earlier.summary, run.summary),
         *_golden_caveat(other_goldens),
-        *_policy_caveat(before, policy, rejudged),
+        *_policy_caveat(earlier.policy, policy, rejudged),
     ]
     if lost := lost_bonuses([(cell.then, cell.now) for cell in cells], policy):
-        summary = msgspec.structs.replace(summary, failed_on=[*summary.failed_on, *lost])
-        summary = msgspec.structs.replace(summary, exit_code=exit_code_of(summary))
-    return BaselineDifference(before, summary, cells, caveats, results)
+        summary = msgspec.structs.replace(run.summary, failed_on=[*run.summary.failed_on, *lost])
+        run = replace(run, summary=msgspec.structs.replace(summary, exit_code=exit_code_of(summary)))
+    return BaselineDifference(earlier, run, cells, caveats)
 
 
-def _judged_baseline(folder: Path, policy: Policy, as_of: datetime.date) -> tuple[Summary, dict[CellKey, Result], int]:
-    """The summary of a baseline, its results judged by `policy` as of a day, and how many judgements that changes."""
+def _judged_baseline(folder: Path, policy: Policy, as_of: datetime.date) -> tuple[Run, int]:
+    """A baseline with its results judged by `policy` as of a day, and how many judgements that changes."""
     try:
-        results, summary, _ = read_run(folder)
+        run = read_run(folder)
     except IncompleteResults as error:  # the new run is not incomplete because of it
         raise RunError(f"--baseline: {error}") from None
-    again = (judge_again(result, policy, as_of) for result in results)
-    judged = {result.key: result for result in with_budgets(again, policy)}
-    rejudged = sum(result.judgement != judged[result.key].judgement for result in results)
-    return summary, judged, rejudged
+    judged = by_rules([judge_again(result, policy, as_of) for result in run.results], policy)
+    rejudged = sum(then.judgement != now.judgement for then, now in zip(run.results, judged, strict=True))
+    return replace(run, results=judged), rejudged
 
 
 def change_of(then: Result | None, now: Result) -> Change:
@@ -238,7 +230,7 @@ def _golden_caveat(other_goldens: set[str]) -> Iterator[str]:
         )
 
 
-def _policy_caveat(before: Summary, policy: Policy, rejudged: int) -> Iterator[str]:
+def _policy_caveat(before: Policy, policy: Policy, rejudged: int) -> Iterator[str]:
     if keys := _changed_keys(before, policy):
         yield (
             f"another policy ({', '.join(keys)}): the baseline is judged by the policy of this run, which changes "
@@ -246,8 +238,8 @@ def _policy_caveat(before: Summary, policy: Policy, rejudged: int) -> Iterator[s
         )
 
 
-def _changed_keys(before: Summary, policy: Policy) -> list[str]:
-    old = policy_of(before).without_locations()
+def _changed_keys(before: Policy, policy: Policy) -> list[str]:
+    old = before.without_locations()
     now = policy.without_locations()
     return [name for name in Policy.__struct_fields__ if getattr(old, name) != getattr(now, name)]
 

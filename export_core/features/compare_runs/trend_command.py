@@ -26,14 +26,12 @@ def trend(folder: Path, numbers: bool, cost: bool, cases: tuple[str, ...], as_js
     A change of bits is shown also where it is far inside the tolerance, and a change of cost whatever the budgets are:
     nothing is judged. Exit code 0.
     """
-    from export_core.features.compare_runs.trend_text import trend_lines
-    from export_core.features.costs.cost_steps import cost_steps
-    from export_core.features.costs.cost_text import cost_lines
-    from export_core.judge.drift import Trend, number_drift
-    from export_core.policy.patterns import matches
+    from export_core.features.compare_runs.cost_steps import cost_lines, cost_steps
+    from export_core.features.compare_runs.trend import Trend, number_drift, trend_lines
+    from export_core.policy.entries import matches
     from export_core.run.results import read_run
 
-    results, *_ = read_run(folder)
+    results = read_run(folder).results
     names = {result.case for result in results}
     for pattern in cases:
         if not any(matches(name, pattern) for name in names):

@@ -6,4 +6,7 @@ FEATURE = Feature(
     commands={
         "convert": "convert_command:convert",
     },
+    findings="findings:healing_findings",
+    after_replay="healing:with_healings",
+    remedy="healing:remedy",
 )

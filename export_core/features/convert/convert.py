@@ -9,23 +9,27 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from export_core.artifact import read_bytes
+from export_core.artifact.audit import belongs, judge_calls, unread_findings
+from export_core.artifact.envelope import formats
 from export_core.artifact.envelope.fields import NamedSharding
 from export_core.artifact.main_check import check_main
-from export_core.artifact.readers import Reader, loads, module_reasons, readers_of
-from export_core.artifact.version_numbers import version_numbers
-from export_core.artifact.vhlo_needs import needs
-from export_core.base.phrases import did_you_mean
-from export_core.features.convert import formats
-from export_core.features.convert.calls import INITIALIZED_SINCE, calls_not_taken, parts_not_read
-from export_core.features.convert.envelope import rewrite_envelope
+from export_core.artifact.numerics import LAPACK
+from export_core.artifact.readers import Reader, loads, module_reasons, version_numbers
+from export_core.features.convert.envelope import levels_of, rewrite_envelope, shardings_of
 from export_core.features.convert.errors import ConversionRefused
-from export_core.features.convert.shardings import levels_of, shardings_of
+from export_core.goldens.conversion_record import tool_name
+from export_core.goldens.manifest import ConvertedFrom
+from export_core.policy import load_check
+from export_core.policy.terms import Terms
 from export_core.releases.entries import calendar_entries
 from export_core.releases.errors import ReleaseError
+from export_core.releases.stable_targets import stable_targets
 
 if TYPE_CHECKING:
-    from export_core.artifact import Artifact
+    from export_core.artifact import Artifact, CustomCall
+    from export_core.artifact.readers import Reader
     from export_core.releases import Calendar
+
 
 UNCHANGED, REWRITTEN, EXPORTED_AGAIN = "unchanged", "rewritten", "exported again"
 BYPASS = "JAX_EXPORT_DESERIALIZE_EXPIRED_VERSIONS=1"
@@ -76,6 +80,10 @@ class Converted:
     module_by: str = ""
     replaced: tuple[str, ...] = ()
 
+    def origin(self, original: str) -> ConvertedFrom:
+        """What it was made of, and how, as a golden and a record say it; `original` is the SHA-256 of the original."""
+        return ConvertedFrom(original, self.reader.jaxlib, self.way, self.rewrites, tool_name(), self.module_by)
+
 
 def convert(
     artifact: Artifact,
@@ -117,7 +125,7 @@ def convert(
     if load.ok and not calls and not _misses_shardings(artifact, reader):
         return Converted(artifact, reader, UNCHANGED, f"jaxlib {reader.jaxlib} takes the original")
     try:
-        in_the_way = [text for module in artifact.modules for text in module_reasons(needs(module), reader)]
+        in_the_way = [text for module in artifact.modules for text in module_reasons(module, reader)]
         modules: Sequence[bytes] = [module.serialized() for module in artifact.modules]
         by = ""
         rewrites: tuple[str, ...] = ()
@@ -144,15 +152,10 @@ def find_reader(jaxlib: str, calendar: Calendar) -> Reader:
     Raises:
         ReleaseError: there is none.
     """
-    entries = calendar_entries(calendar)
-    readers = readers_of({entry.jaxlib: entry.stablehlo for entry in entries}, {x.jaxlib: x.jax for x in entries})
-    reader = next((reader for reader in readers if reader.jaxlib == jaxlib), None)
-    if reader is None:
-        hint = did_you_mean(jaxlib, [reader.jaxlib for reader in readers])
-        raise ReleaseError(
-            f"--for: jaxlib {jaxlib} is not in the release calendar.{hint} `jaxexport releases list` shows all."
-        )
-    return reader
+    try:
+        return load_check.find_reader(jaxlib, Terms(calendar_entries(calendar)))
+    except ReleaseError as error:
+        raise ReleaseError(f"--for: {error}") from None
 
 
 def _job(modules: Sequence[bytes], reader: Reader, replace: tuple[str, ...]) -> ModuleJob:
@@ -206,3 +209,50 @@ def _bypass(reasons: Sequence[str], reader: Reader) -> str:
         f" JAX's own bypass, {BYPASS} in the environment of the reader (jax {BYPASS_SINCE} and later), reads expired "
         "formats. It does not cover XLA's shardings from jax 0.12.0 on, nor custom calls that are gone."
     )
+
+
+INITIALIZED_SINCE = (0, 10, 0)
+"""The first jaxlib that initializes LAPACK for an artifact: https://github.com/jax-ml/jax/issues/29610."""
+
+
+def calls_not_taken(artifact: Artifact, reader: Reader, allow: Mapping[str, str]) -> dict[str, str]:
+    """Each target that the reader does not take, with the reason; empty where it takes all of them.
+
+    It must promise the target, or the project allow it. A call for the CPU must not be one of those that end its
+    process, which is worse than a refusal.
+
+    Raises:
+        ArtifactError: a module cannot be read.
+    """
+    promised = stable_targets(reader.jax)
+    findings = judge_calls(artifact.custom_calls, promised, None, allow, f"jaxlib {reader.jaxlib}")
+    problems = {finding.target: finding.message for finding in findings if not finding.ok}
+    for call in artifact.custom_calls:
+        if dies_cold(call, artifact, reader):
+            problems[call.target] = (
+                f"{call.target} ends a process of jaxlib {reader.jaxlib} by signal 11 where jax has called no linear "
+                f"algebra before, until {'.'.join(map(str, INITIALIZED_SINCE))} fixed it "
+                "(https://github.com/jax-ml/jax/issues/29610)."
+            )
+    return problems
+
+
+def parts_not_read(artifact: Artifact, allow: Mapping[str, str]) -> list[str]:
+    """Each part of an artifact that is not known here, in a sentence: what it does cannot be rewritten.
+
+    Raises:
+        ArtifactError: a module cannot be read.
+    """
+    return [finding.message for finding in unread_findings(artifact, allow) if not finding.ok]
+
+
+def dies_cold(call: CustomCall, artifact: Artifact, reader: Reader) -> bool:
+    """Whether a call ends the process of a reader in which nothing has initialized LAPACK."""
+    if not call.target.startswith(LAPACK) or version_numbers(reader.jaxlib) >= INITIALIZED_SINCE:
+        return False
+    envelope = artifact.envelope
+    return (
+        envelope is None
+        or "cpu" in envelope.platforms
+        or any(check.kind == "platform" for check in envelope.disabled_checks)
+    ) and belongs(call.target, "cpu")

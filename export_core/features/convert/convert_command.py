@@ -25,9 +25,8 @@ from export_core.policy.run_options import comma_separated
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from export_core.features.convert.record import ConversionRecord
-    from export_core.features.convert.run import Conversions
-    from export_core.features.convert.targets import Target
+    from export_core.features.convert.conversions import Conversions, Target
+    from export_core.goldens.conversion_record import ConversionRecord
 
 VERIFIED, REFUSED, BAD_INPUT, NOT_VERIFIED = 0, 1, 2, 3
 _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
@@ -111,7 +110,9 @@ def convert(
     Exit codes: 0 converted and verified, 1 refused (nothing is written), 2 bad input, 3 converted and not verified, or,
     with --expiring, an artifact of which the last promised day is not known.
     """
-    from export_core.features.convert.targets import check_targets, targets_of
+    from export_core.features.convert.conversions import Conversions, check_targets, targets_of
+    from export_core.features.convert.errors import ConversionError
+    from export_core.features.convert.programs import ModuleRewriter
 
     names = list(dict.fromkeys(comma_separated(readers)))
     if not names:
@@ -125,10 +126,27 @@ def convert(
         targets, code = _expiring_targets(files, names, output, _last_day(expiring, as_of), policy_file)
         ended.add(code)
     check_targets(targets, output)
-    arrays = (inputs, outputs) if inputs and outputs else None
-    # A single file is named by --output itself.
-    named = [*replace, *(str(target.path) for target in targets if target.path == Path(output))]
-    conversions = _conversions(goldens, policy_file, arrays, replace_custom_calls, via, named)
+    policy = policy_of(policy_file)
+    folder = Path(goldens or policy.goldens)
+    if goldens and not folder.is_dir():
+        raise ConversionError(f"--goldens {goldens}: expected a folder of goldens, found none.")
+    calendar = policy.calendar()
+
+    def notify(text: str) -> None:
+        echo(text, err=True)
+
+    conversions = Conversions(
+        policy=policy,
+        calendar=calendar,
+        rewrite_modules=ModuleRewriter(calendar, notify),
+        goldens=folder if folder.is_dir() else None,
+        arrays=(Path(inputs), Path(outputs)) if inputs and outputs else None,
+        replace_custom_calls=replace_custom_calls,
+        via=via,
+        notify=notify,
+        # A single file is named by --output itself.
+        replace=[*replace, *(str(target.path) for target in targets if target.path == Path(output))],
+    )
     ended |= {_convert_one(conversions, target, as_json=as_json) for target in targets}
     context.exit(next(code for code in _WORST_FIRST if code in ended))
 
@@ -147,9 +165,9 @@ def _expiring_targets(
     folders: Sequence[str], readers: Sequence[str], output: str, last_day: datetime.date, policy_file: str | None
 ) -> tuple[list[Target], int]:
     """What leaves the window on a day or before, and the exit code for files that cannot be read."""
+    from export_core.features.convert.conversions import targets_below
     from export_core.features.convert.errors import ConversionError
-    from export_core.features.convert.targets import targets_below
-    from export_core.features.inspect.expiring import expiring
+    from export_core.features.convert.expiring import expiring
     from export_core.policy.terms import terms_here
 
     terms = terms_here(policy_file)
@@ -179,44 +197,10 @@ def _expiring_targets(
     return targets, code
 
 
-def _conversions(
-    goldens: str | None,
-    policy_file: str | None,
-    arrays: tuple[str, str] | None,
-    replace_custom_calls: bool,
-    via: str,
-    replace: Sequence[str],
-) -> Conversions:
-    from export_core.features.convert.errors import ConversionError
-    from export_core.features.convert.modules import ModuleRewriter
-    from export_core.features.convert.run import Arrays, Conversions
-
-    policy = policy_of(policy_file)
-    folder = Path(goldens or policy.goldens)
-    if goldens and not folder.is_dir():
-        raise ConversionError(f"--goldens {goldens}: expected a folder of goldens, found none.")
-    calendar = policy.calendar()
-
-    def notify(text: str) -> None:
-        echo(text, err=True)
-
-    return Conversions(
-        policy=policy,
-        calendar=calendar,
-        rewrite_modules=ModuleRewriter(calendar, notify),
-        goldens=folder if folder.is_dir() else None,
-        arrays=Arrays(*map(Path, arrays)) if arrays else None,
-        replace_custom_calls=replace_custom_calls,
-        via=via,
-        notify=notify,
-        replace=replace,
-    )
-
-
 def _convert_one(conversions: Conversions, target: Target, *, as_json: bool) -> int:
     """Convert one file for one reader, print the result or the error, and return the exit code for it."""
-    from export_core.features.convert.record import CONVERTED
-    from export_core.features.convert.targets import source_of
+    from export_core.features.convert.conversions import source_of
+    from export_core.goldens.conversion_record import CONVERTED
 
     try:
         record = conversions.run(source_of(target.name), target.reader, target.path)

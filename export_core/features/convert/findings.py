@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from export_core.base.phrases import plural
-from export_core.judge import Result, Summary
-from export_core.judge.healed import Healing, Level
+from export_core.judge import Result
+from export_core.judge.result import Healing, Level
 from export_core.judge.verdicts import VERDICTS, Kind
-from export_core.report.finding import Finding
+from export_core.report.document import Finding
 from export_core.report.wording import HEALED_BY, first_lines, writer_and_reader
+from export_core.run.run import Run
 
 CONVERSION = Kind("CONVERSION", 7)
 
 
-def healing_findings(results: Sequence[Result], summary: Summary) -> Iterator[Finding]:
+def healing_findings(run: Run) -> Iterator[Finding]:
     """One finding where conversion was tried (`--convert`), else none."""
-    tried = [(result, result.healing) for result in results if result.healing]
+    tried = [(result, result.healing) for result in run.results if result.healing]
     if not tried:
         return
     healed = {level: [result for result, one in tried if one.heals and one.level is level] for level in Level}
@@ -33,7 +34,7 @@ def healing_findings(results: Sequence[Result], summary: Summary) -> Iterator[Fi
         (
             ("not healed", "\n".join(first_lines([f"{count:,}: {reason}" for reason, count in counts.most_common()]))),
             ("example", writer_and_reader(example) if example else ""),
-            ("to do", _command(example, str(summary.policy.get("goldens", "golden"))) if example else ""),
+            ("to do", _command(example, run.policy.goldens) if example else ""),
         ),
         tuple(result for result, _ in tried),
     )

@@ -2,32 +2,73 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from export_core.base.errors import ExportCompatError
 from export_core.base.scratch import scratch_folder
-from export_core.features.convert.convert import UNCHANGED, Converted, RewriteModules, convert, find_reader
+from export_core.features.convert.convert import (
+    UNCHANGED,
+    Converted,
+    ModuleJob,
+    RewriteModules,
+    RewrittenModules,
+    convert,
+    find_reader,
+)
 from export_core.features.convert.errors import ConversionRefused
-from export_core.features.convert.evidence import evidence_of
-from export_core.features.convert.proof import converted_golden
-from export_core.features.convert.record import tool_name
-from export_core.goldens import Golden
-from export_core.goldens.manifest import ConvertedFrom
+from export_core.features.convert.programs import ModuleRewriter
+from export_core.features.convert.proof import converted_golden, evidence_of, unstored_golden
 from export_core.goldens.store import ARTIFACT
-from export_core.judge.healed import Healing, Level
+from export_core.judge.result import Healing, Level, Result, grouped
 from export_core.matrix.cached_replay import replay_here
-from export_core.matrix.comparisons import under_policy
 from export_core.matrix.outcome import Verdict
 from export_core.readers.cell import Cell
 from export_core.readers.placement import Mode
 
 if TYPE_CHECKING:
     from export_core.matrix.replay_options import ReplayOptions
+    from export_core.policy.run_options import RunOptions
+
+
+def with_healings(
+    results: Sequence[Result],
+    cells: Sequence[Cell],
+    asked: RunOptions,
+    options: ReplayOptions,
+    notify: Callable[[str], None],
+) -> Sequence[Result]:
+    """With `--convert`, add the result of a conversion to each result of a cell that failed on a CPU.
+
+    No judgement changes.
+
+    Args:
+        results: of the cells.
+        cells: of the plan.
+        asked: the options of the run.
+        options: how converted artifacts are replayed.
+        notify: called with a line about what happens meanwhile.
+    """
+    if not asked.convert:
+        return results
+    # Where the envelope is not enough.
+    rewrite_modules = ModuleRewriter(options.calendar, notify)
+    failing = {result.key for result in results if can_be_tried(result)}
+    tried = [cell for cell in cells if cell.key in failing]
+    healings = {cell.key: healing for cell, healing in heal(tried, rewrite_modules, options, notify)}
+    return [structs.replace(result, healing=healings.get(result.key)) for result in results]
+
+
+def can_be_tried(result: Result) -> bool:
+    """Whether a cell fails in a way that conversion may heal: it was run on a CPU, and its artifact was there."""
+    fails = result.verdict.fails
+    return fails and result.platform == "cpu" and result.mode is Mode.RUN and not result.converted
 
 
 @dataclass(frozen=True)
@@ -55,13 +96,10 @@ def heal(
         notify: called with a line about what happens meanwhile.
     """
     # One replay for each reader: in it, the id of a golden stands for one artifact.
-    for _, group in groupby(sorted(cells, key=_reader), key=_reader):
+    readers = grouped(cells, lambda cell: (cell.reader.jaxlib, cell.reader.jax))
+    for _, group in sorted(readers.items()):
         with scratch_folder() as scratch:
-            yield from _heal_in_one_reader(list(group), rewrite_modules, options, notify, scratch)
-
-
-def _reader(cell: Cell) -> tuple[str, str]:
-    return cell.reader.jaxlib, cell.reader.jax
+            yield from _heal_in_one_reader(group, rewrite_modules, options, notify, scratch)
 
 
 def _heal_in_one_reader(
@@ -101,15 +139,8 @@ def _made(cell: Cell, rewrite_modules: RewriteModules, options: ReplayOptions, f
     if converted.way == UNCHANGED:
         raise ConversionRefused(f"nothing to convert: {converted.why}, and it fails there for another reason.")
     evidence = evidence_of(cell.golden)
-    origin = ConvertedFrom(
-        *(evidence.manifest.files[ARTIFACT], cell.reader.jaxlib, converted.way, converted.rewrites),
-        *(tool_name(), converted.module_by),
-    )
-    manifest, files = converted_golden(evidence, converted, origin)
-    folder.mkdir()
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
-    (golden,) = under_policy([Golden(manifest, folder)], options.policy)
+    made = converted_golden(evidence, converted, converted.origin(evidence.manifest.files[ARTIFACT]))
+    golden = unstored_golden(*made, folder, options.policy)
     return _Made(cell, replace(cell, golden=golden), level, converted.rewrites)
 
 
@@ -124,3 +155,28 @@ def _converted(cell: Cell, rewrite_modules: RewriteModules, options: ReplayOptio
         done = convert(artifact, reader, rewrite_modules, replace_custom_calls=True, allow=allow)
         return done, Level.CUSTOM_CALLS
     return done, Level.MODULE if done.module_by else Level.ENVELOPE
+
+
+def remedy(cell: Cell, options: ReplayOptions) -> str:
+    """Whether `jaxexport convert` makes an artifact that the reader takes, as a step. Nothing is rewritten here."""
+    golden = cell.golden
+    jobs: list[ModuleJob] = []
+
+    def rewrite(job: ModuleJob) -> RewrittenModules:
+        jobs.append(job)
+        raise ConversionRefused("its module would have to be rewritten")
+
+    command = f"jaxexport convert {shlex.quote(str(golden.artifact))} --for {cell.reader.jaxlib}"
+    try:
+        reader = find_reader(cell.reader.jaxlib, options.calendar)
+        allow = {**golden.manifest.options.allow, **options.policy.allow}
+        done = convert(golden.read_artifact(), reader, rewrite, replace_custom_calls=True, allow=allow)
+    except ExportCompatError as error:
+        if not jobs:
+            return f"It cannot be converted: {error.message().partition(': not converted')[2].partition(': ')[2]}"
+        option = " --replace-custom-calls" if jobs[0].replace else ""
+        what = "its custom calls are replaced" if option else "its module is rewritten"
+        return f"Convert it, and verify it there: `{command}{option} -o OUT` ({what})."
+    if not done.rewrites:
+        return "Conversion does not help: the reader takes the artifact as it is, and fails later."
+    return f"Convert it, and verify it there: `{command} -o OUT` (its envelope alone is rewritten)."

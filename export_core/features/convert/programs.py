@@ -1,20 +1,46 @@
-"""The programs that run in the environment of another release, each in a process of its own: see rewriting/."""
+"""The programs that rewrite modules or export an artifact again, each in a process of another release."""
 
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from export_core.artifact import read_bytes
+from export_core.artifact.envelope import formats
+from export_core.artifact.readers import Reader, loads, version_numbers, version_pair
 from export_core.base.phrases import signal_name
+from export_core.base.scratch import scratch_folder
 from export_core.base.untrusted import decode_json
+from export_core.features.convert.convert import (
+    EXPORTED_AGAIN,
+    Converted,
+    ModuleJob,
+    RewrittenModules,
+    check_converted,
+)
 from export_core.features.convert.errors import ConversionRefused
-from export_core.readers.environment import Environment
+from export_core.goldens.adopt import needs_x64
+from export_core.policy.load_check import readers_in
+from export_core.policy.terms import Terms
+from export_core.readers.environment import Environment, ReaderEnvironments
+from export_core.readers.errors import EnvironmentFailed
+from export_core.readers.placement import Placement
+from export_core.releases import Calendar
+from export_core.releases.entries import calendar_entries
+
+if TYPE_CHECKING:
+    from export_core.artifact import Artifact
+    from export_core.releases.entries import CalendarEntry
+
 
 SECONDS = 300.0
 """How long a program may take: a module of 30,000 operations takes a second."""
 
+REWRITE, EXPORT_AGAIN = (Path(__file__).parent / "rewriting" / name for name in ("program.py", "export_again.py"))
 JOB, RESULT = "job.json", "result.json"
 
 
@@ -63,3 +89,118 @@ def run_program(
 def _last_line(stderr: bytes) -> str:
     lines = stderr.decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else ""
+
+
+class ModuleRewriter:
+    """Rewrites modules where the newest jaxlib is: it reads what every release has written, and writes for all.
+
+    Its environment is built when the first module has to be rewritten. `notify` is called with a line about that.
+    """
+
+    def __init__(self, calendar: Calendar, notify: Callable[[str], None]) -> None:
+        self._calendar = calendar
+        self._notify = notify
+        self._environment: Environment | None = None
+
+    def __call__(self, job: ModuleJob) -> RewrittenModules:
+        """Do a job. Raises `ConversionRefused` where the modules cannot be rewritten, or nowhere is a jaxlib for it."""
+        try:
+            self._environment = self._environment or self._newest()
+        except EnvironmentFailed as error:
+            problem = f"its module has to be rewritten, and there is no jaxlib for that: {error}"
+            raise ConversionRefused(problem) from None
+        with scratch_folder() as folder:
+            return _run(self._environment, job, folder)
+
+    def _newest(self) -> Environment:
+        release = self._calendar.release(self._calendar.newest())
+        # Its lock is not released before the process ends: nobody may remove it meanwhile.
+        return ReaderEnvironments(self._calendar, notify=self._notify).build(Placement(release))
+
+
+def _run(environment: Environment, job: ModuleJob, folder: Path) -> RewrittenModules:
+    for number, code in enumerate(job.modules):
+        (folder / f"{number}.bc").write_bytes(code)
+    words = {**msgspec.structs.asdict(job), "modules": len(job.modules)}
+    (folder / JOB).write_bytes(msgspec.json.encode(words))
+    outputs = tuple(f"{number}.out" for number in range(len(job.modules)))
+    result, modules = run_program(environment, REWRITE, folder, outputs)
+    return RewrittenModules(modules, result.rewrites, result.by)
+
+
+_MOST = 2
+"""Releases that are tried: each may have to be installed first."""
+
+
+def export_again(
+    artifact: Artifact, reader: Reader, calendar: Calendar, allow: Mapping[str, str], notify: Callable[[str], None]
+) -> Converted:
+    """Export an artifact again, in a release that reads it and writes what the reader takes.
+
+    Derivatives and symbolic shapes stay. What the module calls stays too: its custom calls are not replaced.
+
+    Raises:
+        ConversionRefused: no release does that.
+        ArtifactError: the artifact cannot be read.
+    """
+    refusal = f"{artifact.name}: not exported again for jaxlib {reader.jaxlib}"
+    envelope = artifact.envelope
+    if envelope is None or envelope.nr_devices > 1:
+        raise ConversionRefused(f"{refusal}: only an artifact of jax.export for one device is.")
+    problems = []
+    for release in list(_between(artifact, reader, calendar))[:_MOST]:
+        try:
+            converted = _exported_by(release, artifact, reader, calendar, notify)
+            check_converted(artifact, converted.artifact, reader, allow)
+            return converted
+        except (ConversionRefused, EnvironmentFailed) as error:
+            problems.append(f"jaxlib {release}: {str(error).rstrip('.')}")
+    reason = "; ".join(problems) or "no known release reads it and writes what that one takes"
+    raise ConversionRefused(f"{refusal}: {reason}.")
+
+
+def _between(artifact: Artifact, reader: Reader, calendar: Calendar) -> Iterator[str]:
+    """The releases that read an artifact and write what a reader takes, those with the nearest numbers first."""
+    entries = calendar_entries(calendar)
+    readers = readers_in(Terms(entries))
+    place = next(number for number, entry in enumerate(entries) if entry.jaxlib == reader.jaxlib)
+    for _, entry in sorted(enumerate(entries), key=lambda numbered: abs(numbered[0] - place)):
+        if entry.jaxlib != reader.jaxlib and _writes_for(entry, reader):
+            (load,) = loads(artifact, [readers[entry.jaxlib]])
+            if load.ok:
+                yield entry.jaxlib
+
+
+def _writes_for(entry: CalendarEntry, reader: Reader) -> bool:
+    """Whether what a release exports is in a format, and for a StableHLO, that a reader takes."""
+    number, reads = formats.format_of(entry.jax), version_numbers(reader.jax)
+    written = entry.stablehlo[1] if len(entry.stablehlo) > 1 else None
+    if written is None or reader.stablehlo is None or version_pair(written) > version_pair(reader.stablehlo):
+        return False
+    fields, version = formats.fields_of(number), formats.wire_version(number)
+    if reads < (0, 8, 2):
+        # jax 0.9.1 has stopped writing the 16-bit number of devices, without a new format.
+        return "nr_devices_short" in fields and version_numbers(entry.jax) < (0, 9, 1) and version in (2, 3)
+    return reads < (0, 11, 1) or "nr_devices" in fields
+
+
+def _exported_by(
+    jaxlib: str, artifact: Artifact, reader: Reader, calendar: Calendar, notify: Callable[[str], None]
+) -> Converted:
+    """What one release exports. Raises `ConversionRefused`, or `EnvironmentFailed`."""
+    envelope = artifact.envelope
+    assert envelope is not None
+    with ReaderEnvironments(calendar, notify=notify) as environments, scratch_folder() as folder:
+        environment = environments.build(Placement(calendar.release(jaxlib)))
+        (folder / "original.jaxexport").write_bytes(artifact.data)
+        job = {"vjp_order": envelope.vjp_order, "x64": needs_x64(envelope)}
+        (folder / JOB).write_bytes(msgspec.json.encode(job))
+        result, (data,) = run_program(environment, EXPORT_AGAIN, folder, ("again.jaxexport",))
+    return Converted(
+        read_bytes(data, f"{artifact.name} exported again for jaxlib {reader.jaxlib}"),
+        reader,
+        EXPORTED_AGAIN,
+        f"jaxlib {jaxlib} reads the original, and exports what jaxlib {reader.jaxlib} takes",
+        (f"deserialized and exported again by jaxlib {jaxlib}",),
+        result.by,
+    )

@@ -1,36 +1,182 @@
-"""The proof of a conversion: the reader it was made for replays it cold, and its outputs are compared."""
+"""The proof of a conversion: with inputs and outputs of a golden, its reader replays it cold."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from itertools import starmap
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec import structs
 
-from export_core.artifact import read_bytes
-from export_core.artifact.factored import factored_outputs
+from export_core.artifact import Artifact, Aval, Envelope, read_bytes
+from export_core.artifact.main_check import dimension_names
+from export_core.artifact.numerics import factored_outputs
+from export_core.artifact.writers import writers
 from export_core.base.scratch import scratch_folder
+from export_core.base.untrusted import read_regular
 from export_core.features.convert.convert import UNCHANGED, Converted
 from export_core.features.convert.errors import ConversionRefused
-from export_core.features.convert.evidence import Evidence
-from export_core.goldens import Comparison, FactorGroup, Golden, Manifest
-from export_core.goldens.manifest import ConvertedFrom
-from export_core.goldens.store import ARTIFACT, MODULE_TEXT, sha256
+from export_core.goldens import (
+    Comparison,
+    FactorGroup,
+    Golden,
+    GoldenError,
+    GoldenStore,
+    Leaf,
+    Manifest,
+    Options,
+    Writer,
+)
+from export_core.goldens.adopt import adopt_artifact, needs_x64, width_of
+from export_core.goldens.adopted_mesh import mesh_for
+from export_core.goldens.arrays import KEYS, PLAIN, to_npz
+from export_core.goldens.made_inputs import size_of
+from export_core.goldens.manifest import UNKNOWN, ConvertedFrom, signature_of
+from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, sha256
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.comparisons import under_policy
-from export_core.matrix.outcome import Outcome, Verdict
+from export_core.matrix.outcome import Verdict
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.compare import Difference
 from export_core.readers.cell import Cell, Limits
 from export_core.readers.worker.protocol import Stage
+from export_core.releases import Calendar
+from export_core.releases.entries import calendar_entries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from export_core.policy import Policy
     from export_core.releases import Calendar
+
+
+_KEY_WORDS = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
+_MADE = "made inputs, whose outputs are not known"
+_MOST_BYTES = 1 << 28
+"""Of all made inputs together: a file may claim arguments of any size."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A golden as its manifest and files; `golden` is its id, None where it is in no store.
+
+    `compared` is false for made inputs, whose outputs are not known.
+    """
+
+    manifest: Manifest
+    files: Mapping[str, bytes]
+    golden: str | None = None
+    compared: bool = True
+
+
+def golden_with(artifact: Artifact, root: Path) -> Golden | None:
+    """The golden below a folder that has this artifact, byte for byte; None where there is none.
+
+    Raises:
+        GoldenError: its manifest cannot be read.
+    """
+    digest = artifact.sha256.encode()
+    for manifest in sorted(root.glob("*/*/golden.yaml")):
+        try:
+            # As bytes: only the manifest of the right golden is parsed.
+            if digest not in read_regular(manifest):
+                continue
+        except OSError:  # a link or a pipe, which no golden has
+            continue
+        for golden in GoldenStore(root).generations(manifest.parent.parent.name):
+            if golden.manifest.files.get(ARTIFACT) == artifact.sha256:
+                return golden
+    return None
+
+
+def evidence_of(golden: Golden) -> Evidence:
+    """A golden of a store. Raises `GoldenError` where it is damaged."""
+    golden.verify()
+    return Evidence(golden.manifest, golden.files(), golden.id, compared=not golden.manifest.options.without_outputs)
+
+
+def given_evidence(artifact: Artifact, inputs: Path, outputs: Path, calendar: Calendar) -> Evidence:
+    """Arrays in files. Raises `GoldenError` for others than the artifact declares."""
+    manifest, files = adopt_artifact(artifact, inputs, outputs, "converted", _writer(artifact, calendar))
+    return Evidence(manifest, files)
+
+
+def made_evidence(artifact: Artifact, calendar: Calendar) -> Evidence | None:
+    """Inputs of ones, to see whether a reader runs the artifact at all; None where none can be made."""
+    envelope = artifact.envelope
+    if envelope is None:
+        return None
+    try:
+        mesh = mesh_for(artifact, {})
+    except GoldenError:
+        return None
+    leaves = _made_leaves(envelope)
+    if leaves is None:
+        return None
+    files = {ARTIFACT: bytes(artifact.data), INPUTS: to_npz(leaves)}
+    manifest = Manifest(
+        case="converted",
+        test="",
+        name=None,
+        writer=_writer(artifact, calendar),
+        flags={"jax_enable_x64": needs_x64(envelope)},
+        options=Options(platforms=envelope.platforms, mesh=mesh, without_outputs=_MADE),
+        comparison=Comparison(),
+        signature=signature_of(envelope),
+        custom_calls=(),
+        files={name: sha256(content) for name, content in files.items()},
+    )
+    return Evidence(manifest, files, compared=False)
+
+
+def _writer(artifact: Artifact, calendar: Calendar) -> Writer:
+    """One of the releases that can have written it: it only names the golden that is replayed."""
+    entries = calendar_entries(calendar)
+    possible = writers(artifact, {x.jaxlib: x.stablehlo for x in entries}, {x.jaxlib: x.all_jax for x in entries})
+    jaxlib = possible[-1] if possible else calendar.newest()
+    release = calendar.release(jaxlib)
+    return Writer(jax=release.jax, jaxlib=jaxlib, built=release.built, python=UNKNOWN, platform="cpu")
+
+
+def _made_leaves(envelope: Envelope) -> list[Leaf] | None:
+    names = dimension_names(envelope.in_avals)
+    sizes = {name: number + 2 for number, name in enumerate(names)}
+    leaves = []
+    left = _MOST_BYTES
+    for aval in envelope.in_avals:
+        shape = [size_of(dim, sizes) for dim in aval.shape]
+        leaf = _ones(aval, shape, left)
+        if leaf is None:
+            return None
+        left -= leaf.data.nbytes
+        leaves.append(leaf)
+    return leaves
+
+
+def _ones(aval: Aval, shape: list[int | None], most_bytes: int) -> Leaf | None:
+    """An array of ones; None for a size that is not known or too large, and for a dtype that has no arrays here."""
+    if aval.dtype in KEYS:
+        name, shape = "uint32", [*shape, _KEY_WORDS[aval.dtype]]
+    elif aval.dtype in PLAIN:
+        name = aval.dtype
+    elif aval.dtype == "float0":
+        name = "bool"
+    else:
+        width = width_of(aval.dtype)
+        if width is None:
+            return None
+        name = f"u{width}"
+    dtype = np.dtype(name)
+    count = dtype.itemsize
+    for size in shape:
+        if size is None or size < 0 or (count := count * size) > most_bytes:
+            return None
+    if aval.dtype in PLAIN or aval.dtype in KEYS:
+        return Leaf(aval.dtype, np.ones(shape, dtype))
+    return Leaf(aval.dtype, np.zeros(shape, dtype))  # in bits: 0 in every dtype that NumPy lacks
 
 
 @dataclass(frozen=True)
@@ -63,13 +209,21 @@ def converted_golden(
     return manifest, files
 
 
+def unstored_golden(manifest: Manifest, files: Mapping[str, bytes], folder: Path, policy: Policy) -> Golden:
+    """A golden in a new folder, under a policy. It is in no store: one that is without outputs may not be stored."""
+    folder.mkdir()
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    (golden,) = under_policy([Golden(manifest, folder)], policy)
+    return golden
+
+
 def prove(
     manifest: Manifest,
     files: Mapping[str, bytes],
     evidence: Evidence,
     converted: Converted,
-    policy: Policy,
-    calendar: Calendar,
+    options: ReplayOptions,
     notify: Callable[[str], None],
 ) -> Proof:
     """Replay a converted golden in its reader.
@@ -79,8 +233,7 @@ def prove(
         files: its files.
         evidence: what it was made of.
         converted: the artifact and its reader.
-        policy: tolerances and allowed calls.
-        calendar: the releases.
+        options: policy and calendar.
         notify: called with a line about what happens meanwhile.
 
     Raises:
@@ -89,7 +242,10 @@ def prove(
     jaxlib = converted.reader.jaxlib
     if "cpu" not in manifest.replayed_on:
         return Proof(False, f"it was exported for {', '.join(manifest.options.platforms)}, which were not tried")
-    outcome = _replayed(manifest, files, converted, policy, calendar, notify)
+    options = replace(options, limits=Limits(jobs=1))  # it is one cell
+    with scratch_folder() as scratch:
+        golden = unstored_golden(manifest, files, scratch / "golden", options.policy)
+        (outcome,) = replay_here([Cell(golden, options.calendar.release(jaxlib), "cpu")], options, notify=notify)
     compared_as = ""
     if manifest.factors and converted.replaced and manifest.comparison.compare == Comparison().compare:
         names = " and ".join(dict.fromkeys(group.compare for group in manifest.factors))
@@ -110,24 +266,3 @@ def prove(
         f"{converted.artifact.name}: not written: the converted artifact ends in {outcome.verdict} in stage "
         f"{outcome.stage}: {outcome.message}"
     )
-
-
-def _replayed(
-    manifest: Manifest,
-    files: Mapping[str, bytes],
-    converted: Converted,
-    policy: Policy,
-    calendar: Calendar,
-    notify: Callable[[str], None],
-) -> Outcome:
-    options = ReplayOptions(calendar, policy, Limits(jobs=1))
-    with scratch_folder() as scratch:
-        folder = scratch / "golden"
-        folder.mkdir()
-        for name, content in files.items():
-            (folder / name).write_bytes(content)
-        # Not through a store: inputs that were made, without outputs, are no golden that may be stored.
-        (golden,) = under_policy([Golden(manifest, folder)], policy)
-        cell = Cell(golden, calendar.release(converted.reader.jaxlib), "cpu")
-        (outcome,) = replay_here([cell], options, notify=notify)
-    return outcome

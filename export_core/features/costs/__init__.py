@@ -2,4 +2,10 @@
 
 from export_core.base.feature import Feature
 
-FEATURE = Feature()
+FEATURE = Feature(
+    policy_key="policy_key:BUDGETS",
+    rule="over_budget:with_budgets",
+    findings="findings:cost_findings",
+    table="findings:newest_costs",
+    row_line="findings:row_line",
+)

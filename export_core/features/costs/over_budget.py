@@ -14,12 +14,12 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from export_core.base.phrases import plural
-from export_core.features.costs.policy_key import FIGURES
+from export_core.features.costs.policy_key import BUDGETS, FIGURES, Budget
 from export_core.judge.cost import FEWEST_RUNS, cost_of, grows, runs_of
 from export_core.judge.result import Exceeded, Result
 from export_core.judge.verdicts import Judgement
-from export_core.policy import Budget, Policy
-from export_core.policy.patterns import matches
+from export_core.policy import Policy
+from export_core.policy.entries import matches
 from export_core.readers.cell import CellKey
 from export_core.readers.placement import Mode
 
@@ -50,9 +50,9 @@ def with_budgets(
     `baseline`.
     """
     results = list(results)
-    if not policy.budgets:
+    if not BUDGETS.of(policy):
         return results
-    own, budgets = own_cells(results), Budgets(policy.budgets)
+    own, budgets = own_cells(results), Budgets(BUDGETS.of(policy))
     return [_judged(result, budgets, own.get(place_of(result)), (baseline or {}).get(result.key)) for result in results]
 
 
@@ -68,9 +68,9 @@ def place_of(result: Result) -> _Place:
 
 def unmeasured(results: Sequence[Result], policy: Policy) -> list[str]:
     """For each limit by which some cells could not be measured: how many, and why. A sentence each."""
-    if not policy.budgets:
+    if not BUDGETS.of(policy):
         return []
-    own, budgets = own_cells(results), Budgets(policy.budgets)
+    own, budgets = own_cells(results), Budgets(BUDGETS.of(policy))
     counts: Counter[tuple[str, str]] = Counter()
     for result in results:
         if result.promised and result.judgement.facts.works:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
+from export_core.base.phrases import did_you_mean
 from export_core.base.tolerances import PLATFORMS
+from export_core.policy.entries import Patterns, Platforms
+from export_core.policy.keys import FeatureKey, Key, MarkerKeyword, Problems
 
 Limit = float | None
 
@@ -20,10 +24,10 @@ class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     platform does not say exceeds no limit; the report counts such cells.
     """
 
-    cases: Annotated[tuple[str, ...], Meta(description="Case ids or globs.")] = ("*",)
-    writers: Annotated[tuple[str, ...], Meta(description="jaxlib versions or globs.")] = ("*",)
-    readers: Annotated[tuple[str, ...], Meta(description="jaxlib versions or globs.")] = ("*",)
-    platforms: Annotated[tuple[str, ...], Meta(description="Platforms of the cells.")] = PLATFORMS
+    cases: Annotated[Patterns, Meta(description="Case ids or globs.")] = ("*",)
+    writers: Annotated[Patterns, Meta(description="jaxlib versions or globs.")] = ("*",)
+    readers: Annotated[Patterns, Meta(description="jaxlib versions or globs.")] = ("*",)
+    platforms: Annotated[Platforms, Meta(description="Platforms of the cells.")] = PLATFORMS
     max_temp_bytes: Annotated[Limit, Meta(description="Bytes of temporary buffers.")] = None
     max_argument_bytes: Annotated[Limit, Meta(description="Bytes of arguments.")] = None
     max_output_bytes: Annotated[Limit, Meta(description="Bytes of outputs.")] = None
@@ -66,3 +70,34 @@ FIGURES = tuple(name.removeprefix("max_") for name in Budget.__struct_fields__ i
 
 LIMITS = (*(f"max_{figure}" for figure in FIGURES), "max_growth", "warn_slower")
 """The keys that are limits, of which an entry has at least one."""
+
+
+def problems(key: Key, budget: Budget) -> Problems:
+    """What is wrong with an entry, each problem with its key below `key`."""
+    limits = {name: value for name in LIMITS if (value := getattr(budget, name)) is not None}
+    if not limits:
+        yield key, f"expected at least one limit, found none. There are {', '.join(LIMITS)}."
+    for name, value in limits.items():
+        least = 1 if name in ("max_growth", "warn_slower") else 0
+        by_figure = value if isinstance(value, dict) else {"": value}
+        for figure, limit in by_figure.items():
+            path = (*key, name, figure) if figure else (*key, name)
+            if figure and figure not in FIGURES:
+                yield path, f"expected some of {', '.join(FIGURES)}, found {figure!r}.{did_you_mean(figure, FIGURES)}"
+            elif not (limit >= least and math.isfinite(limit)):
+                yield path, f"expected a finite number of {least} or more, found {limit:g}."
+
+
+BUDGETS = FeatureKey(
+    "budgets",
+    Budget,
+    "What promised cells may cost: one that works and costs more is `costly`, which fails a run.",
+    "budget",
+    problems,
+    MarkerKeyword(
+        LIMITS,
+        "{limit: number}, what a call may cost in this run's jaxlib, as in the policy's table of that name and before "
+        "it; `jaxexport matrix` sees only the policy",
+        "{'max_temp_bytes': 100_000_000}",
+    ),
+)

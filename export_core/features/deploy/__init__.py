@@ -6,4 +6,5 @@ FEATURE = Feature(
     commands={
         "can-i-deploy": "deploy_command:can_i_deploy",
     },
+    findings="findings:places_findings",
 )

@@ -1,10 +1,13 @@
-"""The answers: whether each artifact runs in each place, why not and since when, and which place to upgrade first."""
+"""The answers: whether each artifact runs in each place, why not and since when, and which place to upgrade first.
+
+Their evidence is what stored runs say of a golden in a release, as long as it is the same golden.
+"""
 
 from __future__ import annotations
 
 import datetime
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -13,11 +16,12 @@ import msgspec
 
 from export_core.artifact import Artifact
 from export_core.artifact.readers import loads
-from export_core.features.deploy.evidence import Evidence, ran
 from export_core.features.deploy.subjects import Subject
+from export_core.goldens import Golden
 from export_core.judge import Result
 from export_core.matrix import Verdict
-from export_core.policy import Place
+from export_core.matrix.comparisons import quirks_of
+from export_core.policy import Place, Policy
 from export_core.policy.known_issues import KnownIssue
 from export_core.policy.load_check import check_load, find_reader, readers_in
 from export_core.policy.run_options import Selection, option_words
@@ -25,6 +29,17 @@ from export_core.policy.terms import Terms
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Calendar
+from export_core.run.plan_record import hash_of
+from export_core.run.results import read_run
+from export_core.run.run import Run
+
+Evidence = dict[tuple[str, str, str], Result]
+"""Results by golden, jaxlib and platform."""
+
+ASKED = "deploy"
+"""The folder, inside that of the results, for the run that answers what is unknown."""
+
+_BEFORE_ALL = datetime.datetime.min.replace(tzinfo=datetime.UTC)
 
 
 class Answer(StrEnum):
@@ -154,7 +169,7 @@ def _answer(subject: Subject, place: Place, question: Question) -> tuple[Answer,
     result = _stored(subject, place.jaxlib, place.platform, question)
     if result is not None and ran(result):
         return Answer.YES, f"it ran in jaxlib {place.jaxlib} and agrees with its writer's outputs", result
-    if result is not None and _failed(result):
+    if result is not None and result.verdict.fails:
         message = "".join(f": {line}" for line in result.message.strip().splitlines()[:1])
         issue = question.issues.get(result.upstream)
         fixed = f", fixed in {issue.mended_in}" if issue and issue.mended_in else ""
@@ -177,10 +192,6 @@ def _answer(subject: Subject, place: Place, question: Question) -> tuple[Answer,
 
 def _stored(subject: Subject, jaxlib: str, platform: str, question: Question) -> Result | None:
     return question.evidence.get((subject.golden.id, jaxlib, platform)) if subject.golden else None
-
-
-def _failed(result: Result) -> bool:
-    return result.verdict.fails
 
 
 def _is_refused_on(artifact: Artifact, platform: str) -> bool:
@@ -212,7 +223,7 @@ def _around(subject: Subject, place: Place, question: Question) -> tuple[str, st
         result = _stored(subject, version, place.platform, question)
         if result is not None and result.verdict is Verdict.PASS and ran(result):
             return _State.RUNS
-        if (result is not None and _failed(result)) or foreseen[version].ok is False:
+        if (result is not None and result.verdict.fails) or foreseen[version].ok is False:
             return _State.FAILS
         is_fixed = fixed_on is not None and built(version) >= fixed_on
         return _State.MAY if by_loading or is_fixed else _State.UNKNOWN
@@ -252,3 +263,58 @@ def _command(subjects: Sequence[Subject], places: Sequence[Place], question: Que
     )
     words = [*option_words(selection, plan=True), *question.options, "--results", str(question.results)]
     return shlex.join(["jaxexport", "matrix", *words])
+
+
+def stored_evidence(
+    folders: Iterable[Path],
+    goldens: Sequence[Golden],
+    policy: Policy,
+    day: datetime.date,
+    notify: Callable[[str], None],
+) -> Evidence:
+    """What the runs in these folders say of goldens as they are now: the run that ended last counts.
+
+    `goldens` have the comparisons of the policy, on which a verdict depends as well. A run under a policy by which
+    cells ran or were compared otherwise says nothing, as in `jaxexport judge`, and nor does any of a golden with a
+    quirk that has expired by `day`: `notify` is told. Raises `RunError` for a folder without a finished run, or with a
+    changed one.
+    """
+    runs = [read_run(folder) for folder in folders]
+    hashes: dict[str, str] = {}
+    for golden in goldens:
+        if any(quirk.expires and quirk.expires < day for quirk in quirks_of(golden.manifest, policy.quirks)):
+            notify(f"results of {golden.id} do not count: a quirk of it has expired")
+        else:
+            hashes[golden.id] = hash_of(golden.manifest)
+    evidence: Evidence = {}
+    for run in sorted(runs, key=lambda run: run.summary.identity.ended or _BEFORE_ALL):
+        if name := policy.replays_otherwise(run.policy):
+            notify(
+                f"the results in {run.folder} do not count: since that run, `{name}` of the policy has another value"
+            )
+        else:
+            evidence |= _of_run(run, hashes)
+    return evidence
+
+
+def _of_run(run: Run, hashes: dict[str, str]) -> Evidence:
+    evidence: Evidence = {}
+    for result in run.results:
+        if run.goldens.get(result.golden) != hashes.get(result.golden, ""):
+            continue
+        key = result.golden, result.reader.jaxlib, result.platform
+        # A jaxlib that was read with several jax is as good as the worst of them.
+        if key not in evidence or _badness(result) > _badness(evidence[key]):
+            evidence[key] = result
+    return evidence
+
+
+def ran(result: Result) -> bool:
+    """Whether a cell was run, and gave the outputs of its golden each time; the artifact may be a converted one."""
+    return result.verdict in (Verdict.PASS, Verdict.CONVERTED) and result.mode is Mode.RUN and not result.flaky
+
+
+def _badness(result: Result) -> int:
+    if ran(result):
+        return 0
+    return 2 if result.verdict.fails else 1

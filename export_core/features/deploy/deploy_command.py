@@ -63,12 +63,11 @@ def can_i_deploy(
 
     Exit codes: 0 yes for all, 1 at least one no, 2 bad input, 3 no no, and something is unknown.
     """
-    from export_core.features.deploy.answers import Question, deployability
+    from export_core.features.deploy.answers import ASKED, Question, deployability, stored_evidence
     from export_core.features.deploy.deploy_text import deploy_lines
-    from export_core.features.deploy.evidence import ASKED, stored_evidence
     from export_core.features.deploy.subjects import asked_pairs, places_named, subjects_named
     from export_core.goldens import GoldenStore
-    from export_core.goldens.dates import check_claims, check_dates
+    from export_core.goldens.verify import check_claims, check_dates
     from export_core.matrix.comparisons import under_policy
     from export_core.policy.known_issues import known_issues
     from export_core.policy.run_options import RESULTS, ProjectOptions, option_words

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from export_core.base.escaping import plain_text
+from export_core.base.layout import wrapped
 from export_core.base.phrases import plural
 from export_core.features.deploy.answers import Answer, Deployability, Deployment, Upgrade
-from export_core.report.terminal.paragraphs import wrapped
 from export_core.report.wording import counts_line
 
 _LABEL = 8

@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from export_core.artifact import Artifact, read
+from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import did_you_mean
-from export_core.features.deploy.errors import DeployingError
-from export_core.features.deploy.policy_key import ALL
 from export_core.goldens import Golden
 from export_core.goldens.store import ARTIFACT
 from export_core.policy import Place, Policy
-from export_core.policy.patterns import matches
+from export_core.policy.entries import ALL, matches
+
+
+class DeployingError(ExportCompatError):
+    """What was asked about does not exist, or is in no place."""
 
 
 @dataclass(frozen=True)

@@ -6,4 +6,5 @@ FEATURE = Feature(
     commands={
         "forecast": "forecast_command:forecast",
     },
+    picture="windows_svg:windows_picture",
 )

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import datetime
-from collections import defaultdict
 from collections.abc import Sequence
 from xml.etree import ElementTree as Xml
 
+from markupsafe import Markup
+
 from export_core.base.phrases import plural
-from export_core.judge.forecast_types import Event, Forecast, Generation, Kind
-from export_core.report.drawing.axis import Axis
-from export_core.report.drawing.svg import add, picture, text_of, width_of
+from export_core.features.forecast.forecast import Event, Forecast, Generation, Kind
+from export_core.judge.result import grouped
+from export_core.judge.retention import leaves_window_on
+from export_core.report.document import Picture
+from export_core.report.run_tables import map_releases
+from export_core.report.svg import Axis, add, picture, text_of, width_of
+from export_core.run.run import Run
 
 _ROW, _LANE, _HEAD = 38.0, 28.0, 28.0
 
+_HALF_A_YEAR = datetime.timedelta(days=183)
+_HINT = (
+    "A bar is the time in which new readers are promised to run the goldens of a writer; what is over is pale. "
+    "`jaxexport forecast --html` has all that happens on the days ahead."
+)
 Dated = tuple[datetime.date, Event]
 
 
@@ -34,6 +44,23 @@ def windows_figure(
     return f'<div class="map-wide">{wide}</div><div class="map-narrow">{narrow}</div>'
 
 
+def windows_picture(run: Run) -> Picture | None:
+    """The windows of the goldens of a run in the half year after it; None for a run without a cell."""
+    as_of = run.summary.as_of
+    figure = windows_figure(generations_of(run), as_of, as_of + _HALF_A_YEAR)
+    return Picture("When goldens leave the promise", _HINT, Markup(figure)) if figure else None
+
+
+def generations_of(run: Run) -> list[Generation]:
+    """The writers of a run with their windows. A golden that is replayed on several platforms counts once."""
+    windows, releases = run.policy.window_lengths(), map_releases(run.writers)
+    goldens = grouped({(releases[result.writer], result.golden) for result in run.results}, lambda pair: pair[0])
+    return [
+        Generation(writer.name, writer.built, leaves_window_on(writer.built, windows), len(goldens[writer]))
+        for writer in dict.fromkeys(releases.values())
+    ]
+
+
 def days_left(generation: Generation, as_of: datetime.date) -> str:
     """``leaves on 2027-01-13, in 53 days``."""
     days = (generation.leaves - as_of).days
@@ -48,9 +75,7 @@ def _windows_svg(
     start = min([*open_since, as_of - datetime.timedelta(days=30)])
     length = width - left - 16
     axis = Axis(length, 0, (), (start.toordinal(), max(until, as_of).toordinal() + 1), (0.0, length))
-    lanes: dict[Kind, list[Dated]] = defaultdict(list)
-    for day, event in events:
-        lanes[event.kind].append((day, event))
+    lanes = grouped(events, lambda dated: dated[1].kind)
     below = _HEAD + _ROW * len(generations)
     bottom = below + _LANE * len(lanes) + (6 if lanes else 0)
     label = f"Windows of {plural(len(generations), 'writer')} over time, as of {as_of}"

@@ -7,12 +7,12 @@ takes to read an artifact.
 from export_core.base.feature import Feature
 
 FEATURE = Feature(
-    quick_start="inspect_text:quick_start",
+    quick_start="screen:quick_start",
     commands={
-        "inspect": "inspect_command:inspect",
-        "audit": "inspect_command:audit",
-        "diff": "inspect_command:diff",
-        "goldens show": "golden_commands:show",
-        "goldens coverage": "golden_commands:coverage",
+        "inspect": "commands:inspect",
+        "audit": "commands:audit",
+        "diff": "commands:diff",
+        "goldens show": "commands:show",
+        "goldens coverage": "commands:coverage",
     },
 )

@@ -6,17 +6,13 @@ from typing import TYPE_CHECKING
 
 from export_core.artifact import ArtifactError
 from export_core.artifact.archive import artifact_in
+from export_core.artifact.audit import foreseen_everywhere
 from export_core.artifact.main_check import check_main
+from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.escaping import printable
 from export_core.base.phrases import plural
-from export_core.features.inspect.describe import (
-    audit_calls,
-    find_writer,
-    foreseen_in,
-    promises_in_words,
-    stablehlo_promise,
-)
-from export_core.features.inspect.screen import joined
+from export_core.features.inspect.facts import stablehlo_promise
+from export_core.features.inspect.screen import joined, promises_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,15 +39,15 @@ def audit_text(
     """
     written_by = find_writer(artifact, terms.releases)
     if writer is not None:
-        written_by = {**written_by, "jaxlib": writer}
+        written_by = written_by._replace(jaxlib=writer)
     findings = audit_calls(artifact, written_by, terms.allow, reader)
     # No exporter writes a file with such a main: it was damaged, or put together from parts. jax would call it with
     # other arguments, so it fails here although its targets may be fine.
     problems = check_main(artifact)
     head = _summary(findings, problems)
-    who = written_by["jaxlib"]
+    who = written_by.jaxlib
     bare = artifact.envelope is None
-    by = "writer not known" if bare and who is None else f"written by {_writer(who, written_by['candidates'])}"
+    by = "writer not known" if bare and who is None else f"written by {_writer(who, written_by.candidates)}"
     lines = [f"{artifact.name}: {head}, {by}"]
     if bare:  # its calls are compared with JAX's lists all the same: they are what a reader would look up
         lines += [f"  note  promised {line}" for line in promises_in_words(stablehlo_promise(artifact))]
@@ -59,14 +55,17 @@ def audit_text(
         lines += _finding_lines(finding)
     lines += [f"  FAIL  {problem}" for problem in problems]
     if terms.releases:
-        platforms = foreseen_in(artifact, reader or terms.releases[-1].jaxlib)
+        platforms = foreseen_everywhere(artifact, reader or terms.releases[-1].jaxlib)
         lines += [f"  note  on {platform.platform}: {platform.note}" for platform in platforms if platform.exported]
     fine = not problems and all(finding.ok for finding in findings)
     return "".join(f"{printable(line)}\n" for line in lines), fine
 
 
 def audit_found(terms: Terms, writer: str | None, reader: str | None, found: Found) -> tuple[str, bool | None] | str:
-    """The same of a file of an archive, or why it is left out. None and the error stand for one that cannot be read."""
+    """What `audit_text` says of a file of an archive, or why it is left out.
+
+    Of a file that cannot be read, the error and None.
+    """
     try:
         artifact = artifact_in(found)
         return artifact if isinstance(artifact, str) else audit_text(artifact, terms, writer, reader)
@@ -91,7 +90,7 @@ def _summary(findings: Sequence[AuditFinding], problems: Sequence[str]) -> str:
 
 def _finding_lines(finding: AuditFinding) -> list[str]:
     mark = "FAIL" if not finding.ok else "ok  " if finding.count else "note"
-    more = [] if finding.ok else [f"          in {place}" for place in finding.places[1:]]
+    more = [] if finding.ok else [f"          in {place}" for place in finding.where[1:]]
     return [f"  {mark}  {finding}", *more]
 
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from msgspec import structs
 
 from export_core.artifact.artifact import Artifact
+from export_core.artifact.audit import PLATFORMS, belongs
 from export_core.artifact.envelope.fields import Envelope, Tree
-from export_core.artifact.foreseen import PLATFORMS, belongs
 from export_core.base.escaping import printable
+from export_core.base.layout import aligned
 from export_core.goldens import Golden, Manifest
 
 SECTIONS = ("targets", "primitives", "dtypes", "effects", "features", "formats")
@@ -141,11 +142,5 @@ def coverage_text(covered: Coverage) -> str:
             rows.append(
                 (printable(name), str(len(row.cases)), *counts, ", ".join(jaxlib for _, jaxlib in sorted(row.writers)))
             )
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines += [f"{section}: {len(rows) - 1}"]
-        lines += [
-            "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ]
-        lines += [""]
+        lines += [f"{section}: {len(rows) - 1}", *aligned(rows, indent="  "), ""]
     return "\n".join(lines)

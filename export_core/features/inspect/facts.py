@@ -1,73 +1,56 @@
-"""The facts of an artifact as one JSON object: what `jaxexport inspect --json` prints; screen and diff show it.
+"""The facts of an artifact: what is in it, and what the calendar and the lists of stable targets say about it.
 
-The types are the published schema (schema/inspect.schema.json).
+Screen, difference and inventory are made of them, and `jaxexport inspect --json` prints them as they are: the types are
+the published schema (schema/inspect.schema.json).
 """
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+import os.path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from export_core.artifact import as_dict
+from export_core.artifact.audit import DISABLED, AuditFinding, Foreseen, foreseen_everywhere
+from export_core.artifact.main_check import check_main, dimension_names, is_known
+from export_core.artifact.readers import Needs, loads, needs, readers_of
+from export_core.artifact.writers import WrittenBy, audit_calls, find_writer
+from export_core.policy.terms import PromisedDays, Terms, promised_days
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from export_core.artifact import Artifact, Envelope, Module, UnknownField
+    from export_core.artifact.envelope.fields import Sharding
+    from export_core.releases.entries import CalendarEntry
+
+FORMAT = 1
+EXPORTED = "serialized jax.export.Exported"
+BARE = "StableHLO portable artifact"
+RAW = "raw StableHLO bytecode, no portable artifact"
+STABLEHLO_YEARS = (5, 2)
+"""Backward and forward. Source: docs/compatibility.md of StableHLO, "Guarantees"."""
 
 
-class CustomCallFacts(TypedDict):
-    """A custom-call target, or with a count of 0 a part of the artifact that this reader does not know."""
-
-    target: str
-    """The target."""
-    standing: str
-    """Its standing in the lists of the possible writers."""
-    ok: bool
-    """Whether the audit accepts it."""
-    what: str
-    """What its payload is."""
-    payload_version: int | None
-    """The version of that payload, null where it has none."""
-    count: int
-    """How many calls."""
-    where: list[str]
-    """Functions and locations of the calls."""
-    message: str
-    """What is wrong with it; empty for nothing."""
-    advice: str
-    """What to do; empty for nothing."""
-
-
-class SignatureFacts(TypedDict):
+class SignatureFacts(NamedTuple):
     """Types as jax prints them, flat and in order."""
 
     name: str
     """The name of the function."""
-    inputs: list[str]
+    inputs: tuple[str, ...]
     """The types of the arguments."""
-    outputs: list[str]
+    outputs: tuple[str, ...]
     """The types of the results."""
     in_tree: str | None
     """The tree of the arguments, null for a bare module."""
     out_tree: str | None
     """The tree of the results, null for a bare module."""
-    kept: list[int] | None
+    kept: tuple[int, ...] | None
     """The arguments that the module uses, by number; null for a bare module."""
-    dimensions: list[str]
+    dimensions: tuple[str, ...]
     """The names of symbolic dimensions."""
 
 
-class NeedsFacts(TypedDict):
-    """The smallest StableHLO that reads the module."""
-
-    stablehlo: str
-    """Its version."""
-    exact: bool
-    """Whether that is exact; where it is false, at least that version is needed."""
-    set_by: list[str]
-    """The operations and attributes that need it."""
-    unknown: list[str]
-    """Operations and attributes that this reader does not know."""
-    dialects: list[str]
-    """Other dialects in the module."""
-    range_locations: bool
-    """Whether it has locations that older releases cannot read."""
-
-
-class ConstantFacts(TypedDict):
+class ConstantFacts(NamedTuple):
     """A constant of 256 bytes or more."""
 
     type: str
@@ -82,7 +65,7 @@ class ConstantFacts(TypedDict):
     """The SHA-256 of its bytes."""
 
 
-class ModuleFacts(TypedDict):
+class ModuleFacts(NamedTuple):
     """A StableHLO module: the function's own (order 0), or that of a derivative."""
 
     vjp_order: int
@@ -97,34 +80,17 @@ class ModuleFacts(TypedDict):
     """How many operations."""
     op_counts: dict[str, int]
     """How many of each, by name."""
-    functions: list[str]
+    functions: tuple[str, ...]
     """Its functions with their types."""
     attributes: dict[str, Any]
     """The attributes of the module."""
-    constants: list[ConstantFacts]
+    constants: tuple[ConstantFacts, ...]
     """Its large constants."""
-    needs: NeedsFacts
+    needs: Needs
     """What reads it."""
 
 
-class WriterFacts(TypedDict):
-    """Who wrote it."""
-
-    jax: str | None
-    """The jax that the artifact names, null where it names none."""
-    jaxlib: str | None
-    """The jaxlib, null where several can have written it, and for a bare module."""
-    candidates: list[str]
-    """All jaxlibs that can have written it."""
-    producer: str
-    """What wrote the bytecode, as its header says."""
-    serialization_version: int | None
-    """The version of the envelope, null for a bare module."""
-    formats: list[int] | None
-    """The oldest and the newest format that the envelope can have; null for a bare module."""
-
-
-class ReaderFacts(TypedDict):
+class ReaderFacts(NamedTuple):
     """Whether a release loads it."""
 
     jaxlib: str
@@ -135,39 +101,11 @@ class ReaderFacts(TypedDict):
     """The day on which the jaxlib was built."""
     loads: bool | None
     """true, false, or null if that is unknown."""
-    reasons: list[str]
+    reasons: tuple[str, ...]
     """Why not."""
 
 
-class ForeseenFacts(TypedDict):
-    """What is foreseen for a platform in the newest release."""
-
-    platform: str
-    """The platform."""
-    exported: bool
-    """Whether it was exported for that platform."""
-    targets: list[str]
-    """The custom calls that it makes there."""
-    unpromised: list[str]
-    """Those that the release does not promise."""
-    note: str
-    """What else is to be known."""
-
-
-class PromiseFacts(TypedDict):
-    """The build dates of readers that are promised to read it, by the earliest and the latest possible writer."""
-
-    backward_days: int
-    """The length of the backward window."""
-    forward_days: int
-    """The length of the forward window."""
-    since: list[str]
-    """The first day, by the earliest and by the latest writer."""
-    until: list[str]
-    """The last day, by the earliest and by the latest writer."""
-
-
-class StableHloPromiseFacts(TypedDict):
+class StableHloPromise(NamedTuple):
     """StableHLO's own promise for a bare module, between the builds of the StableHLO that writes and reads."""
 
     backward_years: int
@@ -178,37 +116,42 @@ class StableHloPromiseFacts(TypedDict):
     """The version that the module was written for; its writer had that one or a newer one."""
 
 
-class MainFacts(TypedDict):
+class MainFacts(NamedTuple):
     """Whether `main` takes and returns what the envelope says."""
 
     checked: bool
     """Whether it was checked: not where its calling convention is not known here."""
-    problems: list[str]
+    problems: tuple[str, ...]
     """What is wrong, a sentence each."""
 
 
-class ConvertedFacts(TypedDict):
+class ConvertedFacts(NamedTuple):
     """What the record beside a converted artifact says (schema/converted.schema.json)."""
 
     problem: str
     """Why the record says nothing: it cannot be read, or is of another file; empty for a record that counts."""
-    verdict: str
+    verdict: str = ""
     """`converted` where the reader gave the outputs of the golden; `not verified` otherwise."""
-    message: str
+    message: str = ""
     """What was verified, or why nothing could be."""
-    reader: str
+    reader: str = ""
     """The jaxlib that it was made for."""
-    sha256: str
+    sha256: str = ""
     """The SHA-256 of the original artifact."""
-    way: str
+    way: str = ""
     """How: `unchanged`, `rewritten`, or `exported again`."""
-    rewrites: list[str]
+    rewrites: tuple[str, ...] = ()
     """Everything that is not as in the original, in words."""
-    tool: str
+    tool: str = ""
     """What made it."""
 
+    @property
+    def is_other(self) -> bool:
+        """Whether its writer has not exported it so: JAX promises nothing for it."""
+        return not self.problem and self.way != "unchanged"
 
-class Inspection(TypedDict):
+
+class Inspection(NamedTuple):
     """What `jaxexport inspect --json` prints."""
 
     format: int
@@ -223,43 +166,170 @@ class Inspection(TypedDict):
     """The SHA-256 of the file."""
     signature: SignatureFacts
     """The types of arguments and results."""
-    platforms: list[str]
-    """The platforms that it was exported for."""
-    nr_devices: int | None
-    """The number of devices; null for a bare module."""
-    in_shardings: list[str | None]
-    """The sharding of each argument, null for none."""
-    out_shardings: list[str | None]
-    """The sharding of each result, null for none."""
-    ordered_effects: list[str]
-    """The names of ordered effects."""
-    unordered_effects: list[str]
-    """The names of unordered effects."""
-    vjp_order: int
-    """How many orders of derivatives it has."""
-    calling_convention_version: int | None
-    """The version of its calling convention; null for a bare module."""
-    main: MainFacts | None
-    """The check of `main`; null for a bare module."""
-    disabled_checks: list[str]
-    """Safety checks that jax.export left out."""
-    unknown_fields: list[str]
-    """Fields of the envelope that this reader does not know."""
-    custom_calls: list[CustomCallFacts]
+    custom_calls: tuple[AuditFinding, ...]
     """Its custom calls."""
-    foreseen: list[ForeseenFacts]
+    foreseen: tuple[Foreseen, ...]
     """What is foreseen for each platform."""
-    modules: list[ModuleFacts]
+    modules: tuple[ModuleFacts, ...]
     """The function's module, and those of its derivatives."""
-    writer: WriterFacts
+    writer: WrittenBy
     """Who wrote it."""
-    readers: list[ReaderFacts]
+    readers: tuple[ReaderFacts, ...]
     """Which releases load it."""
-    promise: PromiseFacts | None
-    """What JAX promises; null for a bare module, and where no writer is known."""
-    stablehlo_promise: StableHloPromiseFacts | None
+    stablehlo_promise: StableHloPromise | None
     """What StableHLO promises; null unless it is a portable artifact."""
     converted: ConvertedFacts | None
     """What `jaxexport convert` wrote beside the file; null where nothing is beside it."""
-    envelope: dict[str, Any] | None
+    platforms: tuple[str, ...] = ()
+    """The platforms that it was exported for."""
+    nr_devices: int | None = None
+    """The number of devices; null for a bare module."""
+    in_shardings: tuple[str | None, ...] = ()
+    """The sharding of each argument, null for none."""
+    out_shardings: tuple[str | None, ...] = ()
+    """The sharding of each result, null for none."""
+    ordered_effects: tuple[str, ...] = ()
+    """The names of ordered effects."""
+    unordered_effects: tuple[str, ...] = ()
+    """The names of unordered effects."""
+    vjp_order: int = 0
+    """How many orders of derivatives it has."""
+    calling_convention_version: int | None = None
+    """The version of its calling convention; null for a bare module."""
+    main: MainFacts | None = None
+    """The check of `main`; null for a bare module."""
+    disabled_checks: tuple[str, ...] = ()
+    """Safety checks that jax.export left out."""
+    unknown_fields: tuple[str, ...] = ()
+    """Fields of the envelope that this reader does not know."""
+    promise: PromisedDays | None = None
+    """What JAX promises; null for a bare module, and where no writer is known."""
+    envelope: dict[str, Any] | None = None
     """The fields of jax.export.Exported as they are in the file; null for a bare module."""
+
+
+def describe(artifact: Artifact, terms: Terms, *, whole: bool = True, reader: str | None = None) -> Inspection:
+    """Return everything that is known of an artifact.
+
+    The envelope field by field only when `whole`, since no screen shows it. Custom calls are judged for the jaxlib
+    `reader`, or for the newest release.
+
+    Raises:
+        ArtifactError: a module of it cannot be read.
+    """
+    envelope, releases = artifact.envelope, terms.releases
+    writer = find_writer(artifact, releases)
+    # A target that the newest release has dropped is reported too. If no writer is known, no list applies at all.
+    newest = releases[-1].jaxlib if releases else None
+    findings = audit_calls(artifact, writer, terms.allow, reader or (newest if writer.candidates else None))
+    converted = _converted(artifact)
+    facts = Inspection(
+        format=FORMAT,
+        file=artifact.name,
+        kind=EXPORTED if envelope is not None else RAW if artifact.is_raw else BARE,
+        nbytes=len(artifact.data),
+        sha256=artifact.sha256,
+        signature=_signature(artifact),
+        custom_calls=tuple(finding for finding in findings if finding.standing != DISABLED),
+        foreseen=foreseen_everywhere(artifact, reader or newest),
+        modules=tuple(_module(module, artifact.data) for module in artifact.modules),
+        writer=writer,
+        readers=_readers(artifact, releases),
+        stablehlo_promise=stablehlo_promise(artifact),
+        converted=converted,
+    )
+    if envelope is None:
+        return facts
+    return facts._replace(
+        platforms=envelope.platforms,
+        nr_devices=envelope.nr_devices,
+        in_shardings=_shardings(envelope.in_shardings),
+        out_shardings=_shardings(envelope.out_shardings),
+        ordered_effects=envelope.ordered_effects,
+        unordered_effects=envelope.unordered_effects,
+        vjp_order=envelope.vjp_order,
+        calling_convention_version=envelope.calling_convention_version,
+        main=MainFacts(is_known(envelope), tuple(check_main(artifact))),
+        disabled_checks=tuple(map(str, envelope.disabled_checks)),
+        unknown_fields=tuple(f"{field.table}[{field.index}]" for field in _unknown(envelope)),
+        promise=None if converted is not None and converted.is_other else promised_days(writer, terms),
+        envelope=as_dict(envelope) if whole else None,
+    )
+
+
+def _signature(artifact: Artifact) -> SignatureFacts:
+    envelope, main = artifact.envelope, artifact.module.main
+    if envelope is not None:
+        return SignatureFacts(
+            envelope.fun_name,
+            tuple(map(str, envelope.in_avals)),
+            tuple(map(str, envelope.out_avals)),
+            str(envelope.in_tree),
+            str(envelope.out_tree),
+            envelope.module_kept_var_idx,
+            tuple(dimension_names(envelope.in_avals)),
+        )
+    if main is None:
+        return SignatureFacts("", (), (), None, None, None, ())
+    return SignatureFacts("main", main.inputs, main.outputs, None, None, None, ())
+
+
+def _shardings(shardings: Sequence[Sharding]) -> tuple[str | None, ...]:
+    return tuple(None if sharding is None else str(sharding) for sharding in shardings)
+
+
+def _unknown(envelope: Envelope) -> list[UnknownField]:
+    return [*envelope.unknown_fields, *(_unknown(envelope.vjp) if envelope.vjp is not None else ())]
+
+
+def _module(module: Module, data: bytes | bytearray) -> ModuleFacts:
+    import hashlib
+
+    view = memoryview(data)  # hashed in place: a constant of 50 MB is not copied
+    return ModuleFacts(
+        module.vjp_order,
+        module.nbytes,
+        module.producer,
+        module.bytecode_version,
+        module.num_operations,
+        module.op_counts,
+        tuple(map(str, module.functions)),
+        as_dict(module.attributes),
+        tuple(
+            ConstantFacts(*constant, hashlib.sha256(view[constant.at : constant.at + constant.nbytes]).hexdigest())
+            for constant in module.constants
+        ),
+        needs(module),
+    )
+
+
+def _readers(artifact: Artifact, releases: Sequence[CalendarEntry]) -> tuple[ReaderFacts, ...]:
+    built = {release.jaxlib: release.built for release in releases}
+    stablehlo = {release.jaxlib: release.stablehlo for release in releases}
+    readers = readers_of(stablehlo, {release.jaxlib: release.jax for release in releases})
+    return tuple(
+        ReaderFacts(load.reader.jaxlib, load.reader.jax, built[load.reader.jaxlib], load.ok, load.reasons)
+        for load in loads(artifact, readers)
+    )
+
+
+def stablehlo_promise(artifact: Artifact) -> StableHloPromise | None:
+    """What StableHLO promises of a bare module; None for raw bytecode, and where JAX's own promise counts."""
+    written_for = artifact.module.stablehlo_version
+    if artifact.envelope is not None or written_for is None:
+        return None
+    return StableHloPromise(*STABLEHLO_YEARS, written_for)
+
+
+def _converted(artifact: Artifact) -> ConvertedFacts | None:
+    # Most artifacts have no record: what reads one takes longer to import than everything else here.
+    if not os.path.lexists(f"{artifact.name}.converted.json"):
+        return None
+    from export_core.goldens.conversion_record import RecordError, read_record
+
+    try:
+        record = read_record(artifact)
+    except RecordError as error:
+        return ConvertedFacts(str(error))
+    by = record.converted_from
+    return ConvertedFacts("", record.verdict, record.message, by.reader, by.sha256, by.way, by.rewrites, by.tool)

@@ -15,6 +15,7 @@ import numpy as np
 from export_core.artifact import ArtifactError
 from export_core.artifact.main_check import check_main, is_known
 from export_core.base.escaping import printable
+from export_core.base.layout import wrapped
 from export_core.base.phrases import plural
 from export_core.base.untrusted import read_regular
 from export_core.features.inspect.screen import LINE, WIDTH, joined, size
@@ -37,10 +38,13 @@ def golden_screen(golden: Golden, others: Sequence[Golden], policy: Policy) -> s
     """
     lines = [f"{golden.id}: in {golden.folder}"]
     described = [*_manifest(golden), *_compared(golden, policy)]
-    for name, text in [*described, *_artifact(golden), *_arrays(golden), *_files(golden)]:
-        lines += _wrapped(name, printable(text))
+    described += [*_artifact(golden), *_arrays(golden), *_files(golden)]
     if others:
-        lines += _wrapped("other writers", joined(other.manifest.writer.id for other in others))
+        described.append(("other writers", joined(other.manifest.writer.id for other in others)))
+    for name, text in described:
+        shown = printable(text)
+        shown = shown if len(shown) <= MOST * LINE else shown[: MOST * LINE] + "…"
+        lines += wrapped(shown, WIDTH + LINE, f"{name:<{WIDTH - 1}} ", WIDTH)
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -192,16 +196,3 @@ def _size(path: Path) -> str:
         return size(path.stat().st_size)
     except OSError:
         return "(missing)"
-
-
-def _wrapped(name: str, text: str) -> Iterator[str]:
-    """Lines of at most `LINE` letters behind the name; a word that is longer keeps its line."""
-    line = ""
-    text = text if len(text) <= MOST * LINE else text[: MOST * LINE] + "…"
-    for word in text.split(" "):
-        if line and len(line) + 1 + len(word) > LINE:
-            yield f"{name:<{WIDTH - 1}} {line}".rstrip()
-            name, line = "", word
-        else:
-            line = f"{line} {word}" if line else word
-    yield f"{name:<{WIDTH - 1}} {line}".rstrip()

@@ -1,24 +1,31 @@
-"""One screen about an artifact, made from its facts."""
+"""What `jaxexport inspect` prints on a file: one screen made from its facts, or all of them as JSON."""
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from export_core.base.escaping import printable
+from export_core.artifact import as_dict, read
+from export_core.artifact.audit import Payload
+from export_core.base.errors import NOBODY_READS
+from export_core.base.escaping import for_json, in_utf8, printable, without_commands
 from export_core.base.phrases import plural
-from export_core.features.inspect.conversions import is_rewritten
-from export_core.features.inspect.describe import RAW, promises_in_words
+from export_core.features.inspect.facts import RAW, describe
+from export_core.policy.terms import terms_here
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
+    from export_core.artifact.audit import AuditFinding, Foreseen
     from export_core.features.inspect.facts import (
         ConvertedFacts,
-        CustomCallFacts,
-        ForeseenFacts,
         Inspection,
         ModuleFacts,
         ReaderFacts,
+        StableHloPromise,
     )
 
 WIDTH = 14  # of the first column
@@ -26,166 +33,203 @@ LINE = 150  # characters of a line; what is longer is cut, and --json has all of
 MOST = 8  # lines of one kind
 
 
+def quick_start(words: Sequence[str]) -> None:
+    """Print what is in a file and end the process, where nothing but ``FILE [--json]`` was typed.
+
+    Raises `ExportCompatError` as `inspect_text` does.
+    """
+    files = [word for word in words if not word.startswith("-")]
+    # An option such as --policy takes a value, which cannot be told from a file here: click does that.
+    if len(files) != 1 or set(words) - {*files, "--json"} or os.path.isdir(files[0]):  # noqa: PTH112 - pathlib: 5 ms
+        return
+    text, _ = inspect_text(files[0], as_json="--json" in words)
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # where a terminal cannot show ×
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has seen enough; Python would complain once more when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(NOBODY_READS)
+    sys.exit()
+
+
+def inspect_text(
+    file: str, *, as_json: bool, reader: str | None = None, policy_file: str | None = None
+) -> tuple[str, bool | None]:
+    """Return the screen about a file, or everything as one JSON object, by the terms of the project in this folder.
+
+    And whether the jaxlib `reader` loads the file, which the last line of the screen says; True where none is named.
+
+    Raises:
+        ArtifactError: it cannot be read.
+        ExportCompatError: the policy, or the project's file of releases, cannot be used; or there is no such reader.
+    """
+    artifact, terms = read(file), terms_here(policy_file)
+    load = None
+    if reader is not None:
+        from export_core.policy.load_check import check_load, find_reader
+
+        load = check_load(artifact, terms, find_reader(reader, terms))
+    facts = describe(artifact, terms, whole=as_json, reader=reader)
+    if as_json:
+        return _json(facts), load is None or load.ok
+    last = f"{'reader':<{WIDTH}}{printable(str(load))}\n" if load else ""
+    return without_commands(f"{screen(facts)}{last}"), load is None or load.ok
+
+
+def _json(facts: Inspection) -> str:
+    import json
+
+    shown = as_dict(facts)
+    text = json.dumps(shown)
+    # Half of a pair of surrogates, which JSON has no text for, is a byte of a file's name.
+    return for_json(json.dumps(in_utf8(shown)) if "\\udc" in text else text) + "\n"
+
+
 def screen(facts: Inspection) -> str:
     """Return the lines, each with a name in front of what it says."""
-    return "\n".join(_lines(facts)) + "\n"
+    lines = [f"{facts.file}: {facts.kind}, {size(facts.nbytes)}, SHA-256 {facts.sha256[:16]}…"]
+    for name, texts in _rows(facts):
+        shown = [texts] if isinstance(texts, str) else list(texts)
+        more = [f"and {len(shown) - MOST} more; --json has all"] if len(shown) > MOST else []
+        for number, text in enumerate([*shown[:MOST], *more]):
+            text = text if len(text) <= LINE else text[: LINE - 1] + "…"
+            lines.append(f"{'' if number else name:<{WIDTH}}{printable(text)}".rstrip())
+    return "".join(f"{line}\n" for line in lines)
 
 
-def _lines(facts: Inspection) -> Iterator[str]:
-    yield f"{facts['file']}: {facts['kind']}, {size(facts['nbytes'])}, SHA-256 {facts['sha256'][:16]}…"
+_Rows = Iterator[tuple[str, str | Iterable[str]]]
+"""What stands in the first column, and a line or lines behind it."""
+
+
+def _rows(facts: Inspection) -> _Rows:
     yield from _signature(facts)
-    if facts["nr_devices"] is not None:
+    if facts.nr_devices is not None:
         yield from _envelope(facts)
-    yield from _inside(facts)
-    yield from _named("custom calls", map(custom_call, facts["custom_calls"]), "none")
-    yield from _named("foreseen", foreseen(facts["foreseen"]), "")
-    yield from _named("checks", [f"switched off by the exporter: {name}" for name in facts["disabled_checks"]], "")
-    yield from _named("unknown", [f"field {name}, from a newer schema" for name in facts["unknown_fields"]], "")
-    yield from _writer(facts)
-    if facts["converted"] is not None:
-        yield from _named("converted", converted(facts["converted"]), "")
-    yield from _readers(facts)
+    for module in facts.modules:
+        yield "inside" if module.vjp_order == 0 else f"derivative {module.vjp_order}", _inside(module)
+    yield "custom calls", list(map(custom_call, facts.custom_calls)) or "none"
+    yield "foreseen", foreseen(facts.foreseen)
+    yield "checks", [f"switched off by the exporter: {name}" for name in facts.disabled_checks]
+    yield "unknown", [f"field {name}, from a newer schema" for name in facts.unknown_fields]
+    yield "written by", who_wrote(facts)
+    yield "written as", _written_as(facts)
+    yield "needs", dict.fromkeys(map(need_in_words, facts.modules))
+    if facts.converted is not None:
+        yield "converted", converted(facts.converted)
+    loading = [reader for reader in facts.readers if reader.loads]
+    count = f"{len(loading)} of the {len(facts.readers)} releases known"
+    yield "loads in", f"{spans(facts.readers, loading)} ({count})"
+    yield "not in", _not_in(facts.readers)
+    yield "promised", _promised(facts)
 
 
-def _signature(facts: Inspection) -> Iterator[str]:
-    signature = facts["signature"]
-    if facts["kind"] == RAW:
-        yield _line("function", "not read: StableHLO in raw bytecode differs from one build to the next")
+def _signature(facts: Inspection) -> _Rows:
+    signature = facts.signature
+    if facts.kind == RAW:
+        yield "function", "not read: StableHLO in raw bytecode differs from one build to the next"
         return
-    yield _line("function", signature["name"] or "none: it has no function main")
+    yield "function", signature.name or "none: it has no function main"
     for name, avals, tree in (
-        ("takes", signature["inputs"], signature["in_tree"]),
-        ("returns", signature["outputs"], signature["out_tree"]),
+        ("takes", signature.inputs, signature.in_tree),
+        ("returns", signature.outputs, signature.out_tree),
     ):
         # As much on one line as fits; "*" alone says that there is one array, which the types say already.
         shown = "" if tree is None else tree.removeprefix("PyTreeDef(")[:-1]
         if len(types := _types(avals)) + len(shown) > LINE - 10:
-            yield _line(name, types)
-            yield _line("", f"as {shown}")
+            yield name, [types, f"as {shown}"]
         else:
-            yield _line(name, types + (f" as {shown}" if shown not in ("", "*") else ""))
-    kept, number = signature["kept"], len(signature["inputs"])
+            yield name, types + (f" as {shown}" if shown not in ("", "*") else "")
+    kept, number = signature.kept, len(signature.inputs)
     if kept is not None and len(kept) < number:
-        unused = [str(i) for i in range(number) if i not in kept]
-        yield _line("unused", f"{'arguments' if len(unused) > 1 else 'argument'} {joined(unused)}")
-    if signature["dimensions"]:
-        yield _line("dimensions", f"symbolic: {joined(signature['dimensions'])}")
+        unused = [i for i in range(number) if i not in kept]
+        yield "unused", f"{'arguments' if len(unused) > 1 else 'argument'} {joined(unused)}"
+    if signature.dimensions:
+        yield "dimensions", f"symbolic: {joined(signature.dimensions)}"
 
 
-def _envelope(facts: Inspection) -> Iterator[str]:
-    yield _line("platforms", joined(facts["platforms"]))
-    devices = f"{facts['nr_devices']}"
-    shardings = [f"{word} {_shardings(of)}" for word, of in _sharded(facts)]
-    yield _line("devices", "; ".join([devices, *shardings]))
-    effects = [f"{name} (ordered)" for name in facts["ordered_effects"]] + facts["unordered_effects"]
-    yield _line("effects", joined(effects) or "none")
-    order = facts["vjp_order"]
-    yield _line("derivatives", f"reverse mode to order {order}" if order else "none")
-    yield from _named("convention", convention(facts), "")
+def _envelope(facts: Inspection) -> _Rows:
+    yield "platforms", joined(facts.platforms)
+    sides = (("in:", facts.in_shardings), ("out:", facts.out_shardings))
+    shardings = [f"{word} {joined(one or 'unspecified' for one in side)}" for word, side in sides if any(side)]
+    yield "devices", "; ".join([str(facts.nr_devices), *shardings])
+    effects = [*(f"{name} (ordered)" for name in facts.ordered_effects), *facts.unordered_effects]
+    yield "effects", joined(effects) or "none"
+    yield "derivatives", f"reverse mode to order {facts.vjp_order}" if facts.vjp_order else "none"
+    yield "convention", convention(facts)
 
 
 def converted(facts: ConvertedFacts) -> list[str]:
     """Where a converted artifact comes from: JAX promises nothing for it, whatever its original was promised."""
-    if facts["problem"]:
-        return [facts["problem"]]
+    if facts.problem:
+        return [facts.problem]
     return [
-        f"for jaxlib {facts['reader']} by {facts['tool']}, {facts['way']}, from SHA-256 {facts['sha256'][:16]}…",
-        f"{facts['verdict']}: {facts['message']}",
-        *(f"- {rewrite}" for rewrite in facts["rewrites"]),
+        f"for jaxlib {facts.reader} by {facts.tool}, {facts.way}, from SHA-256 {facts.sha256[:16]}…",
+        f"{facts.verdict}: {facts.message}",
+        *(f"- {rewrite}" for rewrite in facts.rewrites),
     ]
 
 
 def convention(facts: Inspection) -> list[str]:
     """The calling convention, and whether `main` follows it: a line, and one for each problem."""
-    name, main = f"calling convention {facts['calling_convention_version']}", facts["main"]
-    if main is None or not main["checked"]:
+    name, main = f"calling convention {facts.calling_convention_version}", facts.main
+    if main is None or not main.checked:
         return [f"{name}, which is not known here: main was not checked"]
-    if not main["problems"]:
+    if not main.problems:
         return [f"{name}, and main follows it"]
-    return [f"{name}, and main does NOT follow it:", *main["problems"]]
-
-
-def _sharded(facts: Inspection) -> Iterator[tuple[str, list[str | None]]]:
-    for word, of in (("in:", facts["in_shardings"]), ("out:", facts["out_shardings"])):
-        if any(of):
-            yield word, of
-
-
-def _shardings(of: Sequence[str | None]) -> str:
-    return joined([sharding or "unspecified" for sharding in of])
+    return [f"{name}, and main does NOT follow it:", *main.problems]
 
 
 def _types(types: Sequence[str]) -> str:
-    counted: list[list[str | int]] = []
-    for kind in types:
-        if counted and counted[-1][0] == kind:
-            counted[-1][1] = int(counted[-1][1]) + 1
-        else:
-            counted.append([kind, 1])
-    return joined([f"{number} × {kind}" if number != 1 else f"{kind}" for kind, number in counted]) or "nothing"
+    counted = ((kind, len(list(same))) for kind, same in groupby(types))
+    return joined(f"{number} × {kind}" if number != 1 else kind for kind, number in counted) or "nothing"
 
 
-def _inside(facts: Inspection) -> Iterator[str]:
-    for module in facts["modules"]:
-        name = "inside" if module["vjp_order"] == 0 else f"derivative {module['vjp_order']}"
-        constants = module["constants"]
-        held = f", {plural(len(constants), 'constant')} of {size(sum(c['nbytes'] for c in constants))}"
-        yield _line(
-            name,
-            f"{plural(module['operations'], 'operation')} of {plural(len(module['op_counts']), 'kind')} in "
-            f"{plural(len(module['functions']), 'function')}{held if constants else ''}; {size(module['nbytes'])}",
-        )
-
-
-def custom_call(call: CustomCallFacts) -> str:
-    """A custom-call target in a line: what it is, how often, its standing and why."""
-    what = (
-        call["what"]
-        if call["payload_version"] is None
-        else f"{call['what']}, payload version {call['payload_version']}"
+def _inside(module: ModuleFacts) -> str:
+    constants = module.constants
+    held = f", {plural(len(constants), 'constant')} of {size(sum(c.nbytes for c in constants))}"
+    return (
+        f"{plural(module.operations, 'operation')} of {plural(len(module.op_counts), 'kind')} in "
+        f"{plural(len(module.functions), 'function')}{held if constants else ''}; {size(module.nbytes)}"
     )
-    times = f" × {call['count']}" if call["count"] > 1 else ""
-    why = call["message"].removeprefix(f"{call['target']} ({what})").strip()
-    if call["standing"] == "stable":
+
+
+def custom_call(call: AuditFinding) -> str:
+    """A custom-call target in a line: what it is, how often, its standing and why."""
+    what = str(Payload(call.what, call.payload_version))
+    times = f" × {call.count}" if call.count > 1 else ""
+    why = call.message.removeprefix(f"{call.target} ({what})").strip()
+    if call.standing == "stable":
         standing = why.removeprefix("is ").rstrip(".")
     else:
-        standing = f"{call['standing'] if call['ok'] else call['standing'].upper()}: {why}"
-    return f"{call['target']}{times}: {what}; {standing}"
+        standing = f"{call.standing if call.ok else call.standing.upper()}: {why}"
+    return f"{call.target}{times}: {what}; {standing}"
 
 
-def foreseen(platforms: Iterable[ForeseenFacts]) -> list[str]:
+def foreseen(platforms: Iterable[Foreseen]) -> list[str]:
     """A line for each note, with the platforms that it is about: three platforms that refuse are one line."""
     alike: dict[str, list[str]] = {}
     for platform in platforms:
-        alike.setdefault(platform["note"], []).append(platform["platform"])
+        alike.setdefault(platform.note, []).append(platform.platform)
     return [f"{', '.join(names)}: {note}" for note, names in alike.items()]
 
 
-def _writer(facts: Inspection) -> Iterator[str]:
-    yield _line("written by", who_wrote(facts))
-    writer = facts["writer"]
-    formats = writer["formats"]
-    envelope = ""
-    if formats is not None:
-        span = str(formats[0]) if formats[0] == formats[1] else f"{formats[0]} to {formats[1]}"
-        envelope = f"; envelope format {span}"
-    yield _line(
-        "written as", f"{writer['producer']}, MLIR bytecode {facts['modules'][0]['bytecode_version']}{envelope}"
-    )
-    needs = [need_in_words(module) for module in facts["modules"]]
-    yield from _named("needs", dict.fromkeys(needs), "")
+def _written_as(facts: Inspection) -> str:
+    formats = " to ".join(dict.fromkeys(map(str, facts.writer.formats or ())))
+    bytecode = f"{facts.writer.producer}, MLIR bytecode {facts.modules[0].bytecode_version}"
+    return f"{bytecode}; envelope format {formats}" if formats else bytecode
 
 
 def who_wrote(facts: Inspection) -> str:
     """Who wrote it, in a line."""
-    writer = facts["writer"]
-    candidates = writer["candidates"]
-    if facts["nr_devices"] is None:
-        fitting = spans(facts["readers"], [reader for reader in facts["readers"] if reader["jaxlib"] in candidates])
+    writer = facts.writer
+    candidates = writer.candidates
+    if facts.nr_devices is None:
+        fitting = spans(facts.readers, [reader for reader in facts.readers if reader.jaxlib in candidates])
         return "not known" + (f"; jaxlib {fitting} can write for this version" if candidates else "")
-    jax = f"jax {writer['jax']}, as it says" if writer["jax"] else ""
-    if writer["jaxlib"] is not None:
-        return f"{jax}, and jaxlib {writer['jaxlib']}" if jax else f"jaxlib {writer['jaxlib']}: no other release fits"
+    jax = f"jax {writer.jax}, as it says" if writer.jax else ""
+    if writer.jaxlib is not None:
+        return f"{jax}, and jaxlib {writer.jaxlib}" if jax else f"jaxlib {writer.jaxlib}: no other release fits"
     if candidates:
         which = f"one of jaxlib {joined(candidates)}: it does not say which"
     else:
@@ -195,46 +239,54 @@ def who_wrote(facts: Inspection) -> str:
 
 def need_in_words(module: ModuleFacts) -> str:
     """What a module needs, in a line."""
-    need = module["needs"]
-    because = f", because of {joined(need['set_by'])}" if need["set_by"] else ", the oldest that is promised to be read"
-    foreign = f"; dialect {joined(need['dialects'])}" if need["dialects"] else ""
-    if need["exact"]:
-        return f"StableHLO {need['stablehlo']}{because}{foreign}"
-    if need["unknown"]:
-        return f"unknown, at least StableHLO {need['stablehlo']}: {joined(need['unknown'])} not known{foreign}"
-    newer = f"written for {module['producer']}, newer than the tables"
-    return f"StableHLO {need['stablehlo']} by its names{because}; {newer}{foreign}"
+    need = module.needs
+    because = f", because of {joined(need.set_by)}" if need.set_by else ", the oldest that is promised to be read"
+    foreign = f"; dialect {joined(need.dialects)}" if need.dialects else ""
+    if need.exact:
+        return f"StableHLO {need.stablehlo}{because}{foreign}"
+    if need.unknown:
+        return f"unknown, at least StableHLO {need.stablehlo}: {joined(need.unknown)} not known{foreign}"
+    newer = f"written for {module.producer}, newer than the tables"
+    return f"StableHLO {need.stablehlo} by its names{because}; {newer}{foreign}"
 
 
-def _readers(facts: Inspection) -> Iterator[str]:
-    """The releases that load it, and the others by their reason; the latest first."""
-    loading = [reader for reader in facts["readers"] if reader["loads"]]
-    number = len(facts["readers"])
-    yield _line("loads in", f"{spans(facts['readers'], loading)} ({len(loading)} of the {number} releases known)")
+def _not_in(readers: Sequence[ReaderFacts]) -> Iterator[str]:
+    """The releases that do not load it, or may not, by their reason; the latest first."""
     groups: dict[tuple[bool, str], list[ReaderFacts]] = {}
-    for reader in facts["readers"]:
-        if not reader["loads"]:
-            groups.setdefault((reader["loads"] is None, in_general(reader["reasons"][0])), []).append(reader)
-    lines = []
-    for (open_, reason), group in sorted(groups.items(), key=lambda item: item[1][-1]["built"], reverse=True):
-        more = max(len(reader["reasons"]) for reader in group) - 1
+    for reader in readers:
+        if not reader.loads:
+            groups.setdefault((reader.loads is None, in_general(reader.reasons[0])), []).append(reader)
+    for (open_, reason), group in sorted(groups.items(), key=lambda item: item[1][-1].built, reverse=True):
+        more = max(len(reader.reasons) for reader in group) - 1
         also = f" (and {more} more)" if more else ""
-        lines.append(f"{'may load in ' if open_ else ''}{spans(facts['readers'], group)}: {reason}{also}")
-    yield from _named("not in", lines, "")
-    promised = facts["promise"]
-    if facts["nr_devices"] is None:
-        yield from _named("promised", promises_in_words(facts["stablehlo_promise"]), "")
-        return
-    if is_rewritten(facts["converted"]):
-        yield _line("promised", "nothing: JAX promises to read what jax.export wrote, and this was converted")
-        return
+        yield f"{'may load in ' if open_ else ''}{spans(readers, group)}: {reason}{also}"
+
+
+def _promised(facts: Inspection) -> str | Sequence[str]:
+    promised = facts.promise
+    if facts.nr_devices is None:
+        return promises_in_words(facts.stablehlo_promise)
+    if facts.converted and facts.converted.is_other:
+        return "nothing: JAX promises to read what jax.export wrote, and this was converted"
     if promised is None:
-        yield _line("promised", "unknown: a promise counts from the day its writer was built")
-        return
-    since, until = (" to ".join(dict.fromkeys(days)) for days in (promised["since"], promised["until"]))
-    by = "" if promised["until"][0] == promised["until"][1] else ", depending on its writer"
-    yield _line("promised", f"to jaxlibs built until {until}{by} ({promised['backward_days']} days after the writer)")
-    yield _line("", f"and from {since} on{by} ({promised['forward_days']} days before the writer)")
+        return "unknown: a promise counts from the day its writer was built"
+    since, until = (" to ".join(dict.fromkeys(days)) for days in (promised.since, promised.until))
+    by = "" if promised.until[0] == promised.until[1] else ", depending on its writer"
+    return (
+        f"to jaxlibs built until {until}{by} ({promised.backward_days} days after the writer)",
+        f"and from {since} on{by} ({promised.forward_days} days before the writer)",
+    )
+
+
+def promises_in_words(by_stablehlo: StableHloPromise | None) -> tuple[str, str]:
+    """Who promises what of a module without an envelope, a line for JAX and one for StableHLO."""
+    by_jax = "nothing by JAX, whose windows are for what jax.export wrote"
+    if by_stablehlo is None:
+        return by_jax, "nothing by StableHLO: only the build that wrote raw bytecode is sure to read it"
+    return by_jax, (
+        f"by StableHLO {by_stablehlo.backward_years} years backward and {by_stablehlo.forward_years} forward, "
+        "between the builds of StableHLO that wrote and read it; custom calls aside"
+    )
 
 
 def in_general(reason: str) -> str:
@@ -247,23 +299,10 @@ def in_general(reason: str) -> str:
 
 def spans(readers: Sequence[ReaderFacts], chosen: Sequence[ReaderFacts]) -> str:
     """Return ``0.11.0 (2026-07-16) to 0.12.0.1 (2026-10-20)`` for each run of neighbours by build date."""
-    versions = {reader["jaxlib"] for reader in chosen}
-    runs: list[list[ReaderFacts]] = []
-    before = False
-    for reader in readers:
-        here = reader["jaxlib"] in versions
-        if here and before:
-            runs[-1].append(reader)
-        elif here:
-            runs.append([reader])
-        before = here
-    words = [
-        f"{run[0]['jaxlib']} ({run[0]['built']})"
-        if len(run) == 1
-        else f"{run[0]['jaxlib']} ({run[0]['built']}) to {run[-1]['jaxlib']} ({run[-1]['built']})"
-        for run in runs
-    ]
-    return joined(words) or "no release"
+    versions = {reader.jaxlib for reader in chosen}
+    runs = [list(run) for here, run in groupby(readers, lambda reader: reader.jaxlib in versions) if here]
+    ends = ((f"{reader.jaxlib} ({reader.built})" for reader in (run[0], run[-1])) for run in runs)
+    return joined(" to ".join(dict.fromkeys(two)) for two in ends) or "no release"
 
 
 def size(number: int) -> str:
@@ -273,21 +312,6 @@ def size(number: int) -> str:
     return f"{number / 1e3:.1f} kB" if number < 1_000_000 else f"{number / 1e6:.1f} MB"
 
 
-def joined(words: Iterable[str]) -> str:
+def joined(words: Iterable[object]) -> str:
     """Return words with commas between them."""
     return ", ".join(map(str, words))
-
-
-def _named(name: str, lines: Iterable[str], none: str) -> Iterator[str]:
-    shown = list(lines)
-    if not shown and none:
-        yield _line(name, none)
-    for number, line in enumerate(shown[:MOST]):
-        yield _line("" if number else name, line)
-    if len(shown) > MOST:
-        yield _line("", f"and {len(shown) - MOST} more; --json has all")
-
-
-def _line(name: str, text: str) -> str:
-    text = text if len(text) <= LINE else text[: LINE - 1] + "…"
-    return f"{name:<{WIDTH}}{printable(text)}".rstrip()

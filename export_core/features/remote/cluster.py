@@ -6,6 +6,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol
 
+from export_core.base.errors import ExportCompatError
+
+
+class RemoteError(ExportCompatError):
+    """A cluster that cannot be reached, or that is not known."""
+
 
 class Executor(Protocol):
     """The part of `concurrent.futures.Executor` that is used."""

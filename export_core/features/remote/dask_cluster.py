@@ -12,8 +12,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
 
-from export_core.features.remote.cluster import Executor
-from export_core.features.remote.errors import RemoteError
+from export_core.features.remote.cluster import Executor, RemoteError
 from export_core.features.remote.job import JobResult
 
 PATIENCE_SECONDS = 60.0
@@ -33,7 +32,7 @@ class _WithMachineName:
     inner: Executor
 
     def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
-        """See `Executor`."""
+        """Run `fn` on a worker, whose name comes back with the result."""
         return self.inner.submit(_run_with_name, fn, *args)
 
 
@@ -77,7 +76,7 @@ class DaskCluster:
         self._platforms_seen: set[str] = set()
 
     def executor(self, platform: str, machines: Sequence[str] = ()) -> Executor:
-        """See `Cluster`. Resources tie jobs to workers that have the platform."""
+        """What runs jobs on workers with this platform: resources tie them to those."""
         key = (platform, *machines)
         if key not in self._executors:
             # pure=False: Dask would give two equal calls one result, and a job that is sent again is such a call.
@@ -87,15 +86,15 @@ class DaskCluster:
         return self._executors[key]
 
     def others(self, platform: str, machine: str) -> Sequence[str]:
-        """See `Cluster`. Workers are named by their address."""
+        """The addresses of the workers with this platform, without this one."""
         return [worker["address"] for worker in self._able(platform) if worker["address"] != machine]
 
     def room(self, platform: str) -> int:
-        """See `Cluster`: for each thread of a worker one job that runs and one that waits there."""
+        """How many jobs to have sent at once: for each thread of a worker one that runs and one that waits there."""
         return max(2, 2 * sum(int(worker["nthreads"]) for worker in self._able(platform)))
 
     def trouble(self, platform: str) -> str:
-        """See `Cluster`.
+        """Why no job of this platform can end at present; empty if none is known.
 
         A platform that no worker ever had is given up at once; workers that left may come back, and are waited for.
         """
@@ -116,7 +115,7 @@ class DaskCluster:
         )
 
     def close(self) -> None:
-        """See `Cluster`.
+        """Cancel the jobs that have not begun, and disconnect.
 
         A scheduler drops the waiting jobs of a client that disconnects; those that are running end normally.
         """

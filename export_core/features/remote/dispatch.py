@@ -7,12 +7,13 @@ its goldens. Without a cluster, cells run on this machine: `matrix.local_replay`
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from export_core.features.remote.cluster import Cluster
-from export_core.features.remote.errors import RemoteError
+from export_core.features.remote.cluster import Cluster, RemoteError
 from export_core.features.remote.job import Job, JobResult, make_job, run_job
 from export_core.matrix.cache_keys import ExecutionKeys
 from export_core.matrix.cell_audit import audit_problem
@@ -242,14 +243,16 @@ def _not_run(batch: _Batch, problem: str) -> Outcomes:
         yield not_run(cell, problem)
 
 
-def cluster_at(text: str) -> Cluster | None:
-    """The cluster that --executor names, or None for this machine.
+@contextmanager
+def replay_at(text: str) -> Iterator[Callable[..., Outcomes]]:
+    """The replay on the cluster that --executor names, which is connected meanwhile. Raises as `cluster_at`."""
+    with closing(cluster_at(text)) as cluster:
+        yield partial(replay_on, cluster)
 
-    Raises `RemoteError` for anything else, and for a cluster that does not answer.
-    """
+
+def cluster_at(text: str) -> Cluster:
+    """The cluster that --executor names. Raises `RemoteError` where it names none, or one that does not answer."""
     engine, _, address = text.partition(":")
-    if text == "local":
-        return None
     if engine == "dask" and "://" in address:
         from export_core.features.remote.dask_cluster import DaskCluster
 

@@ -29,14 +29,14 @@ from export_core.export import (
     require_values,
 )
 from export_core.goldens import Golden, GoldenError, GoldenStore
-from export_core.goldens.rules import is_plain_name
+from export_core.goldens.manifest_file import is_plain_name
 from export_core.numbers.noise_text import outputs_to_name
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy, find_policy
 from export_core.policy.run_options import RunOptions
 from export_core.readers.packages import import_problems
 from export_core.run.golden_writing import OwnReader, add_noise, first_crash, require_audited
-from export_core.run.keywords import KEYWORDS, KeywordError, comparison, export_options, read_keywords
+from export_core.run.keywords import ALL_KEYWORDS, KeywordError, comparison, export_options, read_keywords
 
 __all__ = ["WrittenGolden", "export_artifact", "write_golden"]
 
@@ -150,10 +150,10 @@ def _prepared(
 ) -> Iterator[tuple[Case, Policy, dict[str, Any], UserCode]]:
     """The case of a call, its policy, the values of its keywords, and the process of a comparator of its own."""
     rules = find_policy(Path(), None if policy is None else os.fspath(policy))
-    kwargs = {name: value for name, value in given.items() if name not in KEYWORDS}
+    kwargs = {name: value for name, value in given.items() if name not in ALL_KEYWORDS}
     _check_names(where, function, args, given, kwargs)
     with UserCode(variables=rules.environment) as user_code:
-        mine = {name: value for name, value in given.items() if name in KEYWORDS}
+        mine = {name: value for name, value in given.items() if name in ALL_KEYWORDS}
         values = read_keywords(mine, f"{where}:", lambda: user_code)
         options = export_options(values, rules)
         name = case or getattr(function, "__name__", "artifact")
@@ -174,10 +174,10 @@ def _check_names(
             signature.bind_partial(*args, **{name: value})
         except TypeError:
             if name in kwargs and name != "inputs":
-                hint = did_you_mean(name, KEYWORDS)
+                hint = did_you_mean(name, ALL_KEYWORDS)
                 raise KeywordError(f"{where}: neither a keyword of it nor of the function: {name!r}.{hint}") from None
         else:
-            if name in KEYWORDS and name in signature.parameters:
+            if name in ALL_KEYWORDS and name in signature.parameters:
                 raise KeywordError(
                     f"{where}: {name!r} is a keyword of it and of the function. Pass the function's by position, or "
                     "with functools.partial."

@@ -4,8 +4,8 @@ from export_core.base.feature import Feature
 
 FEATURE = Feature(
     commands={
-        "explain": "explain_command:explain",
-        "bisect": "bisect_command:bisect",
-        "reduce": "reduce_command:reduce",
+        "explain": "explain.command:explain",
+        "bisect": "bisect.command:bisect",
+        "reduce": "reduce.command:reduce",
     },
 )

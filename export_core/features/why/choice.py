@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import datetime
+import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from export_core.base.phrases import did_you_mean, few
-from export_core.features.why.asked import Asked, of_command, of_words
 from export_core.features.why.errors import WhyError
 from export_core.goldens import Golden, GoldenStore
-from export_core.goldens.dates import check_claims, check_dates
+from export_core.goldens.verify import check_claims, check_dates
 from export_core.judge import Result
 from export_core.matrix import Cell, Plan
 from export_core.matrix.comparisons import under_policy
@@ -21,14 +21,106 @@ from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.reproduce_command import reproduce_command
 from export_core.matrix.selection import release_named
 from export_core.policy import find_policy
-from export_core.policy.patterns import matches
-from export_core.policy.run_options import RESULTS, RunOptions, option_words, reproduce_options
+from export_core.policy.entries import matches
+from export_core.policy.run_options import (
+    ONE_CELL,
+    RESULTS,
+    RunOptions,
+    Selection,
+    given_over,
+    option_words,
+    read_options,
+    reproduce_options,
+    values_in,
+)
 from export_core.readers.cell import Limits
+from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.hardware import resolve_mode
+from export_core.readers.placement import Placement
 from export_core.releases import Release
 from export_core.run.journal import SUMMARY
 from export_core.run.plan_record import hash_of
-from export_core.run.results import RecordedRun, read_run
+from export_core.run.results import read_run
+from export_core.run.run import Run
+
+_WORDS = re.compile(r"(?P<golden>.+) in (?:jaxlib )?(?P<reader>\S+)(?: on (?P<platform>\S+))?")
+"""A cell as messages and plans name it: ``CASE/WRITER in 0.10.2-jax0.10.2 on cpu``."""
+_COMMAND = re.compile(r"(?:[A-Z_\d]+=\S* )*jaxexport matrix ")
+"""A command that reproduces a cell, after the variables that it sets."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a person said of the cell. What is empty was not said; each word narrows the choice."""
+
+    cell: str = ""
+    """``GOLDEN in READER on PLATFORM``, a golden, a case, the id of a cause, or a command that reproduces a cell."""
+    case: str = ""
+    """The case, or a glob."""
+    writer: str = ""
+    """The jaxlib that wrote the golden, or the name of its folder, such as 0.9.2-cpu."""
+    reader: str = ""
+    """A jaxlib, one with its jax (0.11.2-jax0.12.0.1), or the path of its wheel."""
+    platform: str = ""
+    """A platform, also with a mode: cuda:run."""
+    results: Path | None = None
+    """The folder of a finished run; None is the usual one, if there is one."""
+    selection: Selection = field(default_factory=Selection)
+    """Where unpublished releases come from, and which devices are compiled for; nothing else of it counts."""
+    run: RunOptions = field(default_factory=RunOptions)
+    """The goldens, the policy, the day, and how the cell is run."""
+
+
+def of_command(asked: Asked) -> Asked:
+    """What was asked, with what a command says that reproduces a cell, as findings print it: it names everything.
+
+    An option that was given beside the command counts. Raises `WhyError` for what is no such command.
+    """
+    if not _COMMAND.match(asked.cell):
+        return asked
+    try:
+        values = values_in(shlex.split(asked.cell))
+        taken = {name: value for name, value in values.items() if name in ONE_CELL}
+        selection, run = read_options(Selection, taken), read_options(RunOptions, taken)
+    except ValueError as error:
+        raise WhyError(f"{asked.cell}: expected a command as `reproduce` of a finding has it: {error}.") from None
+    return replace(
+        asked,
+        cell="",
+        case="".join(values.get("cases", ())),
+        writer=values.get("writers", ""),
+        reader=values.get("readers", ""),
+        platform=values.get("platforms", ""),
+        selection=given_over(asked.selection, selection),
+        run=given_over(asked.run, run),
+    )
+
+
+def of_words(asked: Asked, run: Run | None) -> Asked:
+    """What was asked, with the parts of a cell in words as options. `run` has the causes that may be named.
+
+    Raises `WhyError` where an option that was given too says otherwise.
+    """
+    if not asked.cell:
+        return asked
+    if run and (cause := next((cause for cause in run.summary.causes if cause.id == asked.cell), None)):
+        key = cause.example
+        words = {"golden": key.golden, "reader": f"{key.jaxlib}-jax{key.jax}", "platform": key.platform}
+    elif match := _WORDS.fullmatch(asked.cell):
+        words = {name: value or "" for name, value in match.groupdict().items()}
+    else:
+        words = {"golden": asked.cell}
+    for name in ("reader", "platform"):
+        word, option = words.get(name, ""), getattr(asked, name)
+        if word and option and word != option:
+            raise WhyError(f"--{name} {option}: the cell already says {word}. Leave out one of them.")
+    return replace(
+        asked,
+        cell=words["golden"],
+        reader=asked.reader or words.get("reader", ""),
+        platform=asked.platform or words.get("platform", ""),
+    )
+
 
 _SHOWN = 10
 """How many cells a message lists."""
@@ -63,6 +155,17 @@ class Choice:
     def result(self) -> Result | None:
         """What the run says of the cell; None where it does not have it."""
         return next((result for result in self.stored if result.key == self.cell.key), None)
+
+    @property
+    def newest(self) -> Placement:
+        """The newest release on a CPU: its jaxlib reads and changes modules of all others."""
+        calendar = self.plan.calendar
+        return Placement(calendar.release(calendar.newest()))
+
+    def environments(self, notify: Callable[[str], None]) -> ReaderEnvironments:
+        """The environments of all releases; `notify` is told what is built."""
+        options = self.options
+        return ReaderEnvironments.of(options.policy, self.plan.calendar, options.sources, notify=notify)
 
     def release(self, name: str) -> Release:
         """A jaxlib, or one with its jax. Raises `ReleaseError` for one that does not exist."""
@@ -127,7 +230,7 @@ def choose(asked: Asked) -> Choice:
     return Choice(cell, plan, options, _stored(cell, run), asked.run)
 
 
-def _run_in(folder: Path | None) -> RecordedRun | None:
+def _run_in(folder: Path | None) -> Run | None:
     """The run of a folder; without one that of the usual folder, which need not have one."""
     if folder is None and not (RESULTS / SUMMARY).exists():
         return None
@@ -159,7 +262,7 @@ def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[
     )
 
 
-def _candidates(asked: Asked, goldens: Sequence[Golden], run: RecordedRun | None) -> list[_Candidate]:
+def _candidates(asked: Asked, goldens: Sequence[Golden], run: Run | None) -> list[_Candidate]:
     """The cells that may be meant: those of the run, and where a reader is named, its cells with all these goldens."""
     by_id = {golden.id: golden for golden in goldens}
     platform = asked.platform.partition(":")[0]
@@ -194,7 +297,7 @@ def _usual_platform(golden: Golden) -> str:
     return "cpu" if "cpu" in platforms else platforms[0]
 
 
-def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: RecordedRun | None) -> _Candidate:
+def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: Run | None) -> _Candidate:
     failing = [candidate for candidate in candidates if candidate.fails]
     # Who names no reader asks about what fails; who names one may ask about any cell.
     meant = failing if failing or not asked.reader else list(candidates)
@@ -226,10 +329,10 @@ def _listed(candidates: Sequence[_Candidate]) -> str:
     return "; ".join(map(str, candidates[:_SHOWN])) + more
 
 
-def _stored(cell: Cell, run: RecordedRun | None) -> tuple[Result, ...]:
+def _stored(cell: Cell, run: Run | None) -> tuple[Result, ...]:
     """What the run says of the golden of a cell, if it is the one that is here, compared in the same way."""
     golden = cell.golden
-    if run is None or run.plan.goldens.get(golden.id) != hash_of(golden.manifest):
+    if run is None or run.goldens.get(golden.id) != hash_of(golden.manifest):
         return ()
     place = golden.id, cell.platform, cell.mode
     return tuple(result for result in run.results if (result.golden, result.platform, result.mode) == place)

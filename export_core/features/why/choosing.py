@@ -52,8 +52,7 @@ def choosing_uncached(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def with_choice(results: Path | None, **values: Any) -> None:
-        from export_core.features.why.asked import Asked
-        from export_core.features.why.choice import choose
+        from export_core.features.why.choice import Asked, choose
 
         words = {name: values.pop(name) for name in ("cell", "case", "writer", "reader", "platform")}
         given = {name: values.pop(name) for name in (*ONE_CELL, "jobs", "cache") if name in values}

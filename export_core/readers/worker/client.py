@@ -22,7 +22,7 @@ from typing import IO
 
 import msgspec
 
-from export_core.base.process_groups import kill_group
+from export_core.base.processes import kill_group
 from export_core.readers.build import LAST_LINES, cache_folder
 from export_core.readers.environment import Environment
 from export_core.readers.errors import WorkerDied

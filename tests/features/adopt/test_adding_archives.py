@@ -10,13 +10,13 @@ import pytest
 from artifacts import DATA, Run, unlisted
 from making import manifest, write_golden
 
-from export_core.features.adopt import adoption, first_run
+from export_core.features.adopt import adoption
 from export_core.features.adopt.archive import case_of
 from export_core.goldens import Golden, GoldenStore, Origin
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import content_of
 from export_core.readers.environment import this_interpreter
-from export_core.report import FirstReplay
+from export_core.run.golden_writing import FirstReplay
 
 OF_092 = DATA / "0.9.2"
 GOLDENS = DATA.parents[2] / "golden"
@@ -39,7 +39,7 @@ def archive(tmp_path) -> Path:
 def writers_here(monkeypatch, forked_workers) -> None:
     """Every writer's environment is this interpreter. Nothing is replayed, and no noise measured."""
 
-    monkeypatch.setattr(first_run.ReaderEnvironments, "build", lambda _, placement: this_interpreter(placement.reader))
+    monkeypatch.setattr(adoption.ReaderEnvironments, "build", lambda _, placement: this_interpreter(placement.reader))
     monkeypatch.setattr(adoption, "measure_goldens", lambda goldens, *_: [(golden, "no time") for golden in goldens])
     monkeypatch.setattr(
         adoption, "replays_by_writer", lambda goldens, *_: {golden.id: FirstReplay() for golden in goldens}

@@ -12,9 +12,9 @@ from artifacts import DATA, Ended, Run, bare, changed, with_an_unknown_operation
 from export_core.artifact import Aval
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.arrays import from_npz
-from export_core.goldens.noise_record import NoiseRecord
+from export_core.goldens.manifest import NoiseRecord
 from export_core.numbers.measuring_noise import MeasuredNoise
-from export_core.report import FirstReplay
+from export_core.run.golden_writing import FirstReplay
 from export_core.run.results import read_results
 
 GOLDENS = DATA.parents[2] / "golden"

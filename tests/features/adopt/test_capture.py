@@ -213,7 +213,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from export_core.features.adopt.capture import _CaseStore
-from export_core.features.adopt.writers import writer_of
+from export_core.goldens.adopt import writer_of
 from export_core.artifact import read
 from export_core.goldens import Leaf
 from export_core.releases import load_calendar

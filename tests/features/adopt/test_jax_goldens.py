@@ -15,10 +15,9 @@ from making import ARTIFACTS, make_wheel
 from replaying import misbehaving, replayed
 
 from export_core.artifact import read
-from export_core.features.adopt.jax_data import DataError, DataRecord, read_data
+from export_core.features.adopt.jax_data import FOLDER, DataError, DataRecord, JaxData, find_data, read_data
 from export_core.features.adopt.jax_goldens import comparison_of, import_goldens
-from export_core.features.adopt.jax_wheel import FOLDER, JaxData, find_data
-from export_core.goldens import GoldenStore, jax_goldens
+from export_core.goldens import GoldenStore, verify
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import sha256
 from export_core.matrix import Cell, Limits
@@ -59,8 +58,8 @@ def golden(**changes: str) -> str:
 @pytest.fixture
 def known(monkeypatch):
     """The module of these goldens is one of JAX's own."""
-    days = jax_goldens.days() | {sha256(MODULE): [datetime.date(2025, 4, 2)]}
-    monkeypatch.setattr(jax_goldens, "days", lambda: days)
+    days = verify.days_of_jax_goldens() | {sha256(MODULE): [datetime.date(2025, 4, 2)]}
+    monkeypatch.setattr(verify, "days_of_jax_goldens", lambda: days)
 
 
 def wheel(folder: Path, **files: str) -> str:

@@ -12,12 +12,14 @@ from making import day, result
 
 from export_core.features.compare_runs.baseline import Change, change_of, compare_with_baseline
 from export_core.judge import Judgement, Result, ShardOf
+from export_core.judge.gate import recorded_policy
 from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.run.errors import RunError
-from export_core.run.journal import PLAN
+from export_core.run.plan_record import PLAN, plan_of
+from export_core.run.run import Run
 
 KEPT = result()
 BONUS = result(reader="0.12.0.1", judgement=Judgement.BONUS, promised=False)
@@ -93,7 +95,12 @@ def run(folder: Path, *results: Result, planned: int | None = None, policy: Poli
 
 
 def compared(folder: Path, results, summary, policy: Policy | None = None):
-    return compare_with_baseline(folder / "new", folder / "old", results, summary, policy or Policy())
+    return compare_with_baseline(new_run(folder, results, summary, policy or Policy()), folder / "old")
+
+
+def new_run(folder: Path, results, summary, policy: Policy) -> Run:
+    judged = msgspec.structs.replace(summary, policy=recorded_policy(policy))
+    return Run(results, judged, plan_of(folder / "new"), folder / "new")
 
 
 def test_two_runs_are_compared_by_golden_reader_and_platform(tmp_path):
@@ -186,13 +193,13 @@ def test_a_baseline_that_is_no_finished_run_is_refused(damage, said, tmp_path):
 def test_empty_duplicate_and_identical_baselines_are_refused(tmp_path):
     new = run(tmp_path / "new", KEPT)
     with pytest.raises(RunError, match="expected an earlier run, found the one that is judged"):
-        compare_with_baseline(tmp_path / "new", tmp_path / "old" / ".." / "new", *new, Policy())
+        compare_with_baseline(new_run(tmp_path, *new, Policy()), tmp_path / "old" / ".." / "new")
     run(tmp_path / "old", planned=0)
     with pytest.raises(RunError, match="Nothing was planned"):
         compared(tmp_path, *new)
     run(tmp_path / "twice", KEPT, KEPT)
     with pytest.raises(RunError, match=r"--baseline: .*expected one result for each of 1 planned cells, found more"):
-        compare_with_baseline(tmp_path / "new", tmp_path / "twice", *new, Policy())
+        compare_with_baseline(new_run(tmp_path, *new, Policy()), tmp_path / "twice")
 
 
 def test_runs_that_have_no_cell_in_common_are_refused(tmp_path):

@@ -9,11 +9,12 @@ import msgspec
 from making import day, result, summarize
 
 from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference, Change
-from export_core.features.compare_runs.baseline_report import baseline_findings, baseline_line, baseline_report
+from export_core.features.compare_runs.comparison import as_comparison, baseline_report
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.readers.worker.protocol import Stage
+from export_core.run.run import Run
 from tools.schemas import schema
 
 
@@ -27,7 +28,8 @@ def difference(*cells: CellDifference, caveats=()) -> BaselineDifference:
         selection={"whole": True},
         seconds=1,
     )
-    return BaselineDifference(made, made, list(cells), list(caveats))
+    run = Run(now, made)
+    return BaselineDifference(run, run, list(cells), list(caveats))
 
 
 def crash(case: str = "t.f", **changed):
@@ -37,7 +39,7 @@ def crash(case: str = "t.f", **changed):
 
 
 def test_a_regression_has_verdicts_dates_arithmetic_and_command():
-    (finding,) = baseline_findings(difference(CellDifference(Change.REGRESSED, result(case="t.f"), crash())))
+    (finding,) = as_comparison(difference(CellDifference(Change.REGRESSED, result(case="t.f"), crash()))).findings
     assert finding.title == "REGRESSED"
     assert finding.text.splitlines() == [
         "t.f, written by jax 0.9.2 with jaxlib 0.9.2 (built 2026-03-18) and read by jax 0.10.2 with jaxlib 0.10.2 "
@@ -50,18 +52,18 @@ def test_a_regression_has_verdicts_dates_arithmetic_and_command():
 
 
 def test_similar_changes_are_one_finding():
-    found = baseline_findings(
+    found = as_comparison(
         difference(
             *(CellDifference(Change.REGRESSED, result(case=f"t.{n}"), crash(f"t.{n}")) for n in range(5)),
             CellDifference(Change.REGRESSED, crash("t.k", promised=False), crash("t.k")),
         )
-    )
+    ).findings
     assert [len(each.results) for each in found] == [5, 1]
     assert found[0].text.startswith("5 cells: t.0/0.9.2-cpu, t.1/0.9.2-cpu, t.2/0.9.2-cpu and 2 more in jaxlib 0.10.2.")
 
 
 def test_worst_changes_are_first_and_unchanged_cells_left_out():
-    found = baseline_findings(
+    found = as_comparison(
         difference(
             CellDifference(Change.UNCHANGED, result(case="t.a"), result(case="t.a")),
             CellDifference(Change.GONE, result(case="t.b"), None),
@@ -70,21 +72,21 @@ def test_worst_changes_are_first_and_unchanged_cells_left_out():
             CellDifference(Change.REGRESSED, result(case="t.e"), crash("t.e")),
             caveats=["the baseline is incomplete"],
         )
-    )
+    ).findings
     assert [each.title for each in found] == ["CAVEAT", "REGRESSED", "fixed", "new", "gone"]
     assert "not in the baseline" in found[3].text
     assert "not in this run" in found[4].text
 
 
 def test_a_cell_of_another_golden_says_so():
-    (finding,) = baseline_findings(
+    (finding,) = as_comparison(
         difference(CellDifference(Change.REGRESSED, result(case="t.f"), crash(), other_golden=True))
-    )
+    ).findings
     assert "  golden     not the same as in the baseline" in finding.text.splitlines()
 
 
 def test_the_last_line_has_every_count_and_whose_exit_code_it_is():
-    line = baseline_line(difference(CellDifference(Change.REGRESSED, result(case="t.f"), crash())))
+    line = as_comparison(difference(CellDifference(Change.REGRESSED, result(case="t.f"), crash()))).line
     assert line == (
         "Since the baseline (as of 2026-11-21, 1 cells): 1 regressed, 0 fixed, 0 new, 0 gone, 0 changed, 0 unchanged. "
         "Exit code 1 is that of the new run alone."

@@ -8,15 +8,16 @@ from xml.etree import ElementTree as Xml
 
 import msgspec
 import pytest
-from making import day, result, rules, summarize
+from making import day, document, result, rules, summarize
 
 from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference, Change, change_of
-from export_core.features.compare_runs.page_comparison import comparison_of
+from export_core.features.compare_runs.comparison import as_comparison, both_maps, changes_by_kind
 from export_core.judge import Judgement, Result
 from export_core.matrix import Verdict
-from export_core.report.drawing.release_map import aligned, release_map
 from export_core.report.links import cell_link
-from export_core.report.page.run_page import html_page
+from export_core.report.page import html_page
+from export_core.report.run_tables import release_map, same_rows
+from export_core.run.run import Run
 
 KEPT, OTHER = result(case="t.a"), result(case="t.b", writer="0.10.1")
 CRASH = msgspec.structs.replace(KEPT, verdict=Verdict.CRASH, judgement=Judgement.BROKEN, message="died")
@@ -33,11 +34,11 @@ def difference(then: list[Result], now: list[Result], caveats=()) -> BaselineDif
     old, new = ({one.key: one for one in run} for run in (then, now))
     cells = [CellDifference(change_of(old.get(key), one), old.get(key), one) for key, one in new.items()]
     cells += [CellDifference(Change.GONE, one, None) for key, one in old.items() if key not in new]
-    return BaselineDifference(summary(then), summary(now), cells, list(caveats))
+    return BaselineDifference(Run(then, summary(then)), Run(now, summary(now)), cells, list(caveats))
 
 
 def page(then: list[Result], now: list[Result], caveats=()) -> str:
-    return html_page(now, summary(now), difference(then, now, caveats))
+    return html_page(document(now, summary(now), as_comparison(difference(then, now, caveats))))
 
 
 def squares(picture: str, kind: str) -> list[str]:
@@ -58,29 +59,30 @@ def test_what_regressed_is_before_everything_else():
 
 
 def test_a_page_without_a_baseline_compares_nothing():
-    assert "What changed" not in html_page([KEPT], summary([KEPT]))
+    assert "What changed" not in html_page(document([KEPT], summary([KEPT])))
 
 
 def test_squares_in_which_nothing_changed_are_pale():
-    (_, then), (_, now) = comparison_of(difference([KEPT, OTHER], [CRASH, OTHER])).maps
+    (_, then), (_, now) = both_maps(difference([KEPT, OTHER], [CRASH, OTHER]))
     assert sorted(squares(then, "g")) == ["square is-kept", "square is-kept is-pale"]
     assert sorted(squares(now, "a")) == ["square is-broken", "square is-kept is-pale"]
 
 
 def test_new_and_gone_cells_make_no_square_pale():
-    (_, then), (_, now) = comparison_of(difference([KEPT], [KEPT, OTHER])).maps
+    (_, then), (_, now) = both_maps(difference([KEPT], [KEPT, OTHER]))
     assert squares(then, "g") == ["square is-kept"]
     assert squares(now, "a") == ["square is-kept"] * 2
 
 
 def test_both_maps_have_the_writers_of_both_runs():
-    one, other = (release_map(run, summary(run)) for run in ([KEPT], [OTHER]))
-    both = [[row.writer.name for row in drawn.rows] for drawn in aligned(one, other)]
+    one, other = (release_map(Run(run, summary(run))) for run in ([KEPT], [OTHER]))
+    both = [[row.writer.name for row in drawn.rows] for drawn in same_rows(one, other)]
     assert both == [["0.10.1", "0.9.2"]] * 2
 
 
 def test_a_cell_that_is_gone_has_no_link():
-    kinds = comparison_of(difference([KEPT, OTHER], [CRASH])).kinds
+    changed = difference([KEPT, OTHER], [CRASH])
+    kinds = changes_by_kind(changed, as_comparison(changed).changes)
     assert {kind.name: kind.findings[0]["address"] for kind in kinds} == {"regressed": cell_link(KEPT.key), "gone": ""}
 
 

@@ -14,12 +14,12 @@ from kept import DATA
 from making import files, write_golden
 
 from export_core.artifact import read
-from export_core.features.convert import run
+from export_core.features.convert import conversions
 from export_core.features.convert.errors import ConversionRefused
-from export_core.features.convert.record import ConversionRecord
 from export_core.goldens import GoldenStore
-from export_core.goldens.dates import check_claims
+from export_core.goldens.conversion_record import ConversionRecord
 from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
+from export_core.goldens.verify import check_claims
 from export_core.judge import Judgement, judge
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.policy import Policy
@@ -209,7 +209,7 @@ def test_a_record_that_says_nothing_is_told(convert, jaxexport, goldens, tmp_pat
 @pytest.mark.parametrize("again", [True, False])
 def test_auto_exports_again_what_cannot_be_rewritten(convert, refused_golden, monkeypatch, tmp_path, again):
     """What another release exports is stood for by what the rewriting makes; test_real_readers.py has the real one."""
-    rewrite = run.convert
+    rewrite = conversions.convert
 
     def refuse(*args, **options):
         raise ConversionRefused("a.jaxexport: an operation is in the way.")
@@ -220,8 +220,8 @@ def test_auto_exports_again_what_cannot_be_rewritten(convert, refused_golden, mo
         made = rewrite(artifact, reader, refuse, allow=allow)
         return dataclasses.replace(made, way="exported again", why="jaxlib 1.2 reads it")
 
-    monkeypatch.setattr(run, "convert", refuse)
-    monkeypatch.setattr(run, "export_again", export_again)
+    monkeypatch.setattr(conversions, "convert", refuse)
+    monkeypatch.setattr(conversions, "export_again", export_again)
     assert convert(refused_golden.artifact, "-o", "no.jaxexport").code == 1
     ended = convert(refused_golden.artifact, "-o", "new.jaxexport", "--via", "auto")
     if again:

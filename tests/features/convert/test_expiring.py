@@ -9,7 +9,7 @@ from kept import DATA
 from making import day
 
 from export_core.artifact import read
-from export_core.features.inspect.expiring import expiring
+from export_core.features.convert.expiring import expiring
 from export_core.goldens import GoldenStore
 from export_core.policy.terms import Terms
 from export_core.releases.entries import shipped_entries

@@ -7,13 +7,13 @@ import json
 import pytest
 from making import result
 
-from export_core.features.convert.healing import heal
-from export_core.features.convert.judged import can_be_tried, with_healings
+from export_core.features.convert.healing import can_be_tried, heal, with_healings
 from export_core.judge import Judgement, judge
-from export_core.judge.healed import Healing, Level
+from export_core.judge.result import Healing, Level
 from export_core.matrix import Cell, Limits, Outcome, Verdict
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy
+from export_core.policy.run_options import RunOptions
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
@@ -68,7 +68,8 @@ def test_only_cells_that_fail_are_tried_and_no_judgement_changes(convert, refuse
     ]
     before = [judge(outcome, Policy()) for outcome in outcomes]
     options = ReplayOptions(load_calendar(), limits=Limits(jobs=1))
-    refused, kept = with_healings(before, cells, no_modules, options, print)
+    assert with_healings(before, cells, RunOptions(), options, print) is before
+    refused, kept = with_healings(before, cells, RunOptions(convert=True), options, print)
     assert refused.healing
     assert refused.healing.heals
     assert refused.judgement is before[0].judgement

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import msgspec
-from making import day, result, summarize
+from making import day, document, result, summarize
 
 from export_core.judge import Judgement
-from export_core.judge.healed import Healing, Level
+from export_core.judge.result import Healing, Level
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.readers.worker.protocol import Stage
-from export_core.report import findings
-from export_core.report.ci.markdown import markdown_text
-from export_core.report.page.run_page import html_page
+from export_core.report.markdown import markdown_text
+from export_core.report.page import html_page
 from export_core.report.wording import evidence
 
 
@@ -36,7 +35,7 @@ def summary_of(cells):
 
 
 def test_one_finding_says_how_many_by_what_and_why_not_the_others():
-    (found,) = [x for x in findings(CELLS, summary_of(CELLS)) if x.title == "CONVERSION"]
+    (found,) = [x for x in document(CELLS, summary_of(CELLS)).findings if x.title == "CONVERSION"]
     assert found.sentence == (
         "It heals 2 of 4 failing cells: 1 by its envelope alone, 1 by its custom calls, replaced."
     )
@@ -52,7 +51,7 @@ def test_one_finding_says_how_many_by_what_and_why_not_the_others():
 
 def test_a_run_that_tried_none_has_no_such_finding():
     cells = CELLS[-1:]
-    assert "CONVERSION" not in {found.title for found in findings(cells, summary_of(cells))}
+    assert "CONVERSION" not in {found.title for found in document(cells, summary_of(cells)).findings}
 
 
 def test_each_cell_says_what_came_of_it():
@@ -68,5 +67,5 @@ def test_each_cell_says_what_came_of_it():
 
 def test_page_and_markdown_have_it():
     summary = summary_of(CELLS)
-    assert "It heals 2 of 4 failing cells" in html_page(CELLS, summary)
-    assert "It heals 2 of 4 failing cells" in markdown_text(CELLS, summary)
+    assert "It heals 2 of 4 failing cells" in html_page(document(CELLS, summary))
+    assert "It heals 2 of 4 failing cells" in markdown_text(document(CELLS, summary))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from export_core.features.convert import modules, programs
+from export_core.features.convert import programs
 from export_core.features.convert.convert import ModuleJob
 from export_core.features.convert.errors import ConversionRefused
-from export_core.features.convert.modules import ModuleRewriter
+from export_core.features.convert.programs import ModuleRewriter
 from export_core.readers.environment import this_interpreter
 from export_core.readers.errors import EnvironmentFailed
 from export_core.releases import load_calendar
@@ -22,7 +22,7 @@ def rewriter(monkeypatch, tmp_path, here):
     def made(program: str) -> ModuleRewriter:
         path = tmp_path / "program.py"
         path.write_text(f"import os, sys, time\nfolder = sys.argv[1]\n{program}\n")
-        monkeypatch.setattr(modules, "PROGRAM", path)
+        monkeypatch.setattr(programs, "REWRITE", path)
         monkeypatch.setattr(ModuleRewriter, "_newest", lambda self: this_interpreter(here))
         return ModuleRewriter(load_calendar(), lambda text: None)
 

@@ -14,12 +14,13 @@ from export_core.artifact import read
 from export_core.features.convert import proof
 from export_core.features.convert.convert import REWRITTEN, UNCHANGED, Converted
 from export_core.features.convert.errors import ConversionRefused
-from export_core.features.convert.evidence import Evidence
+from export_core.features.convert.proof import Evidence
 from export_core.goldens import Comparison, FactorGroup
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT, MODULE_TEXT
 from export_core.matrix import Cell, Verdict
 from export_core.matrix.outcome import Outcome
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import NumbersRule, Policy
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
@@ -58,12 +59,12 @@ def proved(
 ):
     """The proof where the replay of the converted golden came to this."""
     outcome = Outcome(Cell(GOLDEN, READER, "cpu"), stage, verdict, "the message")
-    monkeypatch.setattr(proof, "_replayed", lambda *_: outcome)
+    monkeypatch.setattr(proof, "replay_here", lambda *_, **__: [outcome])
     options = msgspec.structs.replace(GOLDEN.manifest.options, platforms=platforms)
     manifest = msgspec.structs.replace(GOLDEN.manifest, options=options, **changes)
     return proof.prove(
         *(manifest, {}, Evidence(manifest, {}, golden, compared), made(replaced=replaced)),
-        *(Policy(), load_calendar(), print),
+        *(ReplayOptions(load_calendar()), print),
     )
 
 
@@ -158,7 +159,7 @@ def test_a_proof_replays_the_files_in_the_reader_under_the_policy(monkeypatch):
     before = evidence()
     rule = NumbersRule(cases=(GOLDEN.manifest.case,), rtol=0.5, reason="measured")
     policy = Policy(numbers=(rule,))
-    shown = proof.prove(before.manifest, before.files, before, made(), policy, load_calendar(), print)
+    shown = proof.prove(before.manifest, before.files, before, made(), ReplayOptions(load_calendar(), policy), print)
     (cell,) = replayed
     assert shown.verified
     assert (cell.reader.jaxlib, cell.platform, cell.golden.manifest.comparison.rtol) == (READER.jaxlib, "cpu", 0.5)

@@ -9,8 +9,8 @@ import pytest
 from kept import DATA
 
 from export_core.artifact import read
-from export_core.features.convert.record import ConversionRecord
 from export_core.goldens import Comparison, GoldenStore
+from export_core.goldens.conversion_record import ConversionRecord
 from export_core.releases.stable_targets import stable_targets
 
 pytestmark = pytest.mark.matrix

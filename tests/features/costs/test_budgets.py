@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from making import day, result, summarize
+from making import day, document, result, summarize
 
 from export_core.features.costs.over_budget import unmeasured, with_budgets
-from export_core.features.costs.policy_key import FIGURES
+from export_core.features.costs.policy_key import FIGURES, Budget
 from export_core.judge import Judgement, Result
 from export_core.matrix import Verdict
-from export_core.policy import Budget, Policy
+from export_core.policy import Policy
 from export_core.readers.worker.protocol import Cost, Timings
-from export_core.report.findings import findings
 
 OWN = result(reader="0.9.2", cost=Cost(temp_bytes=84_000_000, flops=1e6))
 TWICE = result(cost=Cost(temp_bytes=168_000_000, flops=1e6))
@@ -94,7 +93,7 @@ def test_a_costly_cell_fails_the_run_and_says_why():
     cells = with_budgets([OWN, TWICE], policy)
     made = summary(policy, *cells)
     assert made.exit_code == 1
-    (over,) = [finding for finding in findings(cells, made) if finding.title == "OVER BUDGET"]
+    (over,) = [finding for finding in document(cells, made).findings if finding.title == "OVER BUDGET"]
     assert over.sentence == (
         "1 cell over max_growth (export_compat.yaml:3): tests.test_a.test_f/0.9.2-cpu in jaxlib 0.10.2: temp_bytes "
         "168,000,000, more than 100,800,000, which is 1.2 times the 84,000,000 of its writer."
@@ -135,7 +134,7 @@ def repeated(reader: str, first: float, count: int = 10) -> Result:
 def test_a_slower_cell_is_a_warning_and_nothing_more(before, after, titles):
     policy = Policy(budgets=(Budget(warn_slower=1.5),))
     made = summary(policy, before, after)
-    assert [finding.title for finding in findings([before, after], made)] == titles
+    assert [finding.title for finding in document([before, after], made).findings] == titles
     assert made.exit_code == 0
 
 
@@ -143,4 +142,4 @@ def test_runs_that_overlap_are_not_called_slower():
     noisy = result(timings=Timings(runs=(0.001, 0.002, 0.031, 0.032, 0.033)))
     policy = Policy(budgets=(Budget(warn_slower=1.5),))
     before = repeated("0.9.2", 0.010, count=5)
-    assert findings([before, noisy], summary(policy, before, noisy)) == []
+    assert document([before, noisy], summary(policy, before, noisy)).findings == []

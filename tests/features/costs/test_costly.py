@@ -8,19 +8,20 @@ from typing import Any
 
 import pytest
 from commands import finished
-from making import day, result, summarize
+from making import day, document, result, summarize
 
+from export_core.features.costs.findings import row_line
 from export_core.features.costs.over_budget import with_budgets
-from export_core.features.costs.page_lines import cost_line
+from export_core.features.costs.policy_key import Budget
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.gate import ShardOf
-from export_core.policy import Budget, Policy
+from export_core.policy import Policy
 from export_core.readers.worker.protocol import Cost
-from export_core.report.ci.annotations import annotation_commands
-from export_core.report.ci.junit import junit_xml
-from export_core.report.ci.markdown import markdown_text
-from export_core.report.drawing.badge import badge
-from export_core.report.page.run_page import html_page
+from export_core.report.annotations import annotation_commands
+from export_core.report.badge import badge
+from export_core.report.junit import junit_xml
+from export_core.report.markdown import markdown_text
+from export_core.report.page import html_page
 from export_core.report.wording import cell_mark, headline
 from export_core.run.merge import merge_shards
 from export_core.run.plan_record import cells_by_place, hash_of
@@ -51,7 +52,7 @@ def test_tables_mark_it():
 
 
 def test_junit_has_it_as_a_failure_with_the_limit(summary):
-    (failure,) = re.findall(r'<failure type="(.*?)" message="(.*?)"', junit_xml(CELLS, summary))
+    (failure,) = re.findall(r'<failure type="(.*?)" message="(.*?)"', junit_xml(document(CELLS, summary)))
     assert failure == (
         "jaxexport.costly",
         "costly: temp_bytes 168,000,000, more than 100,800,000, which is 1.2 times the 84,000,000 of its writer "
@@ -60,22 +61,22 @@ def test_junit_has_it_as_a_failure_with_the_limit(summary):
 
 
 def test_markdown_has_its_symbol_and_the_limit(summary):
-    text = markdown_text(CELLS, summary)
+    text = markdown_text(document(CELLS, summary))
     assert "| 0.9.2 | ✅ | 💰 1 |" in text
     assert "OVER BUDGET: 1 cell over max\\_growth" in text
 
 
 def test_an_annotation_says_the_limit(summary):
-    assert "message: temp_bytes 168,000,000, more than 100,800,000" in annotation_commands(CELLS, summary)
+    assert "message: temp_bytes 168,000,000, more than 100,800,000" in annotation_commands(document(CELLS, summary))
 
 
 def test_the_page_has_a_line_where_a_figure_changes():
-    assert cost_line(CELLS) == ("temp_bytes 84.0 MB -> 168.0 MB (x2.00) in 0.10.2", (84e6, 84e6, 168e6))
-    assert cost_line(CELLS[:2]) is None
+    assert row_line(CELLS) == ("temp_bytes 84.0 MB -> 168.0 MB (x2.00) in 0.10.2", (84e6, 84e6, 168e6))
+    assert row_line(CELLS[:2]) is None
 
 
 def test_the_page_says_which_budget_a_cell_exceeds(summary):
-    page = html_page(CELLS, summary)
+    page = html_page(document(CELLS, summary))
     data = json.loads(re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)[0])
     assert [over for *_, over in data["tables"]["more"] if over] == [
         "temp_bytes 168,000,000, more than 100,800,000, which is 1.2 times the 84,000,000 of its writer (max_growth, "
@@ -112,7 +113,7 @@ def test_the_writers_own_cell_may_be_in_another_shard(tmp_path):
 @pytest.mark.browser
 def test_the_table_draws_the_line_and_the_cell_says_the_budget(opened, summary, tmp_path):
     file = tmp_path / "page.html"
-    file.write_text(html_page(CELLS, summary), encoding="utf-8")
+    file.write_text(html_page(document(CELLS, summary)), encoding="utf-8")
     page = opened(file=file)
     # Half of the height, then all of it.
     assert page.locator(".cost polyline").get_attribute("points") == "2.0,8.0 24.0,8.0 46.0,2.0"

@@ -6,9 +6,8 @@ import pytest
 from artifacts import DATA, bare, changed, unlisted
 
 from export_core.artifact import read
-from export_core.features.inspect.describe import describe
 from export_core.features.inspect.difference import differences
-from export_core.features.inspect.facts import ConstantFacts, Inspection
+from export_core.features.inspect.facts import ConstantFacts, Inspection, describe
 from export_core.policy.terms import Terms
 from export_core.releases.entries import shipped_entries
 
@@ -77,15 +76,9 @@ def test_bytes_that_differ_in_nothing_compared_are_different(jaxexport, tmp_path
 def test_constants_are_compared_by_their_content():
     def with_constant(digest: str) -> Inspection:
         facts = describe(read(MLP), Terms(shipped_entries()))
-        constant: ConstantFacts = {
-            "type": "tensor<100xf32>",
-            "nbytes": 400,
-            "at": 9,
-            "function": "main",
-            "sha256": digest,
-        }
-        facts["modules"][0]["constants"] = [constant]
-        return facts
+        constant = ConstantFacts("tensor<100xf32>", 400, 9, "main", digest)
+        module, *others = facts.modules
+        return facts._replace(modules=(module._replace(constants=(constant,)), *others))
 
     lines = differences(with_constant("aa" * 32), with_constant("bb" * 32)).splitlines()
     assert lines[2:] == [

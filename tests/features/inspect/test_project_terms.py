@@ -16,7 +16,7 @@ from artifacts import DATA, Run, changed, unlisted
 
 from export_core.base.cache_folder import cache_path
 from export_core.policy import FILE, PROJECT_FILE, Policy, terms
-from export_core.policy.stored_terms import STORED_DAYS
+from export_core.policy.terms import STORED_DAYS
 from export_core.releases import Windows
 from export_core.releases.entries import shipped_entries
 from export_core.releases.project_releases import FILE as RELEASES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from making import manifest, write_golden
 
 from export_core.goldens import GoldenStore
-from export_core.goldens.sizes import MOST, size_lines
+from export_core.goldens.upkeep import MOST, size_lines
 
 
 def rows(text: str) -> dict[str, list[str]]:

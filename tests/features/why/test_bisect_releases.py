@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from export_core.features.why.bisection.bisected import Bisection
+from export_core.features.why.bisect.report import Bisection
 
 ROOT = Path(__file__).parents[3]
 

@@ -12,9 +12,9 @@ import jax._src.lib
 import pytest
 from making import release
 
-from export_core.features.why.bisection.blame import part_to_blame
-from export_core.features.why.bisection.changes import changes_between, commits_between
-from export_core.features.why.bisection.pairs import free_wheel, without_check, without_jaxlib
+from export_core.features.why.bisect.bisection import part_to_blame
+from export_core.features.why.bisect.changes import changes_between, commits_between
+from export_core.features.why.bisect.mixed_pairs import wheel_without_checks, without_check, without_jaxlib
 from export_core.readers.environment import Environment
 from export_core.readers.errors import EnvironmentFailed
 from export_core.releases import load_calendar
@@ -96,8 +96,8 @@ def test_the_wheel_of_an_installed_jax_has_all_of_it(tmp_path, monkeypatch, here
     folder = tmp_path / "environment"
     (folder / "lib" / "python3.12").mkdir(parents=True)
     (folder / "lib" / "python3.12" / "site-packages").symlink_to(info.parent)
-    path = free_wheel(Environment(here, Path("python"), {}, folder=folder))
-    assert path == free_wheel(Environment(here, Path("python"), {}, folder=folder))
+    path = wheel_without_checks(Environment(here, Path("python"), {}, folder=folder))
+    assert path == wheel_without_checks(Environment(here, Path("python"), {}, folder=folder))
     with zipfile.ZipFile(path) as wheel:
         assert "jax/numpy/__init__.py" in wheel.namelist()
         assert b"check_jaxlib_version" in wheel.read("jax/_src/lib/__init__.py")
@@ -106,4 +106,4 @@ def test_the_wheel_of_an_installed_jax_has_all_of_it(tmp_path, monkeypatch, here
 
 def test_an_environment_without_jax_is_told(tmp_path, here):
     with pytest.raises(EnvironmentFailed, match="is not installed in"):
-        free_wheel(Environment(here, Path("python"), {}, folder=tmp_path))
+        wheel_without_checks(Environment(here, Path("python"), {}, folder=tmp_path))

@@ -21,22 +21,21 @@ from test_explanation import CHOLESKY, ROOT, choice_of, judged, without_results
 
 from export_core.base.errors import ExportCompatError
 from export_core.base.escaping import plain_text
-from export_core.features.why import reproduce
-from export_core.features.why.bisection.bisect import Wanted, bisect
-from export_core.features.why.bundle import SCRIPT, Program, program_of, reduced_program, write_bundle
+from export_core.features.why.bisect.bisection import Wanted, bisect
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
-from export_core.features.why.explanation import explain
-from export_core.features.why.reduction.diverging import DivergingOperation
-from export_core.features.why.reduction.editor import ModuleEditor, ModuleSummary
-from export_core.features.why.reduction.failure import KEPT_SHARE
-from export_core.features.why.reduction.record import SOURCE, Reduction, ReductionFolder, Step
-from export_core.features.why.reduction.reduced_program import read_program
+from export_core.features.why.explain import reproduce
+from export_core.features.why.explain.bundle import SCRIPT, Program, program_of, reduced_program, write_bundle
+from export_core.features.why.explain.explanation import explain
+from export_core.features.why.reduce.editor import ModuleEditor, ModuleSummary
+from export_core.features.why.reduce.failing_alike import KEPT_SHARE
+from export_core.features.why.reduce.folder import SOURCE, DivergingOperation, Reduction, ReductionFolder, Step
+from export_core.features.why.reduce.reduced_program import read_program
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS
 from export_core.judge import Result
 from export_core.judge.result import ReaderOf, reader_of
-from export_core.matrix import Verdict
+from export_core.matrix import Verdict, cached_replay
 from export_core.numbers.compare import Difference
 from export_core.numbers.elements import to_double
 from export_core.readers.build import uv_command
@@ -127,10 +126,12 @@ def test_the_issue_has_what_jax_asks_for(choice, tmp_path):
     assert str(ROOT) not in text
 
 
-def test_the_issue_has_the_edge_and_the_releases_around_it(choice, tmp_path):
+def test_the_issue_has_the_edge_and_the_releases_around_it(choice, tmp_path, monkeypatch):
     choice = choice_of(CASE, "0.9.2", "0.10.2")
     replay = FakeReplay(lambda jaxlib: PASS if jaxlib in ("0.9.2", "0.10.0") else CRASH)
-    bisection = bisect(choice, Wanted(pairs=False), replay, replay.run_pair, print)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cached_replay, "replay_here", replay)
+    bisection = bisect(choice, Wanted(pairs=False), print)
     result = judged(choice, Verdict.CRASH, stage=Stage.RUN, message="died by signal 11 (SIGSEGV)")
     explanation = explain(choice, result, bisection=bisection)
     write_bundle(tmp_path / "b", choice, result, explanation, program_of(choice, result))
@@ -288,7 +289,7 @@ def test_texts_put_into_a_reduced_folder_enter_no_bundle(here, tmp_path):
         (left / name).write_text("import os; os.system('false')")
     result, folder = judged(choice, Verdict.CRASH), tmp_path / "b"
     (tmp_path / "scratch").mkdir()
-    with ModuleEditor(this_interpreter(here), tmp_path / "scratch") as editor:
+    with ModuleEditor(this_interpreter(here)) as editor:
         program = reduced_program(choice, result, ReductionFolder(left), editor)
     write_bundle(folder, choice, result, explain(choice, result), program)
     assert not any(b"os.system" in path.read_bytes() for path in folder.iterdir())

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from export_core.features.why.reduction.ddmin import earliest, minimize
+from export_core.features.why.reduce.passes import earliest, minimize
 
 ITEMS = 8
 SUBSETS = st.frozensets(st.integers(0, ITEMS - 1))

@@ -18,10 +18,10 @@ from test_explanation import choice_of
 
 from export_core.artifact import read_bytes
 from export_core.features.why.errors import WhyError
-from export_core.features.why.reduction.editor import ModuleEditor, ModuleParts
-from export_core.features.why.reduction.reduced_program import flat_program
-from export_core.features.why.reduction.trial import Reader
-from export_core.features.why.reference import in_double, nearer, reference_lines
+from export_core.features.why.explain.double_reference import in_double, nearer, reference_lines
+from export_core.features.why.reduce.editor import ModuleEditor, ModuleParts
+from export_core.features.why.reduce.failing_alike import ProgramReader
+from export_core.features.why.reduce.reduced_program import flat_program
 from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import Leaf, leaf_of
 from export_core.judge import Result, judge
@@ -38,7 +38,7 @@ VERSION = stablehlo.get_current_version()
 
 @pytest.fixture(scope="module")
 def editor(here, tmp_path_factory) -> Iterator[ModuleEditor]:
-    with ModuleEditor(this_interpreter(here), tmp_path_factory.mktemp("editing")) as made:
+    with ModuleEditor(this_interpreter(here)) as made:
         yield made
 
 
@@ -70,9 +70,7 @@ def exact(here, kept, forked_workers, editor, tmp_path):
         x64 = manifest(flags={"jax_enable_x64": True})
         golden = write_golden(GoldenStore(tmp_path / "golden"), x64)
         options = ReplayOptions(load_calendar(), limits=Limits(jobs=1, timeout=60.0))
-        scratch = tmp_path / "scratch"
-        scratch.mkdir()
-        with Reader(Cell(golden, here, "cpu"), this_interpreter(here), options, scratch, kept.start) as reader:
+        with ProgramReader(Cell(golden, here, "cpu"), this_interpreter(here), options, kept.start) as reader:
             (tried,) = reader.run([program])
         assert tried.works, tried.outcome.message
         return [leaf.numpy() for leaf in tried.outputs]

@@ -11,7 +11,7 @@ from jaxlib import _jax
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from export_core.features.why.reduction.editor import ModuleEditor, ModuleParts, ModuleSummary
+from export_core.features.why.reduce.editor import ModuleEditor, ModuleParts, ModuleSummary
 from export_core.readers.environment import this_interpreter
 
 VERSION = stablehlo.get_current_version()
@@ -45,7 +45,7 @@ def parts_of(text: str) -> ModuleParts:
 
 @pytest.fixture(scope="module")
 def editor(here, tmp_path_factory) -> Iterator[ModuleEditor]:
-    with ModuleEditor(this_interpreter(here), tmp_path_factory.mktemp("editing")) as made:
+    with ModuleEditor(this_interpreter(here)) as made:
         yield made
 
 

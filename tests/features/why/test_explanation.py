@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 
-from export_core.features.why.asked import Asked
-from export_core.features.why.choice import Choice, choose
+from export_core.features.why.choice import Asked, Choice, choose
 from export_core.features.why.errors import WhyError
-from export_core.features.why.explained import Explanation, FailureCause
-from export_core.features.why.explanation import explain, result_of
+from export_core.features.why.explain.explanation import Explanation, FailureCause, explain, result_of
 from export_core.judge import Result, judge
 from export_core.matrix import Verdict
 from export_core.matrix.outcome import Outcome

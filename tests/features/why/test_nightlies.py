@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from export_core.releases import ReleaseError, load_calendar
-from export_core.releases.nightlies import with_nightlies_of
+from export_core.releases.index import with_nightlies_of
 
 
 def index(folder: Path, **packages: list[str]) -> str:

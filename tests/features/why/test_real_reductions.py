@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from commands import wait_for
 
-from export_core.features.why.reduction.record import STEPS, ReductionFolder
+from export_core.features.why.reduce.folder import STEPS, ReductionFolder
 from export_core.goldens import Golden
 from export_core.goldens.manifest_file import load_manifest
 

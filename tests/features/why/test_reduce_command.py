@@ -6,7 +6,7 @@ import pytest
 from commands import assert_bad_input
 from making import manifest, write_golden
 
-from export_core.features.why.reduction import chosen
+from export_core.features.why import choice
 from export_core.goldens import GoldenStore
 
 CASE = "tests.test_a.test_f"
@@ -16,7 +16,7 @@ CASE = "tests.test_a.test_f"
 def reduce(jaxexport, tmp_path, monkeypatch):
     """The command on a golden by 0.9.2 in the reader 0.10.2, where no environment can be built."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(chosen, "ReaderEnvironments", None)
+    monkeypatch.setattr(choice, "ReaderEnvironments", None)
     write_golden(GoldenStore(tmp_path / "golden"), manifest(CASE, "0.9.2"))
     return lambda *words: jaxexport("reduce", "--case", CASE, "--reader", "0.10.2", *words)
 

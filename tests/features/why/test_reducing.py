@@ -13,20 +13,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from commands import finished
-from making import manifest, write_golden
+from making import manifest, with_causes, write_golden
 
 from export_core.artifact import read_bytes
+from export_core.features.why import choice
 from export_core.features.why.errors import WhyError
-from export_core.features.why.reduction import chosen
-from export_core.features.why.reduction.failure import Divergence, divergence
-from export_core.features.why.reduction.record import SOURCE, STEPS, ReductionFolder
-from export_core.features.why.reduction.reduce import Environments, NotReproducedError, Reduced, reduce_cell
+from export_core.features.why.reduce import reduction
+from export_core.features.why.reduce.failing_alike import Divergence, divergence
+from export_core.features.why.reduce.folder import SOURCE, STEPS, ReductionFolder
+from export_core.features.why.reduce.reduction import Environments, NotReproducedError, Reduced, reduce_cell
 from export_core.goldens import Check, Golden, GoldenStore, Leaf, Options, Writer
 from export_core.goldens.arrays import from_npz, leaf_of, to_npz
 from export_core.goldens.manifest_file import load_manifest
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.judge import judge
-from export_core.judge.causes import with_causes
 from export_core.matrix import Cell, Limits, Outcome, Verdict
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy
@@ -250,8 +250,8 @@ def test_the_results_of_another_machine_are_enough(golden_of, here, kept, forked
     plan = {"goldens": {golden.id: hash_of(golden.manifest)}}
     finished(elsewhere / "ci", *with_causes([judge(crash, Policy(), "a command of another machine")]), plan=plan)
 
-    monkeypatch.setattr(chosen.ReaderEnvironments, "build", lambda _, placement: this_interpreter(placement.reader))
-    monkeypatch.setattr(chosen, "reduce_cell", functools.partial(reduce_cell, start=kept.start))
+    monkeypatch.setattr(choice.ReaderEnvironments, "build", lambda _, placement: this_interpreter(placement.reader))
+    monkeypatch.setattr(reduction, "reduce_cell", functools.partial(reduce_cell, start=kept.start))
     ended = jaxexport("reduce", "--results", "ci", "-o", "out", "--quiet")
     assert ended.code == 0, ended.err
     cell = f"{golden.id} in {here.jaxlib}-jax{here.jax} on cpu"

@@ -7,7 +7,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from export_core.features.why.bisection.search import Answer, Edge, edge_in, find_edge
+from export_core.features.why.bisect.bisection import Edge, edge_in, find_edge
+from export_core.features.why.bisect.criterion import Answer
 
 ANSWERS = st.sampled_from([True, False, None])
 ROWS = st.lists(ANSWERS, max_size=60).map(lambda inner: [False, *inner, True])

@@ -15,8 +15,8 @@ import pytest
 from jax import lax
 
 from export_core.artifact import read_bytes
-from export_core.features.why.reduction.editor import ModuleEditor
-from export_core.features.why.reduction.reduced_program import flat_program
+from export_core.features.why.reduce.editor import ModuleEditor
+from export_core.features.why.reduce.reduced_program import flat_program
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import INPUTS
 from export_core.readers.environment import this_interpreter
@@ -115,7 +115,7 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
 
 @pytest.fixture(scope="module")
 def editor(here, tmp_path_factory) -> Iterator[ModuleEditor]:
-    with ModuleEditor(this_interpreter(here), tmp_path_factory.mktemp("editing")) as made:
+    with ModuleEditor(this_interpreter(here)) as made:
         yield made
 
 

@@ -1,0 +1,65 @@
+"""What each jax writes around a module: its serialization format, with the fields and the version number of the wire.
+
+A release surely reads the format that it writes: an artifact is converted to that of its reader.
+"""
+
+from __future__ import annotations
+
+from export_core.artifact.readers import version_numbers
+from export_core.artifact.writers import FIRST_JAX
+
+NAMED_SHARDINGS = 6
+"""The first format with named shardings."""
+MEMORY_SPACES = 5
+"""The first format with the memory spaces of arguments and results."""
+NO_XLA_SHARDINGS = 9
+"""The first format without XLA's shardings beside the named ones."""
+ABSTRACT_DEVICES = 8
+"""The first format whose meshes say which device they were made for."""
+DEVICE_PLATFORMS = 11
+"""The first format in which that device has a platform."""
+
+_SHORT_UNTIL = 6  # the last format with a 16-bit number of devices
+WIDE_NR_DEVICES = 5  # the first with a 32-bit one
+INDICES = 10  # the first with each aval, mesh and sharding once
+_NAMES_JAX = 12  # the first that names the jax that wrote it, and the first whose version is on the wire
+
+_ALWAYS = (
+    *("serialization_version", "function_name", "in_tree", "in_avals", "out_tree", "out_avals", "in_shardings"),
+    *("out_shardings", "platforms", "ordered_effects", "unordered_effects", "disabled_checks"),
+    *("mlir_module_serialized", "calling_convention_version", "module_kept_var_idx", "uses_global_constants"),
+)
+_UNIQUE = (
+    *("unique_avals", "unique_abstract_meshes", "unique_named_shardings", "in_avals_idxs", "out_avals_idxs"),
+    *("in_shardings_idxs", "out_shardings_idxs"),
+)
+_CONVENTION_10_SINCE = (0, 7, 0)
+
+
+def format_of(jax: str) -> int:
+    """The serialization format that a jax writes; 0 for one that is older than any that is known."""
+    numbers = version_numbers(jax)
+    return next((number for number, first in FIRST_JAX if numbers >= first), 0)
+
+
+def fields_of(number: int) -> tuple[str, ...]:
+    """The fields of `Exported` that a format has."""
+    return (
+        *_ALWAYS,
+        *(("nr_devices_short",) if number <= _SHORT_UNTIL else ()),
+        *(("nr_devices",) if number >= WIDE_NR_DEVICES else ()),
+        *(_UNIQUE if number >= INDICES else ()),
+        *(("jax_version",) if number >= _NAMES_JAX else ()),
+    )
+
+
+def wire_version(number: int) -> int:
+    """What the field `serialization_version` has in a format: before 12, several formats share a number."""
+    if number >= _NAMES_JAX:
+        return number
+    return 3 if number >= WIDE_NR_DEVICES else min(number, 2)
+
+
+def newest_convention(jax: str) -> int:
+    """The newest calling convention that a jax knows. The oldest that readers here know is 9."""
+    return 10 if version_numbers(jax) >= _CONVENTION_10_SINCE else 9

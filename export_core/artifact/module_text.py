@@ -1,0 +1,141 @@
+"""A module as text, with a hash for each long constant: the only thing about an artifact that needs a jaxlib.
+
+The hash is that of the text that MLIR would print, so that it is the same for a listing that spells the constant. (Of
+booleans, what it printed before 0.11: a bit for each.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from typing import TYPE_CHECKING
+
+from export_core.base.errors import ExportCompatError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from mmap import mmap
+
+    from export_core.artifact import Artifact
+    from export_core.artifact.bytecode.contents import Constant
+    from export_core.artifact.bytecode.module import Module
+
+
+class TextError(ExportCompatError):
+    """A module that cannot be printed here."""
+
+
+def module_text(artifact: Artifact, *, spelled: bool = True) -> str:
+    """Return the StableHLO of the function itself, as the installed jaxlib prints it. Nothing is compiled or run.
+
+    Args:
+        artifact: what to print.
+        spelled: with all elements of long constants; otherwise they have a hash, as in module.mlir.
+
+    Raises:
+        ArtifactError: the module cannot be read.
+        TextError: no jaxlib is installed, or the one here does not know this module.
+    """
+    data = artifact.module.serialized()
+    # Our own reader walks it first: jaxlib aborts the process on some malformed modules (openxla/stablehlo#2967).
+    _ = artifact.module.op_counts
+    try:
+        from jaxlib.mlir import ir
+        from jaxlib.mlir.dialects import chlo, stablehlo
+        from jaxlib.version import __version__
+    except ImportError as error:
+        raise TextError(
+            f"{artifact.name}: --mlir expected a jaxlib that prints modules, found none here ({error}). "
+            "Install jaxlib, or leave out --mlir: everything else is shown without it."
+        ) from None
+    with ir.Context() as context:
+        try:
+            stablehlo.register_dialect(context)
+            chlo.register_dialect(context)
+            _shardy(context)
+            module = stablehlo.deserialize_portable_artifact(context, data).operation
+            if spelled:
+                return str(module)
+            return with_hashes(module.get_asm(large_elements_limit=LONG), artifact.module)
+        except Exception as error:  # what it raises differs by release
+            reason = " ".join(str(error).split())[:300]
+            raise TextError(
+                f"{artifact.name}: jaxlib {__version__} cannot read this module: {reason}. "
+                f"`jaxexport inspect {artifact.name}` says which releases can."
+            ) from None
+
+
+def _shardy(context: object) -> None:
+    """Register Shardy's operations, if this jaxlib has them (0.4.36 and later)."""
+    try:
+        from jaxlib.mlir.dialects import sdy
+    except ImportError:
+        return
+    sdy.register_dialect(context)
+
+
+LONG = 100
+"""Elements that a constant may have and not be long. MLIR prints the bytes of a longer one, as hexadecimal digits."""
+
+_PIECE = 1 << 20  # bytes: the digits of a whole constant would take twice its memory
+_DIGITS = re.compile(rb'dense<"0x[0-9A-F]*">')
+_LEFT_OUT = re.compile(r"(stablehlo\.constant .*?)dense_resource<__elided__>")
+_SHAPE = re.compile(r"tensor<((?:\d+x)*)(\w+)")
+
+
+def hashed(text: Iterable[bytes | memoryview]) -> str:
+    """What stands for the text of a constant, which is given in pieces: its hash."""
+    digest = hashlib.sha256()
+    for piece in text:
+        digest.update(piece)
+    return f"dense<SHA-256 {digest.hexdigest()[:12]}>"
+
+
+def long_constants(module: Module) -> list[Constant]:
+    """The constants with more than `LONG` elements that are not all equal, in order, each as often as it is used."""
+    return [constant for constant in module.constants_in_order() if _is_long(constant)]
+
+
+def with_hashes(text: str, module: Module) -> str:
+    """A module's text with the hashes of its long constants.
+
+    MLIR may have spelled them, or left them out (`large_elements_limit`). Other attributes that it left out stay so,
+    and all do where the text has other constants than the module.
+    """
+    constants = long_constants(module)
+    if len(_LEFT_OUT.findall(text)) == len(constants):
+        hashes = (hashed(_digits(module, constant)) for constant in constants)
+        text = _LEFT_OUT.sub(lambda match: match[1] + next(hashes), text)
+    return without_digits(text.encode()).decode()
+
+
+def without_digits(text: bytes | mmap) -> bytes:
+    """A module's text, which may spell its long constants, with their hashes."""
+    parts, end = [], 0
+    with memoryview(text) as view:
+        for match in _DIGITS.finditer(text):
+            pieces = (view[start : min(start + _PIECE, match.end())] for start in range(*match.span(), _PIECE))
+            parts += [text[end : match.start()], hashed(pieces).encode()]
+            end = match.end()
+    return b"".join([*parts, text[end:]])
+
+
+def _is_long(constant: Constant) -> bool:
+    shape, dtype = _shape(constant.type)
+    # Where all elements are equal, the file has one of them: a bit in a byte, or up to 16 bytes.
+    return math.prod(shape) > LONG and constant.nbytes > (1 if dtype == "i1" else 16)
+
+
+def _shape(of: str) -> tuple[list[int], str]:
+    match = _SHAPE.match(of)
+    return ([int(size) for size in match[1].split("x")[:-1]], match[2]) if match else ([], "")
+
+
+def _digits(module: Module, constant: Constant) -> Iterator[bytes]:
+    """The text of a constant, in pieces."""
+    yield b'dense<"0x'
+    data = memoryview(module.data)
+    for start in range(constant.at, constant.at + constant.nbytes, _PIECE):
+        yield data[start : min(start + _PIECE, constant.at + constant.nbytes)].hex().upper().encode()
+    yield b'">'

@@ -1,0 +1,75 @@
+"""Processes that run code of a golden, of a comparator or of a package: the variables that they get, and how they end.
+
+Such code comes with the goldens of a pull request. It gets what Python, jax and its devices need and nothing else: no
+token of a CI system, no password of an index, no key of a cloud.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import signal
+import subprocess
+from collections.abc import Iterable, Mapping
+
+SYSTEM = frozenset(
+    {
+        *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TMP", "TEMP", "LANG", "LANGUAGE", "TZ"),
+        # Windows: without some of these, no interpreter starts.
+        *("SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "USERPROFILE", "APPDATA", "LOCALAPPDATA"),
+        *("PROGRAMDATA", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE"),
+    }
+)
+"""What every process needs. None of it decides an outcome, and each machine has its own."""
+DEVICES = frozenset(
+    ("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "NVIDIA_TF32_OVERRIDE", "GPU_DEVICE_ORDINAL")
+)
+KERNELS = frozenset(("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"))
+"""Which kernels OpenBLAS takes, in which LAPACK rounds: a machine sets them where it would take wrong ones."""
+PREFIXES = ("LC_", "LD_", "DYLD_", "CUDA_", "NCCL_", "ROCM_", "ROCR_", "HIP_", "HSA_", "MIOPEN_")
+"""Of locales, of the loader of native libraries, of the drivers of GPUs and what they find."""
+_SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|_KEY", re.IGNORECASE)
+"""What no prefix lets through: a variable of such a name is passed only where the policy names it in full."""
+
+
+def passed_variables(
+    added: Iterable[str] = (), prefixes: tuple[str, ...] = (), own: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The variables of this process that such a process gets, those that the policy adds by `environment` included.
+
+    Settings of jax, XLA and Python are not among them: each would make a reader unlike a plain process. `own` are the
+    variables of this process if they are not those of now.
+    """
+    names = SYSTEM | DEVICES | KERNELS | {*added}
+    return {
+        name: value
+        for name, value in (os.environ if own is None else own).items()
+        if name in names or (name.startswith(PREFIXES + prefixes) and not _SECRET.search(name))
+    }
+
+
+def kernel_settings(variables: Mapping[str, str]) -> list[str]:
+    """Which kernels OpenBLAS is told to take, as a shell sets them: ``OPENBLAS_CORETYPE=Haswell``."""
+    return [f"{name}={shlex.quote(variables[name])}" for name in sorted(KERNELS & variables.keys())]
+
+
+def kernels_in_words(variables: Mapping[str, str]) -> str:
+    """``ran with OPENBLAS_CORETYPE=Haswell``, for messages; empty where nothing is set."""
+    settings = ", ".join(kernel_settings(variables))
+    return f"ran with {settings}" if settings else ""
+
+
+def deciding_variables(variables: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Those that can change what a process does: a part of the key of everything that is cached of it."""
+    harmless = SYSTEM | {"PYTHONDONTWRITEBYTECODE"}
+    return sorted(item for item in variables.items() if item[0] not in harmless and not item[0].startswith("LC_"))
+
+
+def kill_group(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
+    """Kill a process that was started with ``start_new_session``, and what it has started itself."""
+    if process.poll() is None and hasattr(os, "killpg"):
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()

@@ -1,0 +1,313 @@
+"""The commands goldens add, of artifacts whose source code is lost, and goldens import, of what JAX itself keeps."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from export_core.base.errors import PREFIX, ExportCompatError
+from export_core.base.phrases import plural
+from export_core.cli.help import command
+from export_core.cli.options import PATH, Project, project_options
+from export_core.cli.output import echo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from export_core.features.adopt.adoption import Adopted, Adoption
+    from export_core.features.adopt.archive import Archive, Candidate
+
+DONE, NOT_ALL_ADDED = 0, 2
+
+
+@command(
+    "docs/reference/artifacts.md",
+    "jaxexport goldens add --artifact a.jaxexport --inputs in.npz --outputs out.npz --case attention",
+    "jaxexport goldens add --from archive",
+    name="add",
+)
+@click.option("--artifact", "file", metavar="FILE", type=PATH, help="What Exported.serialize() returned.")
+@click.option(
+    "--from",
+    "folder",
+    metavar="FOLDER",
+    type=PATH,
+    help="Instead of --artifact: every artifact below this folder, each as a golden of the case that its path names.",
+)
+@click.option(
+    "--inputs",
+    metavar="NPZ",
+    type=PATH,
+    help="The flat arguments, in order: np.savez(file, *leaves). With --from, how the files are named. [default: none, "
+    "inputs are made by rule; with --from {name}.inputs.npz]",
+)
+@click.option(
+    "--outputs",
+    metavar="NPZ",
+    type=PATH,
+    help="The flat results that its writer computed, in the same form. [default: its writer computes them now; with "
+    "--from {name}.outputs.npz]",
+)
+@click.option(
+    "--list",
+    "listed",
+    metavar="FILE",
+    type=PATH,
+    help="With --from, a YAML file that says what belongs to each artifact. [default: artifacts.yaml in the folder, "
+    "where there is one]",
+)
+@click.option("--case", metavar="NAME", help="The name of the case, and of its folder.")
+@click.option(
+    "--writer",
+    metavar="JAXLIB[-jaxJAX]",
+    help="The jaxlib that wrote it, and the jax where the artifact does not name it. [default: the only one that can "
+    "have written it]",
+)
+@click.option(
+    "--dims",
+    metavar="NAME=SIZE,…",
+    help="Sizes of symbolic dimensions, for inputs that are made: b=4,h=8. [default: 2, 3, 4 and so on, by name]",
+)
+@click.option(
+    "--register",
+    metavar="PY",
+    multiple=True,
+    help="A Python file that readers import first, to register tree nodes, effects or custom-call targets. It is "
+    "copied into the golden; may be given several times.",
+)
+@click.option(
+    "--mesh",
+    metavar="AXIS=SIZE,…",
+    help="The mesh of an artifact for several devices: data=2,model=4. [default: read from the artifact]",
+)
+@click.option(
+    "--in-specs",
+    metavar="SPECS",
+    help="How each flat argument is sharded, where the artifact does not say so: \"P('data'), None\". [default: "
+    "replicated]",
+)
+@click.option(
+    "--no-replay", is_flag=True, help="Store it without replaying it first, in the environment of its writer."
+)
+@click.option(
+    "--replace",
+    metavar="CASE",
+    multiple=True,
+    help="With --from, a case whose golden by the same writer may be replaced; may be given several times. Without it, "
+    "a golden of a test, of another artifact or with other arrays stays.",
+)
+@click.option("--dry-run", is_flag=True, help="With --from, show what would be added, and run and store nothing.")
+@click.option(
+    "--nothing-to-compare",
+    "accepted",
+    metavar="REASON",
+    default="",
+    help="Why this golden is meant although it has no output, only empty ones or nothing but NaN.",
+)
+@click.option(
+    "--without-outputs",
+    metavar="REASON",
+    default="",
+    help="Instead of --outputs, of an artifact for other platforms than cpu: why it has none. It is only compiled.",
+)
+@project_options
+def add(
+    project: Project,
+    file: str | None,
+    folder: str | None,
+    inputs: str | None,
+    outputs: str | None,
+    listed: str | None,
+    case: str | None,
+    writer: str | None,
+    dims: str | None,
+    register: Sequence[str],
+    mesh: str | None,
+    in_specs: str | None,
+    no_replay: bool,
+    replace: Sequence[str],
+    dry_run: bool,
+    accepted: str,
+    without_outputs: str,
+) -> None:
+    """Make goldens from artifacts whose source code is lost.
+
+    Each is replayed once by its own writer first, and not stored where that fails or gives other numbers. Where the
+    writer crashes, or its environment cannot be built, it is stored unchecked: run the matrix next. The noise of its
+    outputs is measured there too, or in the oldest later release that can be installed.
+
+    Where no inputs are kept, they are made by a rule that never changes. Where no outputs are kept, the writer computes
+    them in an environment of its own, and nothing is stored where it cannot. golden.yaml says so under `origin`.
+
+    With --from, an artifact that cannot be added does not stop the others; the exit code is 2 then.
+    """
+    from export_core.features.adopt.adoption import Adoption
+    from export_core.features.adopt.archive import INPUTS, OUTPUTS, Archive, Candidate
+    from export_core.goldens import GoldenError
+    from export_core.goldens.adopt import StatedFacts
+    from export_core.goldens.adopted_mesh import parse_mesh, parse_specs
+    from export_core.goldens.made_inputs import parse_sizes
+
+    of_one = {"--case": case, "--register": register, "--mesh": mesh, "--in-specs": in_specs}
+    of_one |= {"--nothing-to-compare": accepted, "--without-outputs": without_outputs}
+    _check_usage(file, folder, of_one, {"--list": listed, "--dry-run": dry_run, "--replace": replace})
+    problem = f"--dims {dims}: expected symbolic dimensions and their sizes, such as b=4,h=8."
+    sizes = parse_sizes(dims, problem) if dims else {}
+    # The case of a single artifact is named by --case.
+    replaced = replace if folder else (case or "",)
+    adoption = Adoption(project.store, project.policy, partial(echo, err=True), replay=not no_replay, replace=replaced)
+    if folder:
+        defaults = Candidate(Path(), "", writer=writer, dims=sizes)
+        names = (inputs or INPUTS, outputs or OUTPUTS)
+        archive = Archive(Path(folder), Path(listed) if listed else None, *names, defaults)
+        click.get_current_context().exit(_add_all(adoption, archive, sizes, dry_run=dry_run))
+    given = StatedFacts(
+        [Path(name) for name in register],
+        parse_mesh(mesh) if mesh else {},
+        parse_specs(in_specs) if in_specs else (),
+        accepted.strip(),
+        without_outputs.strip(),
+    )
+    candidate = Candidate(
+        Path(file or ""),
+        case or "",
+        Path(inputs) if inputs else None,
+        Path(outputs) if outputs else None,
+        writer,
+        sizes,
+        given=given,
+    )
+    (adopted,) = adoption.adopt([candidate])
+    if adopted.golden is None:
+        raise GoldenError(adopted.problem)
+    _show(adopted, "; every file is as it was written")
+    for remark in adopted.remarks:
+        echo(remark)
+    if no_replay:
+        echo("not replayed, as --no-replay says")
+
+
+def _check_usage(
+    file: str | None, folder: str | None, of_one: Mapping[str, object], of_an_archive: Mapping[str, object]
+) -> None:
+    """Raise `click.UsageError` for options that do not go together."""
+    if (file is None) == (folder is None):
+        raise click.UsageError("expected either --artifact FILE or --from FOLDER.")
+    if file and of_one["--case"] is None:
+        raise click.UsageError("--artifact FILE: expected the name of its case too: --case NAME.")
+    other, names = ("--from", of_one) if folder else ("--artifact", of_an_archive)
+    if wrong := [name for name, value in names.items() if value]:
+        where = " artifacts.yaml says it of one artifact." if folder else ""
+        raise click.UsageError(f"{wrong[0]} cannot be combined with {other}.{where}")
+
+
+def _add_all(adoption: Adoption, archive: Archive, sizes: Mapping[str, int], *, dry_run: bool) -> int:
+    """Add an archive, print what becomes of each artifact, and return the exit code.
+
+    Raises `ArtifactError` where there is no artifact.
+    """
+    from export_core.artifact.archive import no_artifacts
+    from export_core.goldens import GoldenError
+
+    left_out: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+
+    def fail(problem: str) -> None:
+        counts["not added"] += 1
+        echo(f"{PREFIX}{problem}", err=True)
+
+    def candidates() -> Iterator[Candidate]:
+        for candidate in archive.candidates(left_out):
+            if isinstance(candidate, GoldenError):
+                fail(str(candidate))
+            else:
+                yield candidate
+
+    if dry_run:
+        for candidate in candidates():
+            try:
+                adoption.check_replaces_nothing(candidate)
+            except ExportCompatError as error:
+                fail(str(error))
+                continue
+            counts["found"] += 1
+            inputs, outputs = candidate.inputs or "made", _outputs(candidate)
+            echo(f"{candidate.case}: {candidate.file}, inputs {inputs}, outputs {outputs}")
+    for adopted in () if dry_run else adoption.adopt(candidates()):
+        if adopted.golden is None:
+            fail(adopted.problem)
+            continue
+        counts[adopted.status] += 1
+        _show(adopted)
+        for remark in adopted.remarks:
+            echo(f"  {remark}")
+    if not counts:
+        raise no_artifacts([str(archive.folder)], left_out)
+    if not dry_run and (unknown := sorted(sizes.keys() - adoption.symbols)):
+        fail(f"--dims {', '.join(unknown)}: expected dimensions of inputs that are made, found none of this name.")
+    numbers = ", ".join(f"{count:,} {what}" for what, count in counts.items())
+    others = f"; left out: {plural(left_out.total(), 'other file')}" if left_out else ""
+    echo(f"{plural(counts.total(), 'artifact')}: {numbers}{others}")
+    return NOT_ALL_ADDED if counts["not added"] else DONE
+
+
+def _show(adopted: Adopted, more: str = "") -> None:
+    golden = adopted.golden
+    assert golden
+    echo(f"{golden.folder}: {adopted.status}, by jaxlib {golden.manifest.writer.jaxlib}{more}")
+
+
+def _outputs(candidate: Candidate) -> str:
+    if candidate.given.without_outputs:
+        return "none"
+    return str(candidate.outputs or "computed by its writer")
+
+
+@command(
+    "docs/how-to/adopt-an-archive.md",
+    "jaxexport goldens import --from-jax",
+    "jaxexport goldens import --from-jax 0.12.0.1 --goldens jax-goldens",
+    name="import",
+)
+@click.option(
+    "--from-jax",
+    "named",
+    is_flag=False,
+    flag_value="",
+    metavar="[WHEEL|RELEASE]",
+    help="JAX's own goldens, of a wheel file of jax or of a release such as 0.12.0.1, whose environment is built where "
+    "it is missing. Without a value, of the installed jax.",
+)
+@click.option("--quiet", "-q", is_flag=True, help="Do not list the goldens that are stored.")
+@project_options
+def import_goldens(project: Project, named: str | None, quiet: bool) -> None:
+    """Store the goldens that ship inside jax as goldens of this project, each as a case `jax.FILE.VARIABLE`.
+
+    They are read as literals: no code of the wheel is run, and no jax is imported. Each has a bare module, so its
+    envelope is made as JAX's own test runner makes it. Its writer is the first release from the day of the data on, and
+    its outputs are compared as JAX's own test compares them. golden.yaml says so under `origin`.
+
+    None is run here: the matrix does that next. One that is refused is named with its file and line, and does not stop
+    the others; the exit code is 2 then, and where there is none.
+    """
+    from export_core.features.adopt.jax_data import find_data
+    from export_core.features.adopt.jax_goldens import REFUSED, import_goldens
+
+    if named is None:
+        raise click.UsageError("expected --from-jax, with or without a wheel or a release.")
+    data = find_data(named, project.policy, partial(echo, err=True))
+    counts: Counter[str] = Counter()
+    for imported in import_goldens(data, project.store, project.policy):
+        counts[imported.status] += 1
+        if imported.status == REFUSED:
+            echo(f"{PREFIX}{imported.text}", err=True)
+        elif not quiet:
+            echo(imported.text)
+    numbers = ", ".join(f"{count} {what}" for what, count in counts.items())
+    echo(f"{plural(counts.total(), 'golden')} in jax {data.jax}: {numbers or 'none'}")
+    # A wheel without goldens is most likely not the one that was meant.
+    click.get_current_context().exit(DONE if counts and not counts[REFUSED] else NOT_ALL_ADDED)

@@ -1,0 +1,214 @@
+"""What a bisection finds, as data, and how it is told: each release that was run, the edge, what is to blame."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from export_core.base.escaping import plain_text
+from export_core.base.layout import wrapped
+from export_core.base.phrases import plural
+from export_core.features.why.bisect.changes import ChangedPart, CommitsLink
+from export_core.features.why.bisect.criterion import Answer, BisectBy
+from export_core.judge.result import ReaderOf, WriterOf, release_name
+from export_core.matrix import Verdict
+from export_core.readers.placement import Mode
+from export_core.readers.worker.protocol import Stage
+
+FOUND, NOT_REPRODUCED, NO_ANSWER = 0, 1, 3
+"""Exit codes; 2 is bad input."""
+JAX, JAXLIB, EITHER, BOTH = "jax", "jaxlib", "either", "both"
+"""What is to blame."""
+
+
+class TriedRelease(msgspec.Struct, frozen=True):
+    """A release in which the cell was run."""
+
+    reader: ReaderOf
+    """The release."""
+    stage: Stage
+    """How far the cell got."""
+    verdict: Verdict
+    """What happened."""
+    message: str
+    """What happened in words."""
+    label: str
+    """The class of what happened: releases with the same one are alike."""
+    size: float | None
+    """The error in units of noise, or the figure of the cost, by which it was bisected."""
+    is_bad: Answer
+    """Whether it is like the reader that was asked about; null where it says nothing."""
+
+
+class MixedPair(msgspec.Struct, frozen=True):
+    """A jax on a jaxlib that it was not released for."""
+
+    jax: str
+    """The version of jax."""
+    jaxlib: str
+    """The version of jaxlib."""
+    is_bad: Answer
+    """Whether it fails as the first bad release does; null for no answer."""
+    why: str
+    """What happened there; of no answer, why it is none."""
+
+
+class Bisection(msgspec.Struct, frozen=True):
+    """What `jaxexport bisect --json` prints."""
+
+    case: str
+    """The id of the case."""
+    golden: str
+    """The golden, `case/writer`."""
+    writer: WriterOf
+    """The release that exported it."""
+    reader: ReaderOf
+    """The release that was asked about."""
+    platform: str
+    """The platform of the cells."""
+    mode: Mode
+    """run; or compile, where only that was done."""
+    by: BisectBy
+    """By what results are alike."""
+    as_of: datetime.date
+    """The day: later releases are ignored."""
+    exit_code: int
+    """0 an edge was found, 1 the reader does not fail here, 3 no answer."""
+    message: str
+    """Why no edge was found; of one that was found, what is doubtful about it."""
+    figure: str = ""
+    """The figure, where it was bisected by cost."""
+    threshold: float | None = None
+    """The size above which a release is bad, where it was bisected by numbers or cost."""
+    releases: int = 0
+    """How many releases there are between the two ends, with them."""
+    tried: tuple[TriedRelease, ...] = ()
+    """The releases in which the cell was run, by build date."""
+    last_good: ReaderOf | None = None
+    """The last release on the good side of the edge."""
+    first_bad: ReaderOf | None = None
+    """The first release on the bad side of it. Where it is the older one, the failure ended with `last_good`."""
+    changes: tuple[ChangedPart, ...] = ()
+    """What is not the same in these two."""
+    blame: str = ""
+    """Which of jax and jaxlib brings the failure: jax, jaxlib, either, both; empty where that is not known."""
+    pairs: tuple[MixedPair, ...] = ()
+    """What the two mixed pairs say of that."""
+    commits: tuple[CommitsLink, ...] = ()
+    """Links to the commits in between."""
+
+
+_LABEL = 10
+_ANSWERS = {True: "fails alike", False: "does not fail like that", None: "no answer"}
+_BLAMED = {
+    JAX: "jax",
+    JAXLIB: "jaxlib",
+    EITHER: "jax and jaxlib: each alone is enough",
+    BOTH: "jax and jaxlib together: none of them alone is enough",
+    "": "not known: jax, jaxlib or both",
+}
+
+
+def bisect_lines(found: Bisection, width: int) -> Iterator[str]:
+    """The lines, wrapped at a width."""
+    for line in (_title(found), "", *_runs(found)):
+        yield plain_text(line)
+    if found.tried:
+        yield ""
+    for label, text in answer(found):
+        first, text = f"{label:<{_LABEL}} ", plain_text(text)
+        # A link stays on one line: it is copied as it is.
+        yield from [f"{first}{text}"] if "://" in text else wrapped(text, width, first, _LABEL + 1)
+    yield _headline(found)
+
+
+def _title(found: Bisection) -> str:
+    by = f"{found.by}, {found.figure}" if found.figure else str(found.by)
+    return f"{found.golden} on {found.platform}, by {by}, as of {found.as_of}"
+
+
+def _runs(found: Bisection) -> Iterator[str]:
+    """A line for each run of releases that are alike, next to each other by build date."""
+    runs = itertools.groupby(found.tried, lambda tried: (tried.label, tried.is_bad))
+    rows = [_row(found, list(run)) for _, run in runs]
+    widths = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
+    for releases, days, text in rows:
+        yield f"  {releases:<{widths[0]}}  {days:<{widths[1]}}  {text}"
+
+
+def _row(found: Bisection, run: Sequence[TriedRelease]) -> tuple[str, str, str]:
+    first, last = run[0], run[-1]
+    names = [each.reader.jaxlib for each in run]
+    releases = ", ".join(names) if len(names) < 3 else f"{names[0]} to {names[-1]} ({len(names)})"
+    separator = " to " if len(names) > 2 else ", "
+    days = separator.join(dict.fromkeys(str(each.reader.built) for each in (first, last)))
+    text = str(first.verdict)
+    if first.label != text:
+        message = "".join(f": {line}" for line in first.message.strip().splitlines()[:1])
+        text = f"{first.label.partition(':')[0]}{message}"
+    sizes = sorted({each.size for each in run if each.size is not None})
+    if sizes:
+        shown = dict.fromkeys(_size(found, size) for size in (sizes[0], sizes[-1]))
+        text += f", {' to '.join(shown)} {found.figure or 'x noise'}"
+    return releases, days, text
+
+
+def _size(found: Bisection, size: float) -> str:
+    return f"{size:,.0f}" if found.by is BisectBy.COST else f"{size:.3g}"
+
+
+def answer(found: Bisection) -> Iterator[tuple[str, str]]:
+    """Labels with texts: the edge, what changed, what is to blame, links, doubts."""
+    if found.first_bad and found.last_good:
+        bad, good = _sides(found, found.last_good)
+        yield bad, release_name(found.first_bad)
+        yield good, release_name(found.last_good)
+        yield "changed", ", ".join(f"{each.name} {_from_to(found, each)}" for each in found.changes)
+        if found.pairs or found.blame:
+            silent = found.blame and any(pair.is_bad is None for pair in found.pairs)
+            yield "blame", f"{_BLAMED[found.blame]}{', by the one pair that answers' if silent else ''}"
+        for pair in found.pairs:
+            why = next(iter(pair.why.strip().splitlines()), "")
+            yield "", f"jax {pair.jax} on jaxlib {pair.jaxlib}: {_ANSWERS[pair.is_bad]} ({why})"
+        for each in found.commits:
+            yield "commits", f"{each.name}: {each.link}"
+    if found.message:
+        yield "note", f"{found.message.removesuffix('.')}."
+    if found.first_bad and len(found.tried) < found.releases:
+        yield (
+            "note",
+            f"{len(found.tried)} of {plural(found.releases, 'release')} were run, by binary search. A failure that "
+            "comes and goes has other edges too, which --all shows.",
+        )
+
+
+def _sides(found: Bisection, good: ReaderOf) -> tuple[str, str]:
+    """How the bad side of the edge is called, and the other one, which may fail in another way."""
+    works = not any(tried.reader == good and not tried.verdict.works for tried in found.tried)
+    if _began(found):
+        return "first bad", "last good" if works else "before it"
+    return "last bad", "first good" if works else "after it"
+
+
+def _began(found: Bisection) -> bool:
+    """Whether the failure begins at the edge; where the good side is younger, it has ended there."""
+    assert found.first_bad
+    assert found.last_good
+    return found.last_good.date_order < found.first_bad.date_order
+
+
+def _from_to(found: Bisection, change: ChangedPart) -> str:
+    versions = (change.good, change.bad) if _began(found) else (change.bad, change.good)
+    return " → ".join(version or "?" for version in versions)
+
+
+def _headline(found: Bisection) -> str:
+    """The last line: the answer, and the exit code."""
+    word = {FOUND: "FOUND", NOT_REPRODUCED: "NOT REPRODUCED"}.get(found.exit_code, "NO ANSWER")
+    edge = ""
+    if found.first_bad and found.last_good:
+        edge = f": {_sides(found, found.last_good)[0]} is jaxlib {found.first_bad.jaxlib}"
+    return plain_text(f"{word}{edge}. Exit code {found.exit_code}.")

@@ -1,0 +1,297 @@
+"""A folder that shows a failing cell to somebody who has only uv: a script, the artifact, the text of an issue."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import math
+import re
+import shlex
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from export_core.artifact import read_bytes
+from export_core.base.atomic import put_folder
+from export_core.base.escaping import for_markdown, plain_text, safe_json
+from export_core.base.tolerances import FLOATS
+from export_core.features.why.bisect.report import answer
+from export_core.features.why.choice import Choice
+from export_core.features.why.errors import WhyError
+from export_core.features.why.explain.explanation import Explanation, FailureCause, InRelease
+from export_core.features.why.reduce.editor import ModuleEditor
+from export_core.features.why.reduce.failing_alike import KEPT_SHARE
+from export_core.features.why.reduce.folder import SOURCE, ReductionFolder
+from export_core.goldens.arrays import Leaf, from_npz, to_npz
+from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
+from export_core.judge import Result
+from export_core.judge.result import reader_of, release_name
+from export_core.judge.verdicts import VERDICTS
+from export_core.matrix import Verdict
+from export_core.matrix.cell_audit import audit_problem
+from export_core.numbers.elements import to_double
+from export_core.readers.environment import requirements
+from export_core.readers.interpreters import python_for
+from export_core.releases import Release, ReleaseError
+
+PROGRAM = Path(__file__).with_name("reproduce.py")
+SCRIPT = "reproduce.py"
+ISSUE = "issue.md"
+EXPLANATION = "explanation.json"
+_CELL = f"# --- the cell {'-' * 105}\n"
+"""The line of the program after which what it needs of the cell follows."""
+_WIDTH = 100
+_TRACKER = "https://github.com/jax-ml/jax/issues"
+
+
+@dataclass(frozen=True)
+class Program:
+    """What the script of a bundle runs: an artifact with its inputs, as files; of numbers also the outputs.
+
+    `measured` is the largest absolute difference that was seen, None where it is infinite or there are no outputs.
+    `text` is the module, where it is short enough to be read; `source` is the same as a program of JAX, where it can be
+    written.
+    """
+
+    artifact: bytes
+    inputs: bytes
+    outputs: bytes = b""
+    measured: float | None = None
+    text: str = ""
+    source: str = ""
+
+
+def program_of(choice: Choice, result: Result) -> Program:
+    """The golden's own program. Raises `WhyError` where it needs modules that a script with jax alone lacks."""
+    golden = choice.cell.golden
+    if golden.manifest.options.register:
+        names = ", ".join(golden.manifest.options.register)
+        raise WhyError(
+            f"--bundle: the golden registers {names}, which a script with jax alone lacks. Reduce the cell first, and "
+            "name the folder with --reduced."
+        )
+    artifact, inputs = golden.content(ARTIFACT), golden.content(INPUTS)
+    if result.verdict is not Verdict.NUMERICS:  # of a cell that does not run, outputs say nothing
+        return Program(artifact, inputs)
+    return Program(artifact, inputs, golden.content(OUTPUTS), result.max_abs_error)
+
+
+@contextmanager
+def editor_for(choice: Choice, notify: Callable[[str], None]) -> Iterator[ModuleEditor]:
+    """What writes a module as text, in the environment of the newest release; `notify` is told what is built."""
+    with choice.environments(notify) as environments, ModuleEditor(environments.build(choice.newest)) as editor:
+        yield editor
+
+
+def reduced_program(choice: Choice, result: Result, folder: ReductionFolder, editor: ModuleEditor) -> Program:
+    """The program that `jaxexport reduce` has left in a folder.
+
+    Its texts are made anew from the artifact: what the folder has in their place may be anybody's, and is not read.
+
+    Raises:
+        WhyError: there is none, it is that of another cell, or its module cannot be written as text.
+    """
+    reduction, _, program = folder.read_of(str(choice.cell.key))
+    summary, _, text = editor.edited(program.module, ())
+    if summary.refused:
+        raise WhyError(
+            f"{folder.path / ARTIFACT}: cannot be written as text: {summary.refused}. Reduce the cell again."
+        )
+    source, _ = editor.source(program.module, program.arrays)
+    read = Program(
+        program.artifact, program.arrays, text=text.decode(errors="replace"), source=source.decode(errors="replace")
+    )
+    outputs = folder.path / OUTPUTS
+    if result.verdict is not Verdict.NUMERICS or not outputs.exists():
+        return read
+    leaves = from_npz(outputs)
+    measured = _least_difference(leaves, reduction.units)
+    return replace(read, outputs=to_npz(leaves), measured=measured if math.isfinite(measured) else None)
+
+
+def _least_difference(outputs: Iterable[Leaf], units: float | None) -> float:
+    """The least absolute difference that the outputs of a reduced program have; 1 for those that are no floats."""
+    if units is None:
+        return 1.0
+    import ml_dtypes  # it comes with jax, which NumPy's narrow floats need
+
+    floats = [leaf.numpy() for leaf in outputs if leaf.dtype in FLOATS]
+    steps = [
+        float(ml_dtypes.finfo(array.dtype).eps) * float(np.abs(to_double(array)).max(initial=0.0)) for array in floats
+    ]
+    return KEPT_SHARE * units * min(steps, default=0.0)
+
+
+def check_new(folder: Path) -> None:
+    """Raise `WhyError` where a bundle cannot be made since the folder exists."""
+    if folder.exists() or folder.is_symlink():
+        raise WhyError(f"--bundle {folder}: exists. Name a new folder.")
+
+
+def write_bundle(
+    folder: Path, choice: Choice, result: Result, explanation: Explanation, program: Program
+) -> list[Path]:
+    """Write the folder, all or nothing, and return its files.
+
+    Raises:
+        WhyError: it exists, cannot be written, or the audit stops its artifact.
+    """
+    check_new(folder)
+    # Whoever gets the bundle runs it: also what a folder of somebody else has in place of a reduced program.
+    artifact = read_bytes(program.artifact, "--bundle: its artifact")
+    if problem := audit_problem(choice.cell.golden, choice.options.policy, artifact):
+        raise WhyError(f"--bundle {folder}: not written, since its artifact must not be run: {problem}")
+    contents = {
+        SCRIPT: script(choice, result, program),
+        ARTIFACT: program.artifact,
+        EXPLANATION: safe_json(explanation, indent=2) + b"\n",
+        ISSUE: issue(choice, result, explanation, program).encode(),
+    }
+    if program.source:
+        contents[SOURCE] = program.source.encode()
+        contents |= {INPUTS: program.inputs} if INPUTS in program.source else {}
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        put_folder(folder, contents)
+    except OSError as error:
+        raise WhyError(f"--bundle {folder}: cannot be written: {error.strerror or error}.") from error
+    return [folder / name for name in contents]
+
+
+def script(choice: Choice, result: Result, program: Program) -> bytes:
+    """A Python program with the artifact and its inputs in it, which needs jax and nothing else.
+
+    Its first lines are those by which `uv run` makes an environment of the failing reader.
+    """
+    envelope = read_bytes(program.artifact).envelope
+    settings = {
+        "DEVICES": envelope.nr_devices if envelope else 1,
+        "X64": bool(choice.cell.golden.manifest.flags.get("jax_enable_x64")),
+        "REPORTED": f"{VERDICTS[result.verdict].phrase} in jaxlib {choice.cell.reader.jaxlib}",
+        "MEASURED": program.measured,
+    }
+    values = {"ARTIFACT": program.artifact, "INPUTS": program.inputs, "OUTPUTS": program.outputs}
+    code = PROGRAM.read_text(encoding="utf-8").partition(_CELL)[0]
+    parts = (
+        _environment(choice),
+        f"{code}{_CELL}",
+        *(f"{name} = {value!r}" for name, value in settings.items()),
+        *(f"{name} = (\n{_encoded(value)})" for name, value in values.items()),
+        "",
+        'if __name__ == "__main__":',
+        "    main()",
+    )
+    return "\n".join((*parts, "")).encode()
+
+
+def _environment(choice: Choice) -> str:
+    """The reader as inline metadata of a script (PEP 723)."""
+    python, wanted = _python_and_packages(choice, choice.cell.reader)
+    lines = [f'requires-python = "=={python}.*"', "dependencies = [", *(f"    {json.dumps(x)}," for x in wanted), "]"]
+    return "\n".join(("# /// script", *(f"# {line}" for line in lines), "# ///"))
+
+
+def _python_and_packages(choice: Choice, reader: Release) -> tuple[str, tuple[str, ...]]:
+    calendar = choice.plan.calendar
+    return python_for(calendar.pythons(reader.jaxlib)), requirements(reader, calendar, choice.plan.sources)
+
+
+def _encoded(data: bytes) -> str:
+    """Bytes as base64 in Python's literals, one on each line."""
+    text = base64.b64encode(data).decode()
+    lines = [text[start : start + _WIDTH] for start in range(0, len(text), _WIDTH)] or [""]
+    return "".join(f'    "{line}"\n' for line in lines)
+
+
+def uv_lines(choice: Choice, rows: Sequence[InRelease]) -> list[str]:
+    """The commands that run the script: in the failing reader, and in the newest release that works."""
+    lines = [f"uv run {SCRIPT}"]
+    for row in reversed(rows):
+        if row.verdict is Verdict.PASS:
+            with contextlib.suppress(ReleaseError):  # the results are of another calendar, or were changed
+                reader = choice.release(f"{row.reader.jaxlib}-jax{row.reader.jax}")
+                python, wanted = _python_and_packages(choice, reader)
+                packages = " ".join(f"--with {shlex.quote(package)}" for package in wanted)
+                return [*lines, f"uv run --no-project --python {python} {packages} python {SCRIPT}   # works"]
+    return lines
+
+
+def issue(choice: Choice, result: Result, explanation: Explanation, program: Program) -> str:
+    """The text of an issue for JAX's tracker, by its template: a description, and the system."""
+    message = textwrap.indent(plain_text(result.message).strip() or str(result.verdict), "    ")
+    rows = [
+        "| reader | built | result |",
+        "| - | - | - |",
+        *(
+            f"| {for_markdown(f'jax {x.reader.jax}, jaxlib {x.reader.jaxlib}')} | {x.reader.built} | {x.verdict} |"
+            for x in explanation.releases
+        ),
+    ]
+    commands = textwrap.indent("\n".join(uv_lines(choice, explanation.releases)), "    ")
+    promise = (
+        f"The reader is inside the window of JAX's promise ({result.direction}, {result.days} days)."
+        if result.promised
+        else "The reader is outside the window of JAX's promise, so this may be as it should be."
+    )
+    reader, writer, platform = choice.cell.reader, choice.cell.golden.manifest.writer, choice.cell.platform
+    python, _ = _python_and_packages(choice, reader)
+    # The link to an issue that is known is this project's own; other causes quote what a library says.
+    is_known = explanation.cause is FailureCause.UPSTREAM
+    device = f" ({for_markdown(result.device)})" if result.device else ""
+    return "\n".join(
+        (
+            f"<!-- Title: a serialized jax.export artifact of jaxlib {writer.jaxlib} "
+            f"{VERDICTS[result.verdict].phrase} in jaxlib {reader.jaxlib} -->",
+            f"<!-- Look for the same issue first: {_TRACKER} -->",
+            "",
+            "### Description",
+            "",
+            f"A function exported by jax {writer.jax} with jaxlib {writer.jaxlib} "
+            f"{VERDICTS[result.verdict].phrase} when it was read by {release_name(reader_of(reader))} on {platform}, "
+            f"in stage {result.stage}:",
+            "",
+            message,
+            "",
+            promise,
+            "",
+            f"`{SCRIPT}` has the artifact and its inputs in it, and needs jax alone:",
+            "",
+            commands,
+            "",
+            *_block("Reduced, as a program of JAX:", "python", program.source),
+            *_block("Its module, reduced:", "mlir", program.text),
+            "The same artifact in other releases:",
+            "",
+            *rows,
+            "",
+            *_bisected(explanation),
+            f"What is known: {explanation.because if is_known else for_markdown(explanation.because)}",
+            "",
+            "### System info (python version, jaxlib version, accelerator, etc.)",
+            "",
+            f"jax {reader.jax}, jaxlib {reader.jaxlib}, CPython {python}, {platform}{device}. "
+            f"`uv run {SCRIPT} --info` prints the rest.",
+            "",
+        )
+    )
+
+
+def _bisected(explanation: Explanation) -> list[str]:
+    """The edge among these releases, what changed there, and links to the commits; nothing where there is none."""
+    found = explanation.bisection
+    if not found or not found.first_bad:
+        return []
+    lines = ((label, text if label == "commits" else for_markdown(text)) for label, text in answer(found))
+    return [*(f"- {label}: {text}" if label else f"  - {text}" for label, text in lines), ""]
+
+
+def _block(title: str, language: str, text: str) -> tuple[str, ...]:
+    """A text between fences longer than any in it; nothing where there is no text."""
+    text = plain_text(text)  # first: what is left out might have been in the middle of a fence
+    fence = "`" * (1 + max((len(run) for run in re.findall("`{3,}", text)), default=2))
+    return (title, "", f"{fence}{language}", text.strip(), fence, "") if text else ()

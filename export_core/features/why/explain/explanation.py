@@ -1,0 +1,297 @@
+"""Why a cell fails, on one page: the cause, its evidence, what to do now, and what would have shown it earlier."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
+
+import msgspec
+
+from export_core.artifact.audit import DISABLED
+from export_core.artifact.readers import LoadResult, loads
+from export_core.artifact.writers import audit_calls, find_writer
+from export_core.base.feature import hooks
+from export_core.base.phrases import first_line, plural
+from export_core.features.why.bisect.report import Bisection, TriedRelease, answer
+from export_core.features.why.choice import Choice
+from export_core.features.why.errors import WhyError
+from export_core.features.why.reduce.folder import ReductionFolder
+from export_core.judge import Result, judge
+from export_core.judge.causes import is_own_writer
+from export_core.judge.result import ReaderOf
+from export_core.matrix import Verdict
+from export_core.matrix.cached_replay import replay_here
+from export_core.policy.known_issues import KnownIssue, known_issues
+from export_core.policy.load_check import find_reader
+from export_core.policy.terms import Terms, terms_of
+from export_core.releases import Direction
+from export_core.releases.entries import calendar_entries
+from export_core.report.wording import cell_sentence, evidence, ranges
+
+
+class FailureCause(StrEnum):
+    """What is behind a failing cell, as far as is known without running anything else."""
+
+    OWN_WRITER = "fails in its own writer"
+    """No release is to blame."""
+    UPSTREAM = "known upstream issue"
+    """One of the table of known issues (`jaxexport policy known`)."""
+    EXPIRED = "expired"
+    """The reader refuses artifacts of this age by what is in them."""
+    STABLEHLO = "newer StableHLO"
+    """The module has what the reader's StableHLO does not know."""
+    FORMAT = "another format"
+    """The reader does not read the envelope as it was written."""
+    CUSTOM_CALL = "a custom call that is not promised"
+    """The writer or the reader does not promise one of its custom calls."""
+    REGISTRATION = "missing registration"
+    """The process lacks a custom call's target or a pytree node, which a library registers."""
+    NUMBERS = "different numbers"
+    """It runs, and the outputs differ by more than the writer's noise allows."""
+    UNKNOWN = "not known"
+    """None of these."""
+
+
+class InRelease(msgspec.Struct, frozen=True):
+    """What became of the same golden in one release."""
+
+    reader: ReaderOf
+    """The release."""
+    verdict: Verdict
+    """What happened."""
+    message: str
+    """The first line of its message."""
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """Why a cell fails."""
+
+    cell: str
+    """The cell, as `bisect` and `reduce` take it."""
+    sentence: str
+    """What happened, with both releases and their dates."""
+    cause: FailureCause
+    """The kind of cause."""
+    because: str
+    """The cause in a sentence or two."""
+    evidence: tuple[tuple[str, str], ...]
+    """What shows it: labels and texts."""
+    releases: tuple[InRelease, ...]
+    """The same golden in all releases of the stored run and of the bisection, by build date."""
+    steps: tuple[str, ...]
+    """What to do now."""
+    earlier: tuple[str, ...]
+    """What would have shown it earlier."""
+    bisection: Bisection | None = None
+    """Since which release it fails; null where that was not asked."""
+
+
+_REGISTRATION = re.compile(
+    r"no registered implementation|custom call target .* (?:not found|was not found)|unregistered|not registered"
+    r"|register_pytree|No FFI handler registered",
+    re.IGNORECASE,
+)
+"""What jax and XLA say where a process lacks a custom call's target, a pytree node or an FFI handler."""
+
+
+def result_of(choice: Choice, notify: Callable[[str], None]) -> Result:
+    """What happened to a cell: the stored result, else that of a replay here.
+
+    Raises:
+        WhyError: it works, or cannot be run here.
+    """
+    result = choice.result
+    if result is None:
+        (outcome,) = replay_here([choice.cell], choice.options, notify=notify)
+        result = judge(outcome, choice.options.policy)
+    if result.verdict.works:
+        raise WhyError(f"{choice.cell.key}: expected a cell that fails, found {result.verdict}: nothing to explain.")
+    if result.verdict is Verdict.NOT_RUN:
+        raise WhyError(f"{choice.cell.key}: was not run: {result.message}")
+    return result
+
+
+def explain(
+    choice: Choice,
+    result: Result,
+    reduced: ReductionFolder | None = None,
+    bisection: Bisection | None = None,
+    reference: Sequence[str] = (),
+) -> Explanation:
+    """The explanation of a failing cell, from its result and its golden alone: nothing is run.
+
+    `reduced` is what `jaxexport reduce` has left of the cell, `bisection` what `jaxexport bisect` has found, and
+    `reference` how far both releases are from double precision: they are evidence too.
+
+    Raises:
+        ArtifactError: the artifact cannot be read.
+        WhyError: the folder is that of another cell.
+    """
+    issues = known_issues(choice.options.policy.known_issues)
+    issue = next((each for each in issues if each.id == result.upstream), None)
+    reader = find_reader(choice.cell.reader.jaxlib, Terms(calendar_entries(choice.plan.calendar)))
+    (load,) = loads(choice.cell.golden.read_artifact(), [reader])
+    calls = _calls_not_promised(choice)
+    cause, because = _cause(result, load, calls, issue)
+    rows = _rows(choice, result, bisection)
+    shown = [
+        *_evidence(result, load, calls, issue, choice.reproduce),  # that of the results may be of another machine
+        ("float64", "\n".join(reference)),
+        *(answer(bisection) if bisection else ()),
+        *(_reduced(choice, reduced) if reduced else ()),
+    ]
+    return Explanation(
+        cell=str(choice.cell.key),
+        sentence=cell_sentence(result),
+        cause=cause,
+        because=because,
+        evidence=tuple((label, text) for label, text in shown if text),
+        releases=rows,
+        steps=tuple(_steps(choice, result, cause, issue, rows, is_bisected=bool(bisection and bisection.first_bad))),
+        earlier=tuple(_earlier(choice, result, cause, load)),
+        bisection=bisection,
+    )
+
+
+def _cause(
+    result: Result, load: LoadResult, calls: Sequence[str], issue: KnownIssue | None
+) -> tuple[FailureCause, str]:
+    """The kind of cause, and the cause in words. What the artifact itself shows comes before what looks alike."""
+    jaxlib = result.reader.jaxlib
+    if load.ok is False:
+        reasons = "; ".join(load.reasons)
+        if "expired" in reasons:
+            return FailureCause.EXPIRED, f"jaxlib {jaxlib} refuses it for its age: {reasons}."
+        if "StableHLO" in reasons:
+            return FailureCause.STABLEHLO, f"{reasons}."
+        return FailureCause.FORMAT, f"{reasons}."
+    if issue:
+        return FailureCause.UPSTREAM, f"{issue.title}{f' ({issue.issue})' if issue.issue else ''}."
+    if is_own_writer(result):
+        return (
+            FailureCause.OWN_WRITER,
+            "The release that wrote the golden cannot replay it either: look at the test first.",
+        )
+    if result.verdict is Verdict.NUMERICS:
+        return FailureCause.NUMBERS, (
+            f"It runs, and its numbers are not those of the writer: {result.message.strip().splitlines()[0]}"
+        )
+    if _REGISTRATION.search(f"{result.message}\n{result.stderr}"):
+        return FailureCause.REGISTRATION, "The reader lacks what a library registers when it is imported."
+    if calls:
+        return FailureCause.CUSTOM_CALL, " ".join(calls)
+    return FailureCause.UNKNOWN, "Nothing in the artifact foretells it, and no known issue looks like it."
+
+
+def _calls_not_promised(choice: Choice) -> list[str]:
+    """What the audit finds against the artifact for this reader, a sentence for each."""
+    artifact, policy = choice.cell.golden.read_artifact(), choice.options.policy
+    allow = {**choice.cell.golden.manifest.options.allow, **policy.allow}
+    writer = find_writer(artifact, terms_of(policy).releases)
+    # The manifest knows it, where the artifact alone leaves several.
+    writer = writer._replace(jaxlib=choice.cell.golden.manifest.writer.jaxlib)
+    findings = audit_calls(artifact, writer, allow, choice.cell.reader.jaxlib)
+    return [finding.message for finding in findings if not finding.ok and finding.standing != DISABLED]
+
+
+def _evidence(
+    result: Result, load: LoadResult, calls: Sequence[str], issue: KnownIssue | None, reproduce: str
+) -> Iterator[tuple[str, str]]:
+    if issue:
+        yield "known as", f"{issue.id}: readers {issue.readers}" if issue.readers else issue.id
+    for label, text in evidence(result):
+        if label == "message":
+            yield label, first_line(text)
+            yield "looks like", result.looks_like
+        elif label not in ("foreseen", "reproduce"):
+            yield label, text
+    yield "allowed", result.allowed
+    yield "artifact", "" if load.ok else "\n".join(load.reasons)
+    yield "audit", "\n".join(calls)
+    yield "reproduce", reproduce
+
+
+def _reduced(choice: Choice, folder: ReductionFolder) -> Iterator[tuple[str, str]]:
+    """What is left of the program, and where its numbers begin to differ."""
+    reduction, steps, _ = folder.read_of(str(choice.cell.key))
+    yield "reduced to", f"{plural(steps[-1].operations, 'operation')} of {reduction.operations}, in {folder.path}"
+    if first := reduction.first_diverging:
+        ulp = "" if first.ulp is None else f" (by up to {first.ulp} ulp)"
+        yield "differs at", f"{first.operation}{ulp}"
+
+
+def _rows(choice: Choice, result: Result, bisection: Bisection | None) -> tuple[InRelease, ...]:
+    """The same golden and platform in the releases of a bisection and of the stored run."""
+    found: list[TriedRelease | Result] = [*(bisection.tried if bisection else ()), *choice.stored, result]
+    rows = {each.reader: InRelease(each.reader, each.verdict, first_line(each.message)) for each in found}
+    return tuple(sorted(rows.values(), key=lambda row: row.reader.date_order))
+
+
+def _steps(
+    choice: Choice,
+    result: Result,
+    cause: FailureCause,
+    issue: KnownIssue | None,
+    rows: Sequence[InRelease],
+    *,
+    is_bisected: bool,
+) -> Iterator[str]:
+    if issue:
+        yield issue.todo
+    if works := _working(rows):
+        yield f"Pin: it works in jaxlib {works}."
+    if cause is FailureCause.OWN_WRITER:
+        yield "`jaxexport goldens verify` checks the golden's files; export it again if they are whole."
+        return
+    if cause is FailureCause.NUMBERS:
+        yield f"Find the first operation that differs: `{choice.command('reduce', '-o', 'reduced')}`."
+        yield (
+            "Tolerate, if the new numbers are as good: a rule in `numbers` of the policy, or rtol and atol in the "
+            "marker, with the reason."
+        )
+    else:
+        yield from (remedy(choice.cell, choice.options) for remedy in hooks("remedy"))
+    if cause is FailureCause.REGISTRATION:
+        yield "Register: name the module that registers it in the marker (`register=`), or import it in the reader."
+    if cause is FailureCause.CUSTOM_CALL:
+        yield "Replace the operation by one without that custom call, or export for a release that promises it."
+    if cause in (FailureCause.UNKNOWN, FailureCause.NUMBERS, FailureCause.CUSTOM_CALL):
+        if not is_bisected:
+            yield f"Find the release in which it began: `{choice.command('bisect')}`."
+        bundle = choice.command("explain", "--bundle", "DIR")
+        report = "If that operation is wrong, report it to JAX" if result.is_rounding else "Report it to JAX"
+        yield f"{report}: `{bundle}` writes a script and the text of an issue."
+
+
+def _working(rows: Sequence[InRelease]) -> str:
+    """The releases in which the golden works, as ranges; empty where none is known."""
+    working = [row.reader.jaxlib for row in rows if row.verdict.works]
+    return ranges(working, [row.reader.jaxlib for row in rows])
+
+
+def _earlier(choice: Choice, result: Result, cause: FailureCause, load: LoadResult) -> Iterator[str]:
+    file = shlex.quote(str(choice.cell.golden.artifact))
+    reader = result.reader
+    was_known = result.direction is Direction.FORWARD
+    if cause is FailureCause.OWN_WRITER:
+        yield "`pytest --update-goldens` replays each golden in its own writer when it writes it."
+        return
+    if load.ok is False:
+        since = (
+            "on the day it was written" if was_known else f"since {reader.built}, when jaxlib {reader.jaxlib} was built"
+        )
+        yield f"`jaxexport inspect {file} --reader {reader.jaxlib}`, without a run, {since}."
+    if cause is FailureCause.EXPIRED:
+        yield f"`jaxexport forecast`: the last promised day was {result.promised_until}."
+    if cause is FailureCause.CUSTOM_CALL:
+        yield f"`jaxexport audit {file}`, on the day it was written: a marked test fails there."
+    if was_known:
+        yield (
+            f"`deployed:` in the policy, if jaxlib {reader.jaxlib} is in use somewhere: a matrix then requires it, and "
+            "`jaxexport can-i-deploy` says no."
+        )
+    else:
+        readers = "window" if result.promised else "all"
+        yield f"A matrix in CI with `--readers {readers}` since {reader.built}, when jaxlib {reader.jaxlib} was built."

@@ -1,0 +1,273 @@
+"""Whether a smaller program still fails in the same way: it is run in the failing reader, and in a second one."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+import numpy as np
+from msgspec import structs
+
+from export_core.base.scratch import scratch_folder
+from export_core.base.tolerances import FLOATS
+from export_core.features.why.reduce.reduced_program import ReducedProgram
+from export_core.goldens import Comparison, Golden, Leaf
+from export_core.goldens.manifest import UNKNOWN, Manifest, signature_of
+from export_core.goldens.store import ARTIFACT, INPUTS, sha256
+from export_core.judge.causes import FailureSignature, failure_signature, message_class
+from export_core.matrix import Cell, Outcome, Verdict
+from export_core.matrix.one_reader import OneReader, Ran
+from export_core.matrix.replay_options import ReplayOptions
+from export_core.numbers.elements import to_double
+from export_core.readers.environment import Environment
+from export_core.readers.hardware import shares_device
+from export_core.readers.worker.protocol import WorkerStarter
+
+KEPT_SHARE = 0.5
+"""How much of the difference between two readers has to be left: with less, a program could show any rounding."""
+
+_FATAL = re.compile(r"Check failed|LLVM ERROR|[Aa]ssertion|F\d{4} |terminate called")
+"""What a native library prints before it ends its process."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The signature of a failure, with how its process died: `fatal` is the line of stderr by which it ended itself."""
+
+    signature: FailureSignature
+    signal: int | None = None
+    fatal: str = ""
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> Failure:
+        """The failure that an outcome shows."""
+        fatal = next((line for line in outcome.stderr.splitlines() if _FATAL.search(line)), "")
+        # Since XLA's log lines begin with the time, what is before the message differs each time.
+        fatal = fatal[match.start() :] if (match := _FATAL.search(fatal)) else ""
+        return cls(failure_signature(outcome), outcome.signal, message_class(fatal))
+
+    def __str__(self) -> str:
+        return str(self.signature)
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """How far apart the outputs of two readers are.
+
+    `units` are those in the last place of the largest finite element of an output, the largest of all outputs; infinite
+    where one side alone is NaN or infinite. `relative` is the same error as a share of that element. `unequal`: outputs
+    that are no floats differ.
+    """
+
+    units: float = 0.0
+    relative: float = 0.0
+    unequal: bool = False
+
+    def is_enough_for(self, original: Divergence) -> bool:
+        """Whether a smaller program still shows the difference that the original has."""
+        if original.units:
+            return self.units >= KEPT_SHARE * original.units
+        return self.unequal
+
+
+def divergence(expected: Sequence[Leaf], actual: Sequence[Leaf]) -> Divergence:
+    """How far outputs are apart: those of a second reader, and those of the failing one, of the same types."""
+    units, relative, unequal = 0.0, 0.0, False
+    for want, got in zip(expected, actual, strict=True):
+        if want.dtype in FLOATS:
+            error, step = _error(want, got)
+            units, relative = max(units, error / step), max(relative, error)
+        else:
+            unequal = unequal or want.data.tobytes() != got.data.tobytes()
+    return Divergence(units, relative, unequal)
+
+
+def _error(want: Leaf, got: Leaf) -> tuple[float, float]:
+    """The largest error of floats as a share of the largest element, and the unit in its last place as such a share."""
+    import ml_dtypes  # it comes with jax, which NumPy's narrow floats need
+
+    step = float(ml_dtypes.finfo(want.numpy().dtype).eps)
+    one, other = to_double(want.numpy()), to_double(got.numpy())
+    finite = np.isfinite(one) & np.isfinite(other)
+    if not (finite | (one == other) | (np.isnan(one) & np.isnan(other))).all():
+        return math.inf, step
+    error = float(np.abs(one[finite] - other[finite]).max(initial=0.0))
+    largest = float(np.abs(one[finite]).max(initial=0.0))
+    return (error / largest if largest else math.inf) if error else 0.0, step
+
+
+CASE = "reduced"
+"""The case of a reduced program's golden."""
+_NOT_COMPARED = "the outputs of a reduced program are compared with those of a second reader"
+
+
+def manifest_of(original: Manifest, program: ReducedProgram) -> Manifest:
+    """The manifest of a reduced program's golden, without outputs: that of an adopted artifact."""
+    kept = ("mesh", "register", "allow", "platforms", "disabled_checks")
+    options = {name: getattr(original.options, name) for name in kept}
+    return Manifest(
+        case=CASE,
+        test="",
+        name=None,
+        writer=structs.replace(original.writer, python=UNKNOWN),
+        flags=original.flags,
+        options=type(original.options)(**options, without_outputs=_NOT_COMPARED),
+        comparison=Comparison(),
+        signature=signature_of(program.envelope),
+        custom_calls=original.custom_calls,
+        files={
+            **{name: original.files[name] for name in map(register_file, original.options.register)},
+            ARTIFACT: sha256(program.artifact),
+            INPUTS: sha256(program.arrays),
+        },
+        instruction_set=original.instruction_set,
+    )
+
+
+class ProgramReader:
+    """One reader, which runs programs in cold processes of one worker. A context manager.
+
+    Args:
+        cell: its golden says how a program is called, the rest where.
+        environment: that of its reader.
+        options: limits, policy and calendar.
+        start: starts its worker; None starts one that is closed at the end.
+    """
+
+    def __init__(
+        self, cell: Cell, environment: Environment, options: ReplayOptions, start: WorkerStarter | None = None
+    ) -> None:
+        self.cell = cell
+        self.at_once = options.limits.device_jobs if shares_device(cell.placement) else options.limits.jobs
+        self.tried = 0
+        self._reader = OneReader(environment, options, start)
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            stack.enter_context(self._reader)
+            self._scratch = stack.enter_context(scratch_folder())
+            self.close = stack.pop_all().close
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    @property
+    def options(self) -> ReplayOptions:
+        """How a program is run."""
+        return self._reader.options
+
+    def limit_time(self, seconds: float) -> None:
+        """Let a program take so long from now on."""
+        self._reader.options = replace(self.options, limits=replace(self.options.limits, timeout=seconds))
+
+    def run(self, programs: Sequence[ReducedProgram]) -> list[Ran]:
+        """Run programs, all at once. Raises `InfrastructureFault` where nothing is known of one."""
+        self.tried += len(programs)
+        return self._reader.run([self.cell_of(program, number) for number, program in enumerate(programs)])
+
+    def run_golden(self, golden: Golden) -> Ran:
+        """Run a golden as it is, and compare its outputs as its manifest says."""
+        (ran,) = self._reader.run([replace(self.cell, golden=golden)])
+        return ran
+
+    def cell_of(self, program: ReducedProgram, number: int = 0) -> Cell:
+        """A program as a cell. Its golden is in the scratch folder of this number, and has a name of its own."""
+        folder = self._scratch / str(number)
+        folder.mkdir(exist_ok=True)
+        golden = self.cell.golden
+        modules = map(register_file, golden.manifest.options.register)
+        content = {ARTIFACT: program.artifact, INPUTS: program.arrays, **{x: golden.content(x) for x in modules}}
+        for name, data in content.items():
+            (folder / name).write_bytes(data)
+        manifest = structs.replace(manifest_of(golden.manifest, program), case=f"{CASE}-{number}")
+        return replace(self.cell, golden=Golden(manifest, folder))
+
+
+def register_file(module: str) -> str:
+    """The golden's copy of a module that it registers."""
+    return f"{module}.register.py"
+
+
+@dataclass
+class Oracle:
+    """Tries programs in the failing reader, and in a second one.
+
+    Where the two give different numbers, at least half of the difference has to be left. Any other failure has to be
+    the same in the failing reader; and where the original works in the second one, so does the smaller program: it does
+    not just become one that works nowhere.
+    """
+
+    failing: ProgramReader
+    second: ProgramReader | None
+    failure: Failure
+    wanted: Divergence = field(default_factory=Divergence)
+    _outputs: dict[bytes, tuple[Leaf, ...]] = field(default_factory=dict)
+    _known: dict[bytes, bool] = field(default_factory=dict)
+
+    @property
+    def at_once(self) -> int:
+        """How many programs are tried at a time."""
+        return self.failing.at_once
+
+    @property
+    def tried(self) -> int:
+        """How many cells were run so far, in both readers."""
+        return self.failing.tried + (self.second.tried if self.second else 0)
+
+    def first(self, programs: Iterable[ReducedProgram | None]) -> int | None:
+        """The place of the first program that fails in the same way. None among them are passed over."""
+        waiting: list[tuple[int, ReducedProgram]] = []
+        for place, program in enumerate(programs):
+            if program is not None:
+                waiting.append((place, program))
+            if len(waiting) == self.at_once:
+                if (found := self._first(waiting)) is not None:
+                    return found
+                waiting = []
+        return self._first(waiting)
+
+    def fails_alike(self, program: ReducedProgram) -> bool:
+        """Whether one program fails in the same way."""
+        return self.first([program]) == 0
+
+    def outputs_of(self, program: ReducedProgram) -> tuple[Leaf, ...]:
+        """What the second reader gives for a program; empty without one, and where it does not run it."""
+        if program.key not in self._outputs and self.second:
+            return self.second.run([program])[0].outputs
+        return self._outputs.get(program.key, ())
+
+    def _first(self, numbered: Sequence[tuple[int, ReducedProgram]]) -> int | None:
+        new = {program.key: program for _, program in numbered if program.key not in self._known}
+        alike = self._alike(new) if new else set()
+        self._known |= {key: key in alike for key in new}
+        return next((place for place, program in numbered if self._known[program.key]), None)
+
+    def _alike(self, programs: Mapping[bytes, ReducedProgram]) -> set[bytes]:
+        """The keys of those that fail in the same way."""
+        if self.failure.signature.verdict is Verdict.NUMERICS:
+            assert self.second
+            right = _working(self.second, programs)
+            wrong = _working(self.failing, {key: programs[key] for key in right})
+            alike = {key for key, one in wrong.items() if self._is_enough(right[key].outputs, one.outputs)}
+        else:
+            tried = zip(programs, self.failing.run([*programs.values()]), strict=True)
+            alike = {key for key, one in tried if Failure.of(one.outcome) == self.failure}
+            right = _working(self.second, {key: programs[key] for key in alike}) if self.second else {}
+            alike &= right.keys() if self.second else alike
+        # Of these alone: the outputs of all programs would fill the memory.
+        self._outputs = {key: right[key].outputs for key in alike if key in right} or self._outputs
+        return alike
+
+    def _is_enough(self, one: Sequence[Leaf], other: Sequence[Leaf]) -> bool:
+        return [*map(str, one)] == [*map(str, other)] and divergence(one, other).is_enough_for(self.wanted)
+
+
+def _working(reader: ProgramReader, programs: Mapping[bytes, ReducedProgram]) -> dict[bytes, Ran]:
+    """What became of those programs that run in a reader, by key."""
+    ran = zip(programs, reader.run([*programs.values()]) if programs else (), strict=True)
+    return {key: one for key, one in ran if one.works}

@@ -1,0 +1,349 @@
+"""One failing cell made into the smallest program that still fails in the same way."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from msgspec import structs
+
+from export_core.base.tolerances import FLOATS
+from export_core.features.why.choice import Choice
+from export_core.features.why.errors import WhyError
+from export_core.features.why.reduce.editor import ModuleEditor
+from export_core.features.why.reduce.failing_alike import (
+    KEPT_SHARE,
+    Divergence,
+    Failure,
+    Oracle,
+    ProgramReader,
+    divergence,
+    manifest_of,
+)
+from export_core.features.why.reduce.folder import (
+    FINISHED,
+    STARTED,
+    DivergingOperation,
+    Earlier,
+    Reduction,
+    ReductionFolder,
+    Step,
+)
+from export_core.features.why.reduce.passes import KINDS, Passes, edited_program, traced_program
+from export_core.features.why.reduce.reduced_program import ReducedProgram, flat_program
+from export_core.goldens import Check, Comparison, Golden, Leaf
+from export_core.goldens.arrays import from_npz
+from export_core.goldens.store import ARTIFACT, INPUTS
+from export_core.matrix import Cell, Outcome, Verdict
+from export_core.matrix.cell_audit import audit_problem
+from export_core.matrix.replay_options import ReplayOptions
+from export_core.numbers.elements import ulp_distance
+from export_core.readers.environment import Environment
+from export_core.readers.errors import EnvironmentFailed
+from export_core.readers.hardware import missing_hardware
+from export_core.readers.placement import Mode
+from export_core.readers.worker.protocol import Stage, WorkerStarter
+
+LEAST_SECONDS = 10.0
+"""How long a smaller program may always take."""
+TIMES_AS_LONG = 4
+"""How many times as long as the original a smaller program may take: one whose loops do not end shows nothing."""
+
+Notify = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Environments:
+    """Where a reduction runs: the failing reader, one that says what is right, and the newest release for editing."""
+
+    failing: Environment
+    second: Environment | None
+    editing: Environment
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """The smallest program that was found, and how."""
+
+    reduction: Reduction
+    program: ReducedProgram
+    steps: tuple[Step, ...]
+    no_source: str = ""
+    """Why the folder has no source; empty where it has one."""
+
+
+class NotReproducedError(WhyError):
+    """The cell does not fail here, so nothing can be learned by trying smaller programs."""
+
+    exit_code = 3
+
+
+def reduce_chosen(choice: Choice, good: str, folder: ReductionFolder, *, resume: bool, notify: Notify) -> Reduced:
+    """Reduce the cell of a choice.
+
+    Args:
+        choice: the cell, and how it is replayed.
+        good: the jaxlib of the second reader; empty for the writer of the golden.
+        folder: where the smallest program so far is kept.
+        resume: continue the reduction that is in the folder.
+        notify: called with a line about what happens.
+
+    Raises:
+        WhyError: nothing can be reduced.
+        ReleaseError: there is no release `good`.
+        EnvironmentFailed: a reader has no environment.
+    """
+    earlier = folder.earlier(resume=resume)  # before an environment is built
+    cell = choice.cell
+    if cell.mode is Mode.RUN and (problem := missing_hardware(cell.platform)):
+        raise NotReproducedError(f"{cell.platform} cannot run here: {problem}. --platform {cell.platform}:compile may.")
+    second = choice.plan.calendar.release(good or cell.golden.manifest.writer.jaxlib)
+    if second == cell.reader and good:
+        raise WhyError(f"--good {good}: is the release in which the cell fails. Name one in which it works.")
+    with choice.environments(notify) as environments:
+        failing = environments.build(cell.placement)
+        other: Environment | None = None
+        try:
+            other = None if second == cell.reader else environments.build(replace(cell.placement, reader=second))
+        except EnvironmentFailed as error:
+            if good or (choice.result and choice.result.verdict is Verdict.NUMERICS):
+                raise
+            notify(f"without a second reader: {error}")
+        used = Environments(failing, other, environments.build(choice.newest))
+        return reduce_cell(cell, used, choice.options, folder, earlier, notify=notify)
+
+
+def reduce_cell(
+    cell: Cell,
+    environments: Environments,
+    options: ReplayOptions,
+    folder: ReductionFolder,
+    earlier: Earlier | None = None,
+    *,
+    notify: Notify = lambda text: None,
+    start: WorkerStarter | None = None,
+) -> Reduced:
+    """Reduce the program of a failing cell. The folder always holds the smallest one so far.
+
+    Args:
+        cell: what fails.
+        environments: where to run it and its smaller programs.
+        options: limits of each cell, policy and calendar.
+        folder: free, unless a reduction in it is continued.
+        earlier: that one.
+        notify: called with a line about what happens.
+        start: starts workers; None starts those that are closed at the end.
+
+    Raises:
+        WhyError: nothing can be reduced, with the reason; `NotReproducedError` where it does not fail here.
+        InfrastructureFault: something around the cells failed.
+    """
+    if problem := audit_problem(cell.golden, options.policy):
+        raise WhyError(f"{cell.key} fails in its audit, before anything is run: {problem}")
+    with contextlib.ExitStack() as stack:
+        failing = stack.enter_context(ProgramReader(cell, environments.failing, options, start))
+        second = None
+        if environments.second:
+            other = replace(cell, reader=environments.second.release)
+            second = stack.enter_context(ProgramReader(other, environments.second, options, start))
+        editor = stack.enter_context(ModuleEditor(environments.editing))
+        run = _Run(cell, failing, second, editor, folder, notify)
+        run.begin()
+        if earlier:
+            run.resume(*earlier)
+        return run.reduced()
+
+
+@dataclass
+class _Run:
+    """One reduction: the original's failure, the programs that were kept, the lines that are written."""
+
+    cell: Cell
+    failing: ProgramReader
+    second: ProgramReader | None
+    editor: ModuleEditor
+    folder: ReductionFolder
+    notify: Notify
+    steps: list[Step] = field(default_factory=list)
+    earlier_seconds: float = 0.0
+    earlier_tried: int = 0
+    started: float = field(default_factory=time.monotonic)
+
+    def begin(self) -> None:
+        """Run the original, and say how it fails."""
+        outcome = self.failing.run_golden(self.cell.golden).outcome
+        call = failing_call(self.cell.golden, outcome.message)
+        outcome = replace(outcome, message=outcome.message.removeprefix(f"{call.name}: ")) if call.name else outcome
+        _check_reducible(self.cell, call, outcome)
+        if outcome.verdict is not Verdict.TIMEOUT:
+            limit = self.failing.options.limits.timeout
+            seconds = max(LEAST_SECONDS, TIMES_AS_LONG * outcome.seconds)
+            for reader in filter(None, (self.failing, self.second)):
+                reader.limit_time(min(limit, seconds) if limit else seconds)
+        golden = self.cell.golden
+        inputs = from_npz(golden.folder / (call.inputs or INPUTS))
+        program = flat_program(golden.read_artifact(), call.vjp, inputs)
+        original = self.editor.summary(program.module)
+        summary, code, text = self.editor.edited(program.module, [])
+        if summary.refused:
+            raise WhyError(f"{golden.artifact}: its module cannot be changed: {summary.refused}")
+        self.program = program.edited(summary, code, text, {})
+        self.failure = Failure.of(outcome)
+        if golden.manifest.options.register:
+            self._leave_out_modules()
+        wanted = self._divergence() if outcome.verdict is Verdict.NUMERICS else self._checked_failure()
+        self.oracle = Oracle(self.failing, self.second, self.failure, wanted)
+        if not self.oracle.fails_alike(self.program):
+            raise NotReproducedError(
+                f"{self.cell.key}: {self.failure}, but not where its module is written again without derivatives and "
+                "trees: there is nothing in the module to look for."
+            )
+        is_numerics = outcome.verdict is Verdict.NUMERICS
+        self.reduction = Reduction(
+            cell=str(self.cell.key),
+            call=call.name,
+            artifact=golden.manifest.files[ARTIFACT],
+            failure=_in_words(outcome),
+            second=self.second.cell.reader.jaxlib if self.second else "",
+            operations=original.operations,
+            units=wanted.units or None,
+            first_diverging=self._first_diverging(self.second) if self.second and is_numerics else None,
+        )
+
+    def _leave_out_modules(self) -> None:
+        """Do without the modules that the golden registers, if it fails without them: they are for trees, mostly."""
+        golden = self.cell.golden
+        options = structs.replace(golden.manifest.options, register=())
+        without = replace(golden, manifest=structs.replace(golden.manifest, options=options))
+        readers = [reader for reader in (self.failing, self.second) if reader]
+        for reader in readers:
+            reader.cell = replace(reader.cell, golden=without)
+        failing, *others = (reader.run([self.program])[0] for reader in readers)
+        is_numerics = self.failure.signature.verdict is Verdict.NUMERICS
+        if not (failing.works if is_numerics else Failure.of(failing.outcome) == self.failure) or not all(
+            tried.works for tried in others
+        ):
+            for reader in readers:
+                reader.cell = replace(reader.cell, golden=golden)
+
+    def _first_diverging(self, second: ProgramReader) -> DivergingOperation | None:
+        """The first operation whose outputs differ between the readers, in main and what it calls.
+
+        None where no value does, or the readers do not run the program that returns all of them.
+
+        Every value is a result of the program that is run, which keeps XLA from computing some of them together: a
+        difference that comes from that alone is not seen.
+        """
+        inlined = edited_program(self.program, self.editor, [("inline",)], {})
+        if (traced := traced_program(inlined or self.program, self.editor)) is None:
+            return None
+        everything, sources = traced
+        (wrong,), (right,) = self.failing.run([everything]), second.run([everything])
+        if not (wrong.works and right.works and len(wrong.outputs) == len(right.outputs) == len(sources)):
+            return None
+        for place, (source, one, other) in enumerate(zip(sources, right.outputs, wrong.outputs, strict=True), 1):
+            found = divergence([one], [other])
+            if found.units or found.unequal:
+                return DivergingOperation(source.text, place, len(sources), _largest_ulp(one, other))
+        return None
+
+    def resume(self, reduction: Reduction, steps: list[Step], program: ReducedProgram) -> None:
+        """Continue with the program of an earlier reduction of the same cell."""
+        mine = self.reduction
+        if (mine.cell, mine.call, mine.artifact) != (reduction.cell, reduction.call, reduction.artifact):
+            raise WhyError(
+                f"{self.folder.path}: expected a reduction of {mine.cell}, found one of {reduction.cell}, or of "
+                "another golden of this name. Name another folder."
+            )
+        # A folder may be from anywhere: nothing in it is compiled before its custom calls are known.
+        if problem := audit_problem(self.failing.cell_of(program).golden, self.failing.options.policy):
+            raise WhyError(f"{self.folder.path}: the program in it fails in its audit: {problem}")
+        if not self.oracle.fails_alike(program):
+            raise NotReproducedError(f"{self.folder.path}: the program in it does not fail here. Name another folder.")
+        program = replace(program, names=self.editor.summary(program.module).names)
+        self.program, self.steps = program, [step for step in steps if step.done != FINISHED]
+        if steps:
+            self.earlier_seconds, self.earlier_tried = steps[-1].seconds, steps[-1].tried
+
+    def reduced(self) -> Reduced:
+        """Make the program smaller until no pass does."""
+        if not self.steps:
+            self._keep(self.program, STARTED)
+        passes = Passes(self.program, self.editor, self.oracle, self._keep)
+        passes.run()
+        self._keep(passes.program, FINISHED)
+        return Reduced(self.reduction, passes.program, tuple(self.steps), self.no_source)
+
+    def _divergence(self) -> Divergence:
+        """How far the outputs of the two readers are apart."""
+        if self.second is None:
+            raise WhyError(f"{self.cell.key}: {self.failure}: name a release that gives other numbers with --good.")
+        (wrong,), (right,) = self.failing.run([self.program]), self.second.run([self.program])
+        for reader, tried in ((self.failing, wrong), (self.second, right)):
+            if not tried.works:
+                raise WhyError(f"{reader.cell.key}: {_in_words(tried.outcome)}. Name another release with --good.")
+        found = divergence(right.outputs, wrong.outputs)
+        if not (found.units or found.unequal):
+            raise NotReproducedError(
+                f"{self.cell.key}: jaxlib {self.second.cell.reader.jaxlib} gives the same numbers here, which are not "
+                "those of the golden. Name a release that gives the golden's with --good, if there is one."
+            )
+        return found
+
+    def _checked_failure(self) -> Divergence:
+        """Do without the second reader where the program does not work there either."""
+        if self.second and not (tried := self.second.run([self.program])[0]).works:
+            self.notify(f"jaxlib {self.second.cell.reader.jaxlib} does not run it either: {_in_words(tried.outcome)}")
+            self.second = None
+        return Divergence()
+
+    def _keep(self, program: ReducedProgram, done: str) -> None:
+        seconds = round(self.earlier_seconds + time.monotonic() - self.started, 1)
+        tried = self.earlier_tried + self.oracle.tried
+        self.steps.append(Step(done, program.operations, tried, seconds))
+        manifest = manifest_of(self.failing.cell.golden.manifest, program)
+        relative = self.oracle.wanted.relative
+        if 0 < relative < 1:
+            # A quarter of what is left at least, so that the reduced golden fails by its own tolerance.
+            manifest = structs.replace(manifest, comparison=Comparison(rtol=KEPT_SHARE / 4 * relative))
+        golden = replace(self.cell.golden, manifest=manifest)
+        outputs = self.oracle.outputs_of(program)
+        source, self.no_source = self.editor.source(program.module, program.arrays)
+        self.folder.write(program, golden, outputs, [self.reduction, *self.steps], source)
+        if done in KINDS:
+            self.notify(f"{program.operations} operations: {KINDS[done]}; {tried} cells run in {seconds:.0f} s")
+
+
+def failing_call(golden: Golden, message: str) -> Check:
+    """The call of a golden that a message is about: it begins with its name, unless it is the plain one."""
+    calls = (check for check in golden.manifest.checks if message.startswith(f"{check.name}: "))
+    return next(calls, Check("", inputs=INPUTS))
+
+
+def _check_reducible(cell: Cell, call: Check, outcome: Outcome) -> None:
+    """Raise `WhyError` for what no smaller program shows."""
+    what = f"{cell.key}: {outcome.verdict} in stage {outcome.stage}"
+    said = outcome.message.splitlines()[0] if outcome.message else ""
+    if outcome.verdict in (Verdict.PASS, Verdict.COMPILED):
+        raise NotReproducedError(f"{cell.key} works here: {outcome.verdict}. There is nothing to reduce.")
+    if outcome.verdict is Verdict.NOT_RUN:
+        raise NotReproducedError(f"{cell.key} cannot be run here: {said}")
+    if outcome.verdict is Verdict.ERROR and outcome.stage is Stage.COMPARE:
+        raise WhyError(f"{what}: {said}: what is wrong is around the module, so that no smaller one shows it.")
+    if call.refused is not None or call.mesh or call.spread:
+        raise WhyError(
+            f"{what}: it fails in the call {call.name}, which has another mesh or has to be refused: such "
+            "calls cannot be reduced."
+        )
+
+
+def _in_words(outcome: Outcome) -> str:
+    return f"{outcome.verdict} in stage {outcome.stage}: {outcome.message.partition(chr(10))[0]}"
+
+
+def _largest_ulp(one: Leaf, other: Leaf) -> int | None:
+    if one.dtype not in FLOATS:
+        return None
+    return int(ulp_distance(one.numpy(), other.numpy()).max(initial=0))

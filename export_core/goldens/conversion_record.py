@@ -1,0 +1,102 @@
+"""The record of a conversion: a JSON file beside the converted artifact, which says what it was and what was shown."""
+
+from __future__ import annotations
+
+import functools
+import os.path
+from pathlib import Path
+
+import msgspec
+
+from export_core.artifact import Artifact
+from export_core.base.errors import ExportCompatError
+from export_core.base.escaping import json_bytes
+from export_core.base.untrusted import decode_json, open_regular
+from export_core.goldens.manifest import ConvertedFrom
+
+SUFFIX = ".converted.json"
+FORMAT = 1
+MOST_BYTES = 1 << 20
+CONVERTED = "converted"
+NOT_VERIFIED = "not verified"
+
+
+class ConversionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `jaxexport convert` made, of what, and whether the reader gave the outputs of the golden."""
+
+    verdict: str
+    """`converted` where the reader gave the outputs of the golden; `not verified` where nothing was compared."""
+    message: str
+    """What was verified, or why nothing could be."""
+    sha256: str
+    """The SHA-256 of the converted artifact. The record is of no other file."""
+    converted_from: ConvertedFrom
+    """The original, and how it was converted."""
+    why: str
+    """Why this way was taken."""
+    golden: str | None = None
+    """The golden whose inputs and outputs were used, `case/writer`; null for none."""
+    custom_calls: tuple[str, ...] = ()
+    """The targets of the custom calls in the converted artifact, all of which the reader promises or the project
+    allows."""
+    max_abs_error: float | None = None
+    """The largest absolute error of an element; null if nothing was compared."""
+    max_rel_error: float | None = None
+    """The largest relative error of an element; null if nothing was compared."""
+    max_noise_error: float | None = None
+    """The largest error in units of the noise that the golden's writer measured; null if it measured none."""
+    allowed: str = ""
+    """By which rules numbers were compared; empty if none were."""
+    format: int = FORMAT
+    """The version of this form."""
+
+
+class RecordError(ExportCompatError):
+    """A record that cannot be read, or is of another file."""
+
+
+def read_record(artifact: Artifact) -> ConversionRecord:
+    """The record beside an artifact. Raises `RecordError`."""
+    path = f"{artifact.name}{SUFFIX}"
+    try:
+        with open_regular(path) as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise RecordError(f"{path}: expected the record of a conversion, found more than {MOST_BYTES} bytes")
+        record: ConversionRecord = decode_json(data, ConversionRecord)
+    except OSError as error:
+        raise RecordError(f"{path}: cannot read this record: {error.strerror or error}") from None
+    except msgspec.MsgspecError as error:
+        raise RecordError(f"{path}: not the record of a conversion: {error}") from None
+    if record.sha256 != artifact.sha256:
+        raise RecordError(f"{path}: is the record of another file, with SHA-256 {record.sha256[:16]}…")
+    return record
+
+
+def is_rewritten(artifact: Artifact) -> bool:
+    """Whether a record says that its writer has not exported it so: JAX promises nothing for it."""
+    try:
+        return os.path.lexists(f"{artifact.name}{SUFFIX}") and read_record(artifact).converted_from.way != "unchanged"
+    except RecordError:
+        return False
+
+
+def record_file(artifact: Path) -> Path:
+    """Where the record of an artifact is."""
+    return artifact.with_name(artifact.name + SUFFIX)
+
+
+def dump_record(record: ConversionRecord) -> bytes:
+    """The bytes of its file; equal records give equal bytes."""
+    return msgspec.json.format(json_bytes(record), indent=2) + b"\n"
+
+
+@functools.cache
+def tool_name() -> str:
+    """``pytest-jaxexport 0.1.0``."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return f"pytest-jaxexport {version('pytest-jaxexport')}"
+    except PackageNotFoundError:
+        return "pytest-jaxexport"

@@ -1,0 +1,209 @@
+"""The upkeep of a folder of goldens: renaming a case, what belongs to no golden, and the sizes of files."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from export_core.base.atomic import REMOVED, STAGED, SWAPPED_OUT, is_abandoned
+from export_core.base.escaping import printable
+from export_core.base.layout import aligned
+from export_core.goldens.errors import GoldenError
+from export_core.goldens.manifest import Manifest
+from export_core.goldens.manifest_file import dump_manifest, is_plain_name
+from export_core.goldens.store import MANIFEST, Golden, GoldenStore, content_of
+
+_DIGEST = re.compile(r"-[0-9a-f]{8}$")
+
+
+@dataclass(frozen=True)
+class _Move:
+    """One golden of the old case, and what is stored for it under the new one."""
+
+    golden: Golden
+    manifest: Manifest
+    files: Mapping[str, bytes]
+
+    def is_done(self, store: GoldenStore) -> bool:
+        """Whether the new case has exactly this golden."""
+        folder = store.root / self.manifest.case / self.manifest.writer.id
+        return folder.is_dir() and content_of(folder) == {MANIFEST: dump_manifest(self.manifest), **self.files}
+
+
+def rename_case(store: GoldenStore, old: str, new: str, test: str | None = None) -> list[Golden]:
+    """Give all goldens of a case another name, and return them. A rename that was killed is completed by the same call.
+
+    Everything is stored under the new name before anything of the old one is deleted. `test` is the test that exports
+    the new case; without it, it follows from the name where it can, and is else left out: such goldens never count as
+    unused. Raises `GoldenError` where the new case has other goldens.
+    """
+    if not is_plain_name(new):
+        raise GoldenError(f"{new!r}: expected the name of a case, such as tests.test_a.test_f.")
+    goldens = store.existing(old)
+    # Also by a name that only differs in its letters' case, where the disk makes no difference between them.
+    if (store.root / new).exists() and (store.root / old).samefile(store.root / new):
+        raise GoldenError(f"{new}: expected another name than {old}; nothing was renamed.")
+    test = test or exporting_test(goldens[-1].manifest, new)
+    moves = [_move(golden, new, test) for golden in goldens]
+    _refuse_other_goldens(store, moves, store.generations(new))
+    for move in moves:
+        store.write(move.manifest, move.files)
+    renamed = store.generations(new)
+    for golden in renamed:
+        golden.verify()
+    for move in moves:
+        store.remove(move.golden)
+    return renamed
+
+
+def _move(golden: Golden, new: str, test: str) -> _Move:
+    golden.verify()
+    files = {name: data for name, data in content_of(golden.folder).items() if name != MANIFEST}
+    return _Move(golden, msgspec.structs.replace(golden.manifest, case=new, test=test), files)
+
+
+def _refuse_other_goldens(store: GoldenStore, moves: list[_Move], existing: list[Golden]) -> None:
+    """Raise `GoldenError` unless what the new case has comes from a rename that was killed.
+
+    It was killed while it wrote, and the new case has nothing else yet; or while it deleted, and has everything.
+    """
+    done = [move for move in moves if move.is_done(store)]
+    if len(done) not in (len(existing), len(moves)):
+        new = moves[0].manifest.case
+        raise GoldenError(
+            f"{store.root / new}: expected no golden of the new case, found {len(existing)}, and nothing was renamed. "
+            f"Choose another name; or delete {new} if `pytest --update-goldens` can write its goldens again."
+        )
+
+
+def exporting_test(manifest: Manifest, case: str) -> str:
+    """The test that exports a case, like the one of this manifest; empty where it does not follow from the name."""
+    if not manifest.test or _DIGEST.search(case):  # the digest stands for what a folder's name cannot have
+        return ""
+    for file in _files_of(manifest, case):
+        names, bracket, parameters = case.removeprefix(f"{_module(file)}.").partition("[")
+        if manifest.name and not bracket:
+            names = names.rpartition(".")[0]  # the last is the name= of the call
+        elif manifest.name:
+            parameters = f"{parameters.rpartition(']')[0]}]"
+        if names:
+            return "::".join((file, *names.split("."))) + bracket + parameters
+    return ""
+
+
+def _files_of(manifest: Manifest, case: str) -> Iterator[str]:
+    """The test files that a case may be from: the present one, or another that exists in the working folder."""
+    parts = case.partition("[")[0].split(".")
+    candidates = [f"{'/'.join(parts[:count])}.py" for count in range(len(parts) - 1, 0, -1)]
+    present = manifest.test.partition("::")[0]
+    if present in candidates:
+        yield present
+    yield from (file for file in candidates if Path(file).is_file())
+
+
+def _module(file: str) -> str:
+    return file.removesuffix(".py").replace("/", ".")
+
+
+@dataclass(frozen=True)
+class Stray:
+    """A file or folder that does not belong to any golden.
+
+    `leftover`: a write or deletion that was killed left it, and it can be deleted without loss.
+    """
+
+    path: Path
+    what: str
+    leftover: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.what}"
+
+
+def strays(root: Path) -> Iterator[Stray]:
+    """All strays that can be found without reading a manifest.
+
+    A folder in a case's folder counts as a golden, whole or damaged.
+
+    Plain files beside the cases (a README, .gitattributes) are the user's own.
+    """
+    for case in _sorted(root):
+        if case.is_dir() and not case.name.startswith("."):
+            entries = _sorted(case)
+            if not entries:
+                yield Stray(case, "a case without a golden", leftover=True)
+            for path in entries:
+                yield from _strays_in_case(path)
+
+
+def unlisted_files(store: GoldenStore) -> Iterator[Stray]:
+    """Files in the folders of goldens that their manifests do not list.
+
+    Raises `GoldenError` for a manifest that cannot be read.
+    """
+    for golden in store.goldens():
+        for path in _sorted(golden.folder):
+            if path.name not in {MANIFEST, *golden.manifest.files}:
+                what = f"not one of the files of {golden.id}"
+                if path.name == "__pycache__":
+                    what += ": bytecode, which can be deleted; an earlier version of pytest-jaxexport left it"
+                yield Stray(path, what)
+
+
+def delete_leftovers(candidates: Iterable[Stray]) -> list[Stray]:
+    """Delete the strays that are leftovers, and no others. Returns those."""
+    leftovers = [stray for stray in candidates if stray.leftover]
+    for stray in leftovers:
+        # A case's folder is removed only if it is empty: a golden may have been written into it since it was listed.
+        if stray.path.name.startswith("."):
+            shutil.rmtree(stray.path, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):  # another process writes a golden of this case by now
+                stray.path.rmdir()
+    return leftovers
+
+
+def _strays_in_case(path: Path) -> Iterator[Stray]:
+    """What one entry of a case's folder is, if it is not a golden."""
+    if path.name.startswith((STAGED, REMOVED)):
+        if is_abandoned(path):  # otherwise a living process is at work in it
+            yield Stray(path, "left by a process that was killed", leftover=True)
+    elif path.name.startswith(SWAPPED_OUT):
+        # While its replacement is missing, this is the only copy of the golden.
+        replaced = (path.parent / path.name.removeprefix(SWAPPED_OUT)).exists()
+        yield Stray(path, "the golden that a killed update was replacing", leftover=replaced)
+    elif not path.is_dir():
+        yield Stray(path, "a file outside any golden's folder")
+
+
+def _sorted(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+MOST = 8
+"""Names that have a line of their own; the others, which are smaller, share one."""
+
+
+def size_lines(goldens: Iterable[Golden]) -> Iterator[str]:
+    """A line for each name, the largest first, and one for all files in the folders of these goldens."""
+    sizes: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    for golden in goldens:
+        for path in golden.folder.iterdir():
+            sizes[path.name] += path.lstat().st_size
+            counts[path.name] += 1
+    total = sizes.total()
+    rows = [(printable(name), counts[name], size) for name, size in sizes.most_common(MOST)]
+    if len(sizes) > MOST:
+        others = sizes.most_common()[MOST:]
+        rows.append((f"{len(others)} other names", sum(counts[name] for name, _ in others), sum(dict(others).values())))
+    rows.append(("all", counts.total(), total))
+    texts = [(name, f"{count:,}", f"{size / 1e3:,.1f}", f"{size / (total or 1):.0%}") for name, count, size in rows]
+    yield from aligned([("file", "files", "kB", "share"), *texts], right=(1, 2, 3), least=(0, 7, 9))

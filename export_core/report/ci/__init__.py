@@ -1,1 +1,0 @@
-"""What other systems read: Markdown, JUnit, SARIF, annotations, calendars."""

@@ -1,0 +1,161 @@
+"""What a report of a run says, whatever shows it: headline, findings, tables, pictures, and what an earlier run had."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from export_core.base.errors import ExportCompatError
+from export_core.base.feature import hooks
+from export_core.base.layout import aligned, labelled_lines
+from export_core.judge import Result
+from export_core.judge.causes import Cause
+from export_core.judge.verdicts import ExitCode, Kind
+from export_core.readers.cell import CellKey
+from export_core.report.wording import headline, shown_exit_code
+from export_core.run.run import Run
+
+if TYPE_CHECKING:
+    import msgspec
+    from markupsafe import Markup
+
+RowLine = tuple[str, tuple[float | None, ...]]
+"""The small line beside a row of the page's table: in words, and a number for each cell, None where it is not known."""
+
+
+class ReportError(ExportCompatError):
+    """A report that cannot be written."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that a report says. `number` is its place among the findings of kinds with one rank.
+
+    `sentence` says it in a line, and `brief` in a shorter one, without the dates of a single cell; `details` are labels
+    with texts of one line or more. `results` are the cells that it
+    is about, and `cause` what they have in common: none where it is about the run.
+    """
+
+    kind: Kind
+    number: int
+    sentence: str
+    details: tuple[tuple[str, str], ...] = ()
+    results: tuple[Result, ...] = ()
+    cause: Cause | None = None
+    brief: str = ""
+
+    @property
+    def title(self) -> str:
+        """The title of its kind."""
+        return self.kind.title
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Sort key: the worst first."""
+        return self.kind.rank, self.number
+
+    @property
+    def text(self) -> str:
+        """The sentence, then the details, each on lines of its own behind its label."""
+        return "\n".join((self.sentence, *labelled_lines(self.details)))
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of texts: the first column names the row, the others are numbers."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def lines(self) -> Iterator[str]:
+        """The table with its columns aligned."""
+        return aligned([self.head, *self.rows], right=range(1, len(self.head)))
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture with its title and a sentence that explains it, in which backticks enclose what is typed."""
+
+    title: str
+    hint: str
+    svg: Markup
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is different from an earlier run."""
+
+    line: str
+    """The counts of all changes, in one line."""
+    caveats: Sequence[Finding]
+    """Why a change may not come from the cell itself."""
+    changes: Sequence[Finding]
+    """How cells changed, the worst first."""
+    others: Sequence[Finding]
+    """What else changed."""
+    run: Run
+    """The new run, which may fail because of the earlier one."""
+    before: Run
+    """The earlier run, judged by the policy of the new one."""
+    cells: Mapping[CellKey, tuple[str, str]]
+    """How a cell changed, and what it was."""
+    counts: Mapping[str, int]
+    """How many cells of the new run changed so."""
+    section: Callable[[], Markup]
+    """All of it as a section of the page."""
+    as_json: Callable[[], msgspec.Struct]
+    """All of it for other programs."""
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """Everything that is different, and why it may be."""
+        return [*self.caveats, *self.changes, *self.others]
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """What a report of a run says; `view` makes it. What few media show is made when it is asked for."""
+
+    run: Run
+    findings: Sequence[Finding]
+    """All findings, the worst first."""
+    comparison: Comparison | None = None
+    folder: Path | None = None
+    """The folder of the results as commands name it; None where the report is read elsewhere."""
+
+    @cached_property
+    def headline(self) -> tuple[str, str]:
+        """What the run shows, with its numbers; and the line with all counts, the date and the exit code."""
+        return headline(self.run.summary)
+
+    @property
+    def look(self) -> ExitCode:
+        """The exit code that the look of the headline follows."""
+        return shown_exit_code(self.run.summary)
+
+    def tables(self) -> Iterator[Table]:
+        """The tables that features add, for a report in full."""
+        for table in hooks("table"):
+            if made := table(self.run):
+                yield made
+
+    def pictures(self) -> Iterator[Picture]:
+        """The pictures that features add."""
+        for picture in hooks("picture"):
+            if made := picture(self.run):
+                yield made
+
+
+def row_lines() -> Callable[[Sequence[Result]], Hashable]:
+    """The function that makes the `RowLine` of the cells of a row, where a feature has one to show."""
+    makers = hooks("row_line")
+    return lambda cells: next((line for make in makers if (line := make(cells))), None)
+
+
+def feature_findings(run: Run) -> Iterator[Finding]:
+    """The findings that features add."""
+    for findings in hooks("findings"):
+        yield from findings(run)

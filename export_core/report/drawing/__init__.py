@@ -1,1 +1,0 @@
-"""Pictures of a run: the map of writers and readers, windows over time, badges."""

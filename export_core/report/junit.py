@@ -1,0 +1,149 @@
+"""A run as JUnit XML, which CI systems show: a test case for each golden and reader, and one for the run as a whole.
+
+JUnit has four outcomes only: passed, failure, error and skipped. A cell that neither passed nor broke a promise is
+skipped, with its type and reason, so that it is never shown as passed. results.jsonl is the authority.
+
+It follows Jenkins' junit-10.xsd, the one schema of JUnit that a CI system checks files against. Properties are those of
+suites: the schema has none for a test case, whose facts are in its text instead, which every viewer shows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from xml.etree import ElementTree as Xml
+
+from export_core.base.escaping import shown
+from export_core.base.layout import labelled_lines
+from export_core.base.phrases import first_line
+from export_core.judge import Judgement, Result, matching_entry
+from export_core.judge.verdicts import NUMBERS_MOVED, ExitCode
+from export_core.policy import Policy
+from export_core.readers.placement import Mode
+from export_core.report.document import Document, Finding
+from export_core.report.wording import (
+    cell_sentence,
+    evidence,
+    limits_line,
+    window_line,
+)
+
+_OF_THE_CAUSE = ("known as", "since", "to do")
+"""Details of a finding that are those of each of its cells."""
+
+
+def junit_xml(document: Document) -> str:
+    """The file: a suite for each reader on each platform, and one for the run."""
+    run, summary = document.run, document.run.summary
+    by_cell = {result.key: finding for finding in document.findings if finding.cause for result in finding.results}
+    by_reader = {
+        f"jaxlib {reader.jaxlib} with jax {reader.jax} on {platform}": cells
+        for (reader, platform), cells in run.by_reader.items()
+    }
+    suites = []
+    for reader, cells in by_reader.items():
+        cases = [_cell(cell, reader, run.policy, by_cell.get(cell.key)) for cell in cells]
+        suites.append(_suite(reader, cases, _reader_properties(cells)))
+    is_shown = any(int(suite.attrib[name]) for suite in suites for name in ("failures", "errors"))
+    suites.append(_suite("jaxexport", [_run(document, is_shown=is_shown)], _run_properties(document)))
+    if started := summary.identity.started:
+        for suite in suites:
+            suite.set("timestamp", started.isoformat())
+    root = Xml.Element("testsuites", name="jaxexport", time=f"{summary.seconds:.3f}")
+    for name in ("tests", "failures", "errors"):
+        root.set(name, str(sum(int(suite.attrib[name]) for suite in suites)))
+    root.extend(suites)
+    for element in root.iter():
+        element.text = shown(element.text) if element.text else None
+        element.attrib.update({name: shown(value) for name, value in element.items()})
+    Xml.indent(root, " ")
+    return Xml.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _reader_properties(results: Sequence[Result]) -> dict[str, object]:
+    """The reader of a suite, and how many of its cells have which judgement."""
+    reader = results[0].reader
+    facts = {"jaxlib": reader.jaxlib, "jax": reader.jax, "built": reader.built, "platform": results[0].platform}
+    counts = Counter(result.judgement for result in results)
+    return facts | {f"cells {name}": counts[name] for name in Judgement if counts[name]}
+
+
+def _run_properties(document: Document) -> dict[str, object]:
+    summary = document.run.summary
+    counts = {f"cells {name}": count for name, count in summary.judgements.items()}
+    facts = {"planned": summary.planned, "as of": summary.as_of, "exit code": summary.exit_code, "plan": summary.plan}
+    identity = {name: getattr(summary.identity, name) for name in ("project", "commit", "ci_url", "tool", "machine")}
+    return {
+        "headline": document.headline[0],
+        **facts,
+        **counts,
+        **{name: text for name, text in identity.items() if text},
+    }
+
+
+def _suite(name: str, cases: Sequence[Xml.Element], properties: dict[str, object]) -> Xml.Element:
+    outcomes = Counter(child.tag for case in cases for child in case)
+    suite = Xml.Element(
+        "testsuite",
+        name=name,
+        tests=str(len(cases)),
+        failures=str(outcomes["failure"]),
+        errors=str(outcomes["error"]),
+        skipped=str(outcomes["skipped"]),
+        time=f"{sum(float(case.attrib['time']) for case in cases):.3f}",
+    )
+    listed = Xml.SubElement(suite, "properties")
+    for label, value in properties.items():
+        Xml.SubElement(listed, "property", name=label, value=str(value))
+    suite.extend(cases)
+    return suite
+
+
+def _cell(result: Result, reader: str, policy: Policy, finding: Finding | None) -> Xml.Element:
+    name = f"{result.golden.rpartition('/')[2]} in {reader}"
+    case = Xml.Element("testcase", classname=result.case, name=name, time=f"{result.seconds:.3f}")
+    facts = result.judgement.facts
+    outcome = facts.junit
+    if result.mode is Mode.COMPILE:
+        outcome = outcome or "skipped"  # what was only compiled is not called a pass
+    if outcome:
+        # A cell that works and is still skipped was only compiled: its type says that, not its judgement.
+        by_verdict = result.judgement is Judgement.BROKEN or not facts.junit
+        kind = result.verdict if by_verdict else result.judgement
+        element = Xml.SubElement(case, outcome, type=f"jaxexport.{kind}", message=_message(result, policy, finding))
+        common = [pair for pair in finding.details if pair[0] in _OF_THE_CAUSE] if finding else []
+        cause = finding.sentence if finding and len(finding.results) > 1 else ""
+        pairs = [("test", result.test), *evidence(result, all_of_stderr=True), ("cause", cause), *common]
+        element.text = "\n".join((cell_sentence(result), *labelled_lines(pairs)))
+    else:
+        judgement = f"{result.judgement}: {facts.meaning}"
+        lines = labelled_lines([("test", result.test), ("judgement", judgement), ("window", window_line(result))])
+        Xml.SubElement(case, "system-out").text = "\n".join(lines)
+    return case
+
+
+def _message(result: Result, policy: Policy, finding: Finding | None) -> str:
+    entry = matching_entry(result, policy.known_failures) if result.judgement is Judgement.KNOWN else None
+    if entry:
+        until = f"until {entry.expires}" if entry.expires else "permanent"
+        return f"known failure: {entry.reason} (owner {entry.owner}, {entry.issue}, {until})"
+    kind = NUMBERS_MOVED.title.lower() if finding and finding.kind is NUMBERS_MOVED else str(result.judgement)
+    return f"{kind}: {limits_line(result) or first_line(result.message) or result.verdict}"
+
+
+def _run(document: Document, *, is_shown: bool) -> Xml.Element:
+    """The test case of the run. It fails where the exit code is not 0 and no cell shows that (`is_shown`).
+
+    Else it would be one failure more than there are broken cells.
+    """
+    case = Xml.Element("testcase", classname="jaxexport", name="the run as a whole", time="0.000")
+    line, counts = document.headline
+    # What is about one cell is in its own test case.
+    of_the_run = [f"{finding.title}  {finding.text}" for finding in document.findings if len(finding.results) != 1]
+    text = "\n\n".join((line, counts, *of_the_run))
+    outcome = "" if is_shown else ExitCode.of(document.run.summary.exit_code).facts.junit
+    if outcome:
+        Xml.SubElement(case, outcome, type="jaxexport.run", message=line).text = text
+    else:
+        Xml.SubElement(case, "system-out").text = text
+    return case

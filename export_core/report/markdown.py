@@ -1,0 +1,264 @@
+"""A run as Markdown for a pull request or the summary of a CI job: headline, causes, a small map, folded details."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from export_core.base.escaping import for_html, for_markdown, shown
+from export_core.base.layout import labelled_lines
+from export_core.base.phrases import first_line
+from export_core.judge import Judgement, Summary
+from export_core.judge.result import by_build_date, grouped
+from export_core.judge.verdicts import NOT_REPLAYABLE, NUMBERS_MOVED, Kind
+from export_core.report.affected_tests import source_line
+from export_core.report.document import Comparison, Document, Finding
+from export_core.report.run_tables import MapRelease, MapRow, ReleaseMap, Square, release_map
+from export_core.report.view import capped, cells_of
+from export_core.report.wording import began_and_ended, counts_line, first_sentence, ranges
+from export_core.run.run import Run
+
+MOST_BYTES = 65_536
+"""GitHub's limit for a comment, in characters. The summary of a step may have 1 MiB: one document is fit for both."""
+
+_MOST_OF_A_KIND = 10
+_LONGEST_SECTION = 3_000
+_LONGEST_TABLE = 16_000
+_LONGEST_MAP = 20_000
+_LONGEST_LINE = 2_000
+_LONGEST_WORDS = 120
+_RESERVED_BYTES = 1_024
+"""Room for the last paragraph, which says what was left out."""
+_AROUND_BYTES = 100
+"""What folds a section together with others of its kind."""
+_ON_SCREEN = (12, 18)
+"""Rows and columns of a map that is not folded."""
+
+_URL = re.compile(r"https?://[\w.~:/?#@!$&'*+,;=%-]+")
+
+
+def markdown_text(document: Document, folder: Path = Path()) -> str:
+    """The text, at most `MOST_BYTES` of UTF-8: details of each kind of finding, and how many of each are left out.
+
+    With the difference from an earlier run, what changed comes before the causes of this one. `folder` is that of the
+    project: the lines of tests are looked up in its files.
+    """
+    run, summary, comparison = document.run, document.run.summary, document.comparison
+    changes = comparison.changes if comparison else []
+    shown_here = [*changes, *(comparison.others if comparison else ()), *document.findings]
+    named, left_out = capped(shown_here, _MOST_OF_A_KIND)
+    sections = [
+        (finding, _section(finding, _test(finding, summary, folder), opened=not number and _has_own_line(finding.kind)))
+        for number, finding in enumerate(named)
+    ]
+    head = [_head(document), *(_since(comparison) if comparison else ())]
+    overview = [_causes(document), *_map(run, comparison)]
+    room = MOST_BYTES - _RESERVED_BYTES - sum(len(part.encode()) + 1 for part in (*head, *overview))
+    fitting, cut = _fitting(sections, room)
+    kinds_of_changes = {finding.kind for finding in changes}
+    of_changes = sum(finding.kind in kinds_of_changes for finding, _ in fitting)
+    counted = {
+        kind: cells_of(some, summary) for kind, some in grouped(shown_here, lambda finding: finding.kind).items()
+    }
+    changed, others = (_folded(some, counted) for some in (fitting[:of_changes], fitting[of_changes:]))
+    parts = [*head, *changed, *overview, *others]
+    if counts := counts_line({kind.title: count for kind, count in (cut + left_out).items()}):
+        parts.append(f"Not shown here: {counts}. `jaxexport report DIR --html FILE` has everything.\n")
+    return "\n".join(parts)
+
+
+def _head(document: Document) -> str:
+    """The headline, the counts, and what the run was a run of."""
+    line, counts = document.headline
+    identity = document.run.summary.identity
+    commit = f" at {identity.commit[:12]}" if identity.commit else ""
+    policy = f"policy {identity.policy_sha256[:12]}" if identity.policy_sha256 else ""
+    tool = f"jaxexport {identity.tool}" if identity.tool else ""
+    facts = [
+        for_markdown(_cut(text, 200))
+        for text in (f"{identity.project}{commit}".strip(), tool, identity.machine, policy)
+    ]
+    facts.insert(1, _link("CI job", identity.ci_url) if identity.ci_url else "")
+    lines = [for_markdown(counts), " · ".join(filter(None, facts))]
+    symbol = document.look.facts.symbol
+    return f"### {symbol} {for_markdown(_cut(line, _LONGEST_LINE))}\n\n{'<br>'.join(filter(None, lines))}\n"
+
+
+def _since(comparison: Comparison) -> Iterator[str]:
+    yield f"**{for_markdown(comparison.line)}**\n"
+    if comparison.caveats:
+        caveats = [_cut(caveat.sentence.removesuffix("."), _LONGEST_LINE) for caveat in comparison.caveats[:10]]
+        yield "\n".join(f"- {for_markdown(caveat)}." for caveat in caveats) + "\n"
+
+
+def _causes(document: Document) -> str:
+    """A row for each finding that somebody has to look at, the worst first; empty if there is none."""
+    named, left_out = capped([finding for finding in document.findings if finding.kind.level], _MOST_OF_A_KIND)
+    rows, cut = _fitting([(finding, _row(finding, document.run)) for finding in named], _LONGEST_TABLE)
+    lines = ["| | what | cells | case | written by | read by | when |", "|---|---|---:|---|---|---|---|"]
+    lines += [row for _, row in rows]
+    lines += [f"| | {count:,} more: {kind.title} | | | | | |" for kind, count in (cut + left_out).items()]
+    return "\n".join(lines) + "\n" if named else ""
+
+
+def _row(finding: Finding, run: Run) -> str:
+    cause, summary = finding.cause, run.summary
+    if cause is None:
+        return f"| ❗ | {_what(finding, summary)} | | | | | |"
+    case = cause.cases[0] if len(cause.cases) == 1 else f"{len(cause.cases):,} cases"
+    written, read = ranges(cause.writers, by_build_date(run.writers)), ranges(cause.readers, by_build_date(run.readers))
+    texts = (case, written, read, began_and_ended(cause))
+    words = " | ".join(for_markdown(_cut(text, 2 * _LONGEST_WORDS)) for text in texts)
+    what = f"{cause.judgement.facts.symbol} | {_what(finding, summary)}"
+    return f"| {what} | {cause.cells:,} | {words} |"
+
+
+def _what(finding: Finding, summary: Summary) -> str:
+    """What happened, in a few words: the known issue with its link, or verdict, stage and message."""
+    cause = finding.cause
+    if cause is None:
+        return for_markdown(f"{finding.title}: {_cut(finding.sentence, 2 * _LONGEST_WORDS)}")
+    issue = next((issue for issue in summary.known_issues if issue.id == cause.upstream), None)
+    words = f"{cause.verdict} in stage {cause.stage}{'' if cause.platform == 'cpu' else f' on {cause.platform}'}"
+    if finding.kind is NOT_REPLAYABLE:
+        words += ", not replayable by its own writer either"
+    if finding.kind is NUMBERS_MOVED:
+        words += ", looks like rounding"
+    said = for_markdown(_cut(issue.title if issue else first_line(cause.message), _LONGEST_WORDS))
+    # GitHub's own redirect: a comment with the plain URL would be announced in the upstream issue.
+    url = issue.issue.replace("https://github.com/", "https://redirect.github.com/") if issue else ""
+    to_do = first_sentence(dict(finding.details).get("to do", "")).replace("`", "")
+    advice = f"<br>To do: {for_markdown(_cut(to_do, 2 * _LONGEST_WORDS))}" if to_do else ""
+    return f"**{for_markdown(words)}**: {said}{f' ({_link(issue.id, url)})' if issue and url else ''}{advice}"
+
+
+def _map(run: Run, comparison: Comparison | None) -> Iterator[str]:
+    drawn = markdown_map(release_map(run), release_map(comparison.before) if comparison else None)
+    # A table is no use cut in two: it is there whole or not at all.
+    if not run.results or len(drawn.text.encode()) > _LONGEST_MAP:
+        return
+    text = drawn.text
+    if drawn.rows > _ON_SCREEN[0] or drawn.columns > _ON_SCREEN[1]:
+        text = f"<details><summary>Map of writers and readers</summary>\n\n{text}\n</details>\n"
+    yield text
+
+
+def _test(finding: Finding, summary: Summary, folder: Path) -> str:
+    """A link to the test of the example; empty where the run does not say where its files are shown."""
+    cause = finding.cause
+    test = next((result.test for result in finding.results if cause and result.key == cause.example), "")
+    if not test or not summary.identity.source_url:
+        return ""
+    place = source_line(test, folder)
+    file = f"{place.uri}#L{place.line}" if place else quote(test.partition("::")[0])
+    return f"Test: {_link(test, f'{summary.identity.source_url}/{file}')}\n"
+
+
+def _section(finding: Finding, test: str, *, opened: bool) -> str:
+    """One finding, folded unless `opened`: its sentence is what is seen of it."""
+    symbol = f"{finding.cause.judgement.facts.symbol} " if finding.cause else ""
+    title = f"<summary>{symbol}<b>{for_html(finding.title)}</b>: {for_html(_cut(finding.sentence, 500))}</summary>"
+    text = _cut(shown("\n".join(labelled_lines(finding.details))), _LONGEST_SECTION)
+    # A fence longer than any run of backquotes in the text: nothing in it can end the block.
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 0)
+    block = [f"{fence}text", text, f"{fence}\n"] if text else []
+    lines = (f"<details{' open' if opened else ''}>{title}\n", test, *block, "</details>\n")
+    return "\n".join(filter(None, lines))
+
+
+def _fitting(texts: Sequence[tuple[Finding, str]], room: int) -> tuple[list[tuple[Finding, str]], Counter[Kind]]:
+    """Those that fit, in their order, and how many do not: the first of each kind comes before the second of any."""
+    turns: Counter[Kind] = Counter()
+    order = []
+    for number, (finding, text) in enumerate(texts):
+        turns[finding.kind] += 1
+        order.append((turns[finding.kind], number, len(text.encode()) + _AROUND_BYTES))
+    fitting = set()
+    for _, number, size in sorted(order):
+        if size <= room:
+            fitting.add(number)
+            room -= size
+    left_out = Counter(finding.kind for number, (finding, _) in enumerate(texts) if number not in fitting)
+    return [text for number, text in enumerate(texts) if number in fitting], left_out
+
+
+def _folded(sections: Sequence[tuple[Finding, str]], counted: dict[Kind, str]) -> Iterator[str]:
+    """The sections, those of a kind without lines of their own in one. `counted` are the cells of a kind, in words."""
+    kinds = grouped(sections, lambda section: section[0].kind)
+    for finding, text in sections:
+        if _has_own_line(finding.kind):
+            yield text
+        elif of_kind := kinds.pop(finding.kind, None):
+            count = f": {counted[finding.kind]}" if counted[finding.kind] else ""
+            inside = "\n".join(text for _, text in of_kind)
+            yield f"<details><summary>{for_html(finding.title)}{count}</summary>\n\n{inside}\n</details>\n"
+
+
+def _has_own_line(kind: Kind) -> bool:
+    """Whether findings of a kind have a line each; those of other kinds are folded together."""
+    return bool(kind.level) or kind.is_open
+
+
+def _link(text: str, url: str) -> str:
+    """A link, if the URL looks like one: it may come from a results folder."""
+    return f"[{for_markdown(text)}](<{url}>)" if _URL.fullmatch(url) else for_markdown(text)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+@dataclass(frozen=True)
+class MarkdownMap:
+    """The table with its legend, and how many rows and columns it has."""
+
+    text: str
+    rows: int
+    columns: int
+
+
+def markdown_map(drawn: ReleaseMap, before: ReleaseMap | None = None) -> MarkdownMap:
+    """The map of a run; with that of an earlier one, a square that changed shows both judgements or counts.
+
+    Readers next to each other whose columns are equal are one column; counts are those of the worst judgement, in each
+    of these readers.
+    """
+    earlier = {(row.platform, row.writer): row.squares for row in before.rows} if before else {}
+    rows = sorted(drawn.rows, key=lambda row: (row.writer.order, row.platform))
+
+    def square(row: MapRow, reader: MapRelease, *, several: bool = False) -> str:
+        return _square(row.squares.get(reader), earlier.get((row.platform, row.writer), {}).get(reader), several)
+
+    columns = [
+        list(run) for _, run in itertools.groupby(drawn.readers, lambda reader: [square(row, reader) for row in rows])
+    ]
+    ordered = [reader.in_words for reader in drawn.readers]
+    titles = [for_markdown(ranges([reader.in_words for reader in run], ordered)) for run in columns]
+    lines = ["Goldens by writer (down), in readers by build date (across):", ""]
+    lines += [f"| | {' | '.join(titles)} |", f"|---|{':-:|' * len(titles)}"]
+    for row in rows:
+        name = row.writer.in_words + (f" on {row.platform}" if len(drawn.platforms) > 1 else "")
+        squares = [square(row, run[0], several=len(run) > 1) for run in columns]
+        lines.append(f"| {for_markdown(name)} | {' | '.join(squares)} |")
+    shown_squares = [square for run in (drawn, before) if run for row in run.rows for square in row.squares.values()]
+    seen = {square.worst for square in shown_squares}
+    legend = " · ".join(f"{name.facts.symbol} {name}: {name.facts.meaning}" for name in Judgement if name in seen)
+    return MarkdownMap("\n".join([*lines, "", legend]) + "\n", len(rows), len(columns))
+
+
+def _square(now: Square | None, then: Square | None, several: bool) -> str:
+    if not now:
+        return ""
+    worst = now.worst
+    count, number = now.counts[worst], ""
+    if worst.fails_run:
+        was = then.counts[worst] if then and then.worst is worst else count
+        number = f" {was:,}→{count:,}" if was != count else f" {count:,}"
+        number += " each" if several else ""
+    before = f"{then.worst.facts.symbol}→" if then and then.worst is not worst else ""
+    return f"{before}{worst.facts.symbol}{number}"

@@ -1,1 +1,0 @@
-"""HTML pages that load nothing else: a run, its difference from an earlier one, a forecast."""

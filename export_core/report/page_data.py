@@ -1,0 +1,174 @@
+"""What the page's script reads: the cells of a run as columns of numbers, which are places in tables of values.
+
+A hundred thousand cells have few different messages, windows or commands: each is in the page once.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import msgspec
+
+from export_core.base.escaping import plain_text
+from export_core.base.phrases import few
+from export_core.judge import Judgement, Result
+from export_core.judge.result import ReaderOf, WriterOf
+from export_core.judge.verdicts import VERDICTS
+from export_core.readers.placement import Mode
+from export_core.report.document import Comparison, row_lines
+from export_core.report.links import release_term
+from export_core.report.run_tables import Grid
+from export_core.report.wording import figures_line, judgement_mark, limits_line, window_line
+
+_ELEMENT = re.compile(r"(?m)^\s*((?:worst|first) at \[[^\]\n]*\]): expected (.+), got (.+)$")
+
+
+class PageData(msgspec.Struct):
+    """`rows` and `cells` are columns, the cells of a row from `rows["start"]` on; `tables` are what they point into.
+
+    `files` is the address of the folder of goldens, empty if unknown. `judgements` are all there are, the worst first.
+    """
+
+    tables: dict[str, list[Any]]
+    rows: dict[str, list[Any]]
+    cells: dict[str, list[Any]]
+    files: str
+    judgements: list[str]
+
+
+class _Table:
+    """Different values, each with its place."""
+
+    def __init__(self) -> None:
+        self.places: dict[Hashable, int] = {}
+
+    def place(self, value: Hashable) -> int:
+        return self.places.setdefault(value, len(self.places))
+
+
+class _Columns:
+    """Columns of places, each with its table."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.tables = {name: _Table() for name in names}
+        self.columns: dict[str, list[Any]] = {name: [] for name in names}
+
+    def append(self, **values: Hashable) -> None:
+        for name, value in values.items():
+            self.columns[name].append(self.tables[name].place(value))
+
+    def values(self, name: str) -> list[Any]:
+        return list(self.tables[name].places)
+
+
+def page_data(table: Grid, files: str, comparison: Comparison | None = None) -> PageData:
+    """The rows of the table in its order, and the cells of each row by build date of the reader."""
+    changes, row_line = comparison.cells if comparison else {}, row_lines()
+    rows = _Columns(["case", "writer", "platform", "calls", "cost"])
+    cells = _Columns(
+        ["reader", "state", "message", "stderr", "window", "numbers", "more", "command", "change", "figures"]
+    )
+    goldens: list[str] = []
+    start, seconds, timings = [0], [], []
+    for reader in table.readers:
+        cells.tables["reader"].place(reader)
+    for block in table.blocks:
+        for row in block.rows:
+            results = [row.cells[reader] for reader in table.readers if reader in row.cells]
+            first = results[0]
+            rows.append(
+                case=(plain_text(row.case), plain_text(row.name.removesuffix(f" {row.platform}"))),
+                writer=first.writer,
+                platform=plain_text(row.platform),
+                calls=tuple(map(plain_text, first.custom_calls)),
+                cost=row_line(results),
+            )
+            goldens.append(plain_text(first.golden))
+            for result in results:
+                cells.append(**_cell(result), change=changes.get(result.key, ("", "")))
+                seconds.append(round(result.seconds, 3))
+                timings.append(_timings(result))
+            start.append(len(seconds))
+    tables = {name: columns.values(name) for columns in (rows, cells) for name in columns.tables}
+    tables["reader"] = [_release(reader) for reader in tables["reader"]]
+    tables["writer"] = [_release(writer) for writer in tables["writer"]]
+    return PageData(
+        tables,
+        {**rows.columns, "golden": goldens, "start": start},
+        {**cells.columns, "seconds": seconds, "timings": timings},
+        files,
+        list(Judgement),
+    )
+
+
+def _cell(result: Result) -> dict[str, Hashable]:
+    mode = "compiled only: nothing ran" if result.mode is Mode.COMPILE else ""
+    state = (
+        *(str(result.judgement), str(result.verdict), str(result.stage), VERDICTS[result.verdict].phrase),
+        *(judgement_mark(result), result.promised, plain_text(result.cause), mode),
+    )
+    values = (result.case, result.writer.jaxlib, result.reader.jaxlib)
+    more = result.device, result.driver, result.foreseen, result.flaky, result.allowed, few(result.deployed)
+    return {
+        "reader": result.reader,
+        "state": state,
+        "message": plain_text(result.message).strip(),
+        "stderr": plain_text(result.stderr).strip(),
+        "window": window_line(result),
+        "numbers": _numbers(result),
+        "figures": figures_line(result),
+        "more": tuple(map(plain_text, (*more, limits_line(result)))),
+        "command": _pieces(plain_text(result.reproduce), tuple(map(plain_text, values))),
+    }
+
+
+def _numbers(result: Result) -> Hashable:
+    """The errors, and the elements that the message shows: which one, expected, found, their difference."""
+    errors = (result.max_abs_error, result.max_rel_error, result.max_noise_error)
+    elements = _ELEMENT.findall(plain_text(result.message)) if "expected" in result.message else []
+    return errors, tuple((*element, _distance(*element[1:])) for element in elements)
+
+
+def _timings(result: Result) -> list[float | None]:
+    """Milliseconds of each stage and the median of the repetitions, then the peak in MB: cell.js names them."""
+    if not (timings := result.timings):
+        return []
+    again = statistics.median(timings.runs) if timings.runs else None
+    stages = (timings.deserialize, timings.lower, timings.compile, timings.run, again)
+    milliseconds = [None if seconds is None else round(seconds * 1e3, 2 if seconds < 0.01 else 0) for seconds in stages]
+    return [*milliseconds, timings.peak_bytes and round(timings.peak_bytes / 1e6)]
+
+
+def _distance(expected: str, found: str) -> str:
+    try:
+        return f"{abs(complex(found) - complex(expected)):.3g}"
+    except ValueError:
+        return ""
+
+
+def _pieces(text: str, values: Sequence[str]) -> tuple[str | int, ...]:
+    """The text, with the number of a value wherever that value is in it: many cells have the same pieces."""
+    pieces: list[str | int] = [text]
+    for number, value in enumerate(values):
+        cut: list[str | int] = []
+        for piece in pieces:
+            if isinstance(piece, str) and value and value in piece:
+                first, *rest = piece.split(value)
+                cut += [first, *(part for after in rest for part in (number, after))]
+            else:
+                cut.append(piece)
+        pieces = cut
+    return tuple(pieces)
+
+
+def _release(release: WriterOf | ReaderOf) -> dict[str, str]:
+    return {
+        "jaxlib": plain_text(release.jaxlib),
+        "jax": plain_text(release.jax),
+        "built": str(release.built),
+        "name": plain_text(release_term(release.jaxlib, release.jax)),
+        "platform": plain_text(release.platform) if isinstance(release, WriterOf) else "",
+    }

@@ -1,0 +1,212 @@
+"""A plan before it runs: its cells, its counts, and the jobs of a CI system that run it."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+import msgspec
+from rich.console import Console
+
+from export_core.base.escaping import json_bytes
+from export_core.base.layout import wrapped
+from export_core.base.phrases import few
+from export_core.judge.result import ReaderOf, WriterOf, reader_of, writer_of
+from export_core.matrix import Cell, Plan
+from export_core.matrix.plan import split
+from export_core.readers.inventory import EnvironmentsCost
+from export_core.readers.placement import Mode
+from export_core.releases import Direction, Release, Windows, promise
+from export_core.report.terminal import print_lines, print_plan
+from export_core.report.wording import counts_line
+
+MOST_JOBS = 256
+"""Jobs of one matrix of GitHub Actions. Source: its documentation, "Running variations of jobs in a workflow"."""
+
+
+MINUTE = 60
+
+
+class PlannedCell(msgspec.Struct, frozen=True):
+    """A cell before it runs."""
+
+    case: str
+    """The id of the case."""
+    golden: str
+    """The golden, `case/writer`."""
+    writer: WriterOf
+    """The release that exported it."""
+    reader: ReaderOf
+    """The release that will run it."""
+    platform: str
+    """The platform of the cell."""
+    mode: Mode
+    """run or compile."""
+    direction: Direction
+    """Whether the reader was built after the writer, before it, or on the same day."""
+    days: int
+    """The days between the two build dates."""
+    promised: bool
+    """Whether the reader is inside the window of the writer."""
+    promised_until: datetime.date
+    """The last build date of a reader in this direction that is promised."""
+    deployed: tuple[str, ...] = ()
+    """The names of the policy's places in which it has to run."""
+
+
+class PlanReport(msgspec.Struct, frozen=True):
+    """What `jaxexport plan --json` prints."""
+
+    as_of: datetime.date
+    """The day as of which releases exist and cells are judged."""
+    planned: int
+    """The number of cells."""
+    goldens: int
+    """The number of goldens."""
+    selection: dict[str, Any]
+    """What was asked for."""
+    counts: dict[str, dict[str, int]]
+    """Cells by reader, writer, platform, direction, and whether they are promised."""
+    cells: tuple[PlannedCell, ...]
+    """The cells, in the order in which they run."""
+    without_cells: str = ""
+    """The selected goldens that have no cell."""
+    warnings: tuple[str, ...] = ()
+    """What of the policy matches nothing."""
+    environments: EnvironmentsCost | None = None
+    """Those that a run on this machine needs."""
+
+
+def plan_report(plan: Plan, windows: Windows, cost: EnvironmentsCost | None = None) -> PlanReport:
+    """All that is known of a plan before it runs."""
+    cells = tuple(_planned_cell(cell, windows) for cell in plan.cells)
+    readers = [_reader_name(plan, cell.reader) for cell in plan.cells]
+    return PlanReport(
+        as_of=plan.as_of,
+        planned=len(cells),
+        goldens=len(plan.goldens),
+        selection=plan.selection.described(),
+        counts={
+            "reader": dict(Counter(readers)),
+            "writer": dict(Counter(cell.golden.manifest.writer.id for cell in plan.cells)),
+            "platform": dict(Counter(cell.platform for cell in cells)),
+            "direction": dict(Counter(str(cell.direction) for cell in cells)),
+            "promise": dict(Counter(_promise_name(cell) for cell in cells)),
+            **({"place": by_place} if (by_place := Counter(name for cell in cells for name in cell.deployed)) else {}),
+        },
+        cells=cells,
+        without_cells=plan.without_cells,
+        warnings=plan.warnings,
+        environments=cost,
+    )
+
+
+def _planned_cell(cell: Cell, windows: Windows) -> PlannedCell:
+    manifest = cell.golden.manifest
+    window = promise(manifest.writer.built, cell.reader.built, windows)
+    return PlannedCell(
+        case=manifest.case,
+        golden=cell.golden.id,
+        writer=writer_of(manifest.writer),
+        reader=reader_of(cell.reader),
+        platform=cell.platform,
+        mode=cell.mode,
+        direction=window.direction,
+        days=window.days,
+        promised=window.promised,
+        promised_until=window.until,
+        deployed=cell.deployed,
+    )
+
+
+_OF = {"reader": "in ", "writer": "by ", "platform": "on ", "place": "for "}  # "4 0.9.2" would be two numbers
+
+
+def print_plan_report(console: Console, plan: Plan, windows: Windows, cost: EnvironmentsCost | None = None) -> None:
+    """Each cell on a line, then the counts, then what has to be built."""
+    report = plan_report(plan, windows, cost)
+    for cell in report.cells:
+        line = (
+            f"{cell.golden}  in {cell.reader.jaxlib} with jax {cell.reader.jax} on {cell.platform}  "
+            f"{cell.direction} {cell.days} days  {_promise_name(cell)}"
+            f"{f'  for {few(cell.deployed)}' if cell.deployed else ''}"
+        )
+        print_lines(console, wrapped(line, console.width, indent=2))
+    console.print()
+    print_plan(console, plan)
+    for name, counts in report.counts.items():
+        line = counts_line({f"{_OF.get(name, '')}{value}": count for value, count in counts.items()})
+        print_lines(console, wrapped(f"by {name}: {line}", console.width, indent=2))
+    if cost:
+        print_lines(console, wrapped(cost_in_words(cost), console.width, indent=2))
+
+
+def cost_in_words(cost: EnvironmentsCost) -> str:
+    """What the environments of a run cost, in a few sentences."""
+    text = f"environments built: {cost.built} of {cost.needed}"
+    if not cost.missing:
+        return text
+    unknown = sum(one.megabytes is None for one in cost.missing)
+    return (
+        f"{text}. A run builds the other {len(cost.missing)}: at most {cost.megabytes / 1e3:.1f} GB of disk and "
+        f"{cost.download_megabytes / 1e3:.1f} GB of downloads, in about {_duration(cost.seconds)}. It is less where "
+        "environments share files, and where uv's cache has packages."
+        + (f" The size of {unknown} is not known, and not counted." if unknown else "")
+    )
+
+
+def _duration(seconds: int) -> str:
+    return f"{seconds} s" if seconds < 2 * MINUTE else f"{round(seconds / MINUTE)} min"
+
+
+def _promise_name(cell: PlannedCell) -> str:
+    return "promised" if cell.promised else "outside"
+
+
+def github_jobs(plan: Plan, options: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """A job matrix for GitHub Actions of at most 256 jobs.
+
+    ``{"include": [{"name", "shard", "options", "platforms", "environments", "cells"}, …]}``
+
+    Each job is a shard of the plan, so that `jaxexport merge` puts their results together: one reader on one platform,
+    since its environment is what costs, or several where there would be too many jobs. `options` select the whole plan;
+    ``platforms`` are those that the job's machine must have; ``environments`` is the same for jobs that need the same
+    ones: a part of a cache's key.
+    """
+    groups = {(cell.reader, cell.platform) for cell in plan.cells}
+    # `jaxexport matrix --shard` splits in the same way: a job names its part by number only.
+    shards = split(plan.cells, min(len(groups), MOST_JOBS))
+    jobs = []
+    for index, cells in enumerate(shards, 1):
+        readers = ",".join(dict.fromkeys(_reader_name(plan, cell.reader) for cell in cells))
+        platforms = ",".join(dict.fromkeys(cell.platform for cell in cells))
+        jobs.append(
+            {
+                "name": f"jaxlib {readers} on {platforms}",
+                "shard": index,
+                "options": shlex.join([*options, "--shard", f"{index}/{len(shards)}"]),
+                "platforms": platforms,
+                "environments": _environments_key(plan, cells),
+                "cells": len(cells),
+            }
+        )
+    return {"include": jobs}
+
+
+def _environments_key(plan: Plan, cells: Sequence[Cell]) -> str:
+    """A name for what is installed to run these cells, in characters that every cache accepts in a key: no comma."""
+    readers = dict.fromkeys((cell.reader, cell.platform) for cell in cells)
+    content = [[reader.pair, platform, plan.sources.content(reader)] for reader, platform in readers]
+    # With our version, since another one may build the environment of a reader in another way.
+    digest = hashlib.sha256(json_bytes([version("pytest-jaxexport"), content])).hexdigest()[:12]
+    return f"{cells[0].reader.pair}-{digest}" if len(readers) == 1 else f"{len(readers)}-readers-{digest}"
+
+
+def _reader_name(plan: Plan, reader: Release) -> str:
+    """As the user named it on the command line, where it is not just a jaxlib version."""
+    return plan.spelled.get(reader, reader.jaxlib)

@@ -1,0 +1,245 @@
+"""The tables of a run that media draw: every cell by golden and reader; a square for each writer and reader."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from export_core.judge import Judgement, Result
+from export_core.judge.result import ReaderOf, WriterOf, grouped
+from export_core.readers.cell import CellKey
+from export_core.report.links import release_term
+from export_core.run.run import Run
+
+Release = TypeVar("Release", WriterOf, ReaderOf)
+
+
+@dataclass(frozen=True)
+class GridRow:
+    """One golden on one platform; `name` is its case as the table shows it, `cells` are by reader."""
+
+    name: str
+    case: str
+    platform: str
+    cells: Mapping[ReaderOf, Result]
+
+
+@dataclass(frozen=True)
+class GridBlock:
+    """The goldens of one writer; `head` names it and its build date."""
+
+    head: str
+    writer: WriterOf
+    rows: Sequence[GridRow]
+
+    @property
+    def results(self) -> Sequence[Result]:
+        """All cells of these goldens."""
+        return [result for row in self.rows for result in row.cells.values()]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The table. `titles` are the lines above each reader: jaxlib, build date, and jax where one jaxlib has several."""
+
+    readers: Sequence[ReaderOf]
+    titles: Mapping[ReaderOf, tuple[str, ...]]
+    blocks: Sequence[GridBlock]
+
+
+def grid(run: Run) -> Grid:
+    """Rows by writer, oldest build first, then by case and platform."""
+    heads = {writer: _head(writer) for writer in run.writers}
+
+    def place(cells: Sequence[Result]) -> tuple[object, ...]:
+        first = cells[0]
+        return first.writer.built, heads[first.writer], first.case, first.platform, first.golden
+
+    names = _short_names({cells[0].case for cells in run.by_golden.values()})
+    blocks = []
+    goldens = sorted(run.by_golden.values(), key=place)
+    for head, of_writer in grouped(goldens, lambda cells: heads[cells[0].writer]).items():
+        rows = []
+        for cells in of_writer:
+            case, platform = cells[0].case, cells[0].platform
+            name = f"{names[case]} {platform}" if len(run.platforms) > 1 else names[case]
+            rows.append(GridRow(name, case, platform, {result.reader: result for result in cells}))
+        blocks.append(GridBlock(head, of_writer[0][0].writer, rows))
+    several = with_several_jax(run.readers)
+    titles = {
+        reader: (
+            reader.jaxlib,
+            f"{reader.built:%y-%m-%d}",
+            *([f"jax {reader.jax}"] if reader.jaxlib in several else ()),
+        )
+        for reader in run.readers
+    }
+    return Grid(run.readers, titles, blocks)
+
+
+def with_several_jax(releases: Iterable[WriterOf | ReaderOf]) -> set[str]:
+    """The jaxlib versions that are there with several jax: only that tells them apart."""
+    counts = Counter(jaxlib for jaxlib, _ in {(release.jaxlib, release.jax) for release in releases})
+    return {jaxlib for jaxlib, count in counts.items() if count > 1}
+
+
+def _head(writer: WriterOf) -> str:
+    """The writer, as it is named in the line above its goldens."""
+    jax = "" if writer.jax == writer.jaxlib else f" with jax {writer.jax}"
+    return f"{writer.jaxlib}{jax}  built {writer.built}"
+
+
+def _short_names(cases: Collection[str]) -> dict[str, str]:
+    """Case ids without the folders that all of them share."""
+    parts = [case.split(".") for case in cases]
+    shared = 0
+    # At least the last part stays: a name is never empty.
+    while len(parts) > 1 and all(len(part) > shared + 1 and part[shared] == parts[0][shared] for part in parts):
+        shared += 1
+    return {case: ".".join(case.split(".")[shared:]) for case in cases}
+
+
+@dataclass(frozen=True)
+class MapRelease:
+    """A writer or a reader, on whichever platform. `several`: the run has its jaxlib with several jax."""
+
+    built: datetime.date
+    jaxlib: str
+    jax: str
+    several: bool = field(default=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        """As it is called where there is little room: with its jax only where its jaxlib has several."""
+        return f"{self.jaxlib} · {self.jax}" if self.several else self.jaxlib
+
+    @property
+    def in_words(self) -> str:
+        """As a sentence calls it."""
+        return f"{self.jaxlib} with jax {self.jax}" if self.several else self.jaxlib
+
+    @property
+    def term(self) -> str:
+        """As a filter of the page names it."""
+        return release_term(self.jaxlib, self.jax) if self.several else self.jaxlib
+
+    @property
+    def order(self) -> tuple[datetime.date, str, str]:
+        """Sort key: by build date."""
+        return self.built, self.jaxlib, self.jax
+
+
+@dataclass(frozen=True)
+class Square:
+    """The cells of a writer and a reader on one platform: how many there are of each judgement, the worst first.
+
+    `pale`: the map shows what changed since an earlier run, and none of these cells did.
+    """
+
+    promised: bool
+    counts: Mapping[Judgement, int]
+    pale: bool = False
+
+    @property
+    def worst(self) -> Judgement:
+        """What the square is coloured by."""
+        return next(iter(self.counts))
+
+    @property
+    def look(self) -> str:
+        """The judgement as it is drawn: what is not promised and works in part is neither `bonus` nor `outside`."""
+        partly = self.worst is Judgement.OUTSIDE and Judgement.BONUS in self.counts
+        return "partly" if partly else str(self.worst)
+
+
+@dataclass(frozen=True)
+class MapRow:
+    """A writer on one platform, with the days of its window. `squares` are by reader."""
+
+    writer: MapRelease
+    platform: str
+    since: datetime.date
+    until: datetime.date
+    goldens: int
+    squares: Mapping[MapRelease, Square]
+
+
+@dataclass(frozen=True)
+class ReleaseMap:
+    """Rows by platform, in each the newest writer first; readers by build date, the oldest first."""
+
+    readers: tuple[MapRelease, ...]
+    rows: tuple[MapRow, ...]
+    as_of: datetime.date
+
+    @property
+    def platforms(self) -> tuple[str, ...]:
+        """Every platform once."""
+        return tuple(dict.fromkeys(row.platform for row in self.rows))
+
+
+def release_map(run: Run, changed: Collection[CellKey] | None = None) -> ReleaseMap:
+    """The map of all results of a run. Where it is to show what `changed`, all other squares are pale."""
+    writers, readers = map_releases(run.writers), map_releases(run.readers)
+    windows = run.policy.window_lengths()
+    rows = []
+    # Writers on several platforms are one writer.
+    for (writer, platform), keys in grouped(run.by_writer, lambda key: (writers[key[0]], key[1])).items():
+        cells = [result for key in keys for results in run.by_writer[key].values() for result in results]
+        rows.append(
+            MapRow(
+                writer,
+                platform,
+                since=writer.built - datetime.timedelta(days=windows.forward_days),
+                until=writer.built + datetime.timedelta(days=windows.backward_days),
+                goldens=len({result.golden for result in cells}),
+                squares={
+                    readers[reader]: _square(of_reader, changed)
+                    for reader, of_reader in grouped(cells, lambda result: result.reader).items()
+                },
+            )
+        )
+    return ReleaseMap(_by_date(readers.values()), _in_order(rows), run.summary.as_of)
+
+
+def map_releases(releases: Sequence[Release]) -> dict[Release, MapRelease]:
+    """Releases as a map names them."""
+    several = with_several_jax(releases)
+    return {
+        release: MapRelease(release.built, release.jaxlib, release.jax, release.jaxlib in several)
+        for release in releases
+    }
+
+
+def same_rows(one: ReleaseMap, other: ReleaseMap) -> tuple[ReleaseMap, ReleaseMap]:
+    """The two maps, each with the rows and readers of both: what only the other one has is empty."""
+    readers = _by_date({*one.readers, *other.readers})
+
+    def filled(own: ReleaseMap, rows: Iterable[MapRow]) -> ReleaseMap:
+        places = {(row.platform, row.writer) for row in own.rows}
+        empty = [replace(row, squares={}) for row in rows if (row.platform, row.writer) not in places]
+        return replace(own, readers=readers, rows=_in_order([*own.rows, *empty]))
+
+    return filled(one, other.rows), filled(other, one.rows)
+
+
+def _square(cells: Sequence[Result], changed: Collection[CellKey] | None) -> Square:
+    counts = Counter(result.judgement for result in cells)
+    return Square(
+        any(result.promised for result in cells),
+        {judgement: counts[judgement] for judgement in Judgement if counts[judgement]},
+        pale=changed is not None and not any(result.key in changed for result in cells),
+    )
+
+
+def _by_date(readers: Iterable[MapRelease]) -> tuple[MapRelease, ...]:
+    return tuple(sorted(set(readers), key=lambda reader: reader.order))
+
+
+def _in_order(rows: Iterable[MapRow]) -> tuple[MapRow, ...]:
+    """By platform, in each the newest writer first."""
+    newest_first = sorted(rows, key=lambda row: row.writer.order, reverse=True)
+    return tuple(sorted(newest_first, key=lambda row: row.platform))

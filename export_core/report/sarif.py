@@ -1,0 +1,127 @@
+"""A run as SARIF 2.1.0, for code scanning: a rule for each cause, a result for each test that it affects.
+
+Cells that are not promised, and known failures, are no results: an alert is for what somebody has to do.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from export_core.base.escaping import safe_json, shown
+from export_core.judge import Summary
+from export_core.policy import FILE
+from export_core.report.affected_tests import AffectedTest, SourceLine, affected_tests
+from export_core.report.document import Document, Finding
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+MOST = 5_000
+"""Results that GitHub stores of a run; it refuses a file with more than 25,000. Source: its limits on SARIF results."""
+_LONGEST = 1_000
+"""Characters of a rule's description: GitHub's limit is 1,024."""
+
+
+def sarif_file(document: Document, folder: Path = Path()) -> bytes:
+    """The file. `folder` is that of the project: the lines of tests are looked up in its files."""
+    summary, tests = document.run.summary, affected_tests(document.findings)
+    rules: dict[str, dict[str, Any]] = {}
+    for finding in document.findings:
+        if finding.kind.level and (name := _rule_id(finding)) not in rules:
+            rules[name] = _rule(finding, summary)
+    places = {name: number for number, name in enumerate(rules)}
+    alerts = [_result(test, places, _place(test, summary, folder)) for test in tests[:MOST]]
+    run = {
+        "tool": {"driver": _driver(summary, list(rules.values()))},
+        "automationDetails": {"id": "jaxexport/"},
+        "invocations": [_invocation(document, len(tests) - len(alerts))],
+        "columnKind": "unicodeCodePoints",
+        "results": alerts,
+    }
+    return safe_json({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + b"\n"
+
+
+def _driver(summary: Summary, rules: list[dict[str, Any]]) -> dict[str, Any]:
+    tool = {"version": _text(summary.identity.tool)} if summary.identity.tool else {}
+    return {"name": "pytest-jaxexport", **tool, "rules": rules}
+
+
+def _invocation(document: Document, left_out: int) -> dict[str, Any]:
+    """The run: its exit code with the headline, and how many results have no place in the file."""
+    summary, identity = document.run.summary, document.run.summary.identity
+    times = {"startTimeUtc": identity.started, "endTimeUtc": identity.ended}
+    note = f"{left_out:,} more affected tests are not in this file: code scanning stores {MOST:,} results of a run."
+    return {
+        "executionSuccessful": True,
+        "exitCode": summary.exit_code,
+        "exitCodeDescription": _text(" ".join(document.headline)),
+        **{name: f"{_utc(time):%Y-%m-%dT%H:%M:%SZ}" for name, time in times.items() if time},
+        **({"toolExecutionNotifications": [{"message": {"text": note}}]} if left_out else {}),
+    }
+
+
+def _utc(time: datetime.datetime) -> datetime.datetime:
+    return time.astimezone(datetime.UTC)
+
+
+def _rule_id(finding: Finding) -> str:
+    """The id of the cause, which the next run gives the same cause; else the kind of the finding."""
+    return _text(finding.cause.id) if finding.cause else finding.title.lower().replace(" ", "-")
+
+
+def _rule(finding: Finding, summary: Summary) -> dict[str, Any]:
+    cause = finding.cause
+    issue = next((issue for issue in summary.known_issues if cause and issue.id == cause.upstream), None)
+    title = issue.title if issue else AffectedTest(finding).title
+    help_lines = [finding.sentence, *(f"{label}: {text}" for label, text in finding.details)]
+    tags = [str(cause.verdict), str(cause.stage), cause.platform] if cause else []
+    return {
+        "id": _rule_id(finding),
+        "shortDescription": {"text": _short(title)},
+        "fullDescription": {"text": _short(finding.sentence)},
+        "help": {"text": _text("\n".join(help_lines))},
+        **({"helpUri": _text(issue.issue)} if issue and issue.issue else {}),
+        "defaultConfiguration": {"level": finding.kind.level},
+        "properties": {"tags": [_text(tag) for tag in ("jax.export", *tags)], "precision": "very-high"},
+    }
+
+
+def _result(test: AffectedTest, places: dict[str, int], place: SourceLine) -> dict[str, Any]:
+    rule = _rule_id(test.finding)
+    # The same in each run, whatever lines are added above the test: by it GitHub knows an alert again.
+    name = f"{rule}\0{test.results[0].case if test.results else ''}"
+    digest = hashlib.sha256(name.encode(errors="replace")).hexdigest()[:32]
+    return {
+        "ruleId": rule,
+        "ruleIndex": places[rule],
+        "level": test.finding.kind.level,
+        "message": {"text": _text(test.message)},
+        "locations": [_location(place)],
+        "partialFingerprints": {"primaryLocationLineHash": f"{digest}:1"},
+        "occurrenceCount": max(len(test.results), 1),
+    }
+
+
+def _location(place: SourceLine) -> dict[str, Any]:
+    return {"physicalLocation": {"artifactLocation": {"uri": place.uri}, "region": {"startLine": place.line}}}
+
+
+def _place(test: AffectedTest, summary: Summary, folder: Path) -> SourceLine:
+    """The line of the test, else the manifest of a golden, else the policy: GitHub refuses a result without a file."""
+    if place := test.place(folder):
+        return place
+    goldens = PurePosixPath(summary.identity.goldens or "golden")
+    if goldens.is_absolute() or ".." in goldens.parts or not test.results:
+        return SourceLine(FILE, 1)
+    return SourceLine(_text(str(goldens / test.results[0].golden / "golden.yaml")), 1)
+
+
+def _text(text: str) -> str:
+    """Text that only shows itself: ``[a](b)`` is a link in messages of SARIF too."""
+    return shown(text).replace("](", "]\N{ZERO WIDTH SPACE}(")
+
+
+def _short(text: str) -> str:
+    line = _text(text).replace("\n", " ")
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."

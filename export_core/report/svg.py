@@ -1,0 +1,139 @@
+"""Elements of an SVG picture, whatever text they contain, and a time scale with room for every release."""
+
+from __future__ import annotations
+
+import bisect
+import datetime
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+from export_core.base.escaping import shown
+
+STYLE = Path(__file__).parent / "templates" / "map.css"
+"""Colours, light and dark, of all pictures."""
+
+
+def picture(kind: str, width: float, height: float, label: str, *, standalone: bool) -> Xml.Element:
+    """An empty picture. One that stands alone has its style and its background in it, and is one image to a reader."""
+    root = Xml.Element("svg", {"class": f"drawing {kind}", "viewBox": f"0 0 {_number(width)} {_number(height)}"})
+    root.set("role", "img" if standalone else "group")
+    root.set("aria-label", label)
+    if standalone:
+        root.attrib |= {"xmlns": "http://www.w3.org/2000/svg", "width": _number(width), "height": _number(height)}
+        add(root, "title", "", label)
+        add(root, "style").text = STYLE.read_text("utf-8")
+        add(root, "rect", "paper", width=width, height=height)
+    return root
+
+
+def add(parent: Xml.Element, tag: str, kind: str = "", text: str = "", /, **attributes: object) -> Xml.Element:
+    """An element of a kind, its class, with its attributes; ``_`` in their names is ``-``."""
+    element = Xml.SubElement(parent, tag, {"class": kind} if kind else {})
+    for name, value in attributes.items():
+        element.set(name.replace("_", "-"), _number(value) if isinstance(value, float | int) else str(value))
+    if text:
+        element.text = text
+    return element
+
+
+def width_of(text: str, size: float) -> float:
+    """About how wide a text is, in a font of this size: no font is loaded to draw a picture.
+
+    The same with each Python: from 3.12 on, `sum` loses fewer digits.
+    """
+    widths = (0.33 if letter in "fijlrt ,.:;'|!()I" else 0.85 if letter in "mwMW" else 0.59 for letter in text)
+    return size * math.fsum(widths)
+
+
+def text_of(root: Xml.Element) -> str:
+    """The picture as text, with nothing in it that is more than a letter."""
+    for element in root.iter():
+        element.text = shown(element.text) if element.text else None
+        element.attrib.update({name: shown(value) for name, value in element.items()})
+    return Xml.tostring(root, encoding="unicode")
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Places of days, from 0 to `length`. `slots` are the middles of the releases, `slot` is how wide each is.
+
+    `days` and `places` are the corners of the scale: between two of them it is linear.
+    """
+
+    length: float
+    slot: float
+    slots: tuple[float, ...]
+    days: tuple[int, ...]
+    places: tuple[float, ...]
+
+    def start(self, day: datetime.date) -> float:
+        """Where a day begins: before the slots of the releases that were built on it."""
+        return self._place(day, bisect.bisect_left(self.days, day.toordinal()))
+
+    def end(self, day: datetime.date) -> float:
+        """Where a day ends: after the slots of the releases that were built on it."""
+        ordinal = day.toordinal()
+        after = bisect.bisect_right(self.days, ordinal)
+        if after and self.days[after - 1] == ordinal:
+            return self.places[after - 1]
+        return self._place(day, after)
+
+    def months(self, room: float) -> Iterator[tuple[datetime.date, float]]:
+        """First days of months with their places, as often as there is room for labels; a January goes first."""
+        first, last = (datetime.date.fromordinal(day) for day in (self.days[0], self.days[-1]))
+        # January, then July, and so on: what is left out is what says least.
+        taken: list[tuple[datetime.date, float]] = []
+        for month in (1, 7, 4, 10, 3, 5, 9, 11):
+            for year in range(first.year, last.year + 1):
+                day = datetime.date(year, month, 1)
+                if first <= day <= last and all(abs(self.start(day) - place) >= room for _, place in taken):
+                    taken.append((day, self.start(day)))
+        yield from sorted(taken)
+
+    def _place(self, day: datetime.date, after: int) -> float:
+        """A place before the corner `after`, the ends of the scale for a day beyond it."""
+        if after == 0:
+            return self.places[0]
+        if after == len(self.days):
+            return self.places[-1]
+        (low, high), (left, right) = self.days[after - 1 : after + 1], self.places[after - 1 : after + 1]
+        return left + (right - left) * (day.toordinal() - low) / (high - low)
+
+
+def make_axis(built: Sequence[datetime.date], until: datetime.date, length: float, slot: float, end: float) -> Axis:
+    """A scale for releases built on these days, in order, that ends after `until`; `end` is the least room there."""
+    slot = min(slot, (length - end) / max(1, len(built)))
+    ordinals = [day.toordinal() for day in built]
+    last = max(until.toordinal(), ordinals[-1])
+    margin = max(10, (last - ordinals[0]) // 30)
+    low, high = ordinals[0] - margin, last + margin
+    wanted = [(day - low) / (high - low) * length for day in ordinals]
+    slots = [
+        min(max(place, slot * (index + 0.5)), length - end - slot * (len(wanted) - index - 0.5))
+        for index, place in enumerate(_apart(wanted, slot))
+    ]
+    days, places = [low], [0.0]
+    for day, place in zip(ordinals, slots, strict=True):
+        days += [day, day]
+        places += [place - slot / 2, place + slot / 2]
+    return Axis(length, slot, tuple(slots), (*days, high), (*places, length))
+
+
+def _apart(wanted: Sequence[float], least: float) -> list[float]:
+    """The places nearest to those wanted, by least squares, that are at least so far from each other."""
+    # Without the distances that there must be, the places need only not decrease: neighbours that do are pooled.
+    pools: list[tuple[float, int]] = []
+    for index, place in enumerate(wanted):
+        pools.append((place - index * least, 1))
+        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
+            (high, many), (low, few) = pools[-2:]
+            pools[-2:] = [((high * many + low * few) / (many + few), many + few)]
+    means = [mean for mean, count in pools for _ in range(count)]
+    return [mean + index * least for index, mean in enumerate(means)]

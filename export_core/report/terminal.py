@@ -1,0 +1,329 @@
+"""A run in a terminal: the plan; then at most one screen: the writers, the causes, what to run next, the headline."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.text import Text
+
+from export_core.base.layout import labelled_paragraphs, wrapped
+from export_core.base.phrases import few, first_line, plural
+from export_core.judge import Judgement, Result, Summary
+from export_core.judge.result import WriterOf, by_build_date, grouped
+from export_core.judge.verdicts import FAIL_ON, Kind
+from export_core.matrix import Plan
+from export_core.policy.run_options import RESULTS
+from export_core.report.document import Comparison, Document, Finding
+from export_core.report.run_tables import grid, with_several_jax
+from export_core.report.view import cells_of
+from export_core.report.wording import LEGEND, cell_mark, named_folder, ranges
+from export_core.run.run import Run
+
+MOST_SHOWN = 3
+"""Findings with their evidence, all kinds together, but at least one of each kind."""
+_MOST_LINES = 2
+"""Lines of one text in the short report."""
+
+
+def print_plan(console: Console, plan: Plan) -> None:
+    """What is going to be run, and which goldens have no cell."""
+    cases = {golden.manifest.case for golden in plan.goldens}
+    writers = dict.fromkeys(golden.manifest.writer.jaxlib for golden in plan.goldens)
+    readers = [plan.spelled.get(release, release.jaxlib) for release in plan.readers]
+    console.print(
+        f"{plural(len(plan.cells), 'cell')} as of {plan.as_of}: {plural(len(plan.goldens), 'golden')} of "
+        f"{plural(len(cases), 'case')} by jaxlib {', '.join(writers)}, in {plural(len(readers), 'reader')}",
+        highlight=False,
+        markup=False,
+    )
+    console.print(f"readers by build date: {', '.join(readers)}", highlight=False, markup=False)
+    for platform, left_out in plan.unexported.items():
+        if left_out and len(plan.unexported) > 1:
+            planned = len({cell.golden.id for cell in plan.cells if cell.platform == platform})
+            console.print(
+                f"{platform}: {plural(planned, 'golden')}; {left_out} not exported for it",
+                highlight=False,
+                markup=False,
+            )
+    for sentence in (plan.without_cells, *(f"warning: {warning}" for warning in plan.warnings)):
+        if sentence:
+            print_lines(console, wrapped(sentence, console.width, indent=2))
+
+
+def print_report(console: Console, document: Document, *, full: bool = False) -> None:
+    """The writers, the findings, what to run next, then the headline: one screen; then what a baseline had otherwise.
+
+    `full`: every cell and every finding with all of its evidence.
+    """
+    if full:
+        print_table(console, document.run)
+        for table in document.tables():
+            print_lines(console, ["", *table.lines()])
+        print_findings(console, document.findings)
+        console.print()
+    else:
+        console.print()
+        for number, line in enumerate(table_lines(document.run, console.width)):
+            line.style = "" if number else "bold"
+            console.print(line, soft_wrap=True)
+        _print_short(console, document)
+    print_lines(console, labelled_paragraphs(_next_steps(document, full=full), console.width))
+    print_headline(console, document)
+    if document.comparison:
+        print_comparison(console, document.comparison)
+
+
+def print_comparison(console: Console, comparison: Comparison) -> None:
+    """Everything that is different from an earlier run."""
+    print_findings(console, comparison.findings)
+    console.print(f"\n{comparison.line}", markup=False, highlight=False)
+
+
+def print_findings(console: Console, collected: Iterable[Finding]) -> None:
+    """Each with its title, which is coloured, and with all of its evidence."""
+    for finding in collected:
+        console.print()
+        _print_finding(console, finding.kind, finding.sentence, finding.details)
+
+
+def print_headline(console: Console, document: Document) -> None:
+    """The last lines: the headline, the counts, the exit code."""
+    line, counts = document.headline
+    print_lines(console, wrapped(line, console.width, indent=2), document.look.facts.style)
+    print_lines(console, wrapped(counts, console.width, indent=2))
+
+
+def _print_short(console: Console, document: Document) -> None:
+    """What decides the exit code, the first of each kind with evidence; then a line for each other kind."""
+    kinds = grouped(document.findings, lambda finding: finding.kind)
+    deciding = _deciding(kinds)
+    for kind in deciding:
+        most = max(1, MOST_SHOWN // len(deciding))
+        for finding in kinds[kind][:most]:
+            console.print()
+            evidence = _evidence(finding, document.findings)
+            _print_finding(console, kind, finding.brief or finding.sentence, evidence, _MOST_LINES)
+        if rest := kinds[kind][most:]:
+            print_lines(console, [f"{kind.title}  and {_counted(rest)}"], kind.style)
+    console.print()
+    for kind, of_kind in kinds.items():
+        if kind not in deciding:
+            about = of_kind if of_kind[0].cause else of_kind[1:]
+            counted = _counted(about, document.run.summary) if about else ""
+            text = counted if about == of_kind else " And ".join(filter(None, (of_kind[0].sentence, counted)))
+            _print_finding(console, kind, text, (), 1)
+
+
+def _deciding(kinds: Iterable[Kind]) -> list[Kind]:
+    """The kinds of finding that decide the exit code of a run that has all of these."""
+    kinds = list(dict.fromkeys(kinds))
+    also = Judgement.OUTSIDE.facts.kind if FAIL_ON in kinds else None
+    return [kind for kind in kinds if kind.exit_code or kind is also]
+
+
+def _print_finding(
+    console: Console, kind: Kind, sentence: str, details: Iterable[tuple[str, str]], most: int = 0
+) -> None:
+    """`most`: lines of one text; 0 is all."""
+    lines = wrapped(sentence, console.width, f"{kind.title}  ", most=most and most + 2)
+    first = Text(lines[0])
+    first.stylize(kind.style, 0, len(kind.title))
+    console.print(first, soft_wrap=True)
+    print_lines(console, [*lines[1:], *labelled_paragraphs(details, console.width, most)])
+
+
+def _evidence(finding: Finding, collected: Sequence[Finding]) -> list[tuple[str, str]]:
+    """The details of which a screen has room for those of three findings.
+
+    A known issue needs no message and no command; of a message the first line says most. The command of the worst is
+    the last thing that the report says, and what to do about the others is in the full report.
+    """
+    details = dict(finding.details)
+    if finding.results and (looks_like := finding.results[0].looks_like):
+        details["looks like"] = looks_like
+    if "known as" in details:
+        labels = ["known as", "to do"]
+    elif finding is collected[0]:
+        labels = ["message", "looks like", "to do"]
+    else:
+        labels = ["message", "looks like", "reproduce"]
+    return [
+        (label, first_line(text) if label == "message" else text) for label in labels if (text := details.get(label))
+    ]
+
+
+def _counted(rest: Sequence[Finding], summary: Summary | None = None) -> str:
+    """``4 causes, 12 cells``; with a summary, these are all findings of their kind."""
+    cells = cells_of(rest, summary)
+    return f"{plural(len(rest), 'cause')}, {cells}" if cells else f"{len(rest)} more"
+
+
+def _next_steps(document: Document, *, full: bool) -> list[tuple[str, str]]:
+    """The commands to run next: the worst cell again, and the whole report."""
+    options = document.run.options
+    named = named_folder(document.folder or RESULTS) + (f" {options}" if options else "")
+    deciding = _deciding(finding.kind for finding in document.findings)
+    worst = next((finding.cause for finding in document.findings if finding.cause and finding.kind in deciding), None)
+    steps = [worst.reproduce] if worst and worst.reproduce else []
+    steps.append(f"jaxexport report{named} --html report.html{'' if full else '  # or here: --full'}")
+    return [("next", "\n".join(steps))]
+
+
+def print_lines(console: Console, lines: Iterable[str], style: str = "") -> None:
+    """Print lines that are wrapped already."""
+    # As Text: in a plain string rich takes square brackets for markup. Already wrapped: rich must not do it again.
+    for line in lines:
+        console.print(Text(line, style=style), soft_wrap=True)
+
+
+MOST_ROWS = 10
+_HEAD = ("writer", "goldens", "promised readers", "other readers")
+_GAP = "  "
+_STAYS = "\N{NO-BREAK SPACE}"
+"""Until the table is wrapped: between a number and its noun no line ends."""
+_SPACES = str.maketrans(dict.fromkeys("\t\n\v\f\r", " "))
+"""What wrapping turns into spaces, and would move the colours."""
+
+
+@dataclass(frozen=True)
+class WriterRow:
+    """The goldens of one writer on one platform.
+
+    `promised` says how the promised cells ended, by reader; `outside` how many of the other cells work.
+    """
+
+    writer: str
+    goldens: int
+    promised: Text
+    outside: Text
+    is_bad: bool
+
+
+def writer_rows(run: Run) -> list[WriterRow]:
+    """A row for each writer and platform, oldest build first."""
+    readers, several = by_build_date(run.readers), with_several_jax(run.writers)
+
+    def name(writer: WriterOf, platform: str) -> str:
+        jax = f" with jax {writer.jax}" if writer.jaxlib in several else ""
+        return f"{writer.jaxlib}{jax}{f' {platform}' if len(run.platforms) > 1 else ''}"
+
+    rows = grouped(run.by_writer, lambda key: (key[0].built, name(*key)))
+    made = []
+    for (_, title), keys in sorted(rows.items()):
+        results = [result for key in keys for cells in run.by_writer[key].values() for result in cells]
+        made.append(_writer_row(title, results, readers))
+    return made
+
+
+def table_lines(run: Run, width: int) -> list[Text]:
+    """The table in colours, wrapped in its third column; of many writers, those with a bad cell come first."""
+    rows = writer_rows(run)
+    shown = rows if len(rows) <= MOST_ROWS else sorted(rows, key=lambda row: not row.is_bad)[:MOST_ROWS]
+    rest = [row for row in rows if row not in shown]
+    head = (*_HEAD[:2], Text(_HEAD[2]), Text(_HEAD[3]))
+    cells = [head, *((row.writer, str(row.goldens), row.promised, row.outside) for row in rows if row in shown)]
+    name, goldens, _, outside = (max(len(cell[column]) for cell in cells) for column in range(4))
+    indent = name + goldens + 2 * len(_GAP)
+    middle = max(24, width - indent - outside - len(_GAP))
+    wrapped_cells = [_wrapped(cell[2], middle) for cell in cells]
+    longest = max(len(line) for lines in wrapped_cells for line in lines)
+    lines = []
+    for cell, parts in zip(cells, wrapped_cells, strict=True):
+        start, pad = f"{cell[0]:<{name}}{_GAP}{cell[1]:>{goldens}}{_GAP}", " " * (longest - len(parts[0]))
+        lines.append(Text.assemble(start, parts[0], pad, _GAP, cell[3]))
+        lines[-1].rstrip()
+        lines += [Text.assemble(" " * indent, part) for part in parts[1:]]
+    if rest:
+        bad = sum(row.is_bad for row in rest)
+        broken = f"{bad} with broken or missing cells" if bad else "none with a broken cell"
+        lines.append(Text(f"and {plural(len(rest), 'more writer')}, {broken}: {few([row.writer for row in rest])}"))
+    return lines
+
+
+def _writer_row(name: str, results: Sequence[Result], readers: Sequence[str]) -> WriterRow:
+    promised = grouped((result for result in results if result.promised), lambda result: result.reader.jaxlib)
+    judgements = {reader: Counter(result.judgement for result in cells) for reader, cells in promised.items()}
+    outside = Counter(result.judgement for result in results if not result.promised)
+    in_order = [reader for reader in readers if reader in judgements]
+    parts = []
+    bad = [judgement for judgement in Judgement if judgement.facts.badness]
+    for kinds, run in itertools.groupby(in_order, lambda reader: [kind for kind in bad if judgements[reader][kind]]):
+        versions = list(run)
+        counts = [_span([judgements[reader][kind] for reader in versions], kind) for kind in kinds]
+        ended = Text(", ").join(counts or [Text("ok", Judgement.KEPT.facts.style)])
+        parts.append(Text.assemble(f"{ranges(versions, readers).translate(_SPACES)}:{_STAYS}", ended))
+    works, total = outside[Judgement.BONUS], sum(outside.values())
+    others = [Text(f"{works:,} of {total:,} ok")] if total else []
+    others += [Text(f"{outside[kind]:,} {kind}", kind.facts.style) for kind in bad if kind.fails_run and outside[kind]]
+    is_bad = any(result.judgement.fails_run for result in results)
+    goldens = len({result.golden for result in results})
+    return WriterRow(name, goldens, Text("; ").join(parts or [Text("none")]), Text(", ").join(others), is_bad)
+
+
+def _wrapped(text: Text, width: int) -> list[Text]:
+    """The lines of a text, each with its colours."""
+    lines, start = [], 0
+    for plain in wrapped(text.plain, width, indent=0):
+        start = text.plain.index(plain, start)
+        lines.append(text[start : start + len(plain)])
+        lines[-1].plain = plain.replace(_STAYS, " ")
+        start += len(plain)
+    return lines
+
+
+def _span(counts: Sequence[int], kind: Judgement) -> Text:
+    """``8 broken``; of several readers ``8 broken each``, ``8 to 13 known each``: not their sum."""
+    least, most = min(counts), max(counts)
+    span = f"{least:,} {kind}" if least == most else f"{least:,} to {most:,} {kind}"
+    span += " each" if len(counts) > 1 else ""
+    return Text(span.replace(" ", _STAYS), kind.facts.style)
+
+
+_LINES_AT_ONCE = 200
+_NARROWEST_COLUMN = 9  # a date with two digits of the year, and a gap
+
+
+def print_table(console: Console, run: Run) -> None:
+    """Goldens by writer down, readers by build date across; split into blocks where the terminal is too narrow."""
+    table = grid(run)
+    label = max((len(row.name) for block in table.blocks for row in block.rows), default=4) + 2
+    label = max(label, *(len(block.head) for block in table.blocks), 0) + 1
+    width = max((len(line) + 1 for title in table.titles.values() for line in title), default=_NARROWEST_COLUMN)
+    # At least one column, also where the terminal is narrower than the names of the cases.
+    per_block = max(1, (console.width - label) // width)
+    for start in range(0, len(table.readers), per_block):
+        readers = table.readers[start : start + per_block]
+        height = max(len(table.titles[reader]) for reader in readers)
+        lines = []
+        for at in range(height):
+            titles = [Text("".join(table.titles[reader][at : at + 1])) for reader in readers]
+            lines.append(_line("writer, case" if at == height - 1 else "", label, titles, width))
+        for block in table.blocks:
+            lines.append(Text(block.head, style="bold"))
+            for row in block.rows:
+                cells = [_cell(row.cells.get(reader)) for reader in readers]
+                lines.append(_line(f"  {row.name}", label, cells, width))
+        console.print()
+        # Not a table of rich: for 2,000 cells that takes longer than planning and judging them. In pieces, since a
+        # large table as one Text costs memory.
+        for piece in range(0, len(lines), _LINES_AT_ONCE):
+            console.print(Text("\n").join(lines[piece : piece + _LINES_AT_ONCE]), no_wrap=True, overflow="crop")
+    for line in LEGEND.splitlines():
+        for part in wrapped(line, console.width, indent=2):
+            console.print(Text(part, style="bright_black"), soft_wrap=True)
+
+
+def _line(name: str, label: int, texts: Sequence[Text], width: int) -> Text:
+    """A row: its name, then a column for each text."""
+    line = Text(name.ljust(label))
+    for text in texts:
+        line.append_text(text).append(" " * (width - len(text)))
+    return line
+
+
+def _cell(result: Result | None) -> Text:
+    return Text(cell_mark(result), style=result.judgement.facts.style) if result else Text("")

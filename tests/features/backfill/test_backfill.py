@@ -1,0 +1,106 @@
+"""Goldens of an older release, written by running the same tests in its environment, and checked here."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from making import day, make_wheel
+
+from export_core.features.backfill import backfill
+from export_core.features.backfill.backfill import choose_writers
+from export_core.readers.environment import requirements
+from export_core.releases import JaxlibRelease, ReleaseError, load_calendar
+
+if TYPE_CHECKING:
+    from projects import Projects
+
+TESTS = """
+import jax, jax.numpy as jnp, pytest
+
+@pytest.mark.export_compat
+def test_wave(export_golden):
+    export_golden(jax.jit(lambda x: jnp.sin(x) @ x), jnp.ones((3, 3)))
+
+def test_plain():
+    raise AssertionError("backfill runs marked tests only")
+"""
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize(
+    ("writer", "judged", "shown"),
+    [
+        ("0.10.2", "2 kept", ""),
+        ("0.6.2", "1 kept, 1 outside", "test_a.test_wave/0.6.2-cpu: stage deserialize: ValueError: Exported being"),
+    ],
+)
+def test_an_older_writers_golden_is_written_replayed_and_judged(
+    projects: Projects, writer: str, judged: str, shown: str
+) -> None:
+    project = projects(test_a=TESTS)
+    assert project.pytest("--update-goldens", "-k", "wave").code == 0
+    own = project.stored()
+    (project.folder / "uv.lock").write_text('[[package]]\nname = "iniconfig"\nversion = "2.0.0"\n')
+    command = [sys.executable, "-m", "export_core", "backfill", "--writers", writer, "--install", "numpy"]
+    command += ["--constraints", "uv.lock"]
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(command, cwd=project.folder, env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    older = {name: data for name, data in project.stored().items() if name not in own}
+    assert {name.split("/")[1] for name in older} == {f"{writer}-cpu"}
+    assert {name: data for name, data in project.stored().items() if name in own} == own
+    packages = yaml.safe_load(older[f"test_a.test_wave/{writer}-cpu/golden.yaml"])["packages"]
+    assert (packages["jaxlib"], packages["iniconfig"]) == (writer, "2.0.0")
+    held = project.pytest("-k", "wave")
+    assert held.code == 0
+    assert f"1 case checked against 2 goldens: {judged}" in held.text
+    assert shown in held.text
+    place = str(project.folder.parent).encode()
+    assert [name for name, data in older.items() if place in data] == []
+
+
+@pytest.mark.parametrize(
+    ("conftest", "code", "said"),
+    [
+        ("", 0, ""),
+        ("import sys; sys.exit(0)", 3, "pytest ended with 0 before its session did"),
+        ("import os; os._exit(0)", 3, "pytest ended with 0 before its session did"),
+        ("import os; os._exit(5)", 1, ""),
+    ],
+)
+def test_a_pytest_that_is_ended_by_its_tests_is_incomplete(
+    projects: Projects, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
+    conftest: str, code: int, said: str,
+) -> None:  # fmt: skip
+    project = projects(test_a="def test_f(): pass", conftest=conftest)
+    monkeypatch.chdir(project.folder)
+    assert backfill._run_to_its_end([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]) == code
+    assert said in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("named", ["", " , ", "window", "0.10.2,all"])
+def test_writers_are_named_one_by_one(named: str) -> None:
+    with pytest.raises(ReleaseError, match=r"--writers: expected jaxlib versions such as .*, found"):
+        choose_writers(named, load_calendar())
+
+
+def test_a_wheel_is_a_writer_once_the_calendar_dates_it(tmp_path: Path) -> None:
+    candidate = "0.13.0rc1"
+    wheel = make_wheel(tmp_path, "jaxlib", candidate)
+    make_wheel(tmp_path, "jax", candidate, needs="jaxlib>=0.12.0")
+    with pytest.raises(
+        ReleaseError, match=r"found jaxlib 0\.13\.0rc1\. `jaxexport releases refresh --wheels DIR` adds"
+    ):
+        choose_writers(str(wheel), load_calendar(), wheels=(str(tmp_path),))
+    calendar = load_calendar().extended({candidate: JaxlibRelease(day("2026-11-20"), ("3.12",))}, {})
+    chosen = choose_writers(str(wheel), calendar, wheels=(str(tmp_path),))
+    (release,) = chosen.chosen
+    assert (release.pair, release.built) == (f"{candidate}-jax{candidate}", day("2026-11-20"))
+    assert f"jaxlib @ {wheel.as_uri()}" in requirements(release, chosen.calendar, chosen.sources)
+    assert chosen.sources.options() == (f"--find-links={tmp_path}",)

@@ -1,0 +1,62 @@
+"""What other programs may import of these packages, and how stable it is. docs/reference/api.md is made from it.
+
+Everything else is internal and may change in any release. `tests/test_public.py` shows that each name is there, says
+what it is, and has no type that is not here.
+"""
+
+from __future__ import annotations
+
+STABLE: dict[str, tuple[str, ...]] = {
+    "export_core": (
+        *("check", "LoadCheck", "capture", "CapturedCall"),
+        *("export_artifact", "write_golden", "WrittenGolden"),
+    ),
+    "export_core.artifact": (
+        *("read", "read_bytes", "as_dict", "Artifact", "Envelope", "Module", "CustomCall", "Function", "Constant"),
+        *("Aval", "Tree", "DisabledCheck", "UnknownField", "NamedSharding", "HloSharding", "PartitionSpec"),
+        *("AbstractMesh", "AbstractDevice", "ArtifactError"),
+    ),
+    "export_core.releases": (
+        *("load_calendar", "Calendar", "Release", "JaxlibRelease", "JaxRelease"),
+        *("promise", "Promise", "Windows", "Direction", "ReleaseError"),
+    ),
+    "export_core.policy": ("find_policy", "load_policy", "Policy", "PolicyError"),
+    "export_core.goldens": ("GoldenStore", "Golden", "Leaf", "Manifest", "Writer", "GoldenError"),
+    "export_core.run": ("read_run", "Run", "RunError", "IncompleteResults"),
+    "export_core.judge": ("Result", "Summary", "Judgement"),
+    "export_core.matrix": ("Verdict",),
+    "export_core.base.errors": ("ExportCompatError",),
+    "pytest_jaxexport.sessions": ("register",),
+}
+"""By module. These stay as they are until a release says under "Breaking" in the changelog that they changed."""
+
+PROVISIONAL: dict[str, tuple[str, ...]] = {
+    "export_core.run.session": ("run_matrix", "Observer"),
+    "export_core.policy.run_options": ("RunOptions",),
+    "export_core.matrix": ("Selection",),
+}
+"""By module. These can be used, and may change in any release, which then says so in the changelog."""
+
+INTERNAL: dict[str, tuple[str, ...]] = {
+    "Artifact": ("unread",),
+    "ArtifactError": ("message",),
+    "Calendar": ("all_matching_jax", "extended", "extra_requirements", "requirements"),
+    "Envelope": ("module_source", "shown", "slots"),
+    "ExportCompatError": ("message",),
+    "Function": ("shown",),
+    "Golden": ("noise", "outputs_of_calls", "sources"),
+    "GoldenStore": ("existing", "remove", "write"),
+    "IncompleteResults": ("exit_code",),
+    "Module": ("attributes_of", "has_typed_ffi", "tables"),
+    "Observer": ("planned", "started"),
+    "Policy": ("replays_otherwise", "without_locations"),
+    "Result": ("golden_order", "key"),
+    "Run": (
+        *("plan", "options", "goldens", "readers", "writers", "platforms"),
+        *("by_cell", "by_golden", "by_reader", "by_writer", "by_cause", "by_judgement"),
+    ),
+    "RunOptions": ("shard",),
+    "Selection": ("described", "named", "whole"),
+    "run_matrix": ("interpreter",),
+}
+"""Members of public classes, and a parameter, that are not public."""

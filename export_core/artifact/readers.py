@@ -17,11 +17,12 @@ from export_core.artifact.envelope.fields import HloSharding
 from export_core.artifact.unread import RANGE_LOCATION, unread_in_tables, vhlo_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from export_core.artifact.artifact import Artifact
     from export_core.artifact.bytecode.module import Module
     from export_core.artifact.envelope.fields import Envelope, Sharding, Tree
+    from export_core.releases.entries import CalendarEntry
 
 
 OLDEST = (0, 9)  # the oldest version that StableHLO promises to read
@@ -171,21 +172,15 @@ class LoadResult(NamedTuple):
         return f"jaxlib {self.reader.jaxlib} {word}" + (f": {'; '.join(self.reasons)}" if self.reasons else "")
 
 
-def readers_of(jaxlib: Mapping[str, Sequence[str | None]], jax: Mapping[str, str]) -> tuple[Reader, ...]:
-    """Make readers of what a calendar says, oldest first.
-
-    Args:
-        jaxlib: the StableHLO versions (current first) of each jaxlib release, in order of their build dates.
-        jax: the jax that goes with each jaxlib.
-    """
-    readers = []
-    versions = list(jaxlib)
-    for place, version in enumerate(versions):
-        exact = jaxlib[version][0]
-        before = next((jaxlib[v][0] for v in reversed(versions[:place]) if jaxlib[v][0]), None)
-        after = next((jaxlib[v][0] for v in versions[place:] if jaxlib[v][0]), None)
-        readers.append(Reader(version, jax[version], exact or before, exact or after))
-    return tuple(readers)
+def readers_of(releases: Sequence[CalendarEntry]) -> dict[str, Reader]:
+    """The releases of a calendar as readers, by jaxlib, oldest build first."""
+    measured = [release.stablehlo[0] for release in releases]
+    readers = {}
+    for place, release in enumerate(releases):
+        before = next(filter(None, reversed(measured[: place + 1])), None)
+        after = next(filter(None, measured[place:]), None)
+        readers[release.jaxlib] = Reader(release.jaxlib, release.jax, before, after)
+    return readers
 
 
 def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ...]:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from pytest_jaxexport.keywords import NAME
-
-if TYPE_CHECKING:
-    from export_core.numbers.user_code import UserCode
-
-_USER_CODE: pytest.StashKey[UserCode] = pytest.StashKey()
+from pytest_jaxexport.project_policy import usage_error, user_code
 
 Amount = float | dict[str, float]
 """A tolerance for every dtype, or one for each that it names."""
@@ -43,11 +39,6 @@ class MarkerOptions(NamedTuple):  # no dataclass: every pytest run makes this cl
     nothing_to_compare: str | None = None
     without_outputs: str | None = None
     entries: Mapping[str, Mapping[str, Any]] = {}  # of keys of the policy that features add
-
-
-def usage_error(text: str) -> pytest.UsageError:
-    """An error that ends the run before any test, with the prefix that the command `jaxexport` has."""
-    return pytest.UsageError(f"jaxexport: error: {text}")
 
 
 def read_marker(item: pytest.Item) -> MarkerOptions | None:
@@ -91,19 +82,6 @@ def own_targets(item: pytest.Item) -> set[str]:
         for name in marker.kwargs.get(keyword) or ()
     }
     return names - {"platform", "ALL", "shape_assertions"}  # checks that are no targets
-
-
-def user_code(config: pytest.Config) -> UserCode:
-    """The process of this run's own comparators, with the root directory first on its `sys.path`."""
-    if _USER_CODE not in config.stash:
-        from export_core.numbers.user_code import UserCode
-
-        # Here: the settings import this module.
-        from pytest_jaxexport.settings import added_variables
-
-        config.stash[_USER_CODE] = UserCode(config.rootpath, variables=added_variables(config))
-        config.add_cleanup(config.stash[_USER_CODE].close)
-    return config.stash[_USER_CODE]
 
 
 def parse_platforms(value: object, where: str) -> tuple[str, ...]:

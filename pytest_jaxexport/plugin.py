@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jaxexport import keywords, marker, settings, unittest_classes
+from pytest_jaxexport import keywords, marker, project_policy, settings, unittest_classes
 from pytest_jaxexport.location import full_name
 from pytest_jaxexport.unused_goldens import CollectedTests, CollectionListener, ReportedTests, why_partial
 
@@ -63,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return
     if config.getoption("prune_goldens") and (reason := why_partial(config)):
-        raise marker.usage_error(
+        raise project_policy.usage_error(
             f"--prune-goldens: expected a run of all tests, since only that shows which goldens are unused: {reason}."
         )
     config.pluginmanager.register(GoldensReporter(listener.collected), _REPORTER)
@@ -325,7 +325,9 @@ def _recorder(item: pytest.Item) -> Recorder:
             SecondExport(config, seed, config.stash.get(FLAGS, {})) for seed in range(1, SEEDS + 1)
         )
     if REPLAYER not in config.stash:
-        config.stash[REPLAYER] = Replayer(config.stash[SETTINGS], marker.user_code(config), config.stash[STARTED_WITH])
+        config.stash[REPLAYER] = Replayer(
+            config.stash[SETTINGS], project_policy.user_code(config), config.stash[STARTED_WITH]
+        )
     for soon in (item, config.stash[NEXT]):
         if soon is not None and soon.stash.get(MARKED, None) is not None and not soon.get_closest_marker("skip"):
             config.stash[REPLAYER].begin(soon, soon.stash[MARKED])

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import pytest
 
-from pytest_jaxexport.marker import MarkerOptions, parse_platforms, parse_tolerance, usage_error
+from pytest_jaxexport.marker import MarkerOptions, parse_platforms, parse_tolerance
+from pytest_jaxexport.project_policy import found_policy_file, has_policy, read_policy, usage_error
 
 if TYPE_CHECKING:
     from export_core.base.tolerances import Sources
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from export_core.goldens import Comparison
     from export_core.policy import Policy
 
-_POLICY = "export_compat.yaml"
 _OPTIONS = ("goldens", "export_platforms", "export_rtol", "export_atol", "export_policy")
 
 
@@ -173,12 +173,7 @@ def goldens_folder(config: pytest.Config) -> Path:
     if in_ini := config.getini("export_goldens"):
         return config.rootpath / str(in_ini)
     # Most runs have no policy file, and need not load export_core to read one.
-    return config.rootpath / (_read_policy(config).goldens if _has_policy(config) else "golden")
-
-
-def added_variables(config: pytest.Config) -> tuple[str, ...]:
-    """The environment variables that the policy adds for code of goldens and comparators."""
-    return _read_policy(config).environment if _has_policy(config) else ()
+    return config.rootpath / (read_policy(config).goldens if has_policy(config) else "golden")
 
 
 def read_settings(config: pytest.Config) -> Settings:
@@ -186,7 +181,7 @@ def read_settings(config: pytest.Config) -> Settings:
     return Settings(
         goldens=goldens_folder(config),
         update=config.getoption("update_goldens"),
-        policy=_read_policy(config),
+        policy=read_policy(config),
         platforms=_platforms(config),
         rtol=_tolerance(config, "export_rtol"),
         atol=_tolerance(config, "export_atol"),
@@ -194,7 +189,7 @@ def read_settings(config: pytest.Config) -> Settings:
             f"--{name.replace('_', '-')}={value}" for name in _OPTIONS if (value := config.getoption(name)) is not None
         ),
         dump_ir=_dump_folder(config),
-        policy_file=_found_policy_file(config),
+        policy_file=found_policy_file(config),
         directory=config.invocation_params.dir,
         record_packages=bool(config.getoption("record_packages")),
         module_text=_module_text(config),
@@ -222,45 +217,6 @@ def _dump_folder(config: pytest.Config) -> Path | None:
         return make_dump_folder(config.invocation_params.dir / str(named))
     except ExportCompatError as error:
         raise usage_error(str(error)) from error
-
-
-def _read_policy(config: pytest.Config) -> Policy:
-    from export_core.base.errors import ExportCompatError
-    from export_core.policy import find_policy
-
-    try:
-        return find_policy(config.rootpath, _policy_file(config))
-    except ExportCompatError as error:
-        raise usage_error(str(error)) from error
-
-
-def _found_policy_file(config: pytest.Config) -> Path | None:
-    from export_core.policy import policy_file
-
-    return policy_file(config.rootpath, _policy_file(config))
-
-
-def _has_policy(config: pytest.Config) -> bool:
-    """Whether there may be a policy, found without loading what reads one.
-
-    In pyproject.toml the word must stand alone: a project that only depends on pytest-jaxexport names that there.
-    """
-    # export_compat.yml too, which the policy refuses by name: it must not go unnoticed here.
-    if _policy_file(config) is not None or any(config.rootpath.glob(f"{Path(_POLICY).stem}.y*ml")):
-        return True
-    try:
-        return bool(
-            re.search(rb"\bjaxexport\b(?<!pytest-jaxexport)", (config.rootpath / "pyproject.toml").read_bytes())
-        )
-    except OSError:
-        return False
-
-
-def _policy_file(config: pytest.Config) -> str | None:
-    if named := config.getoption("export_policy"):
-        return str(config.invocation_params.dir / str(named))
-    in_ini = config.getini("export_policy")
-    return str(config.rootpath / str(in_ini)) if in_ini else None
 
 
 def _platforms(config: pytest.Config) -> tuple[str, ...] | None:

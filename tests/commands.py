@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-from making import summarize
+from making import summarize, with_causes
 
 from export_core.goldens.store import sha256
 from export_core.judge import Result, Summary
@@ -95,6 +95,7 @@ def finished(
     run that lacks a shard.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    results = tuple(with_causes(results))
     lines = b"".join(result_line(result) + b"\n" for result in results)
     (folder / RESULTS).write_bytes(lines)
     summary = summarize(

@@ -11,10 +11,9 @@ import random
 from collections.abc import Iterator
 
 import msgspec
-from making import day, release, result, summarize
+from making import day, release, result, summarize, with_causes
 
 from export_core.judge import Judgement, Result, Summary
-from export_core.judge.causes import with_causes
 from export_core.judge.gate import RunIdentity, in_order
 from export_core.judge.judgement import judge_again
 from export_core.matrix import Verdict

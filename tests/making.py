@@ -7,7 +7,7 @@ import datetime
 import functools
 import hashlib
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.manifest import signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 from export_core.judge import Judgement, Result, RunFacts, Summary, calendar_facts, gate
+from export_core.judge.causes import find_causes
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy, Required, WindowDays
@@ -38,6 +39,11 @@ SIGNATURE = Signature(("float32[2]",), ("float32[2]",), "((*,), {})", "*")
 """That of a manifest whose test does not care."""
 
 
+def with_causes(results: Iterable[Result]) -> list[Result]:
+    """The results, each failing one with the id of its cause."""
+    return find_causes(results)[0]
+
+
 def summarize(
     results: Sequence[Result],
     *,
@@ -49,18 +55,18 @@ def summarize(
 ) -> Summary:
     """The summary of a run that is made of these results."""
     calendar = calendar_facts(policy.calendar(), as_of)
-    return gate.summarize(results, policy, RunFacts(planned, as_of, selection, calendar, **facts))
+    return gate.summarize(with_causes(results), policy, RunFacts(planned, as_of, selection, calendar, **facts))
 
 
 def run_of(results: Sequence[Result], policy: Policy | None = None) -> Run:
     """A whole run that is made of these results."""
     facts = {"planned": len(results), "as_of": day("2026-11-22"), "selection": {"whole": True}}
-    return Run(results, summarize(results, policy=policy or Policy(), **facts))
+    return Run(with_causes(results), summarize(results, policy=policy or Policy(), **facts))
 
 
 def document(results: Sequence[Result], made: Summary, *earlier: Difference, folder: Path | None = None) -> Document:
     """What a report of these results says, beside what is different from an earlier run."""
-    return view(Run(results, made), *earlier, folder=folder)
+    return view(Run(with_causes(results), made), *earlier, folder=folder)
 
 
 def rules(

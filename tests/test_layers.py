@@ -36,7 +36,7 @@ FLOORS |= {"export_core.features": len(ROOMS), "export_core.__main__": len(ROOMS
 JAX = {
     "export_core.readers.worker.program",
     "export_core.readers.worker.moved_inside",
-    "export_core.goldens.module_text",
+    "export_core.artifact.module_text",
     "export_core.features.convert.rewriting.program",
     "export_core.features.convert.rewriting.lapack",
     "export_core.features.convert.rewriting.shardy",
@@ -146,7 +146,9 @@ def test_artifact_and_releases_are_read_without_jax_and_numpy():
     assert [name_of(path) for path in these if packages_of(path, at_load_only=True) & NUMERIC] == []
 
 
-@pytest.mark.parametrize("name", ["plugin", "marker", "location", "settings", "summary", "unused_goldens", "__init__"])
+@pytest.mark.parametrize(
+    "name", ["plugin", "marker", "location", "project_policy", "settings", "summary", "unused_goldens", "__init__"]
+)
 def test_what_every_pytest_run_loads_is_light(name):
     found = set(imports_of(ROOT / "pytest_jaxexport" / f"{name}.py", at_load_only=True))
     assert not {imported for imported in found if imported.split(".")[0] in {*NUMERIC, "export_core", "nox"}}

@@ -37,7 +37,7 @@ class ArtifactError(ExportCompatError):
         super().__init__(expected, found, at, name, advice)
 
     def message(self) -> str:
-        """See `ExportCompatError.message`."""
+        """The message: what was expected, what was found, where, and what to do."""
         where = "" if self.at is None else f", at byte {self.at}"
         named = f"{self.name}: " if self.name else ""
         return f"{named}expected {self.expected}, found {self.found}{where}. {self.advice}"

@@ -1,4 +1,10 @@
-"""The numbers of a release, for comparison: every artifact is compared with the same few dozen."""
+"""What an artifact needs, the jax and jaxlib releases that can load it, and why the others cannot.
+
+What a module needs comes from its content, not from the producer's name, which jaxlib never checks. To load is:
+`jax.export.deserialize` returns, knows the number of devices, and `mlir_module()` parses. Whether it compiles and runs
+is for the matrix to find out. Rules of the envelope are read from the releases' own `deserialize`; two rules of the
+module (sdy, ranges) are measured, since StableHLO's sources do not have them.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +17,32 @@ from export_core.artifact.envelope.fields import HloSharding
 from export_core.artifact.unread import RANGE_LOCATION, unread_in_tables, vhlo_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from export_core.artifact.artifact import Artifact
     from export_core.artifact.bytecode.module import Module
-    from export_core.artifact.bytecode.sections import Entries, Tables
     from export_core.artifact.envelope.fields import Envelope, Sharding, Tree
+    from export_core.releases.entries import CalendarEntry
 
 
-@functools.lru_cache(maxsize=1024)
+OLDEST = (0, 9)  # the oldest version that StableHLO promises to read
+# The first jax whose deserialize knows a dtype that came after the first format. Source: commits on jax's serialization
+# schema.
+_DTYPES_SINCE = {
+    "float0": "0.4.24",
+    "float8_e4m3": "0.4.36",
+    "float8_e3m4": "0.4.36",
+    "float8_e8m0fnu": "0.5.1",
+    "float4_e2m1fn": "0.5.3",
+    "key<fry>": "0.6.0",
+    "key<rbg>": "0.6.0",
+    "key<urbg>": "0.6.0",
+}
+_SDY_SINCE = "0.7.0"  # jaxlib that parses the sdy dialect in a portable artifact; measured
+_RANGES_SINCE = "0.4.36"  # jaxlib that parses locations with a range; measured
+
+
+@functools.lru_cache(maxsize=1024)  # every artifact is compared with the same few dozen
 def version_numbers(version: str) -> tuple[int, ...]:
     """(0, 9, 2) for 0.9.2. A nightly counts as the release that it becomes.
 
@@ -27,9 +50,6 @@ def version_numbers(version: str) -> tuple[int, ...]:
         InvalidVersion: it is no version.
     """
     return Version(version).release
-
-
-OLDEST = (0, 9)  # the oldest version that StableHLO promises to read
 
 
 class Needs(NamedTuple):
@@ -71,21 +91,27 @@ def needs(module: Module) -> Needs:
     """
     # A writer puts nothing into the tables that the module does not use, so the walk would find nothing more.
     parts = module.tables
-    features = _Features()
-    features.add_operations(parts)
-    features.add_codes(parts, "attrs", parts.attributes)
-    features.add_codes(parts, "types", parts.types)
-    features.add_custom_calls(module)
-    foreign = tuple(name for name in dict.fromkeys(parts.dialects) if name not in ("builtin", "vhlo"))
-    unknown = dict.fromkeys(str(part) for part in unread_in_tables(parts))
-    newest = max(features.by_version, default=OLDEST)
+    attributes = parts.codes(parts.attributes)
+    seen = {"ops": parts.op_names, "attrs": attributes, "types": parts.codes(parts.types)}
+    by_version: dict[tuple[int, int], set[str]] = {}
+    for kind, keys in seen.items():
+        for version, name in filter(None, map(_since(kind).get, keys)):
+            by_version.setdefault(version, set()).add(name)
+    # What custom calls require without a name in the tables: rules of VhloToVersion.cpp for one operation.
+    if any(name.startswith("vhlo.custom_call") for name in parts.op_names):
+        if module.has_typed_ffi:
+            by_version.setdefault((1, 3), set()).add("custom_call with a dictionary of arguments")
+        if any("future_v1" in names for names in by_version.values()):
+            by_version.setdefault((1, 17), set()).add("custom_call with a future")
+    unknown = tuple(dict.fromkeys(str(part) for part in unread_in_tables(parts)))
+    newest = max(by_version, default=OLDEST)
     return Needs(
         stablehlo=".".join(map(str, newest)),
         exact=not unknown and not _is_newer(module, version_pair(vhlo_tables()["through"])),
-        set_by=tuple(sorted(features.by_version.get(newest, ()))) if newest > OLDEST else (),
-        unknown=tuple(unknown),
-        dialects=foreign,
-        range_locations=features.range_locations,
+        set_by=tuple(sorted(by_version.get(newest, ()))),
+        unknown=unknown,
+        dialects=tuple(name for name in dict.fromkeys(parts.dialects) if name not in ("builtin", "vhlo")),
+        range_locations=("builtin", RANGE_LOCATION) in attributes,
     )
 
 
@@ -104,41 +130,6 @@ def _since(kind: str) -> dict[Any, tuple[tuple[int, int], str]]:
     return {key: (version_pair(since), name) for key, (name, since) in named.items() if version_pair(since) > OLDEST}
 
 
-class _Features:
-    """The names in a module by the StableHLO version that they came with, but for those that `OLDEST` has."""
-
-    def __init__(self) -> None:
-        self.by_version: dict[tuple[int, int], list[str]] = {}
-        self.range_locations = False
-
-    def add_operations(self, parts: Tables) -> None:
-        self._add("ops", parts.op_names)
-
-    def add_codes(self, parts: Tables, kind: str, entries: Entries) -> None:
-        """Add attributes (`kind` is attrs) or types (types)."""
-        codes = parts.codes(entries)
-        self._add(kind, codes)
-        self.range_locations |= kind == "attrs" and ("builtin", RANGE_LOCATION) in codes
-
-    def add_custom_calls(self, module: Module) -> None:
-        """Add what custom calls require without a name in the tables: rules of VhloToVersion.cpp for one operation."""
-        if not any(name.startswith("vhlo.custom_call") for name in module.op_names):
-            return
-        if module.has_typed_ffi:
-            self.by_version.setdefault((1, 3), []).append("custom_call with a dictionary of arguments")
-        if any("future_v1" in names for names in self.by_version.values()):
-            self.by_version.setdefault((1, 17), []).append("custom_call with a future")
-
-    def _add(self, kind: str, keys: Iterable[Any]) -> None:
-        since = _since(kind)
-        for key in keys:
-            if key in since:
-                version, name = since[key]
-                names = self.by_version.setdefault(version, [])
-                if name not in names:
-                    names.append(name)
-
-
 def _is_newer(module: Module, through: tuple[int, int]) -> bool:
     """Whether the writer's version is above the tables': a rule that came without a new name would not show in them."""
     version = module.stablehlo_version
@@ -146,22 +137,6 @@ def _is_newer(module: Module, through: tuple[int, int]) -> bool:
         return version is not None and version_pair(version) > through
     except ValueError:
         return False
-
-
-# The first jax whose deserialize knows a dtype that came after the first format. Source: commits on jax's serialization
-# schema.
-_DTYPES_SINCE = {
-    "float0": "0.4.24",
-    "float8_e4m3": "0.4.36",
-    "float8_e3m4": "0.4.36",
-    "float8_e8m0fnu": "0.5.1",
-    "float4_e2m1fn": "0.5.3",
-    "key<fry>": "0.6.0",
-    "key<rbg>": "0.6.0",
-    "key<urbg>": "0.6.0",
-}
-_SDY_SINCE = "0.7.0"  # jaxlib that parses the sdy dialect in a portable artifact; measured
-_RANGES_SINCE = "0.4.36"  # jaxlib that parses locations with a range; measured
 
 
 class Reader(NamedTuple):
@@ -182,7 +157,7 @@ class Reader(NamedTuple):
         return version_numbers(self.jaxlib) >= version_numbers(_SDY_SINCE)
 
 
-class Load(NamedTuple):
+class LoadResult(NamedTuple):
     """Whether a reader loads an artifact: True, False, or None where it cannot be known.
 
     `reasons` say why not, or what is unknown.
@@ -197,24 +172,18 @@ class Load(NamedTuple):
         return f"jaxlib {self.reader.jaxlib} {word}" + (f": {'; '.join(self.reasons)}" if self.reasons else "")
 
 
-def readers_of(jaxlib: Mapping[str, Sequence[str | None]], jax: Mapping[str, str]) -> tuple[Reader, ...]:
-    """Make readers of what a calendar says, oldest first.
-
-    Args:
-        jaxlib: the StableHLO versions (current first) of each jaxlib release, in order of their build dates.
-        jax: the jax that goes with each jaxlib.
-    """
-    readers = []
-    versions = list(jaxlib)
-    for place, version in enumerate(versions):
-        exact = jaxlib[version][0]
-        before = next((jaxlib[v][0] for v in reversed(versions[:place]) if jaxlib[v][0]), None)
-        after = next((jaxlib[v][0] for v in versions[place:] if jaxlib[v][0]), None)
-        readers.append(Reader(version, jax[version], exact or before, exact or after))
-    return tuple(readers)
+def readers_of(releases: Sequence[CalendarEntry]) -> dict[str, Reader]:
+    """The releases of a calendar as readers, by jaxlib, oldest build first."""
+    measured = [release.stablehlo[0] for release in releases]
+    readers = {}
+    for place, release in enumerate(releases):
+        before = next(filter(None, reversed(measured[: place + 1])), None)
+        after = next(filter(None, measured[place:]), None)
+        readers[release.jaxlib] = Reader(release.jaxlib, release.jax, before, after)
+    return readers
 
 
-def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[Load, ...]:
+def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ...]:
     """Return for each reader whether it loads the artifact with its nested VJPs, and why not.
 
     Raises:
@@ -224,7 +193,7 @@ def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[Load, ...]:
     return tuple(_load(artifact.envelope, modules, reader) for reader in readers)
 
 
-def _load(envelope: Envelope | None, modules: list[tuple[Needs, str]], reader: Reader) -> Load:
+def _load(envelope: Envelope | None, modules: list[tuple[Needs, str]], reader: Reader) -> LoadResult:
     reasons: list[str] = []
     doubts: list[str] = []
     level = envelope
@@ -236,7 +205,7 @@ def _load(envelope: Envelope | None, modules: list[tuple[Needs, str]], reader: R
         _module_reasons(need, producer, reader, reasons, doubts)
     # Doubts count only without reasons: a reader that certainly refuses one part refuses the whole.
     ok = False if reasons else None if doubts else True
-    return Load(reader, ok, tuple(dict.fromkeys(reasons or doubts)))
+    return LoadResult(reader, ok, tuple(dict.fromkeys(reasons or doubts)))
 
 
 def _envelope_reasons(envelope: Envelope, jax: tuple[int, ...]) -> Iterator[str]:

@@ -63,11 +63,10 @@ def find_writer(artifact: Artifact, releases: Sequence[CalendarEntry]) -> Writte
         ArtifactError: the module's header cannot be read.
     """
     envelope = artifact.envelope
-    all_jax = {release.jaxlib: release.all_jax for release in releases}
-    candidates = writers(artifact, {release.jaxlib: release.stablehlo for release in releases}, all_jax)
+    candidates = writers(artifact, releases)
     jax = envelope.jax_version if envelope is not None else None
     if jax is not None:
-        candidates = _working_with(jax, candidates, all_jax)
+        candidates = _working_with(jax, candidates, releases)
     return WrittenBy(
         jax=jax,
         jaxlib=candidates[0] if len(candidates) == 1 and envelope is not None else None,
@@ -78,10 +77,10 @@ def find_writer(artifact: Artifact, releases: Sequence[CalendarEntry]) -> Writte
     )
 
 
-def _working_with(jax: str, candidates: tuple[str, ...], all_jax: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+def _working_with(jax: str, candidates: tuple[str, ...], releases: Sequence[CalendarEntry]) -> tuple[str, ...]:
     """The jaxlibs that this jax works on. Of a jax that the calendar lacks: those that are not newer."""
-    if any(jax in known for known in all_jax.values()):
-        return tuple(version for version in candidates if jax in all_jax[version])
+    if working := {release.jaxlib for release in releases if jax in release.all_jax}:
+        return tuple(version for version in candidates if version in working)
     try:
         number = Version(jax).release  # the artifact names its jax, so that this may be any text
     except InvalidVersion:
@@ -112,31 +111,24 @@ def audit_calls(
     )
 
 
-def writers(
-    artifact: Artifact, stablehlo: Mapping[str, Sequence[str | None]], jax: Mapping[str, Sequence[str]]
-) -> tuple[str, ...]:
-    """Return the jaxlib releases that can have written it, in the order of `stablehlo`; empty where no known one fits.
+def writers(artifact: Artifact, releases: Sequence[CalendarEntry]) -> tuple[str, ...]:
+    """Return the jaxlibs that can have written it, in the order of the releases; empty where no known one fits.
 
-    What a bare module was written for is not what wrote it: any jaxlib with that StableHLO or a newer one can have, and
-    so can others.
-
-    Args:
-        artifact: what was read. Formats from 12 on name their jax; then only the jaxlib is unknown.
-        stablehlo: of each jaxlib release, its StableHLO versions: current, of 4 weeks ago, of 12 weeks ago. jax.export
-            writes for the second, plugins for the third, and releases that have neither write for 0.9.0.
-        jax: of each jaxlib release, every jax that works on it: the format is that of the jax.
+    A format is that of a jax that works on the jaxlib. What a bare module was written for is not what wrote it: any
+    jaxlib with that StableHLO or a newer one can have, and so can others.
 
     Raises:
         ArtifactError: the module's header cannot be read.
     """
     written = artifact.module.stablehlo_version
     if artifact.envelope is None:
-        return tuple(version for version, (current, *_) in stablehlo.items() if _can_write(current, written))
+        return tuple(release.jaxlib for release in releases if _can_write(release.stablehlo[0], written))
     since, until = _format_by(artifact.envelope)
     return tuple(
-        version
-        for version, versions in stablehlo.items()
-        if _writes(versions, written) and any(since <= version_numbers(of) <= until for of in jax[version])
+        release.jaxlib
+        for release in releases
+        if _writes(release.stablehlo, written)
+        and any(since <= version_numbers(jax) <= until for jax in release.all_jax)
     )
 
 
@@ -151,7 +143,7 @@ def _can_write(current: str | None, written: str | None) -> bool:
 def contradiction(artifact: Artifact, jax: str, jaxlib: str, stablehlo: Sequence[str | None]) -> str:
     """Return why this jax and jaxlib cannot have written it, as a sentence; empty where they can.
 
-    `stablehlo` has the versions of that jaxlib, as for `writers`; nothing is said where they are unknown.
+    `stablehlo` has the versions of that jaxlib, as a `CalendarEntry` does; nothing is said where they are unknown.
 
     Raises:
         ArtifactError: the module's header cannot be read.

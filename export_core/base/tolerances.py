@@ -110,7 +110,7 @@ class Allowed(NamedTuple):
         return ", ".join(f"{', '.join(text for text, _ in group)} ({source})" for source, group in groups)
 
     def with_ulp_as_rtol(self, eps: float) -> Allowed:
-        """The same with units in the last place, each of `eps`, as relative error."""
+        """These tolerances, with units in the last place, each of `eps`, as relative error."""
         if self.ulp is None:
             return self
         rtol = self.ulp * eps

@@ -141,7 +141,7 @@ def _loader() -> Any:
 
 
 def decode_json(data: bytes, kind: Any = Any) -> Any:
-    """The same for JSON."""
+    """A JSON document. Raises `msgspec.DecodeError`, also for one that is nested too deeply."""
     import msgspec
 
     try:

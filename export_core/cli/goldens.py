@@ -134,7 +134,8 @@ def prune(project: Project, as_of: str | None, delete: bool, quiet: bool) -> Non
     of its case. The reasons are printed. Without --delete, nothing is deleted.
     """
     from export_core.goldens.verify import verify_goldens
-    from export_core.judge.retention import retention_status, unmatched_pins
+    from export_core.judge.retention import retention_status
+    from export_core.judge.unmatched import unmatched_pins
     from export_core.policy import PolicyError
 
     policy = project.policy

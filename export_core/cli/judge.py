@@ -10,7 +10,6 @@ from pathlib import Path
 import click
 
 from export_core.cli.help import command
-from export_core.cli.judging import judged_run
 from export_core.cli.options import (
     PATH,
     check_fail_on,
@@ -21,7 +20,7 @@ from export_core.cli.options import (
     rejudge_day_option,
 )
 from export_core.cli.output import echo, echo_json
-from export_core.cli.report import compared
+from export_core.cli.report import compared, judged_run
 
 
 @command(

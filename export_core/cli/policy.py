@@ -28,7 +28,7 @@ def init(goldens: str | None) -> None:
     from export_core.base.phrases import plural
     from export_core.goldens import GoldenStore
     from export_core.policy import FILE, Policy, PolicyError, policy_file
-    from export_core.policy.json_schema import policy_schema_file
+    from export_core.policy.model import policy_schema_file
     from export_core.report.policy_yaml import first_policy
 
     if (present := policy_file(Path())) is not None:
@@ -141,6 +141,6 @@ def known(policy_file: str | None, file: str | None, as_json: bool) -> None:
 @policy_group.command("docs/reference/policy.md", "jaxexport policy schema > export_compat.schema.json")
 def schema() -> None:
     """Print the JSON Schema of the policy, with which editors check and complete its keys."""
-    from export_core.policy.json_schema import policy_schema_file
+    from export_core.policy.model import policy_schema_file
 
     echo(policy_schema_file().decode(), nl=False)

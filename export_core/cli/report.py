@@ -1,64 +1,49 @@
-"""The command `jaxexport report`: a finished run in the terminal or in files, and what an earlier one had otherwise."""
+"""The command `jaxexport report`: a finished run in the terminal or in files, judged again if asked to.
+
+What differs from an earlier run is shown too.
+"""
 
 from __future__ import annotations
 
+import importlib
+import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from export_core.cli.help import command
-from export_core.cli.judging import judged_run
 from export_core.cli.options import (
     PATH,
     STDOUT,
     check_different,
     check_fail_on,
     console,
+    day_of,
     fail_on_option,
     full_option,
     rejudge_day_option,
+    with_fail_on,
     write_output,
 )
+from export_core.run.errors import RunError
 
 if TYPE_CHECKING:
-    from export_core.report.document import Comparison, Document
+    from export_core.policy import Policy
+    from export_core.report.document import Comparison
     from export_core.run.run import Run
 
 
-def _html(document: Document) -> bytes:
-    from export_core.report.page import html_page
-
-    return html_page(document).encode()
-
-
-def _markdown(document: Document) -> bytes:
-    from export_core.report.markdown import markdown_text
-
-    return markdown_text(document).encode()
-
-
-def _junit(document: Document) -> bytes:
-    from export_core.report.junit import junit_xml
-
-    return junit_xml(document).encode()
-
-
-def _sarif(document: Document) -> bytes:
-    from export_core.report.sarif import sarif_file
-
-    return sarif_file(document)
-
-
-def _svg(document: Document) -> bytes:
-    from export_core.report.map_svg import map_picture
-
-    return map_picture(document).encode()
-
-
-_FORMATS = {"html": _html, "markdown": _markdown, "junit": _junit, "sarif": _sarif, "svg": _svg}
-"""What each option writes. A format is imported only where it is asked for."""
+_FORMATS = {
+    "html": "page:html_page",
+    "markdown": "markdown:markdown_text",
+    "junit": "junit:junit_xml",
+    "sarif": "sarif:sarif_file",
+    "svg": "map_svg:map_picture",
+}
+"""What each option writes: a function of report/, which is imported only where it is asked for."""
 
 
 @command("docs/reference/reports.md", "jaxexport report --html report.html --junit junit.xml", section="Matrix")
@@ -128,7 +113,9 @@ def report(
         run = comparison.run
     for name, file in files.items():
         if file:
-            write_output(file, _FORMATS[name](view(run, comparison)))
+            module, _, function = _FORMATS[name].partition(":")
+            written = getattr(importlib.import_module(f"export_core.report.{module}"), function)(view(run, comparison))
+            write_output(file, written if isinstance(written, bytes) else written.encode())
     if annotations:
         from export_core.report.annotations import annotation_commands
 
@@ -138,6 +125,41 @@ def report(
         from export_core.report.terminal import print_report
 
         print_report(console(), view(run, comparison, folder), full=full)
+
+
+def judged_run(folder: Path, policy_file: str | None, as_of: str | None, fail_on: Sequence[str] = ()) -> Run:
+    """Judge the results in a folder by the named policy, else that of the project here, else that of the run."""
+    from export_core.judge import RunFacts, calendar_facts, judge_again
+    from export_core.policy import policy_file as policy_path
+    from export_core.run.results import read_run
+    from export_core.run.run import judge_run
+
+    recorded = read_run(folder)
+    before, earlier = recorded.summary, recorded.policy
+    file = policy_path(Path(), policy_file)
+    policy = _policy(file, earlier) if file else earlier
+    options = ["--policy", str(file)] if policy.without_locations() != earlier.without_locations() else []
+    # Not today: the same results and policy are to give the same judgement on any day.
+    day = day_of(as_of) if as_of else before.as_of
+    options += ["--as-of", str(day)] if day != before.as_of else []
+    options += [word for kind in fail_on for word in ("--fail-on", kind)]
+    policy = with_fail_on(policy, fail_on)
+    facts = replace(RunFacts.from_summary(before), as_of=day, calendar=calendar_facts(policy.calendar(), day))
+    results = (judge_again(result, policy, day) for result in recorded.results)
+    return judge_run(results, policy, facts, plan=recorded.plan, folder=folder, options=shlex.join(options))
+
+
+def _policy(file: Path, earlier: Policy) -> Policy:
+    """The policy of a file. Raises `RunError` for one under which the cells would have run or compared differently."""
+    from export_core.policy import load_policy
+
+    now = load_policy(file)
+    if name := now.replays_otherwise(earlier):
+        raise RunError(
+            f"{file}: {name}: expected the value that this run was made with, found another one. It decides how "
+            "cells run and are compared: run `jaxexport matrix` again, or judge by a policy with the same value."
+        )
+    return now
 
 
 def compared(run: Run, baseline: str) -> Comparison:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import operator
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,20 +10,18 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 
+from export_core.artifact import Aval
 from export_core.export import api
 from export_core.export.arguments import IMPLEMENTATIONS, Arguments
 from export_core.export.errors import ExportError
 from export_core.export.meshes import concrete_mesh
 from export_core.goldens import Leaf
 from export_core.goldens.arrays import is_finite
-from export_core.goldens.made_inputs import RULES, SEED, made_leaf
+from export_core.goldens.made_inputs import RULES, SEED, made_leaf, size_of, symbols_of
 from export_core.goldens.manifest import InputsRule
 
 _TRIED = 200
 """How many choices of sizes for symbolic dimensions are tried, against their constraints."""
-
-_FUNCTIONS = {"floordiv": operator.floordiv, "mod": operator.mod, "max": max, "min": min}
-"""What jax's text of a dimension uses, besides operators and the names of dimensions."""
 
 
 def take_inputs(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...] | None, dict[str, Any]]:
@@ -47,7 +43,7 @@ def has_structs(tree: Any) -> bool:
 def with_values(
     test: str, arguments: Arguments, inputs: Sequence[Any] | None = None, rule: InputsRule = ""
 ) -> Arguments:
-    """The same call with an array in place of each `jax.ShapeDtypeStruct`, on the devices of its sharding.
+    """The call with an array in place of each `jax.ShapeDtypeStruct`, on the devices of its sharding.
 
     Args:
         test: for messages.
@@ -147,8 +143,8 @@ def _concrete_shapes(test: str, structs: Sequence[Any]) -> list[tuple[int, ...]]
 
     Sizes are tried from 2 on, the smallest first, and different ones for different dimensions before equal ones.
     """
-    texts = [[str(size) for size in struct.shape] for struct in structs]
-    names = sorted({name for text in texts for size in text for name in re.findall(r"[a-zA-Z_]\w*(?![\w(])", size)})
+    texts = [tuple(map(str, struct.shape)) for struct in structs]
+    names = symbols_of([Aval("", text) for text in texts])
     if not names:
         return [struct.shape for struct in structs]
     plain = [jax.ShapeDtypeStruct(struct.shape, np.float32) for struct in structs]
@@ -158,8 +154,8 @@ def _concrete_shapes(test: str, structs: Sequence[Any]) -> list[tuple[int, ...]]
     choices = itertools.islice(itertools.product(range(2, 2 + largest), repeat=len(names)), _TRIED)
     ordered = sorted(choices, key=lambda sizes: (len(set(sizes)) < len(sizes), max(sizes), sizes))
     for sizes in (tuple(range(2, 2 + len(names))), *ordered):
-        known = {**_FUNCTIONS, **dict(zip(names, sizes, strict=True))}
-        values = {size: int(eval(size.replace("^", "**"), {}, known)) for text in texts for size in text}
+        known = dict(zip(names, sizes, strict=True))
+        values = {size: size_of(size, known) or 0 for text in texts for size in text}
         if any(value < 1 and not size.isdigit() for size, value in values.items()):
             continue
         shapes = [tuple(values[size] for size in text) for text in texts]

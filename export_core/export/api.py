@@ -15,50 +15,12 @@ from typing import Any
 
 import jax
 
-from export_core.artifact.bytecode.constants import LONG, long_constants, with_hashes
 from export_core.artifact.bytecode.module import Module
+from export_core.artifact.module_text import LONG, long_constants, with_hashes
 from export_core.export.errors import ExportError
 
-MIGRATION = (
-    ("module", "jax.experimental.export", "jax.export"),
-    ("what is exported", "export(f)", "export(jax.jit(f))"),
-    ("platforms to export for", "export(lowering_platforms=)", "export(platforms=)"),
-    ("the platform if none is named", "default_lowering_platform", "default_export_platform"),
-    (
-        "constraints of symbolic shapes",
-        "symbolic_args_specs(symbolic_constraints=)",
-        "symbolic_args_specs(constraints=)",
-    ),
-    ("scope of symbolic shapes", "symbolic_args_specs(symbolic_scope=)", "symbolic_args_specs(scope=)"),
-    ("specs of symbolic shapes", "symbolic_args_specs(polymorphic_shapes=)", "symbolic_args_specs(shapes_specs=)"),
-    ("serialize", "serialize", "Exported.serialize"),
-    ("call", "call", "Exported.call"),
-    ("platforms of the artifact", "Exported.lowering_platforms", "Exported.platforms"),
-    (
-        "calling convention of the artifact",
-        "Exported.mlir_module_serialization_version",
-        "Exported.calling_convention_version",
-    ),
-    ("whether it has global constants", "Exported.uses_shape_polymorphism", "Exported.uses_global_constants"),
-    (
-        "oldest calling convention",
-        "minimum_supported_serialization_version",
-        "minimum_supported_calling_convention_version",
-    ),
-    (
-        "newest calling convention",
-        "maximum_supported_serialization_version",
-        "maximum_supported_calling_convention_version",
-    ),
-    ("setting of the calling convention", "jax_serialization_version", "jax_export_calling_convention_version"),
-)
-"""Old and new names: the thing, its name from 0.4.24 to 0.4.29, its name since 0.4.30.
-
-Source: the migration guide in the documentation of jax.export, and the releases themselves (studies/every_release looks
-the names up in them). 0.4.30 has most of the old names beside the new ones.
-"""
-
-_OLD_SETTINGS = {new: old for _, old, new in MIGRATION if new.startswith("jax_")}
+# Old names by the new ones; studies/every_release has those of functions too, and looks them up in the releases.
+_OLD_SETTINGS = {"jax_export_calling_convention_version": "jax_serialization_version"}
 
 SHAPE_ASSERTIONS = "shape_assertions"
 FIRST_WITHOUT_THE_CHECK = (0, 4, 29)

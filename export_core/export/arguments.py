@@ -57,22 +57,22 @@ class Arguments:
         return list(jax.tree_util.tree_leaves(self.dynamic))
 
     def with_dynamic(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
-        """The same call with these in place of `dynamic`."""
+        """The call with these in place of `dynamic`."""
         rest = iter(args)
         merged = tuple(value if position in self.static else next(rest) for position, value in enumerate(self.args))
         return replace(self, args=merged, kwargs={**self.kwargs, **kwargs})
 
     def with_flat(self, values: Sequence[Any]) -> Arguments:
-        """The same call with these leaves."""
+        """The call with these leaves."""
         tree = jax.tree_util.tree_structure(self.dynamic)
         return self.with_dynamic(*jax.tree_util.tree_unflatten(tree, list(values)))
 
     def with_leaves(self, leaves: Sequence[Leaf]) -> Arguments:
-        """The same call with stored values. A Python number stays a Python number."""
+        """The call with stored values. A Python number stays a Python number."""
         return self.with_flat([_leaf_like(value, leaf) for value, leaf in zip(self.flat(), leaves, strict=True)])
 
     def copy(self) -> Arguments:
-        """The same values in new arrays, since a function may consume its arguments (`donate_argnums`)."""
+        """The call with its values in new arrays, since a function may consume its arguments (`donate_argnums`)."""
         return self.with_flat([_copy(value) if isinstance(value, jax.Array) else value for value in self.flat()])
 
 
@@ -199,7 +199,7 @@ def placed_like(value: Any, array: Any) -> Any:
 
 
 def _copy(array: jax.Array) -> Any:
-    """The same values in a new array of the same format: `copy` gives one in the usual memory and layout."""
+    """A copy of an array in a new array of its own format: `copy` gives one in the usual memory and layout."""
     # An uncommitted array (see jax.device_put) is in default memory with the default layout. Its copy must be
     # uncommitted too: jit refuses committed arguments that are on different devices.
     if not getattr(array, "committed", True):
@@ -245,7 +245,7 @@ def flat(values: Any) -> list[Any]:
 
 
 def held(values: Sequence[Any]) -> list[Any]:
-    """The same values, whatever the caller does next: NumPy arrays are copied, and arrays of jax cannot change."""
+    """The values as they are now: NumPy arrays, which the caller may change, are copied."""
     return [value.copy() if isinstance(value, np.ndarray) else value for value in values]
 
 
@@ -278,7 +278,7 @@ _DICTS = (dict, OrderedDict)
 
 
 def plain(value: Any) -> Any:
-    """The same tree, with a tuple of its leaves in place of each outermost node that jax.export cannot serialize."""
+    """The tree with a tuple of its leaves in place of each outermost node that jax.export cannot serialize."""
     return jax.tree_util.tree_map(
         lambda node: tuple(jax.tree_util.tree_leaves(node)) if _is_foreign(node) else node, value, is_leaf=_is_foreign
     )

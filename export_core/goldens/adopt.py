@@ -40,7 +40,7 @@ _WIDE = ("int64", "uint64", "float64", "complex128")
 
 
 @dataclass(frozen=True)
-class Given:
+class StatedFacts:
     """What a person says of an artifact beside its arrays.
 
     `register` are modules that a reader imports first; the golden holds a copy of each. `mesh` is the mesh that it was
@@ -57,7 +57,7 @@ class Given:
     origin: Origin | None = None
 
 
-NOTHING_GIVEN = Given()
+NOTHING_STATED = StatedFacts()
 
 
 def adopt_artifact(
@@ -66,7 +66,7 @@ def adopt_artifact(
     outputs: Arrays | None,
     case: str,
     writer: Writer,
-    given: Given = NOTHING_GIVEN,
+    given: StatedFacts = NOTHING_STATED,
 ) -> tuple[Manifest, dict[str, bytes]]:
     """Make the manifest and the files of a golden, as `GoldenStore.write` takes them.
 
@@ -95,9 +95,9 @@ def adopt_artifact(
 
 
 def adopt_inputs(
-    artifact: Artifact, inputs: Arrays, case: str, writer: Writer, given: Given = NOTHING_GIVEN
+    artifact: Artifact, inputs: Arrays, case: str, writer: Writer, given: StatedFacts = NOTHING_STATED
 ) -> tuple[Manifest, dict[str, bytes]]:
-    """The same golden before it has outputs. Its writer can run it to compute them. Raises `GoldenError`."""
+    """The golden that `adopt_artifact` makes, before its writer runs it to compute outputs. Raises `GoldenError`."""
     envelope = envelope_of(artifact)
     _check_case_name(case)
     own_mesh = mesh_for(artifact, given.mesh)

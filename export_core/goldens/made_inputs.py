@@ -8,23 +8,21 @@ from __future__ import annotations
 
 import ast
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from export_core.artifact import Aval
+from export_core.artifact.main_check import dimension_names
 from export_core.goldens.arrays import KEYS, PLAIN, Leaf, leaf_of
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import InputsRule
 
-_NAME = re.compile(r"[a-zA-Z_]\w*(?![\w(])")
-
 
 def symbols_of(avals: Iterable[Aval]) -> list[str]:
     """The names of all symbolic dimensions, sorted."""
-    return sorted({name for aval in avals for dim in aval.shape if isinstance(dim, str) for name in _NAME.findall(dim)})
+    return sorted(dimension_names(avals))
 
 
 def parse_sizes(text: str, problem: str) -> dict[str, int]:

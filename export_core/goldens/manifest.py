@@ -37,7 +37,7 @@ class NoiseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     jaxlib: str
     """The release that measured it: the writer's own, unless its environment could not be built."""
     instruction_set: str
-    """That of its processor, as XLA calls it."""
+    """The instruction set of its processor, as XLA calls it."""
     moved: int
     """The number of runs with inputs moved by up to one unit in the last place; 0 without floating-point inputs."""
     compiled: tuple[str, ...]
@@ -96,7 +96,7 @@ class Writer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     jaxlib_extension_version: int | None = None
     """What jax tells builds of jaxlib between two releases apart by. Evidence, and no part of who the writer is."""
     xla_extension_version: int | None = None
-    """The same until jaxlib 0.4."""
+    """What jax told such builds apart by until jaxlib 0.4."""
 
     @property
     def id(self) -> str:
@@ -333,7 +333,8 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     origin: Origin | None = None
     """Where inputs and outputs come from; null where a test or a person gave them."""
     instruction_set: str = ""
-    """That of the processor that computed the outputs, as XLA calls it (`x86_64 AVX2`); empty where nobody knows."""
+    """The instruction set of the processor that computed the outputs, as XLA calls it (`x86_64 AVX2`); empty where
+    nobody knows."""
     noise: NoiseRecord | None = None
     """How the noise of the outputs was measured; null where it was not."""
     reproducible: bool = True

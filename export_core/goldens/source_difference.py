@@ -13,10 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from export_core.artifact import ArtifactError, read_bytes
-from export_core.artifact.bytecode.constants import hashed, without_digits
+from export_core.artifact.module_text import TextError, hashed, module_text, without_digits
 from export_core.base.untrusted import open_regular, read_regular
 from export_core.goldens.manifest import JaxprSummary, Manifest
-from export_core.goldens.module_text import TextError, module_text
 from export_core.goldens.store import ARTIFACT, JAXPR_TEXT, MODULE_TEXT
 
 WIDTH = 200

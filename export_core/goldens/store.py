@@ -196,7 +196,7 @@ class GoldenStore:
         return sorted(goldens, key=lambda golden: (golden.manifest.writer.built, golden.manifest.writer.id))
 
     def existing(self, case: str) -> list[Golden]:
-        """The same, for a name that a person gives. Raises `GoldenError` where no case has it."""
+        """The goldens of a case that a person names, oldest writer first. Raises `GoldenError` where no case has it."""
         # A case such as `..` must not lead out of the folder of goldens.
         goldens = self.generations(case) if is_plain_name(case) else []
         if not goldens:
@@ -315,5 +315,5 @@ def sha256(data: bytes) -> str:
 
 
 def sha256_of(file: BufferedReader) -> str:
-    """The same of an open file, read in pieces."""
+    """The SHA-256 of an open file, read in pieces, as hexadecimal digits."""
     return hashlib.file_digest(file, "sha256").hexdigest()

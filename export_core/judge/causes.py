@@ -11,15 +11,16 @@ from __future__ import annotations
 import bisect
 import datetime
 import hashlib
+import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from export_core.base.tolerances import ROUNDING
-from export_core.judge.drift import FailingStretch, failing_stretches
 from export_core.judge.result import ReaderOf, Result, by_build_date, grouped, release_name
 from export_core.judge.verdicts import VERDICTS, WORST_FIRST, Judgement
 from export_core.matrix import Outcome, Verdict
@@ -27,6 +28,7 @@ from export_core.readers.cell import CellKey
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Calendar
 
+_FAILS, _WORKS = "fails", "works"
 _OWN = re.compile(r"https?://\S+|'[^']*'|0x[0-9a-f]+|\d+|(?<=Function )\S+|(?<=function )\S+|(?<=custom call to )\S+")
 """What is a case's own in a message."""
 
@@ -127,27 +129,15 @@ def find_causes(results: Iterable[Result], calendar: Calendar | None = None) -> 
     return results, _causes(results, changes, calendar)
 
 
-def with_causes(results: Iterable[Result]) -> list[Result]:
-    """The results of a whole run or shard, each failing one with the id of its cause."""
-    results = list(results)
-    return _named(results, _changes(results))
-
-
 def _named(results: Sequence[Result], changes: dict[CellKey, FailingStretch]) -> list[Result]:
-    # Whose own writer fails in the same way: no release is to blame, and it is not the cause of other goldens.
-    unfit = {(result.golden, cell_signature(result)) for result in _own_failures(results)}
+    # Their own writer fails in the same way: no release is to blame, and it is not the cause of other goldens.
+    not_replayable = {(result.golden, cell_signature(result)) for result in _own_failures(results)}
     return [
         result
         if result.verdict.works
-        else replace(result, cause=_id(result, changes, (result.golden, cell_signature(result)) in unfit))
+        else replace(result, cause=_id(result, changes, (result.golden, cell_signature(result)) in not_replayable))
         for result in results
     ]
-
-
-def completed(results: Sequence[Result]) -> Sequence[Result]:
-    """The results, with causes if some have none yet: those of a run that goes on, or one result alone."""
-    missing = any(not result.cause and not result.verdict.works for result in results)
-    return with_causes(results) if missing else results
 
 
 def causes_in(results: Sequence[Result], calendar: Calendar | None = None) -> list[Cause]:
@@ -163,10 +153,10 @@ def _causes(
     results: Sequence[Result], changes: dict[CellKey, FailingStretch], calendar: Calendar | None
 ) -> list[Cause]:
     groups = grouped((result for result in results if result.cause), lambda result: (result.judgement, result.cause))
-    unfit = {result.golden for result in _own_failures(results)}
+    not_replayable = {result.golden for result in _own_failures(results)}
     days = {result.reader.built for result in results}
     days |= {calendar.built(version) for version in calendar.versions()} if calendar else set()
-    causes = [_cause(group, changes, unfit, sorted(days)) for group in groups.values()]
+    causes = [_cause(group, changes, not_replayable, sorted(days)) for group in groups.values()]
     return sorted(
         causes,
         key=lambda cause: (
@@ -174,6 +164,65 @@ def _causes(
             *(-cause.promised, -cause.cells, cause.example, cause.id),
         ),
     )
+
+
+@dataclass(frozen=True)
+class Point:
+    """What one release gave: `group` is the same for releases that agree; the writer of a golden has no `result`."""
+
+    reader: ReaderOf
+    group: str
+    result: Result | None
+
+
+@dataclass(frozen=True)
+class FailingStretch:
+    """Readers of one golden, next to each other by build date, that fail.
+
+    `before` and `after` are the releases around them that work; None where there is none.
+    """
+
+    results: tuple[Result, ...]
+    before: ReaderOf | None
+    after: ReaderOf | None
+
+
+def failing_stretches(results: Sequence[Result], fails: Callable[[Result], bool]) -> Iterator[FailingStretch]:
+    """The stretches of readers that fail, of results of one golden on one platform and kind of device."""
+    parts = stretches(results, lambda result: _FAILS if fails(result) else _WORKS, _WORKS)
+    for before, stretch, after in zip([None, *parts], parts, [*parts[1:], None], strict=False):
+        if stretch[0].group == _FAILS:
+            yield FailingStretch(
+                tuple(point.result for point in stretch if point.result),
+                before=before[-1].reader if before else None,
+                after=after[0].reader if after else None,
+            )
+
+
+def stretches(results: Sequence[Result], group: Callable[[Result], str], written: str) -> list[list[Point]]:
+    """Releases next to each other by build date that agree, of results of one golden on one platform and device.
+
+    `group` says which results agree, and `written` is the group of the writer's own outputs: the writer is a point of
+    its own, unless it is there as a reader.
+    """
+    points = [Point(result.reader, group(result), result) for result in results]
+    points.sort(key=lambda point: point.reader.date_order)
+    points = _with_writer(points, results[0], written)
+    return [list(stretch) for _, stretch in itertools.groupby(points, lambda point: point.group)]
+
+
+def _with_writer(points: list[Point], first: Result, written: str) -> list[Point]:
+    """The points with one for the writer, unless it is there as a reader or ran on another platform or machine."""
+    writer = ReaderOf(first.writer.jax, first.writer.jaxlib, first.writer.built)
+    if first.platform != first.writer.platform or any(point.reader == writer for point in points):
+        return points
+    place = sum(point.reader.date_order < writer.date_order for point in points)
+    around = {point.group for point in points[max(place - 1, 0) : place + 1]}
+    # Releases before and after it agree with each other and not with it: no release changed the numbers and changed
+    # them back. The writer ran on another processor.
+    if 0 < place < len(points) and len(around) == 1 and written not in around:
+        return points
+    return [*points[:place], Point(writer, written, None), *points[place:]]
 
 
 def is_own_writer(result: Result) -> bool:
@@ -196,17 +245,17 @@ def cell_signature(result: Result) -> tuple[str, ...]:
     return result.platform, result.device, *failure_signature(result)
 
 
-def _id(result: Result, changes: dict[CellKey, FailingStretch], unfit: bool) -> str:
+def _id(result: Result, changes: dict[CellKey, FailingStretch], not_replayable: bool) -> str:
     if result.upstream:
         return result.upstream
-    key: tuple[object, ...] = (*cell_signature(result), unfit)
+    key: tuple[object, ...] = (*cell_signature(result), not_replayable)
     if change := changes.get(result.key):
         key = (*key, *_around(change))
         # Each golden that no reader agrees with has a fault of its own.
-        if result.verdict is Verdict.NUMERICS and (unfit or _around(change) == ("", "")):
+        if result.verdict is Verdict.NUMERICS and (not_replayable or _around(change) == ("", "")):
             key = (*key, result.golden)
     # What looks like rounding is told apart from wrong numbers that began in the same release.
-    if result.is_rounding and not unfit:
+    if result.is_rounding and not not_replayable:
         key = (*key, ROUNDING)
     digest = hashlib.sha256("\0".join(map(str, key)).encode()).hexdigest()[:8]
     return f"{result.verdict}-{result.stage}-{digest}".replace("_", "-")
@@ -231,7 +280,10 @@ def _changes(results: Iterable[Result]) -> dict[CellKey, FailingStretch]:
 
 
 def _cause(
-    group: Sequence[Result], changes: dict[CellKey, FailingStretch], unfit: set[str], days: Sequence[datetime.date]
+    group: Sequence[Result],
+    changes: dict[CellKey, FailingStretch],
+    not_replayable: set[str],
+    days: Sequence[datetime.date],
 ) -> Cause:
     # Of numbers, the worst error; of everything else the first cell of a promise, by case.
     example = min(
@@ -261,7 +313,7 @@ def _cause(
         since=since,
         mended_in=mended_in,
         upstream=example.upstream,
-        not_replayable=not example.upstream and all(result.golden in unfit for result in group),
+        not_replayable=not example.upstream and all(result.golden in not_replayable for result in group),
         before=before,
         looks_like=example.looks_like,
     )

@@ -14,7 +14,7 @@ import msgspec
 from export_core.base.escaping import without_credentials
 from export_core.base.phrases import plural
 from export_core.judge.accepted import Accepted
-from export_core.judge.causes import Cause, causes_in, completed
+from export_core.judge.causes import Cause, causes_in
 from export_core.judge.coverage import (
     PlaceSummary,
     left_out,
@@ -192,7 +192,7 @@ def summarize(
 ) -> Summary:
     """Count, check the list of known failures and the declared changes of custom calls, and decide the exit code.
 
-    The `causes` of the results are looked for unless they are known already.
+    The results have their causes; `causes` are those, unless they are still to be collected.
 
     Nothing planned, a result missing or given twice, and what the policy requires and no cell covers is incomplete, and
     so is a run without a promised cell, unless the policy says that it is meant or others have its other shards. A
@@ -214,7 +214,7 @@ def summarize(
     changes = judge_changes(results, policy.custom_call_changes, policy.window_lengths(), facts.as_of)
     # Counting alone would take a result that is given twice for the one that is missing.
     different = len({result.key for result in results})
-    causes = list(causes_in(completed(results), load_calendar()) if causes is None else causes)
+    causes = list(causes_in(results, load_calendar()) if causes is None else causes)
     named = {cause.upstream for cause in causes if cause.upstream}
     summary = Summary(
         planned=facts.planned,

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from export_core.judge.result import Result
+from export_core.judge.result import Result, grouped
 from export_core.judge.verdicts import Judgement
 from export_core.matrix import Cell
 from export_core.matrix.comparisons import is_about
@@ -169,7 +169,9 @@ def _fails_so(entry: KnownFailure, result: Result) -> bool:
 
 def _cells(results: Sequence[Result]) -> str:
     """Every cell by name, those of one golden together."""
-    readers: dict[str, list[str]] = {}
-    for result in sorted(results, key=lambda result: (*result.golden_order, result.platform, result.reader.built)):
-        readers.setdefault(f"{result.golden} on {result.platform}", []).append(result.reader.jaxlib)
-    return "; ".join(f"{golden} in jaxlib {', '.join(dict.fromkeys(versions))}" for golden, versions in readers.items())
+    ordered = sorted(results, key=lambda result: (*result.golden_order, result.platform, result.reader.built))
+    goldens = grouped(ordered, lambda result: f"{result.golden} on {result.platform}")
+    return "; ".join(
+        f"{golden} in jaxlib {', '.join(dict.fromkeys(result.reader.jaxlib for result in cells))}"
+        for golden, cells in goldens.items()
+    )

@@ -103,16 +103,6 @@ def retention_status(
     return statuses
 
 
-def unmatched_pins(goldens: Sequence[Golden], policy: Policy) -> list[str]:
-    """A sentence for each pin that matches no golden: its pattern is misspelled, or its golden is gone."""
-    return [
-        f"retention.pinned[{number}] ({pin.reason}): {pattern!r} matches no golden."
-        for number, pin in enumerate(policy.retention.pinned)
-        for pattern in pin.goldens
-        if not any(matches(golden.id, pattern) for golden in goldens)
-    ]
-
-
 def _window_reasons(
     golden: Golden, live: dict[str, datetime.date], windows: Windows, day: datetime.date
 ) -> Iterator[str]:

@@ -11,7 +11,6 @@ import msgspec
 from export_core.base.tolerances import PLATFORMS
 from export_core.goldens import Golden
 from export_core.judge.known import entry_name
-from export_core.judge.retention import unmatched_pins
 from export_core.matrix.comparisons import quirks_of, rule_matches, rule_of
 from export_core.policy import KnownFailure, NumbersRule, Policy, Quirk, Required
 from export_core.policy.entries import matches
@@ -92,6 +91,16 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
     return unmatched + [
         Unmatched(f"The project's releases say that jaxlib {name} was withdrawn: no window has it as a reader.")
         for name in withdrawn_by_project(load_calendar(), calendar)
+    ]
+
+
+def unmatched_pins(goldens: Sequence[Golden], policy: Policy) -> list[str]:
+    """A sentence for each pin that matches no golden: its pattern is misspelled, or its golden is gone."""
+    return [
+        f"retention.pinned[{number}] ({pin.reason}): {pattern!r} matches no golden."
+        for number, pin in enumerate(policy.retention.pinned)
+        for pattern in pin.goldens
+        if not any(matches(golden.id, pattern) for golden in goldens)
     ]
 
 

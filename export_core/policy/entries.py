@@ -24,6 +24,10 @@ else:
     Days = int | Annotated[str, Meta(pattern=r"^\d+ (days?|weeks?)$(?!\n)", examples=["180 days"])]
     Platform = Literal[PLATFORMS]
 
+WRITTEN = r"^(?!\s*[tT][oO][dD][oO])\s*\S"
+"""What a person has written: `jaxexport judge --propose` leaves texts that begin with TODO."""
+Text = Annotated[str, Meta(pattern=WRITTEN)]
+
 Names = tuple[Annotated[str, Meta(pattern=r"\S")], ...]
 """Names or globs, maybe none."""
 Patterns = Annotated[Names, Meta(min_length=1)]
@@ -111,16 +115,16 @@ class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Literal["read", "audit", "deserialize", "module", "lower", "compile", "run", "compare"],
         Meta(description="The stage in which each cell must end."),
     ]
-    message: Annotated[str, Meta(description="A part of the message that each cell must have.")]
-    reason: Annotated[str, _REASON]
-    owner: Annotated[str, _OWNER]
-    issue: Annotated[str, _ISSUE]
+    message: Annotated[Text, Meta(description="A part of the message that each cell must have.")]
+    reason: Annotated[Text, _REASON]
+    owner: Annotated[Text, _OWNER]
+    issue: Annotated[Text, _ISSUE]
     added: Annotated[datetime.date, _ADDED]
     # A failure on one platform says nothing about another, so an entry that names none does not cover all.
     platforms: Annotated[Platforms, Meta(description="Platforms of the cells.")] = ("cpu",)
     expires: Annotated[datetime.date | None, _EXPIRES] = None
     permanent: Annotated[bool, _PERMANENT] = False
-    approver: Annotated[str | None, _APPROVER] = None
+    approver: Annotated[Text | None, _APPROVER] = None
     at_most: Annotated[
         int,
         Meta(ge=1, description="The most cells that it may excuse. A larger number needs an explanation in `reason`."),
@@ -135,17 +139,17 @@ class Quirk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `writer` may be a glob. It ends as a known failure does.
     """
 
-    case: Annotated[str, Meta(description="The case id of the golden.")]
+    case: Annotated[Text, Meta(description="The case id of the golden.")]
     writer: Annotated[
-        str,
+        Text,
         Meta(
             description="Its writer: a jaxlib version, or the name of the golden's folder, such as 0.12.0.1-cpu; or a "
             "glob, which relaxes the case's goldens by all those writers."
         ),
     ]
-    reason: Annotated[str, _REASON]
-    owner: Annotated[str, _OWNER]
-    issue: Annotated[str, _ISSUE]
+    reason: Annotated[Text, _REASON]
+    owner: Annotated[Text, _OWNER]
+    issue: Annotated[Text, _ISSUE]
     added: Annotated[datetime.date, _ADDED]
     rtol: Annotated[
         float | dict[str, float] | None, Meta(description="Relative tolerance, instead of the golden's own.")
@@ -163,7 +167,7 @@ class Quirk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = ()
     expires: Annotated[datetime.date | None, _EXPIRES] = None
     permanent: Annotated[bool, _PERMANENT] = False
-    approver: Annotated[str | None, _APPROVER] = None
+    approver: Annotated[Text | None, _APPROVER] = None
     location: str = msgspec.field(default="", name="place")  # ``export_compat.yaml:12``: set when a file is read
 
 
@@ -175,23 +179,23 @@ class CustomCallChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     and backward compatibility".
     """
 
-    old: Annotated[str, Meta(description="The target that is replaced or removed.")]
-    new: Annotated[str | None, Meta(description="The new target; null if `old` is removed without a replacement.")]
+    old: Annotated[Text, Meta(description="The target that is replaced or removed.")]
+    new: Annotated[Text | None, Meta(description="The new target; null if `old` is removed without a replacement.")]
     introduced: Annotated[datetime.date, Meta(description="D: the build date of the first jaxlib that can run both.")]
     release: Annotated[
         datetime.date | None,
         Meta(description="RELEASE: the build date of the first one published with it; null while nobody knows."),
     ]
-    reason: Annotated[str, Meta(description="Why it changes.")]
-    owner: Annotated[str, _OWNER]
-    issue: Annotated[str, _ISSUE]
+    reason: Annotated[Text, Meta(description="Why it changes.")]
+    owner: Annotated[Text, _OWNER]
+    issue: Annotated[Text, _ISSUE]
 
 
 class Pin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Goldens that are never pruned, and why."""
 
     goldens: Annotated[Patterns, Meta(description="Ids of goldens, ``case/writer``, or globs.")]
-    reason: Annotated[str, Meta(description="Why they stay.")]
+    reason: Annotated[Text, Meta(description="Why they stay.")]
 
 
 class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -214,7 +218,7 @@ class NumbersRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     cases: Annotated[Patterns, Meta(description="Case ids or globs.")]
-    reason: Annotated[str, Meta(description="Why these goldens are compared so, in a sentence a report can repeat.")]
+    reason: Annotated[Text, Meta(description="Why these goldens are compared so, in a sentence a report can repeat.")]
     writers: Annotated[
         Patterns,
         Meta(description="jaxlib versions, names of goldens' folders such as 0.12.0.1-cpu, or globs."),

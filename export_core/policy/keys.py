@@ -1,28 +1,21 @@
-"""A key of the policy that a feature adds, and the rules that many keys share: no placeholder, no day out of range."""
+"""Keys of the policy that features add: their entries, the rules of these, and the keyword that the marker has."""
 
 from __future__ import annotations
 
-import datetime
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from export_core.base.feature import hooks
 
-if TYPE_CHECKING:
-    from export_core.policy.model import Policy
-
 Key = tuple[str | int, ...]
 """The path to a value: ``("known_failures", 0, "verdict")``."""
 Problems = Iterator[tuple[Key, str]]
 """What is wrong with values, a sentence each, with the paths to them."""
-
-PLACEHOLDER = "TODO"
-"""How a text begins that a person has yet to write: `jaxexport judge --propose` leaves such texts."""
 
 Entry = TypeVar("Entry", bound=msgspec.Struct)
 
@@ -91,24 +84,10 @@ def marker_keywords() -> dict[str, FeatureKey[Any]]:
     return {key.name: key for key in feature_keys() if key.keyword}
 
 
-def with_entries(policy: Policy, entries: Mapping[str, Mapping[str, Any]]) -> Policy:
+def with_entries(policy: Entry, entries: Mapping[str, Mapping[str, Any]]) -> Entry:
     """The policy of a test whose marker sets these entries, by key: they come first, and are located in the marker."""
     keys = marker_keywords()
     own = {
         name: (keys[name].entry(**entry, location="marker"), *keys[name].of(policy)) for name, entry in entries.items()
     }
     return msgspec.structs.replace(policy, **own)
-
-
-def text_problems(key: Key, text: str) -> Problems:
-    """What is wrong with a text that a report repeats."""
-    if not text.strip():
-        yield key, "expected text, found none."
-    elif text.strip().upper().startswith(PLACEHOLDER):
-        yield key, f"expected your own text in the place of {text.strip()[:40]!r}."
-
-
-def day_problems(key: Key, day: datetime.date) -> Problems:
-    """What is wrong with a day: adding a window to it must never leave the range of Python's dates."""
-    if not 2000 <= day.year < 2200:
-        yield key, f"expected a date between 2000-01-01 and 2199-12-31, found {day}."

@@ -122,20 +122,13 @@ def find_reader(jaxlib: str, terms: Terms) -> Reader:
     Raises:
         ReleaseError: there is none.
     """
-    readers = _shipped_readers() if terms is _shipped_terms() else readers_in(terms)
+    readers = _shipped_readers() if terms is _shipped_terms() else readers_of(terms.releases)
     if jaxlib not in readers:
         hint = did_you_mean(jaxlib, readers)
         raise ReleaseError(
             f"jaxlib {jaxlib} is not in the release calendar.{hint} `jaxexport releases list` shows all."
         )
     return readers[jaxlib]
-
-
-def readers_in(terms: Terms) -> dict[str, Reader]:
-    """The releases of a calendar as readers, by jaxlib, oldest build first."""
-    releases = terms.releases
-    readers = readers_of({x.jaxlib: x.stablehlo for x in releases}, {x.jaxlib: x.jax for x in releases})
-    return {reader.jaxlib: reader for reader in readers}
 
 
 @functools.cache
@@ -145,7 +138,7 @@ def _shipped_terms() -> Terms:
 
 @functools.cache
 def _shipped_readers() -> dict[str, Reader]:
-    return readers_in(_shipped_terms())
+    return readers_of(_shipped_terms().releases)
 
 
 @functools.cache

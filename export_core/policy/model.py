@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import inspect
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -19,11 +20,17 @@ from export_core.policy.entries import (
     Quirk,
     Required,
     Retention,
+    Text,
     WindowDays,
 )
 from export_core.policy.keys import feature_keys, with_feature_keys
 from export_core.releases import Calendar, Windows, load_calendar
 from export_core.releases.project_releases import project_calendar
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+IDENTIFIER = "urn:jaxexport:schema:{}"
+"""The `$id` of a schema by its name. A name and no address: it is the same in every fork and mirror."""
+TITLE = "export_compat.yaml: what a project asks for"
 
 PlatformMode = Literal["auto", "run", "compile"]
 
@@ -75,7 +82,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = ()
     required: Annotated[Required, Meta(description="What a run must cover; without it, it is incomplete.")] = Required()
     unpromised: Annotated[
-        str | None,
+        Text | None,
         Meta(
             description="Why a run without a promised cell is meant, such as one of old goldens. Without it, such a "
             "run is incomplete."
@@ -113,7 +120,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = "fail"
     allow: Annotated[
-        dict[str, str],
+        dict[str, Text],
         Meta(
             description="Custom-call targets that are accepted beside JAX's stable list, and parts of a module that "
             "the audit does not know, each with its reason."
@@ -213,3 +220,25 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             for table in LOCATED
         }
         return msgspec.structs.replace(self, **tables)
+
+
+def titled(name: str, title: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema as its file begins: dialect, `$id`, title."""
+    for part in schema["$defs"].values():
+        if "description" in part:  # a docstring, indented as in its source
+            part["description"] = inspect.cleandoc(part["description"])
+    return {"$schema": DIALECT, "$id": IDENTIFIER.format(name), "title": title, **schema}
+
+
+def policy_schema() -> dict[str, Any]:
+    """The schema (2020-12), without the location of entries, which is found when a policy is read and never written."""
+    schema = titled("policy", TITLE, msgspec.json.schema(Policy))
+    for table in schema["$defs"].values():
+        # The schema is for files, in which it must not be; see `read_policy`.
+        table["properties"].pop("place", None)
+    return schema
+
+
+def policy_schema_file() -> bytes:
+    """The bytes of ``policy.schema.json``."""
+    return msgspec.json.format(msgspec.json.encode(policy_schema()), indent=2) + b"\n"

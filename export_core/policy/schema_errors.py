@@ -17,8 +17,9 @@ from jsonschema.validators import extend
 
 from export_core.base.phrases import close_match, did_you_mean
 from export_core.base.tolerances import PLATFORMS, similar_platform
-from export_core.policy.json_schema import policy_schema
+from export_core.policy.entries import WRITTEN
 from export_core.policy.keys import Key
+from export_core.policy.model import policy_schema
 
 _TYPES = {
     "object": "a table",
@@ -30,6 +31,8 @@ _TYPES = {
 }
 _OF_VALUES = ("type", "enum", "anyOf", "format", "pattern")
 """Keywords that describe a whole value. The message of any other, such as the length of a list, is the library's."""
+
+_NO_TEXT = "expected text, found none."
 
 _REMOVED: dict[Key, str] = {("clock",): "no longer a key: windows always count jaxlib build dates. Delete the line."}
 
@@ -82,8 +85,10 @@ def _problems(error: ValidationError) -> Iterator[tuple[Key, str]]:
         if missing:
             names = ", ".join(f"`{name}`" for name in missing)
             yield key, f"expected the key{'s' if missing[1:] else ''} {names}, found none."
-    elif error.validator == "anyOf" and (inner := [part for part in error.context if part.relative_path]):
-        # One of the alternatives is a table or a list, as the value is: what is wrong is inside.
+    elif error.validator == "anyOf" and (
+        inner := [part for part in error.context if part.relative_path or part.validator_value == WRITTEN]
+    ):
+        # One of the alternatives is a table, a list or a text, as the value is: what is wrong is inside.
         for part in inner:
             yield from _problems(part)
     else:
@@ -98,6 +103,8 @@ def _wrong_value(error: ValidationError) -> str:
         if choices := error.schema["items"].get("enum"):
             return f"expected some of {', '.join(choices)}, found none."
         return 'expected at least one name or glob, found none. ["*"] is all.'
+    if error.validator == "pattern" and error.validator_value == WRITTEN:
+        return f"expected your own text in the place of {text[:40]!r}." if (text := value.strip()) else _NO_TEXT
     expected = _expected(error.schema)
     if error.validator not in _OF_VALUES or not expected:
         return f"{error.message}."

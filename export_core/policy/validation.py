@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 from collections.abc import Collection, Mapping, Sequence
 
-import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
@@ -20,7 +20,7 @@ from export_core.base.tolerances import (
     takes_tolerances,
 )
 from export_core.policy.entries import ALL, CustomCallChange, KnownFailure, NumbersRule, Place, Quirk
-from export_core.policy.keys import Key, Problems, day_problems, feature_keys, text_problems
+from export_core.policy.keys import Key, Problems, feature_keys
 from export_core.policy.model import Policy
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, ReleaseError, load_calendar
 from export_core.releases.calendar import version_key
@@ -31,6 +31,15 @@ LONGEST_DAYS = 90
 
 LONGEST_WINDOW = 36_500
 """Days of a window: a century, so that no date leaves the range of Python's dates."""
+
+
+DAYS = {
+    "deployed": ("since", "until"),
+    "quirks": ("added",),
+    "known_failures": ("added",),
+    "custom_call_changes": ("introduced", "release"),
+}
+"""The days in entries, by table."""
 
 
 def problems(policy: Policy) -> Problems:
@@ -51,12 +60,10 @@ def problems(policy: Policy) -> Problems:
             found = f"{name!r}.{similar_platform(name)}" if name else "none."
             yield ("platforms",), f"expected some of {known}, found {found}"
     yield from problems_of_places(policy.deployed, policy.platforms or ("cpu",))
-    for number, place in enumerate(policy.deployed):
-        for name in ("since", "until"):
-            if (day := getattr(place, name)) is not None:
-                yield from day_problems(("deployed", number, name), day)
-    if policy.unpromised is not None:
-        yield from text_problems(("unpromised",), policy.unpromised)
+    for table, names in DAYS.items():
+        for number, entry in enumerate(getattr(policy, table)):
+            for name in names:
+                yield from _day((table, number, name), getattr(entry, name))
     yield from _amounts((), policy, ("rtol", "atol"))
     if problem := problem_of_tolerances(policy.tolerances):
         # "tpu: float32: message": the path to the tolerance comes before its message.
@@ -64,16 +71,15 @@ def problems(policy: Policy) -> Problems:
         yield ("tolerances", *path), message
     for number, rule in enumerate(policy.numbers):
         yield from _numbers_rule(("numbers", number), rule)
-    for target, reason in policy.allow.items():
-        yield from text_problems(("allow", target), reason)
     yield from _releases(policy)
     for number, quirk in enumerate(policy.quirks):
         yield from _quirk(("quirks", number), quirk)
-    for number, entry in enumerate(policy.known_failures):
-        yield from _known_failure(("known_failures", number), entry)
+    for number, failure in enumerate(policy.known_failures):
+        yield from _expiry(("known_failures", number), failure)
     for number, change in enumerate(policy.custom_call_changes):
         yield from _change(("custom_call_changes", number), change, policy.custom_call_changes[:number])
-    yield from _retention(policy)
+    for number, version in enumerate(policy.retention.deployed):
+        yield from _version(("retention", "deployed", number), version)
     for number, text in enumerate(policy.reader_packages):
         yield from _reader_package(("reader_packages", number), text)
     for key in feature_keys():
@@ -92,20 +98,7 @@ def _reader_package(key: Key, text: str) -> Problems:
         yield key, f"expected another package than jax and jaxlib, of which each reader has its own, found {text!r}."
 
 
-def _retention(policy: Policy) -> Problems:
-    for number, version in enumerate(policy.retention.deployed):
-        yield from _version(("retention", "deployed", number), version)
-    for number, pin in enumerate(policy.retention.pinned):
-        yield from _texts(("retention", "pinned", number), pin, "reason")
-
-
-def _known_failure(key: Key, entry: KnownFailure) -> Problems:
-    yield from _texts(key, entry, "message", "reason", "owner", "issue")
-    yield from _expiry(key, entry)
-
-
 def _numbers_rule(key: Key, rule: NumbersRule) -> Problems:
-    yield from _texts(key, rule, "reason")
     if problem := problem_of_name(rule.compare):
         yield (*key, "compare"), problem
     elif ":" in rule.compare and not all(rule.compare.partition(":")):
@@ -117,7 +110,6 @@ def _numbers_rule(key: Key, rule: NumbersRule) -> Problems:
 
 
 def _quirk(key: Key, quirk: Quirk) -> Problems:
-    yield from _texts(key, quirk, "case", "writer", "reason", "owner", "issue")
     yield from _amounts(key, quirk, AMOUNTS)
     if not quirk.allow and all(getattr(quirk, name) is None for name in AMOUNTS):
         yield key, "expected at least one of rtol, atol, ulp and allow, found none."
@@ -126,14 +118,11 @@ def _quirk(key: Key, quirk: Quirk) -> Problems:
 
 def _expiry(key: Key, entry: KnownFailure | Quirk) -> Problems:
     """An entry expires within 90 days, or somebody has approved that it is permanent."""
-    yield from day_problems((*key, "added"), entry.added)
     if entry.permanent:
         if entry.expires is not None:
             yield (*key, "expires"), "expected no date, since it is permanent: true. Keep one of the two."
         if entry.approver is None:
             yield key, "permanent: true needs an approver."
-        else:
-            yield from text_problems((*key, "approver"), entry.approver)
     elif entry.expires is None:
         yield key, f"expected expires (at most {LONGEST_DAYS} days after added), or permanent: true with an approver."
     elif not 0 <= (days := (entry.expires - entry.added).days) <= LONGEST_DAYS:
@@ -145,39 +134,33 @@ def _expiry(key: Key, entry: KnownFailure | Quirk) -> Problems:
 
 
 def _change(key: Key, change: CustomCallChange, before: tuple[CustomCallChange, ...]) -> Problems:
-    yield from _texts(key, change, "old", "reason", "owner", "issue")
-    if change.new is not None:
-        yield from text_problems((*key, "new"), change.new)
     if change.new == change.old:
         yield (
             (*key, "new"),
             f"expected a name other than old, found {change.new!r} twice. Give a target whose meaning changes a new "
             "name: artifacts that exist already call it by the old one.",
         )
-    yield from day_problems((*key, "introduced"), change.introduced)
-    if change.release is not None:
-        yield from day_problems((*key, "release"), change.release)
-        if change.release < change.introduced:
-            yield (
-                (*key, "release"),
-                f"expected {change.introduced} (introduced) or later, or null while it is not known, found "
-                f"{change.release}.",
-            )
+    if change.release is not None and change.release < change.introduced:
+        yield (
+            (*key, "release"),
+            f"expected {change.introduced} (introduced) or later, or null while it is not known, found "
+            f"{change.release}.",
+        )
     for number, other in enumerate(before):
         if other.old == change.old:
             yield (*key, "old"), f"{change.old!r} already changes in custom_call_changes[{number}]."
 
 
 def _releases(policy: Policy) -> Problems:
-    for version, jaxlib in policy.releases.jaxlib.items():
-        yield from _version(("releases", "jaxlib", version), version)
-        yield from day_problems(("releases", "jaxlib", version, "built"), jaxlib.built)
-        yield from _contradiction(("releases", "jaxlib", version), version, jaxlib, load_calendar().jaxlib)
-    for version, jax in policy.releases.jax.items():
-        yield from _version(("releases", "jax", version), version)
-        yield from _version(("releases", "jax", version, "minimum_jaxlib"), jax.minimum_jaxlib)
-        yield from day_problems(("releases", "jax", version, "built"), jax.built)
-        yield from _contradiction(("releases", "jax", version), version, jax, load_calendar().jax)
+    for package in ("jaxlib", "jax"):
+        shipped = getattr(load_calendar(), package)
+        for version, entry in getattr(policy.releases, package).items():
+            key: Key = ("releases", package, version)
+            yield from _version(key, version)
+            if isinstance(entry, JaxRelease):
+                yield from _version((*key, "minimum_jaxlib"), entry.minimum_jaxlib)
+            yield from _day((*key, "built"), entry.built)
+            yield from _contradiction(key, version, entry, shipped)
 
 
 def _contradiction(
@@ -215,9 +198,9 @@ def _amounts(key: Key, table: Policy | Quirk | NumbersRule, names: tuple[str, ..
                 yield (*key, name), str(error)
 
 
-def _texts(key: Key, entry: msgspec.Struct, *names: str) -> Problems:
-    for name in names:
-        yield from text_problems((*key, name), getattr(entry, name))
+def _day(key: Key, day: datetime.date | None) -> Problems:
+    if day is not None and not 2000 <= day.year < 2200:  # so that adding a window stays in the range of Python's dates
+        yield key, f"expected a date between 2000-01-01 and 2199-12-31, found {day}."
 
 
 def problems_of_places(places: Sequence[Place], platforms: Collection[str]) -> Problems:
@@ -251,15 +234,8 @@ def problems_of_releases(places: Sequence[Place], calendar: Calendar) -> Problem
                 f"expected a jaxlib of the release calendar, found {place.jaxlib!r}.{hint} `jaxexport releases list` "
                 "shows all.",
             )
-        elif place.until and place.until < release.built:
-            yield (
-                (*key, "until"),
-                f"expected {release.built} or later, the day on which jaxlib {place.jaxlib} was built, found "
-                f"{place.until}.",
-            )
-        elif place.since and place.since < release.built:
-            yield (
-                (*key, "since"),
-                f"expected {release.built} or later, the day on which jaxlib {place.jaxlib} was built, found "
-                f"{place.since}.",
-            )
+            continue
+        for name in ("since", "until"):
+            if (day := getattr(place, name)) and day < release.built:
+                built = f"{release.built} or later, the day on which jaxlib {place.jaxlib} was built"
+                yield (*key, name), f"expected {built}, found {day}."

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
-from export_core.base.phrases import plural
+from export_core.base.phrases import first_line, plural
 from export_core.base.untrusted import read_regular
 from export_core.judge import Result
 from export_core.judge.result import grouped
 from export_core.report.document import Finding
-from export_core.report.wording import first_line, limits_line
+from export_core.report.wording import limits_line
 
 _DETAILS = ("known as", "note", "since", "to do")
 

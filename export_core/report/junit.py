@@ -15,6 +15,7 @@ from xml.etree import ElementTree as Xml
 
 from export_core.base.escaping import shown
 from export_core.base.layout import labelled_lines
+from export_core.base.phrases import first_line
 from export_core.judge import Judgement, Result, matching_entry
 from export_core.judge.verdicts import NUMBERS_MOVED, ExitCode
 from export_core.policy import Policy
@@ -23,7 +24,6 @@ from export_core.report.document import Document, Finding
 from export_core.report.wording import (
     cell_sentence,
     evidence,
-    first_line,
     limits_line,
     window_line,
 )

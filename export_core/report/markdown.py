@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from export_core.base.escaping import for_html, for_markdown, shown
 from export_core.base.layout import labelled_lines
+from export_core.base.phrases import first_line
 from export_core.judge import Judgement, Summary
 from export_core.judge.result import by_build_date, grouped
 from export_core.judge.verdicts import NOT_REPLAYABLE, NUMBERS_MOVED, Kind
@@ -19,7 +20,7 @@ from export_core.report.affected_tests import source_line
 from export_core.report.document import Comparison, Document, Finding
 from export_core.report.run_tables import MapRelease, MapRow, ReleaseMap, Square, release_map
 from export_core.report.view import capped, cells_of
-from export_core.report.wording import began_and_ended, counts_line, first_line, first_sentence, ranges
+from export_core.report.wording import began_and_ended, counts_line, first_sentence, ranges
 from export_core.run.run import Run
 
 MOST_BYTES = 65_536

@@ -16,6 +16,7 @@ from export_core.base.phrases import plural
 from export_core.goldens import Golden
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.known import Scope, scope_of
+from export_core.judge.result import grouped
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
@@ -113,16 +114,19 @@ def first_policy(goldens: Sequence[Golden], folder: str, schema: str) -> str:
 
 
 def _allow(goldens: Sequence[Golden]) -> str:
-    callers: dict[str, list[str]] = {}
-    for golden in goldens:
-        writer = golden.manifest.writer.jax
-        calls = golden.read_artifact().custom_calls
-        for finding in judge_calls(calls, stable_targets(writer), allow=golden.manifest.options.allow):
-            if not finding.ok:
-                callers.setdefault(finding.target, []).append(golden.id)
+    unpromised = [
+        (finding.target, golden.id)
+        for golden in goldens
+        for finding in judge_calls(
+            golden.read_artifact().custom_calls,
+            stable_targets(golden.manifest.writer.jax),
+            allow=golden.manifest.options.allow,
+        )
+        if not finding.ok
+    ]
     entries = "".join(
-        f'#   {_scalar(target)}: ""  # called by {names[0]}{f" and {len(names) - 1} more" if names[1:] else ""}\n'
-        for target, names in sorted(callers.items())
+        f'#   {_scalar(target)}: ""  # called by {calls[0][1]}{f" and {len(calls) - 1} more" if calls[1:] else ""}\n'
+        for target, calls in sorted(grouped(unpromised, lambda call: call[0]).items())
     )
     instruction = "found here: write why each may be relied on, and remove the #" if entries else "each with the reason"
     entries = entries or "#   my_target: our own library keeps it stable\n"
@@ -194,14 +198,14 @@ def _missing_part(summary: Summary) -> str:
 
 def _grouped(broken: Iterable[Result]) -> list[tuple[_Failure, list[Scope]]]:
     """Failures with the cells of one entry each. The globs of an entry cover these cells and no others."""
-    cells: dict[_Failure, set[Scope]] = {}
-    for result in broken:
-        failure = _Failure(str(result.verdict), str(result.stage), _expected_message(result), result.upstream)
-        cells.setdefault(failure, set()).add(scope_of(result))
+    failures = grouped(
+        broken,
+        lambda result: _Failure(str(result.verdict), str(result.stage), _expected_message(result), result.upstream),
+    )
     return [
         (failure, block)
-        for failure, scopes in sorted(cells.items(), key=lambda item: str(item[0]))
-        for block in _blocks(scopes)
+        for failure, cells in sorted(failures.items(), key=lambda item: str(item[0]))
+        for block in _blocks(set(map(scope_of, cells)))
     ]
 
 

@@ -13,12 +13,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from export_core.base.layout import wrapped
-from export_core.base.phrases import plural
+from export_core.base.phrases import first_line, plural
 from export_core.judge import Judgement, Result
 from export_core.judge.causes import cell_signature
 from export_core.matrix import Plan
 from export_core.releases import Release
-from export_core.report.wording import counts_line, first_line
+from export_core.report.wording import counts_line
 
 SILENCE_SECONDS = 30.0
 """The longest time without a line in a log: a run that writes nothing looks like one that hangs."""

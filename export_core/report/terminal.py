@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from export_core.base.layout import labelled_paragraphs, wrapped
-from export_core.base.phrases import few, plural
+from export_core.base.phrases import few, first_line, plural
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.result import WriterOf, by_build_date, grouped
 from export_core.judge.verdicts import FAIL_ON, Kind
@@ -20,7 +20,7 @@ from export_core.policy.run_options import RESULTS
 from export_core.report.document import Comparison, Document, Finding
 from export_core.report.run_tables import grid, with_several_jax
 from export_core.report.view import cells_of
-from export_core.report.wording import LEGEND, cell_mark, first_line, named_folder, ranges
+from export_core.report.wording import LEGEND, cell_mark, named_folder, ranges
 from export_core.run.run import Run
 
 MOST_SHOWN = 3

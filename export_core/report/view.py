@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from export_core.base.phrases import few, plural
 from export_core.judge import Accepted, JudgedChange, Judgement, Result, Summary, matching_entry
-from export_core.judge.causes import Cause, completed, is_own_writer
+from export_core.judge.causes import Cause, is_own_writer
 from export_core.judge.result import by_build_date, grouped
 from export_core.judge.verdicts import (
     BROKEN_PROMISE,
@@ -61,9 +60,7 @@ def view(run: Run, comparison: Comparison | None = None, folder: Path | None = N
     nothing was promised, what no cell covers, declared changes of custom calls, goldens without a cell, and what was
     accepted on purpose follow. `folder` is that of the results, for commands; without it they say DIR.
     """
-    results, summary = completed(run.results), run.summary
-    if results is not run.results:  # a run that goes on, or a few results alone
-        run = replace(run, results=results)
+    results, summary = run.results, run.summary
     collected = _by_cause(run, folder)
     collected += _of_the_run(BROKEN_PROMISE, [text for change in summary.custom_call_changes for text in change.broken])
     collected += feature_findings(run)

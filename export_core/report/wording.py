@@ -11,7 +11,6 @@ import msgspec
 
 from export_core.base.escaping import plain_text
 from export_core.base.phrases import few, plural
-from export_core.base.phrases import first_line as first_line
 from export_core.base.processes import KERNELS, kernel_settings
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause

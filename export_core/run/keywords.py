@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from export_core.goldens import Comparison
     from export_core.numbers.user_code import UserCode
 
+Reader = Callable[[str, str, Any], Any]
+"""Reads a value: gets how its message begins, the keyword, and the value."""
 Amount = float | dict[str, float]
 """A tolerance for every dtype, or one for each that it names."""
 
@@ -43,7 +45,9 @@ def read_keywords(given: Mapping[str, Any], where: str, user_code: Callable[[], 
             closest = close_match(key, ALL_KEYWORDS)
             hint = f"did you mean {closest!r}?" if closest else f"it takes {', '.join(ALL_KEYWORDS)}."
             raise _error(where, f"has no keyword {key!r}; {hint}")
-    values = {name: parse(where, name, given.get(name)) for name, parse in KEYWORDS.items()}
+    values: dict[str, Any] = {
+        name: None if given.get(name) is None else read(where, name, given[name]) for name, read in KEYWORDS.items()
+    }
     entries = {name: _entry(where, key, given[name]) for name, key in ENTRIES.items() if given.get(name) is not None}
     values["entries"] = entries
     if ":" in (values["compare"] or ""):
@@ -101,80 +105,42 @@ def parse_platforms(value: object, where: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _platforms(where: str, name: str, value: object) -> tuple[str, ...] | None:
-    return None if value is None else parse_platforms(value, f"{where} {name}")
+def _platforms(where: str, name: str, value: object) -> tuple[str, ...]:
+    return parse_platforms(value, f"{where} {name}")
 
 
-def _count(where: str, name: str, value: object, what: str) -> int | None:
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
-        raise _error(where, f"{name}={value!r}: expected {what}")
-    return value
-
-
-def _flag(where: str, name: str, value: object) -> bool | None:
-    if value is not None and not isinstance(value, bool):
-        raise _error(where, f"{name}={value!r}: expected True or False")
-    return value
-
-
-def _sequence(where: str, name: str, value: object, what: str) -> tuple[Any, ...] | None:
+def _sequence(where: str, name: str, value: Any, what: str) -> tuple[Any, ...]:
     # Not isinstance: in older releases of jax a PartitionSpec is a tuple, and a single one is not a list of them.
-    if value is not None and type(value) not in (list, tuple):
+    if type(value) not in (list, tuple):
         raise _error(where, f"{name}={value!r}: expected a list: {what}")
-    return None if value is None else tuple(value)  # type: ignore[arg-type]  # a list or tuple, as just checked
+    return tuple(value)
 
 
-def _texts(where: str, name: str, value: object, what: str) -> tuple[str, ...] | None:
+def _texts(where: str, name: str, value: object, what: str) -> tuple[str, ...]:
     texts = _sequence(where, name, value, what)
-    if texts is not None and not all(isinstance(text, str) and text for text in texts):
+    if not all(isinstance(text, str) and text for text in texts):
         raise _error(where, f"{name}={value!r}: expected a list of {what}")
     return texts
 
 
-def _shapes(where: str, name: str, value: object) -> object:
-    if value is not None and not isinstance(value, (str, list, tuple, dict)):
-        raise _error(where, f"{name}={value!r}: expected text such as 'b, 4', or one text or None for each argument")
-    return value
-
-
-def _mesh(where: str, name: str, value: object) -> Mapping[str, int] | None:
-    if value is None:
-        return None
-    sizes = value.values() if isinstance(value, dict) else ()
-    sizes_fit = bool(sizes) and all(isinstance(size, int) and size > 0 for size in sizes)
-    if not sizes_fit or not all(map(str, value)):  # type: ignore[call-overload]  # a dict, which has sizes
-        raise _error(where, f"{name}={value!r}: expected axis names with their sizes, such as {{'data': 4}}")
-    return value  # type: ignore[return-value]  # a dict, as just checked
+def _specs(where: str, name: str, value: object) -> object:
+    if isinstance(value, dict):
+        return value
+    return _sequence(where, name, value, "a PartitionSpec or None for each argument")
 
 
 def _tolerance(where: str, name: str, value: Any) -> Any:
     """A number, or a dict of dtypes to numbers."""
-    if value is None:
-        return None
     try:
         return read_amount(value, whole=name == "ulp")
     except ValueError as error:
         raise _error(where, f"{name}: {error}") from None
 
 
-def _compare(where: str, name: str, value: object) -> str | None:
-    if value is None:
-        return None
+def _compare(where: str, name: str, value: object) -> str:
     if problem := problem_of_name(str(value)):
         raise _error(where, problem)
     return str(value)
-
-
-def _changed_module(where: str, name: str, value: Any) -> str | None:
-    if value not in (None, "fail", "warn"):
-        raise _error(where, f"{name}={value!r}: expected 'fail' or 'warn'")
-    return value  # type: ignore[no-any-return]  # as just checked
-
-
-def _reason(where: str, name: str, value: object) -> str | None:
-    if value is not None and not (isinstance(value, str) and value.strip()):
-        raise _error(where, f"{name}={value!r}: expected the reason as text")
-    return value
 
 
 def _entry(where: str, key: FeatureKey[Any], value: object) -> Mapping[str, Any]:
@@ -191,41 +157,62 @@ def _entry(where: str, key: FeatureKey[Any], value: object) -> Mapping[str, Any]
     return value
 
 
-def _reasons(where: str, name: str, value: object, what: str) -> Mapping[str, str] | None:
-    if value is None:
-        return None
-    if not isinstance(value, dict) or not all(
-        isinstance(k, str) and isinstance(v, str) and v for k, v in value.items()
-    ):
-        raise _error(where, f"{name}={value!r}: expected a dict of {what}, each with its reason")
-    return value
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-KEYWORDS: dict[str, Callable[[str, str, Any], Any]] = {
+def _is_mesh(value: object) -> bool:
+    sizes = value.values() if isinstance(value, dict) else ()
+    return bool(sizes) and all(isinstance(size, int) and size > 0 for size in sizes) and all(map(str, value))  # type: ignore[call-overload]
+
+
+def _is_reason(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _are_reasons(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(k, str) and isinstance(v, str) and v for k, v in value.items())
+
+
+def _one_that(fits: Callable[[Any], bool], expected: str) -> Reader:
+    """How a value is read that is taken as it is, or refused with what was expected."""
+
+    def read(where: str, name: str, value: Any) -> Any:
+        if not fits(value):
+            raise _error(where, f"{name}={value!r}: expected {expected}")
+        return value
+
+    return read
+
+
+KEYWORDS: dict[str, Reader] = {
     "platforms": _platforms,
-    "vjp_order": partial(_count, what="a derivative's order of 0 or more"),
+    "vjp_order": _one_that(_is_count, "a derivative's order of 0 or more"),
     "rtol": _tolerance,
     "atol": _tolerance,
     "ulp": _tolerance,
     "compare": _compare,
-    "allow": partial(_reasons, what="custom-call targets"),
-    "disabled_checks": partial(_reasons, what="'platform', 'ALL' or custom-call targets"),
-    "changed_module": _changed_module,
-    "symbolic_shapes": _shapes,
-    "constraints": partial(_texts, what="texts such as 'b >= 2'"),
-    "mesh": _mesh,
-    "in_specs": lambda where, name, value: (
-        value if isinstance(value, dict) else _sequence(where, name, value, "a PartitionSpec or None for each argument")
+    "allow": _one_that(_are_reasons, "a dict of custom-call targets, each with its reason"),
+    "disabled_checks": _one_that(
+        _are_reasons, "a dict of 'platform', 'ALL' or custom-call targets, each with its reason"
     ),
-    "spread_over": partial(_count, what="a number of devices"),
-    "calling_convention_version": partial(_count, what="a version number"),
-    "ignore_forward_compatibility": _flag,
+    "changed_module": _one_that(lambda value: value in ("fail", "warn"), "'fail' or 'warn'"),
+    "symbolic_shapes": _one_that(
+        lambda value: isinstance(value, (str, list, tuple, dict)),
+        "text such as 'b, 4', or one text or None for each argument",
+    ),
+    "constraints": partial(_texts, what="texts such as 'b >= 2'"),
+    "mesh": _one_that(_is_mesh, "axis names with their sizes, such as {'data': 4}"),
+    "in_specs": _specs,
+    "spread_over": _one_that(_is_count, "a number of devices"),
+    "calling_convention_version": _one_that(_is_count, "a version number"),
+    "ignore_forward_compatibility": _one_that(lambda value: isinstance(value, bool), "True or False"),
     "register": partial(_texts, what="names of modules"),
     "refused_on": _platforms,
-    "nothing_to_compare": _reason,
-    "without_outputs": _reason,
+    "nothing_to_compare": _one_that(_is_reason, "the reason as text"),
+    "without_outputs": _one_that(_is_reason, "the reason as text"),
 }
-"""How the value of each keyword is read. Each gives None for None."""
+"""How the value of each keyword is read."""
 
 ENTRIES = marker_keywords()
 """The keys of the policy that features add and of which the marker may have an entry."""

@@ -79,18 +79,14 @@ def read_run(folder: Path) -> Run:
     if hashlib.sha256(data).hexdigest() != summary.results_sha256:
         raise RunError(f"{path}: expected the file whose SHA-256 is in {SUMMARY}, found a changed one. {AGAIN}")
     _check_judgements(path, results)
-    _check_counts(folder / SUMMARY, summary, results)
+    run = Run(results, summary, plan, folder)
+    _check_counts(folder / SUMMARY, run)
     try:
-        calendar = policy_of(summary).calendar()
+        calendar = run.policy.calendar()
     except ReleaseError as error:
         raise RunError(f"{folder / SUMMARY}: policy: {error} {AGAIN}") from None
     _check_dates(path, results, calendar)
-    return Run(results, summary, plan, folder)
-
-
-def policy_of(summary: Summary) -> Policy:
-    """The policy by which a run was judged."""
-    return msgspec.convert(summary.policy, Policy)
+    return run
 
 
 def read_summary(folder: Path) -> Summary:
@@ -112,7 +108,7 @@ def read_summary(folder: Path) -> Summary:
         raise not_readable(path, "a summary", schema_problem(error)) from None
     # All that a later command will use is checked here, where the message can name the file.
     try:
-        policy_of(summary)
+        msgspec.convert(summary.policy, Policy)
     except msgspec.MsgspecError as error:
         raise not_readable(path, "a summary", f"policy: {schema_problem(error)}") from None
     if not isinstance(whole := summary.selection.get("whole"), bool):
@@ -171,9 +167,10 @@ def _check_judgements(path: Path, results: Sequence[Result]) -> None:
             )
 
 
-def _check_counts(path: Path, summary: Summary, results: Sequence[Result]) -> None:
+def _check_counts(path: Path, run: Run) -> None:
     """Raise `RunError` for a summary that does not follow from its results and its policy."""
-    again = summarize(results, policy_of(summary), RunFacts.from_summary(summary))
+    summary = run.summary
+    again = summarize(run.results, run.policy, RunFacts.from_summary(summary))
     # Whether there is something to say, and not its words: another version may say it in other ones.
     same = {
         **{

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.base.feature import hooks
-from export_core.judge.causes import completed, find_causes
+from export_core.judge.causes import find_causes
 from export_core.judge.gate import RunFacts, Summary, in_order, summarize
 from export_core.judge.result import ReaderOf, Result, WriterOf, grouped
 from export_core.judge.verdicts import Judgement
@@ -90,7 +90,7 @@ class Run:
     @cached_property
     def by_cause(self) -> Mapping[tuple[Judgement, str], Sequence[Result]]:
         """The cells of each cause in the summary, by judgement and id; those that work have the id ``""``."""
-        return grouped(completed(self.results), lambda result: (result.judgement, result.cause))
+        return grouped(self.results, lambda result: (result.judgement, result.cause))
 
     @cached_property
     def by_judgement(self) -> Mapping[Judgement, Sequence[Result]]:

@@ -58,11 +58,7 @@ def main() -> int:
     started = time.monotonic()
     calendar = load_calendar()
     versions = chosen([v for v in calendar.versions() if str(calendar.built(v)) >= OLDEST], options.releases)
-    dates = calendar_entries(calendar)
-    readers = {
-        reader.jaxlib: reader
-        for reader in readers_of({d.jaxlib: d.stablehlo for d in dates}, {d.jaxlib: d.jax for d in dates})
-    }
+    readers = readers_of(calendar_entries(calendar))
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(options.jobs) as pool:
 
         def written(version: str) -> Environment:

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from export_core.base.escaping import for_markdown, safe_json
+from export_core.base.phrases import first_line
 from export_core.judge import Result
 from export_core.judge.causes import causes_in
 from export_core.policy.known_issues import known_issues
-from export_core.report.wording import first_line
 from export_core.run.results import read_run
 from studies.atlas.parts import CORPUS, HARNESSES, JAX, OWN, REGRESSIONS, part_of
 from studies.atlas.scores import atlas_of

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from export_core.base.escaping import for_markdown
-from export_core.base.phrases import plural
-from export_core.report.wording import first_line
+from export_core.base.phrases import first_line, plural
 from studies.atlas.scores import Atlas, EndOfLife, Lifetimes, ReleaseScore
 
 READER_HEAD = (

@@ -8,7 +8,7 @@ import making
 import pytest
 
 from export_core.judge import Judgement
-from export_core.judge.causes import with_causes
+from export_core.judge.causes import find_causes
 from export_core.matrix import Verdict
 from studies.atlas.pages import break_lines, closed_issue, label_of, part_lines
 from studies.atlas.parts import CORPUS, part_of, programs
@@ -48,7 +48,7 @@ def test_a_break_is_shown_with_its_issue_and_the_commands_that_show_it_again():
         for writer in ("0.9.2", "0.10.1")
     ]
     kept = making.result(case="jax.cpu_qr.data")
-    lines = list(break_lines(with_causes([kept, *broken]), REGRESSIONS))
+    lines = list(break_lines(find_causes([kept, *broken])[0], REGRESSIONS))
     assert lines[2] == (
         f"| 1 | 2 | numerics: output 0 | `{CLOSED}/0.9.2-cpu` in 0.10.2 | 0.9.2 to 0.10.1 (2) | 0.10.2 "
         "| [jax 39103](https://github.com/jax-ml/jax/issues/39103) |"

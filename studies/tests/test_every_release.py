@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from export_core.export.api import MIGRATION
 from export_core.goldens import GoldenStore
 from export_core.policy import load_policy
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.placement import Placement
 from export_core.run.results import read_results
 from studies.every_release import cross
+from studies.every_release.old_names import MIGRATION
 
 ROOT = Path(__file__).parents[2]
 OLD, FIRST_NEW = "0.4.24", "0.4.30"

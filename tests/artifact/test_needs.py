@@ -9,12 +9,13 @@ import pytest
 from forge import MODULE, UNKNOWN, bytecode, op, region, varint
 from kept import DATA, FILES, jax_goldens
 
-import export_core.releases
 from export_core.artifact import read, read_bytes
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.fields import ByteSpan
 from export_core.artifact.readers import Reader, loads, needs, readers_of
 from export_core.artifact.unread import vhlo_tables
+from export_core.releases import load_calendar
+from export_core.releases.entries import calendar_entries
 from tools.vhlo_tables import TABLES, known_names, names_in, with_operations
 
 LOADS = json.loads((DATA / "loads.json").read_bytes())  # measured: what did not load, in each of 26 releases
@@ -22,14 +23,10 @@ LOADS = json.loads((DATA / "loads.json").read_bytes())  # measured: what did not
 
 @pytest.fixture(scope="module")
 def readers():
-    calendar = export_core.releases.load_calendar()
-    versions = calendar.versions()
-    found = readers_of(
-        {v: calendar.jaxlib[v].stablehlo for v in versions}, {v: calendar.release(v).jax for v in versions}
-    )
-    return {
-        reader.jaxlib: reader._replace(jax=reader.jaxlib) for reader in found
-    }  # measured with the jax of the same number
+    calendar = load_calendar()
+    found = readers_of(calendar_entries(calendar))
+    # Measured with the jax of the same number.
+    return {jaxlib: reader._replace(jax=jaxlib) for jaxlib, reader in found.items()}
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from export_core.features.adopt.jax_data import find_data
 from export_core.features.convert.proof import given_evidence
 from export_core.features.inspect.inventory import InventoryRow, read_row
 from export_core.goldens import GoldenStore, adopt
-from export_core.goldens.adopt import Given, adopt_inputs
+from export_core.goldens.adopt import StatedFacts, adopt_inputs
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.conversion_record import read_record
 from export_core.goldens.manifest_file import load_manifest
@@ -54,7 +54,7 @@ WRITER = manifest().writer
 
 
 def registered(path: Path) -> object:
-    return adopt_inputs(read(MLP), arrays(), "t.a", WRITER, Given(register=[path]))
+    return adopt_inputs(read(MLP), arrays(), "t.a", WRITER, StatedFacts(register=[path]))
 
 
 def arrays() -> list[np.ndarray[Any, Any]]:

@@ -32,7 +32,9 @@ EVERY = pytest.mark.parametrize("words", [(), *commands()], ids=" ".join)
 
 
 def help_of(jaxexport, words) -> str:
-    return jaxexport(*words, "--help").out
+    ended = jaxexport(*words, "--help")
+    assert (ended.code, ended.err, ended.out[:7]) == (0, "", "Usage: ")
+    return ended.out
 
 
 def test_commands_are_in_groups_with_whole_sentences(jaxexport):

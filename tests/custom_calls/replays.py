@@ -10,15 +10,15 @@ import datetime
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
-import msgspec
 from building import HERE, build_libraries, with_library
 
 from export_core.features.adopt.commands import add as add_golden
 from export_core.goldens import GoldenStore
-from export_core.judge import Result, RunFacts, judge, summarize
+from export_core.judge import Result, RunFacts, judge
 from export_core.matrix import Selection, make_plan
 from export_core.matrix.replay import replay
 from export_core.matrix.replay_options import ReplayOptions
@@ -29,7 +29,8 @@ from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
 from export_core.run.journal import Journal
 from export_core.run.plan_record import record_of
-from export_core.run.results import result_line, write_summary
+from export_core.run.results import finish_run
+from export_core.run.run import judge_run
 
 AS_OF = datetime.date(2026, 11, 21)
 CASE = "scale"
@@ -65,7 +66,7 @@ def write_goldens(store: Path, folder: Path, libraries: dict[str, Path]) -> None
         )
 
 
-def run(results: Path) -> list[Result]:
+def run(results: Path) -> Sequence[Result]:
     """Write the goldens, replay them in every reader, and leave plan, results and summary in `results`."""
     policy = load_policy(HERE / "export_compat.yaml")
     windows, calendar = policy.window_lengths(), policy.calendar()
@@ -87,12 +88,9 @@ def run(results: Path) -> list[Result]:
         outcomes = replay(plan.cells, environment_for, ReplayOptions(calendar, policy))
         found = [judge(outcome, policy) for outcome in outcomes]
         record = record_of(plan, policy, Limits())
-    found.sort(key=lambda result: (result.reader.built, result.golden))
     facts = RunFacts(len(plan.cells), AS_OF, selection.described(), record.calendar, plan=record.digest)
     with Journal(results, record) as journal:
-        digest = journal.finish(map(result_line, found))
-        write_summary(results, msgspec.structs.replace(summarize(found, policy, facts), results_sha256=digest))
-    return found
+        return finish_run(journal, results, judge_run(found, policy, facts)).results
 
 
 def _environment(jaxlib: str) -> Environment:

@@ -11,10 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from export_core.artifact.bytecode.constants import with_hashes, without_digits
+from export_core.artifact.module_text import module_text, with_hashes, without_digits
 from export_core.export import ExportError
 from export_core.goldens.arrays import from_npz, leaf_of, to_npz
-from export_core.goldens.module_text import module_text
 from export_core.goldens.source_difference import source_difference
 from export_core.goldens.store import GoldenStore, WriteStatus
 from export_core.numbers.noise import scale_of

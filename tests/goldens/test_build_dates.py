@@ -11,7 +11,7 @@ from export_core.matrix import Selection
 from export_core.policy import ExtraReleases, Policy
 from export_core.policy.run_options import RunOptions
 from export_core.releases import JaxlibRelease
-from export_core.run.session import Interpreter, plan_matrix
+from export_core.run.session import plan_here, plan_matrix
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_a_golden_cannot_claim_its_own_build_date(words, built, claims, jaxexpor
 def test_pytests_own_replay_refuses_a_claimed_date(claims):
     golden = claims("2024-01-01")
     with pytest.raises(GoldenError, match=r"writer\.built: expected 2026-03-18"):
-        plan_matrix(Policy(), Selection(), RunOptions(), [golden], Interpreter(release(NEWEST)))
+        plan_here(Policy(), Selection(), RunOptions(), [golden], release(NEWEST))
 
 
 @pytest.mark.parametrize("words", [("goldens", "verify"), ("plan", "--readers", NEWEST)])

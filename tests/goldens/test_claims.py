@@ -16,11 +16,10 @@ from export_core.goldens import Golden, GoldenError, GoldenStore, Origin, verify
 from export_core.goldens.conversion_record import ConversionRecord, dump_record
 from export_core.goldens.manifest import ConvertedFrom, Manifest
 from export_core.goldens.store import ARTIFACT, sha256
-from export_core.matrix import Selection
 from export_core.policy import Policy
-from export_core.policy.run_options import RunOptions
+from export_core.policy.run_options import RunOptions, Selection
 from export_core.releases import load_calendar
-from export_core.run.session import Interpreter, plan_matrix
+from export_core.run.session import plan_here
 
 RECORD = f"{ARTIFACT}.converted.json"
 CONVERTED = ConvertedFrom(sha256(b"the original"), "0.9.2", "rewritten", (), "pytest-jaxexport")
@@ -111,7 +110,7 @@ def test_no_command_believes_what_the_bytes_contradict(store, jaxexport, tmp_pat
 def test_pytests_own_replay_does_not_believe_it_either(store, claims):
     golden = write_golden(store, manifest("t.a", "0.6.2", **claims), files(jaxlib="0.9.2"))
     with pytest.raises(GoldenError, match=r"converted_from: expected the record|writer: expected an artifact"):
-        plan_matrix(Policy(), Selection(), RunOptions(), [golden], Interpreter(release(NEWEST)))
+        plan_here(Policy(), Selection(), RunOptions(), [golden], release(NEWEST))
 
 
 @pytest.mark.parametrize(("jaxlib", "is_known"), [("0.9.0", True), ("0.8.1", False), ("0.9.1", False)])
@@ -186,4 +185,4 @@ def test_pytests_own_replay_believes_no_golden_that_leaves_it(store):
     stored = own(FIRST_ORDER)
     store.write(options(platforms=("tpu",))(stored.manifest), stored.files())
     with pytest.raises(GoldenError, match="platforms: expected cpu"):
-        plan_matrix(Policy(), Selection(), RunOptions(), store.goldens(), Interpreter(release(NEWEST)))
+        plan_here(Policy(), Selection(), RunOptions(), store.goldens(), release(NEWEST))

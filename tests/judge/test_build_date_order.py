@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import yaml
 from commands import finished
-from making import result, rules
+from making import result, rules, with_causes
 
 from export_core.judge import Judgement
 from export_core.judge.accepted import Accepted, merge_accepted
-from export_core.judge.causes import causes_in, with_causes
+from export_core.judge.causes import causes_in
 from export_core.judge.coverage import uncovered
 from export_core.judge.result import by_build_date
 from export_core.matrix import Verdict

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 from example_runs import broken_run
-from making import result
+from making import result, with_causes
 
 from export_core.base import untrusted
 from export_core.judge import Judgement, Result
-from export_core.judge.causes import Cause, causes_in, with_causes
+from export_core.judge.causes import Cause, causes_in
 from export_core.judge.judgement import upstream_of
 from export_core.matrix import Verdict
 from export_core.policy import PolicyError

@@ -15,8 +15,8 @@ from export_core.judge.retention import (
     readers_in_use,
     retention_status,
     retirement_day,
-    unmatched_pins,
 )
+from export_core.judge.unmatched import unmatched_pins
 from export_core.policy import CustomCallChange, Pin, Policy, PolicyError, Retention, WindowDays, load_policy
 from export_core.releases import ReleaseError, Windows, load_calendar, promise
 

@@ -13,7 +13,7 @@ from making import day, document, golden
 from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference, change_of
 from export_core.features.compare_runs.comparison import as_comparison
 from export_core.features.forecast.forecast import forecast
-from export_core.features.forecast.forecast_page import forecast_page
+from export_core.features.forecast.forecast_text import forecast_page
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from making import day, document, files, golden, manifest, result, summarize, write_golden
 
+from export_core.base.phrases import first_line
 from export_core.goldens import Comparison, GoldenStore
 from export_core.goldens.arrays import leaf_of, noise_to_npz, to_npz
 from export_core.goldens.manifest import NoiseRecord, UndecidedOutput
@@ -22,7 +23,7 @@ from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues
 from export_core.readers.worker.protocol import Stage
 from export_core.report.view import broken_cell, capped
-from export_core.report.wording import began_and_ended, first_line, headline, outcome_line, ranges, window_arithmetic
+from export_core.report.wording import began_and_ended, headline, outcome_line, ranges, window_arithmetic
 
 
 def summary(results, stale=()):

@@ -30,16 +30,14 @@ from export_core.cli.app import jaxexport
 from export_core.cli.output import echo, fail_safe, safe_console
 from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference, Change
 from export_core.features.compare_runs.comparison import as_comparison
-from export_core.features.compare_runs.trend import Trend, trend_lines
+from export_core.features.compare_runs.trend import Trend, number_drift, trend_lines
 from export_core.features.forecast.forecast import forecast
-from export_core.features.forecast.forecast_page import forecast_page
-from export_core.features.forecast.forecast_text import forecast_lines, forecast_markdown
+from export_core.features.forecast.forecast_text import forecast_lines, forecast_markdown, forecast_page
 from export_core.goldens import Check, Golden, GoldenError, GoldenStore, JaxprSummary, Manifest, Options, verify
 from export_core.goldens.manifest_file import check_manifest
 from export_core.goldens.store import INPUTS, OUTPUTS, sha256
 from export_core.judge import Accepted, JudgedChange, Judgement, Result, Summary
 from export_core.judge.custom_calls import Phase
-from export_core.judge.drift import number_drift
 from export_core.matrix import Selection, Verdict, make_plan
 from export_core.policy import KnownFailure, Policy
 from export_core.readers.worker.protocol import Stage

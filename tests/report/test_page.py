@@ -9,10 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 from example_runs import broken_run, kept_run
-from making import day, document, result, rules, summarize
+from making import day, document, result, rules, summarize, with_causes
 
 from export_core.judge import Judgement, Result, Summary
-from export_core.judge.causes import with_causes
 from export_core.judge.gate import RunIdentity
 from export_core.matrix import Verdict
 from export_core.readers.worker.protocol import Cost, Stage, Timings

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from export_core.policy import Policy
-from export_core.policy.json_schema import policy_schema
+from export_core.policy.model import policy_schema
 from tools.reference.schema_tables import default, nested, whole, words
 
 EXAMPLE = Path(__file__).parents[2] / "tests" / "policy" / "everything.yaml"

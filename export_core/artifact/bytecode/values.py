@@ -23,17 +23,18 @@ MAX_ATTRIBUTES = 1024  # of one operation; JAX gives a module and its calls a ha
 MAX_LOCATIONS = 128  # locations that are followed to find the name of one
 DYNAMIC = -(1 << 63)  # a dimension that is only known when the function runs
 
-# Types that have no parts, by their codes in VHLO (VhloBytecode.cpp), as StableHLO prints them. 0 to 40 with gaps: the
-# other codes are types with parts, which `_type` reads.
+# Types that have no parts, by their codes (VhloBytecode.cpp, BuiltinDialectBytecode.td), as StableHLO prints them. The
+# codes that are left out are types with parts, which `_type` reads.
 _PLAIN_TYPES = {
-    0: "i1", 2: "bf16", 3: "f16", 4: "f32", 5: "f64", 6: "f8E4M3FN", 7: "f8E5M2", 9: "index", 10: "i4", 11: "i8", 12:
-    "i16",
-    13: "i32", 14: "i64", 15: "ui4", 16: "ui8", 17: "ui16", 18: "ui32", 19: "ui64", 22: "!stablehlo.token", 26:
-    "!shape.witness",
-    27: "f8E4M3FNUZ", 28: "f8E5M2FNUZ", 29: "f8E4M3B11FNUZ", 31: "i2", 32: "ui2", 33: "none", 34: "tf32", 35: "f8E4M3",
-    36: "f8E3M4", 37: "f4E2M1FN", 38: "f6E2M3FN", 39: "f6E3M2FN", 40: "f8E8M0FNU",
+    "vhlo": {
+        0: "i1", 2: "bf16", 3: "f16", 4: "f32", 5: "f64", 6: "f8E4M3FN", 7: "f8E5M2", 9: "index", 10: "i4", 11: "i8",
+        12: "i16", 13: "i32", 14: "i64", 15: "ui4", 16: "ui8", 17: "ui16", 18: "ui32", 19: "ui64",
+        22: "!stablehlo.token", 26: "!shape.witness", 27: "f8E4M3FNUZ", 28: "f8E5M2FNUZ", 29: "f8E4M3B11FNUZ", 31: "i2",
+        32: "ui2", 33: "none", 34: "tf32", 35: "f8E4M3", 36: "f8E3M4", 37: "f4E2M1FN", 38: "f6E2M3FN", 39: "f6E3M2FN",
+        40: "f8E8M0FNU",
+    },
+    "builtin": {1: "index", 3: "bf16", 4: "f16", 5: "f32", 6: "f64", 7: "f80", 8: "f128", 18: "none"},
 }  # fmt: skip
-_BUILTIN_PLAIN_TYPES = {1: "index", 3: "bf16", 4: "f16", 5: "f32", 6: "f64", 7: "f80", 8: "f128", 18: "none"}
 # The words of VHLO's enumerations by their codes (VhloEnums.td): comparison direction, comparison type, FFT type,
 # precision, algorithm and distribution of random numbers, transpose, mode of result accuracy.
 ENUMS = {
@@ -179,10 +180,21 @@ class Values:
         if code == TEXT:
             text = bytes(cursor.data[cursor.at : min(cursor.end, cursor.at + 65536)]).rstrip(b"\0")
             return Opaque(text.decode("utf-8", "replace"))
-        if dialect == "vhlo":
-            return self._vhlo_attribute(code, cursor)
-        if dialect == "builtin":
-            return self._builtin_attribute(code, cursor)
+        match dialect, code:
+            case ("vhlo", 14) | ("builtin", 2 | 3):
+                return self._string(cursor)
+            case ("vhlo", 2):
+                return bool(cursor.varint("a boolean"))
+            case ("vhlo", 9) | ("builtin", 8):
+                return self._integer(cursor)
+            case ("vhlo", 15):
+                return Opaque(f"dense<…> : {self.type(self._type_ref(cursor))}")
+            case ("vhlo", 17) | ("builtin", 6):
+                return Opaque(self.type(self._type_ref(cursor)))
+            case ("builtin", 7):
+                return True
+            case ("vhlo", _) if code in (5, *ENUMS):
+                return cursor.varint("an enum's value")
         return Opaque(f"#{dialect}<code {code}>")
 
     def _integer(self, cursor: Cursor) -> int | bool | Opaque:
@@ -202,32 +214,6 @@ class Values:
         elif kind == "i8" and value > 127:
             value -= 256
         return value
-
-    def _vhlo_attribute(self, code: int, cursor: Cursor) -> Any:
-        if code == 14:
-            return self._string(cursor)
-        if code == 2:
-            return bool(cursor.varint("a boolean"))
-        if code in (5, *ENUMS):
-            return cursor.varint("an enum's value")
-        if code == 9:
-            return self._integer(cursor)
-        if code == 15:
-            return Opaque(f"dense<…> : {self.type(self._type_ref(cursor))}")
-        if code == 17:
-            return Opaque(self.type(self._type_ref(cursor)))
-        return Opaque(f"#vhlo<code {code}>")
-
-    def _builtin_attribute(self, code: int, cursor: Cursor) -> Any:
-        if code in (2, 3):
-            return self._string(cursor)
-        if code == 6:
-            return Opaque(self.type(self._type_ref(cursor)))
-        if code == 7:
-            return True
-        if code == 8:
-            return self._integer(cursor)
-        return Opaque(f"#builtin<code {code}>")
 
     def location(self, index: int, depth: int = 0) -> str:
         """Return the name that a location gives, "" where it is unknown; file names are the last choice."""
@@ -278,39 +264,27 @@ class Values:
                 .rstrip(b"\0")
                 .decode("utf-8", "replace")
             )
-        if dialect == "builtin":
-            return self._builtin_type(code, cursor, depth)
-        if dialect != "vhlo":
-            return f"!{dialect}<code {code}>"
-        if code in _PLAIN_TYPES:
-            return _PLAIN_TYPES[code]
-        if code == 1:
-            return f"complex<{self.type(self._type_ref(cursor), depth)}>"
-        if code == 8:
-            return self._function(cursor, depth)
-        if code in (20, 21):
-            encoding = f", {self._attribute(self._ref(cursor), depth)[0]}" if code == 21 else ""
-            return f"tensor<{self._shape(cursor)}{self.type(self._type_ref(cursor), depth)}{encoding}>"
-        if code == 41:
-            return f"memref<{self._shape(cursor)}{self.type(self._type_ref(cursor), depth)}>"
-        if code == 25:
-            return f"tensor<*x{self.type(self._type_ref(cursor), depth)}>"
-        if code in (23, 42):
-            word = "tuple" if code == 23 else "!stablehlo.future"
-            return f"{word}<{', '.join(self._types_of(cursor, depth))}>"
-        return f"!vhlo<code {code}>"
-
-    def _builtin_type(self, code: int, cursor: Cursor, depth: int) -> str:
-        if code == 0:
-            width = cursor.varint("an integer's width")
-            return f"{('i', 'si', 'ui', '?')[width & 3]}{width >> 2}"
-        if code == 2:
-            return self._function(cursor, depth)
-        if code == 9:
-            return f"complex<{self.type(self._type_ref(cursor), depth)}>"
-        if code == 13:
-            return f"tensor<{self._shape(cursor)}{self.type(self._type_ref(cursor), depth)}>"
-        return _BUILTIN_PLAIN_TYPES.get(code, f"!builtin<code {code}>")
+        match dialect, code:
+            case ("vhlo", 1) | ("builtin", 9):
+                return f"complex<{self.type(self._type_ref(cursor), depth)}>"
+            case ("vhlo", 8) | ("builtin", 2):
+                return self._function(cursor, depth)
+            case ("vhlo", 20) | ("builtin", 13):
+                return f"tensor<{self._shape(cursor)}{self.type(self._type_ref(cursor), depth)}>"
+            case ("vhlo", 21):
+                encoding = self._attribute(self._ref(cursor), depth)[0]
+                return f"tensor<{self._shape(cursor)}{self.type(self._type_ref(cursor), depth)}, {encoding}>"
+            case ("vhlo", 41):
+                return f"memref<{self._shape(cursor)}{self.type(self._type_ref(cursor), depth)}>"
+            case ("vhlo", 25):
+                return f"tensor<*x{self.type(self._type_ref(cursor), depth)}>"
+            case ("vhlo", 23 | 42):
+                word = "tuple" if code == 23 else "!stablehlo.future"
+                return f"{word}<{', '.join(self._types_of(cursor, depth))}>"
+            case ("builtin", 0):
+                width = cursor.varint("an integer's width")
+                return f"{('i', 'si', 'ui', '?')[width & 3]}{width >> 2}"
+        return _PLAIN_TYPES.get(dialect, {}).get(code, f"!{dialect}<code {code}>")
 
     def _types_of(self, cursor: Cursor, depth: int) -> list[str]:
         count = cursor.count("types")

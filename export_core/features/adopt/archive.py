@@ -16,7 +16,7 @@ from export_core.artifact.archive import Found, artifact_in, files_of
 from export_core.base.phrases import schema_problem
 from export_core.base.untrusted import LARGEST_TEXT, decode_yaml, read_regular
 from export_core.goldens import GoldenError
-from export_core.goldens.adopt import NOTHING_GIVEN, Given
+from export_core.goldens.adopt import NOTHING_STATED, StatedFacts
 from export_core.goldens.adopted_mesh import parse_specs
 from export_core.goldens.manifest_file import is_plain_name
 from export_core.goldens.store import MANIFEST
@@ -98,7 +98,7 @@ class Candidate:
     writer: str | None = None
     dims: Mapping[str, int] = field(default_factory=dict)
     exact: bool = True
-    given: Given = NOTHING_GIVEN
+    given: StatedFacts = NOTHING_STATED
 
     def read(self) -> Artifact:
         """The artifact. Raises `ArtifactError`."""
@@ -164,7 +164,7 @@ class Archive:
     def _of_entry(self, listed: Path, entry: ListedArtifact) -> Candidate | GoldenError:
         try:
             named = self._named(self._inside(entry.file))
-            given = Given(
+            given = StatedFacts(
                 [self._inside(name) for name in entry.register],
                 entry.mesh,
                 parse_specs(entry.in_specs) if entry.in_specs else (),

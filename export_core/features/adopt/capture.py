@@ -20,7 +20,7 @@ import msgspec
 
 from export_core.artifact import Artifact, read, read_bytes
 from export_core.goldens import GoldenError, GoldenStore, Leaf, Origin, Writer
-from export_core.goldens.adopt import Given, adopt_artifact, envelope_of, writer_of
+from export_core.goldens.adopt import StatedFacts, adopt_artifact, envelope_of, writer_of
 from export_core.goldens.manifest_file import is_plain_name
 from export_core.goldens.store import INPUTS, MANIFEST, sha256
 from export_core.readers.hardware import instruction_set
@@ -61,7 +61,7 @@ class _CaseStore:
         envelope = envelope_of(artifact)
         jaxlib, jax = version("jaxlib"), version("jax")
         outputs_by = jaxlib if jax == jaxlib else f"{jaxlib}-jax{jax}"
-        given = Given(origin=Origin(inputs="captured", outputs="captured", outputs_by=outputs_by))
+        given = StatedFacts(origin=Origin(inputs="captured", outputs="captured", outputs_by=outputs_by))
         writer = msgspec.structs.replace(
             self.writer, platform=platform if platform in envelope.platforms else self.writer.platform
         )

@@ -148,7 +148,7 @@ def add(
     from export_core.features.adopt.adoption import Adoption
     from export_core.features.adopt.archive import INPUTS, OUTPUTS, Archive, Candidate
     from export_core.goldens import GoldenError
-    from export_core.goldens.adopt import Given
+    from export_core.goldens.adopt import StatedFacts
     from export_core.goldens.adopted_mesh import parse_mesh, parse_specs
     from export_core.goldens.made_inputs import parse_sizes
 
@@ -165,7 +165,7 @@ def add(
         names = (inputs or INPUTS, outputs or OUTPUTS)
         archive = Archive(Path(folder), Path(listed) if listed else None, *names, defaults)
         click.get_current_context().exit(_add_all(adoption, archive, sizes, dry_run=dry_run))
-    given = Given(
+    given = StatedFacts(
         [Path(name) for name in register],
         parse_mesh(mesh) if mesh else {},
         parse_specs(in_specs) if in_specs else (),

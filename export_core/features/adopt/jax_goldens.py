@@ -20,7 +20,7 @@ from export_core.base.phrases import plural
 from export_core.base.tolerances import PLATFORMS
 from export_core.features.adopt.jax_data import WHOLE, DataError, DataRecord, JaxData, read_data
 from export_core.goldens import Comparison, GoldenError, GoldenStore, Manifest, Origin, Writer
-from export_core.goldens.adopt import Given, adopt_artifact
+from export_core.goldens.adopt import StatedFacts, adopt_artifact
 from export_core.goldens.arrays import Array
 from export_core.goldens.manifest import UNKNOWN
 from export_core.goldens.store import WriteStatus
@@ -96,7 +96,12 @@ def _stored(
             "A newer version may know it."
         )
     manifest, files = adopt_artifact(
-        artifact, inputs, outputs, f"{CASES}.{record.name}", writer, Given(origin=origin, nothing_to_compare="JAX's")
+        artifact,
+        inputs,
+        outputs,
+        f"{CASES}.{record.name}",
+        writer,
+        StatedFacts(origin=origin, nothing_to_compare="JAX's"),
     )
     promised = frozenset[str]().union(*map(stable_targets, calendar.versions()))
     allow = {target: "JAX has this golden of it" for target in _targets(record) if target in promised}

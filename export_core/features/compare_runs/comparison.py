@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from markupsafe import Markup
 
-from export_core.base.phrases import few, plural
+from export_core.base.phrases import few, first_line, plural
 from export_core.features.compare_runs.baseline import (
     BaselineDifference,
     CellDifference,
@@ -35,7 +35,6 @@ from export_core.report.wording import (
     amount,
     counts_line,
     evidence,
-    first_line,
     first_lines,
     writer_and_reader,
 )

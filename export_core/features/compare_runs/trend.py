@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 import msgspec
@@ -10,10 +10,60 @@ import msgspec
 from export_core.base.layout import aligned
 from export_core.base.phrases import plural
 from export_core.features.compare_runs.cost_steps import Costs
-from export_core.judge.drift import GoldenDrift, Stretch
-from export_core.judge.result import ReaderOf, grouped, release_name
+from export_core.judge.causes import Point, stretches
+from export_core.judge.result import ReaderOf, Result, WriterOf, grouped, release_name
 from export_core.matrix import Verdict
+from export_core.readers.placement import Mode
 from export_core.report.wording import error_size
+
+
+class Stretch(msgspec.Struct, frozen=True):
+    """Releases next to each other by build date, oldest first, that gave the same bits.
+
+    The writer is one of them also where it was no reader of the run: its outputs are those of the golden.
+    """
+
+    readers: tuple[ReaderOf, ...]
+    """The releases."""
+    outputs: str
+    """The digest of the bits, empty where only the writer gave them."""
+    as_written: bool
+    """Whether these are the bits that the writer saw."""
+    verdict: Verdict
+    """The verdict of their cells."""
+    max_abs_error: float | None
+    """The largest absolute error against the writer's outputs."""
+    max_rel_error: float | None
+    """The largest relative error against the writer's outputs."""
+    max_noise_error: float | None
+    """The largest error in units of the writer's noise."""
+
+
+class GoldenDrift(msgspec.Struct, frozen=True):
+    """The outputs of one golden on one platform, on one kind of device: the bits change from stretch to stretch."""
+
+    case: str
+    """The id of the case."""
+    golden: str
+    """The golden, `case/writer`."""
+    writer: WriterOf
+    """The release that exported it."""
+    platform: str
+    """The platform."""
+    device: str
+    """The kind of device; empty on a CPU."""
+    stretches: tuple[Stretch, ...]
+    """The stretches, oldest first."""
+
+    @property
+    def written_elsewhere(self) -> bool:
+        """Whether the writer's own release gives other bits here than the golden has."""
+        writer = self.writer.jax, self.writer.jaxlib
+        return self.platform == self.writer.platform and any(
+            (reader.jax, reader.jaxlib) == writer and not stretch.as_written
+            for stretch in self.stretches
+            for reader in stretch.readers
+        )
 
 
 class Trend(msgspec.Struct, frozen=True):
@@ -23,6 +73,35 @@ class Trend(msgspec.Struct, frozen=True):
     """A drift for each golden, platform and device; none with `--cost` alone."""
     cost: Costs | None = None
     """What the run shows of costs; null with `--numbers` alone."""
+
+
+def number_drift(results: Iterable[Result]) -> tuple[GoldenDrift, ...]:
+    """The drift of each golden, platform and device, by case and writer. Results without a digest are left out.
+
+    A change of bits may be far inside the tolerance. Nothing is compared here: what a run compared is put in order.
+    """
+    compared = (
+        result for result in results if result.outputs and result.mode is Mode.RUN and result.verdict.is_compared
+    )
+    goldens = grouped(compared, lambda result: (result.golden, result.platform, result.device))
+    drifts = map(_drift, goldens.values())
+    return tuple(sorted(drifts, key=lambda drift: (drift.case, drift.writer.built, drift.golden, drift.platform)))
+
+
+def _drift(results: Sequence[Result]) -> GoldenDrift:
+    first, written = results[0], "as written"
+    same_bits = stretches(results, lambda result: written if result.as_written else result.outputs, written)
+    named = first.case, first.golden, first.writer, first.platform, first.device
+    return GoldenDrift(*named, tuple(map(_stretch, same_bits)))
+
+
+def _stretch(points: Sequence[Point]) -> Stretch:
+    readers = tuple(point.reader for point in points)
+    result = next((point.result for point in points if point.result), None)
+    if result is None:
+        return Stretch(readers, "", True, Verdict.PASS, 0.0, 0.0, None)
+    errors = result.max_abs_error, result.max_rel_error, result.max_noise_error
+    return Stretch(readers, result.outputs, result.as_written, result.verdict, *errors)
 
 
 def trend_lines(trend: Trend) -> Iterator[str]:

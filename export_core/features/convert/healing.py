@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +26,7 @@ from export_core.features.convert.errors import ConversionRefused
 from export_core.features.convert.programs import ModuleRewriter
 from export_core.features.convert.proof import converted_golden, evidence_of, unstored_golden
 from export_core.goldens.store import ARTIFACT
-from export_core.judge.result import Healing, Level, Result
+from export_core.judge.result import Healing, Level, Result, grouped
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.outcome import Verdict
 from export_core.readers.cell import Cell
@@ -97,13 +96,10 @@ def heal(
         notify: called with a line about what happens meanwhile.
     """
     # One replay for each reader: in it, the id of a golden stands for one artifact.
-    for _, group in groupby(sorted(cells, key=_reader), key=_reader):
+    readers = grouped(cells, lambda cell: (cell.reader.jaxlib, cell.reader.jax))
+    for _, group in sorted(readers.items()):
         with scratch_folder() as scratch:
-            yield from _heal_in_one_reader(list(group), rewrite_modules, options, notify, scratch)
-
-
-def _reader(cell: Cell) -> tuple[str, str]:
-    return cell.reader.jaxlib, cell.reader.jax
+            yield from _heal_in_one_reader(group, rewrite_modules, options, notify, scratch)
 
 
 def _heal_in_one_reader(

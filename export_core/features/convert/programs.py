@@ -11,7 +11,7 @@ import msgspec
 
 from export_core.artifact import read_bytes
 from export_core.artifact.envelope import formats
-from export_core.artifact.readers import Reader, loads, version_numbers, version_pair
+from export_core.artifact.readers import Reader, loads, readers_of, version_numbers, version_pair
 from export_core.base.phrases import signal_name
 from export_core.base.scratch import scratch_folder
 from export_core.base.untrusted import decode_json
@@ -24,8 +24,6 @@ from export_core.features.convert.convert import (
 )
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens.adopt import needs_x64
-from export_core.policy.load_check import readers_in
-from export_core.policy.terms import Terms
 from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.errors import EnvironmentFailed
 from export_core.readers.placement import Placement
@@ -162,7 +160,7 @@ def export_again(
 def _between(artifact: Artifact, reader: Reader, calendar: Calendar) -> Iterator[str]:
     """The releases that read an artifact and write what a reader takes, those with the nearest numbers first."""
     entries = calendar_entries(calendar)
-    readers = readers_in(Terms(entries))
+    readers = readers_of(entries)
     place = next(number for number, entry in enumerate(entries) if entry.jaxlib == reader.jaxlib)
     for _, entry in sorted(enumerate(entries), key=lambda numbered: abs(numbered[0] - place)):
         if entry.jaxlib != reader.jaxlib and _writes_for(entry, reader):

@@ -134,8 +134,7 @@ def made_evidence(artifact: Artifact, calendar: Calendar) -> Evidence | None:
 
 def _writer(artifact: Artifact, calendar: Calendar) -> Writer:
     """One of the releases that can have written it: it only names the golden that is replayed."""
-    entries = calendar_entries(calendar)
-    possible = writers(artifact, {x.jaxlib: x.stablehlo for x in entries}, {x.jaxlib: x.all_jax for x in entries})
+    possible = writers(artifact, calendar_entries(calendar))
     jaxlib = possible[-1] if possible else calendar.newest()
     release = calendar.release(jaxlib)
     return Writer(jax=release.jax, jaxlib=jaxlib, built=release.built, python=UNKNOWN, platform="cpu")

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.artifact import Artifact
-from export_core.artifact.readers import loads
+from export_core.artifact.readers import loads, readers_of
 from export_core.features.deploy.subjects import Subject
 from export_core.goldens import Golden
 from export_core.judge import Result
@@ -23,7 +23,7 @@ from export_core.matrix import Verdict
 from export_core.matrix.comparisons import quirks_of
 from export_core.policy import Place, Policy
 from export_core.policy.known_issues import KnownIssue
-from export_core.policy.load_check import check_load, find_reader, readers_in
+from export_core.policy.load_check import check_load, find_reader
 from export_core.policy.run_options import Selection, option_words
 from export_core.policy.terms import Terms
 from export_core.readers.placement import Mode
@@ -212,7 +212,7 @@ def _around(subject: Subject, place: Place, question: Question) -> tuple[str, st
         return "", "", False
     built = question.calendar.built
     versions = sorted({*question.calendar.versions(), place.jaxlib}, key=built)
-    readers = readers_in(question.terms)
+    readers = readers_of(question.terms.releases)
     foreseen = dict(zip(versions, loads(subject.artifact, [readers[version] for version in versions]), strict=True))
     own = _stored(subject, place.jaxlib, place.platform, question)
     by_loading = own is None or own.stage in _LOADING

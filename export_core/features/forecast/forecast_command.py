@@ -21,7 +21,7 @@ from export_core.cli.output import echo, echo_json
 from export_core.policy.run_options import comma_separated
 
 if TYPE_CHECKING:
-    from export_core.judge.forecast_types import Forecast
+    from export_core.features.forecast.forecast import Forecast
 
 HALF_A_YEAR = 183
 
@@ -63,7 +63,7 @@ def forecast(as_json: bool, markdown: bool, html: str | None, **selection: Any) 
         for line in forecast_lines(ahead):
             echo(line)
     if html:
-        from export_core.features.forecast.forecast_page import forecast_page
+        from export_core.features.forecast.forecast_text import forecast_page
 
         write_output(html, forecast_page(ahead).encode())
 

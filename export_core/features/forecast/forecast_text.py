@@ -1,13 +1,51 @@
-"""The forecast for people: lines for a terminal, a table in Markdown."""
+"""The forecast for people: lines for a terminal, a table in Markdown, and one HTML page that loads nothing else."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 from export_core.base.escaping import for_markdown
 from export_core.base.phrases import few, plural
-from export_core.features.forecast.rows import forecast_rows
-from export_core.judge.forecast_types import DeployedReader, Forecast
+from export_core.features.forecast.forecast import DeployedReader, Event, Forecast, Kind, Obligations
+
+
+@dataclass(frozen=True)
+class ForecastRow:
+    """A day: what happens, as kinds with texts, and what a jaxlib built that day must run and be read by.
+
+    `unwritten` are writers that it must run too and that have no goldens; empty if there are none.
+    """
+
+    day: datetime.date
+    ahead: str
+    events: tuple[tuple[str, str], ...]
+    runs: str
+    readers: str
+    unwritten: str
+
+
+def forecast_rows(forecast: Forecast) -> list[ForecastRow]:
+    """Today, then each day on which something happens."""
+    may_go = f"{plural(len(forecast.prunable), 'golden')} may be pruned (jaxexport goldens prune)"
+    today = (Event(Kind.PRUNABLE, "goldens", may_go),) if forecast.prunable else ()
+    return [
+        _row(forecast.as_of, 0, today, forecast.release),
+        *(_row(day.day, day.in_days, day.events, day.release) for day in forecast.days),
+    ]
+
+
+def _row(day: datetime.date, in_days: int, events: tuple[Event, ...], release: Obligations) -> ForecastRow:
+    return ForecastRow(
+        day,
+        "today" if in_days == 0 else "tomorrow" if in_days == 1 else f"in {in_days} days",
+        tuple((event.kind.replace("_", " "), event.text) for event in events),
+        f"{plural(release.goldens, 'golden')} by {', '.join(release.runs)}" if release.runs else "no golden",
+        ", ".join(release.readers) or "no published reader",
+        ", ".join(f"{version} ({plural(count, 'case')})" for version, count in release.unwritten.items()),
+    )
 
 
 def forecast_lines(forecast: Forecast) -> Iterator[str]:
@@ -36,7 +74,7 @@ def forecast_lines(forecast: Forecast) -> Iterator[str]:
 
 
 def forecast_markdown(forecast: Forecast) -> str:
-    """The same as a section of Markdown."""
+    """A section of Markdown with a table of the days."""
     lines = [
         f"## Forecast of {forecast.as_of}, until {forecast.until}",
         "",
@@ -51,6 +89,37 @@ def forecast_markdown(forecast: Forecast) -> str:
         runs, readers = for_markdown(row.runs), for_markdown(row.readers)
         lines.append(f"| {row.day} | {row.ahead} | {events} | {runs}{missing} | {readers} |")
     return "\n".join(lines) + "\n"
+
+
+def forecast_page(forecast: Forecast) -> str:
+    """The page: windows as bars over time, then day by day what happens."""
+    # Only here: lines in a terminal need no templates.
+    from markupsafe import Markup
+
+    from export_core.features.forecast.windows_svg import forecast_figure
+    from export_core.report.page import rendered
+
+    return rendered(
+        Path(__file__).with_name("forecast.html"),
+        title=_title(forecast),
+        forecast=forecast,
+        goldens=plural(forecast.goldens, "golden"),
+        cases=plural(forecast.cases, "case"),
+        deployed=[deployed_line(reader) for reader in forecast.deployed],
+        figure=Markup(forecast_figure(forecast)),
+        rows=forecast_rows(forecast),
+    )
+
+
+def _title(forecast: Forecast) -> str:
+    """What leaves first: most of what a forecast is read for."""
+    ahead = [generation for generation in forecast.generations if forecast.as_of < generation.leaves <= forecast.until]
+    if not ahead:
+        return f"No goldens leave their window until {forecast.until}"
+    first = min(ahead, key=lambda generation: generation.leaves)
+    days = (first.leaves - forecast.as_of).days
+    goldens = f"the {plural(first.goldens, 'golden')} by {first.writer}"
+    return f"Next to leave: {goldens}, in {plural(days, 'day')} ({first.leaves})"
 
 
 def deployed_line(reader: DeployedReader) -> str:

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as Xml
 from markupsafe import Markup
 
 from export_core.base.phrases import plural
-from export_core.judge.forecast_types import Event, Forecast, Generation, Kind
+from export_core.features.forecast.forecast import Event, Forecast, Generation, Kind
 from export_core.judge.result import grouped
 from export_core.judge.retention import leaves_window_on
 from export_core.report.document import Picture

@@ -86,7 +86,7 @@ def inspect(context: click.Context, /, paths: Sequence[str], mlir: bool, reader:
 def _inspect_file(file: str, mlir: bool, reader: str | None, as_json: bool, policy_file: str | None) -> int:
     if mlir:
         from export_core.artifact import read
-        from export_core.goldens.module_text import module_text
+        from export_core.artifact.module_text import module_text
 
         echo(module_text(read(file)))
         return FINE

@@ -305,11 +305,9 @@ def _module(module: Module, data: bytes | bytearray) -> ModuleFacts:
 
 def _readers(artifact: Artifact, releases: Sequence[CalendarEntry]) -> tuple[ReaderFacts, ...]:
     built = {release.jaxlib: release.built for release in releases}
-    stablehlo = {release.jaxlib: release.stablehlo for release in releases}
-    readers = readers_of(stablehlo, {release.jaxlib: release.jax for release in releases})
     return tuple(
         ReaderFacts(load.reader.jaxlib, load.reader.jax, built[load.reader.jaxlib], load.ok, load.reasons)
-        for load in loads(artifact, readers)
+        for load in loads(artifact, readers_of(releases).values())
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from making import result
 
+from export_core.features.compare_runs.trend import number_drift
 from export_core.judge import Judgement, Result
-from export_core.judge.drift import failing_stretches, number_drift
+from export_core.judge.causes import failing_stretches
 from export_core.matrix import Verdict
 from export_core.readers.placement import Mode
 

@@ -9,9 +9,8 @@ import pytest
 from commands import Ended, assert_bad_input, finished
 from making import result
 
-from export_core.features.compare_runs.trend import Trend, trend_lines
+from export_core.features.compare_runs.trend import Trend, number_drift, trend_lines
 from export_core.judge import Judgement, Result
-from export_core.judge.drift import number_drift
 from export_core.matrix import Verdict
 from export_core.readers.worker.protocol import Cost
 from tools.schemas import schema

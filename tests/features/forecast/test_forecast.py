@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from making import day, golden
 
-from export_core.features.forecast.forecast import forecast
+from export_core.features.forecast.forecast import Forecast, Kind, forecast
 from export_core.goldens import Golden
-from export_core.judge.forecast_types import Forecast, Kind
 from export_core.policy import CustomCallChange, KnownFailure, Policy, Quirk, Retention, WindowDays
 from export_core.releases import ReleaseError, load_calendar, promise
 

@@ -15,12 +15,10 @@ from click.testing import CliRunner
 from making import day, golden, manifest, write_golden
 
 from export_core.cli.app import jaxexport
-from export_core.features.forecast.forecast import forecast
-from export_core.features.forecast.forecast_page import forecast_page
-from export_core.features.forecast.forecast_text import forecast_lines, forecast_markdown
+from export_core.features.forecast.forecast import Event, Forecast, Kind, forecast
+from export_core.features.forecast.forecast_text import forecast_lines, forecast_markdown, forecast_page
 from export_core.features.forecast.windows_svg import forecast_figure
 from export_core.goldens import GoldenError, GoldenStore
-from export_core.judge.forecast_types import Event, Forecast, Kind
 from export_core.policy import KnownFailure, Policy
 from export_core.releases import load_calendar
 from export_core.report.document import ReportError

@@ -11,13 +11,12 @@ import msgspec
 import pytest
 from bisecting import CRASH, NOT_RUN, PASS, REFUSED, Ending, FakeReplay, costing, error, off
 from commands import Ended, assert_bad_input, finished
-from making import make_wheel, manifest, result, write_golden
+from making import make_wheel, manifest, result, with_causes, write_golden
 
 from export_core.features.why.bisect import mixed_pairs
 from export_core.features.why.bisect.report import Bisection
 from export_core.goldens import GoldenStore
 from export_core.judge import Result, judge_again
-from export_core.judge.causes import with_causes
 from export_core.matrix import Verdict, cached_replay
 from export_core.policy import Policy
 from export_core.readers.environment import Environment, this_interpreter

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from commands import finished
-from making import artifact_by, files, manifest, result, write_golden
+from making import artifact_by, files, manifest, result, with_causes, write_golden
 
 from export_core.artifact import read_bytes
 from export_core.artifact.envelope.encode import encode
@@ -17,7 +17,6 @@ from export_core.features.why.choice import Asked, Choice, choose
 from export_core.goldens import GoldenStore, Options
 from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result, judge_again
-from export_core.judge.causes import with_causes
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.policy.run_options import GIB, RunOptions

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from commands import finished
-from making import manifest, write_golden
+from making import manifest, with_causes, write_golden
 
 from export_core.artifact import read_bytes
 from export_core.features.why import choice
@@ -27,7 +27,6 @@ from export_core.goldens.arrays import from_npz, leaf_of, to_npz
 from export_core.goldens.manifest_file import load_manifest
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.judge import judge
-from export_core.judge.causes import with_causes
 from export_core.matrix import Cell, Limits, Outcome, Verdict
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy

@@ -10,10 +10,10 @@ from enum import StrEnum
 import msgspec
 
 from export_core.artifact.audit import DISABLED
-from export_core.artifact.readers import Load, loads
+from export_core.artifact.readers import LoadResult, loads
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.feature import hooks
-from export_core.base.phrases import plural
+from export_core.base.phrases import first_line, plural
 from export_core.features.why.bisect.report import Bisection, TriedRelease, answer
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
@@ -28,7 +28,7 @@ from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms, terms_of
 from export_core.releases import Direction
 from export_core.releases.entries import calendar_entries
-from export_core.report.wording import cell_sentence, evidence, first_line, ranges
+from export_core.report.wording import cell_sentence, evidence, ranges
 
 
 class FailureCause(StrEnum):
@@ -155,7 +155,9 @@ def explain(
     )
 
 
-def _cause(result: Result, load: Load, calls: Sequence[str], issue: KnownIssue | None) -> tuple[FailureCause, str]:
+def _cause(
+    result: Result, load: LoadResult, calls: Sequence[str], issue: KnownIssue | None
+) -> tuple[FailureCause, str]:
     """The kind of cause, and the cause in words. What the artifact itself shows comes before what looks alike."""
     jaxlib = result.reader.jaxlib
     if load.ok is False:
@@ -195,7 +197,7 @@ def _calls_not_promised(choice: Choice) -> list[str]:
 
 
 def _evidence(
-    result: Result, load: Load, calls: Sequence[str], issue: KnownIssue | None, reproduce: str
+    result: Result, load: LoadResult, calls: Sequence[str], issue: KnownIssue | None, reproduce: str
 ) -> Iterator[tuple[str, str]]:
     if issue:
         yield "known as", f"{issue.id}: readers {issue.readers}" if issue.readers else issue.id
@@ -269,7 +271,7 @@ def _working(rows: Sequence[InRelease]) -> str:
     return ranges(working, [row.reader.jaxlib for row in rows])
 
 
-def _earlier(choice: Choice, result: Result, cause: FailureCause, load: Load) -> Iterator[str]:
+def _earlier(choice: Choice, result: Result, cause: FailureCause, load: LoadResult) -> Iterator[str]:
     file = shlex.quote(str(choice.cell.golden.artifact))
     reader = result.reader
     was_known = result.direction is Direction.FORWARD

@@ -20,6 +20,9 @@ pytest_plugins = ["pytester", "shared_fixtures", "replaying", "projects", "brows
 for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
     os.environ.pop(name, None)
 
+# A test may be killed, and no machine: what the kernel has is on disk. Waiting for it takes a second of each ten.
+os.fsync = lambda descriptor: None
+
 # Thousands of collected tests are alive until the end. Python would look through all of them again and again: for three
 # seconds of the seven that collecting takes, and in every test that makes many objects.
 gc.disable()

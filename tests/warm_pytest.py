@@ -21,17 +21,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from _pytest.config import default_plugins
 from warm_worker import starts
 
 # Neither xdist nor pytest_jaxexport: pytest warns of plugins that it can no longer rewrite.
 IMPORTED = (
-    *("pytest", "_pytest.junitxml", "scipy.optimize", "jaxlib.mlir.dialects.mhlo", "jaxlib.mlir.dialects.builtin"),
-    *(
-        "export_core.export",
-        "export_core.run.session",
-        "export_core.report",
-        "export_core.goldens.source_difference",
-    ),
+    *(f"_pytest.{name}" for name in default_plugins if name != "pytester_assertions"),
+    *("execnet.gateway", "platformdirs", "scipy.optimize", "jaxlib.mlir.dialects.mhlo", "jaxlib.mlir.dialects.builtin"),
+    *("export_core.export", "export_core.report", "export_core.run.session", "export_core.run.golden_writing"),
+    *("export_core.goldens.source_difference", "export_core.features.convert.healing"),
 )
 
 WHOLE_NOISE = ""

@@ -17,7 +17,7 @@ from tools.mutations.copies import ROOT, exit_code, make_copy, write
 from tools.statements_page import Mutation, Statement, files_by_test, load_documents, statements
 
 EIGHT_DEVICES = ("-o", "export_devices=8")
-"""The options by which tests/export_docs/test_apart.py runs the tests of apart.py."""
+"""The options by which studies/tests/export_docs/test_apart.py runs the tests of apart.py."""
 
 
 class Checks:

@@ -1,6 +1,6 @@
 """A run that writes goldens and is interrupted, or watched on a terminal: whole goldens, a summary, a line of progress.
 
-Each is a new interpreter: a signal is sent to a process of its own.
+The run gets its signal from its own test; one that is sent by another process is that of the backfill.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from warm_pytest import NO_NOISE, own_variables
+from warm_pytest import NO_NOISE, WHOLE_NOISE, own_variables
 
 from export_core.goldens import GoldenStore
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from projects import Project, Projects
 
 TESTS = """
-import time
+import os, time
 from pathlib import Path
 import jax, numpy as np, pytest
 
@@ -36,9 +36,8 @@ def test_first(export_golden):
 @pytest.mark.export_compat
 def test_second(export_golden):
     export_golden(jax.jit(lambda x: x + 2), X)
-    Path("waiting").touch()
-    time.sleep(120)
 """
+ENDS = "import os, signal\n\n\ndef test_ends():\n    os.kill(os.getpid(), signal.SIGTERM)\n"
 TWO_CALLS = """
 import jax, numpy as np, pytest
 
@@ -83,14 +82,16 @@ with interruptible():
 """
 
 
-def started(
-    project: Project, *words: str, stdout: int = subprocess.PIPE, run: tuple[str, ...] = ("-m", "pytest")
-) -> subprocess.Popen[str]:
+def started(project: Project, *run: str, stdout: int = subprocess.PIPE) -> subprocess.Popen[str]:
     project.use_warm_workers()
-    command = [sys.executable, *run, "--update-goldens", *words]
     variables = {**own_variables(), "JAXEXPORT_CACHE": str(project.cache), "COLUMNS": "80", "TERM": "xterm"}
     return subprocess.Popen(
-        command, cwd=project.folder, env=variables, stdout=stdout, stderr=subprocess.STDOUT, text=True
+        [sys.executable, *run, "--update-goldens"],
+        cwd=project.folder,
+        env=variables,
+        stdout=stdout,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
 
 
@@ -103,63 +104,54 @@ def whole_goldens(project: Project) -> list[str]:
     return [golden.manifest.case for golden in goldens]
 
 
-def sent(project: Project, process: subprocess.Popen[str], number: signal.Signals) -> str:
-    """What a run prints that gets a signal in its second test."""
-    until = time.monotonic() + 60
-    while not (project.folder / "waiting").exists() and process.poll() is None:
-        assert time.monotonic() < until
-        time.sleep(0.05)
-    process.send_signal(number)
-    return process.communicate(timeout=60)[0]
-
-
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 2)])
 def test_an_interrupted_run_says_what_it_has_written(projects: Projects, number: signal.Signals, code: int) -> None:
-    project = projects(conftest=NO_NOISE, test_a=TESTS)
-    process = started(project)
-    text = sent(project, process, number)
-    assert process.returncode == code, text
-    assert "1 golden new: test_a.test_first/" in text
-    assert "interrupted: pytest --update-goldens=missing writes what is missing" in text
+    project = projects(test_a=TESTS + f"    os.kill(os.getpid(), {int(number)})\n    time.sleep(120)\n")
+    done = project.pytest("--update-goldens")
+    assert done.code == code, done.text
+    assert "1 golden new: test_a.test_first/" in done.text
+    assert "interrupted: pytest --update-goldens=missing writes what is missing" in done.text
     assert whole_goldens(project) == ["test_a.test_first"]
 
 
 def test_a_backfill_hands_its_sigterm_to_pytest(projects: Projects) -> None:
-    project = projects(conftest=NO_NOISE, test_a=TESTS)
-    process = started(project, run=("-c", BACKFILL))
-    text = sent(project, process, signal.SIGTERM)
+    project = projects(conftest=NO_NOISE, test_a=TESTS + '    Path("waiting").touch()\n    time.sleep(120)\n')
+    process = started(project, "-c", BACKFILL)
+    until = time.monotonic() + 60
+    while not (project.folder / "waiting").exists() and process.poll() is None:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    text = process.communicate(timeout=60)[0]
     assert process.returncode != 0
     assert "1 golden new: test_a.test_first/" in text
 
 
 def test_what_the_interrupted_test_has_written_is_in_the_summary(projects: Projects) -> None:
-    project = projects(conftest=NO_NOISE + TERMINATED_WHILE_IT_STORES, test_a=TWO_CALLS)
-    process = started(project)
-    text, _ = process.communicate(timeout=60)
-    assert process.returncode == 143, text
+    project = projects(conftest=TERMINATED_WHILE_IT_STORES, test_a=TWO_CALLS)
+    done = project.pytest("--update-goldens")
+    assert done.code == 143, done.text
     assert whole_goldens(project) == ["test_a.test_two.n0"]
-    assert "1 golden new: test_a.test_two.n0/" in text
+    assert "1 golden new: test_a.test_two.n0/" in done.text
 
 
 def test_a_sigterm_before_the_first_golden_is_told(projects: Projects) -> None:
-    ends = "import os, signal\n\n\ndef test_ends():\n    os.kill(os.getpid(), signal.SIGTERM)\n"
-    text, _ = (process := started(projects(test_a=ends))).communicate(timeout=60)
-    assert process.returncode == 143, text
-    assert "--update-goldens: interrupted before a golden was written." in text
+    done = projects(test_a=ENDS).pytest("--update-goldens")
+    assert done.code == 143, done.text
+    assert "--update-goldens: interrupted before a golden was written." in done.text
 
 
 def test_a_handler_of_the_user_stays(projects: Projects) -> None:
     own = "import signal\n\nsignal.signal(signal.SIGTERM, lambda *_: print('own handler'))\n"
-    ends = "import os, signal\n\n\ndef test_ends():\n    os.kill(os.getpid(), signal.SIGTERM)\n"
-    text, _ = started(projects(conftest=own, test_a=ends), "-s").communicate(timeout=60)
-    assert "own handler" in text
-    assert "1 passed" in text
+    done = projects(conftest=own, test_a=ENDS).pytest("--update-goldens", "-s")
+    assert "own handler" in done.text
+    assert "1 passed" in done.text
 
 
-def on_a_terminal(project: Project, *words: str) -> str:
+def on_a_terminal(project: Project) -> str:
     """What a run writes to a terminal."""
     ours, theirs = pty.openpty()
-    process = started(project, *words, stdout=theirs)
+    process = started(project, "-m", "pytest", stdout=theirs)
     os.close(theirs)
     parts = []
     while True:
@@ -181,6 +173,6 @@ def test_a_terminal_shows_which_golden_is_measured(projects: Projects) -> None:
 
 
 def test_a_log_has_no_line_of_progress(projects: Projects) -> None:
-    text, _ = started(projects(conftest=SLOW_NOISE, test_a=TWO_CALLS)).communicate(timeout=60)
-    assert "2 goldens new" in text
-    assert "measuring" not in text
+    done = projects(noise=WHOLE_NOISE, conftest=SLOW_NOISE, test_a=TWO_CALLS).pytest("--update-goldens")
+    assert "2 goldens new" in done.text
+    assert "measuring" not in done.text

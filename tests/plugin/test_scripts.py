@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import yaml
-from warm_pytest import own_variables
+from warm_pytest import WHOLE_NOISE, own_variables
 
 if TYPE_CHECKING:
     from projects import Projects
@@ -42,9 +42,9 @@ assert written.golden.read_artifact().data == export_core.export_artifact(functi
 
 
 def test_a_script_writes_the_golden_of_a_marked_test(projects: Projects) -> None:
-    project = projects(test_a=TEST, function=FUNCTION, script=SCRIPT)
+    project = projects(noise=WHOLE_NOISE, test_a=TEST, function=FUNCTION, script=SCRIPT)
     project.use_warm_workers()
-    assert project.pytest("--update-goldens", cold=True).code == 0
+    assert project.pytest("--update-goldens").code == 0
     variables = {**own_variables(), "JAXEXPORT_CACHE": str(project.cache)}
     subprocess.run([sys.executable, "script.py"], cwd=project.folder, env=variables, check=True)
     by_test, by_script = project.stored("test_a.test_f"), project.stored("scripted")

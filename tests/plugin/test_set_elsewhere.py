@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,13 +34,11 @@ def test_another():
     jax.config.update("jax_default_matmul_precision", "highest")
 """
 
-COLD = {**os.environ, "JAX_PLATFORMS": "cpu"}
-
 
 @pytest.fixture(scope="module")
 def project(projects: Projects) -> Project:
     project = projects(test_a=SETS, test_b=PRODUCT)
-    done = project.pytest("--update-goldens", twice=True, cold=True, environment=COLD)
+    done = project.pytest("--update-goldens", twice=True)
     assert done.code == 0, done.text
     assert "exported once only" not in done.text
     return project
@@ -54,14 +51,14 @@ def test_the_second_process_has_the_settings_of_the_first(project: Project) -> N
 
 
 def test_without_the_other_file_the_export_has_changed(project: Project) -> None:
-    done = project.pytest("test_b.py", cold=True, environment=COLD)
+    done = project.pytest("test_b.py")
     assert "export changed" in done["test_product"].text
     assert "jax_default_matmul_precision: golden highest; now None" in done["test_product"].text
 
 
 def test_a_second_export_with_other_settings_shows_nothing(projects: Projects) -> None:
     project = projects(test_a=AT_RUN, test_b=PRODUCT)
-    done = project.pytest("--update-goldens", twice=True, cold=True, environment=COLD)
+    done = project.pytest("--update-goldens", twice=True)
     assert "1 golden exported once only" in done.text
     assert "reproducible" not in project.manifest("test_b.test_product")
 
@@ -72,6 +69,6 @@ def test_an_ini_file_beside_a_test_is_not_that_of_the_second_process(projects: P
     inner.mkdir()
     (inner / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     (inner / "test_first.py").write_text(PRODUCT, encoding="utf-8")
-    done = project.pytest("--update-goldens", twice=True, cold=True, environment=COLD)
+    done = project.pytest("--update-goldens", twice=True)
     assert "2 goldens new" in done.text
     assert "exported once only" not in done.text

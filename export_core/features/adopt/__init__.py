@@ -7,4 +7,7 @@ FEATURE = Feature(
         "goldens add": "commands:add",
         "goldens import": "commands:import_goldens",
     },
+    schemas={
+        "artifacts": ("archive:ArtifactList", "artifacts.yaml: what belongs to each artifact of an archive"),
+    },
 )

@@ -6,5 +6,11 @@ FEATURE = Feature(
     commands={
         "can-i-deploy": "deploy_command:can_i_deploy",
     },
+    schemas={
+        "deploy": (
+            "answers:Deployability",
+            "what `jaxexport can-i-deploy --json` prints: whether artifacts run in the places of the policy",
+        ),
+    },
     findings="findings:places_findings",
 )

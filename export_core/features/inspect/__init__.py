@@ -15,4 +15,14 @@ FEATURE = Feature(
         "goldens show": "commands:show",
         "goldens coverage": "commands:coverage",
     },
+    schemas={
+        "inspect": (
+            "facts:Inspection",
+            "what `jaxexport inspect --json` prints: everything that is told of one artifact",
+        ),
+        "inventory": (
+            "inventory:InventoryRow",
+            "a line of what `jaxexport inspect DIR --json` prints: a file of an archive",
+        ),
+    },
 )

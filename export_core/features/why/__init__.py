@@ -8,4 +8,15 @@ FEATURE = Feature(
         "bisect": "bisect.command:bisect",
         "reduce": "reduce.command:reduce",
     },
+    schemas={
+        "bisection": (
+            "bisect.report:Bisection",
+            "what `jaxexport bisect --json` prints: since which release a cell fails, and what brought that",
+        ),
+        "explanation": (
+            "explain.explanation:Explanation",
+            "what `jaxexport explain --json` prints, and explanation.json in a bundle: why a cell fails, and what to "
+            "do",
+        ),
+    },
 )

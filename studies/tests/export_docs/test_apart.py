@@ -25,7 +25,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         [sys.executable, "-m", "pytest", "-q", *alone, f"--junitxml={report}", str(APART)],
         env={name: value for name, value in os.environ.items() if not name.startswith(foreign)}
         | {"JAX_PLATFORMS": "cpu"},
-        cwd=APART.parents[2],
+        cwd=APART.parents[3],
         capture_output=True,
         text=True,
         check=False,

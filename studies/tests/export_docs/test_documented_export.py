@@ -17,7 +17,7 @@ from export_core.artifact import read
 from export_core.export import ExportError, add_checks
 from export_core.goldens.arrays import from_npz
 
-DATA = Path(__file__).parents[1] / "artifact" / "data"
+DATA = Path(__file__).parents[3] / "tests" / "artifact" / "data"
 
 
 def f(x):

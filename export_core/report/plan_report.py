@@ -86,6 +86,7 @@ def plan_report(plan: Plan, windows: Windows, cost: EnvironmentsCost | None = No
     """All that is known of a plan before it runs."""
     cells = tuple(_planned_cell(cell, windows) for cell in plan.cells)
     readers = [_reader_name(plan, cell.reader) for cell in plan.cells]
+    deployed = Counter(name for cell in cells for name in cell.deployed)
     return PlanReport(
         as_of=plan.as_of,
         planned=len(cells),
@@ -97,11 +98,7 @@ def plan_report(plan: Plan, windows: Windows, cost: EnvironmentsCost | None = No
             "platform": dict(Counter(cell.platform for cell in cells)),
             "direction": dict(Counter(str(cell.direction) for cell in cells)),
             "promise": dict(Counter(_promise_name(cell) for cell in cells)),
-            **(
-                {"deployment target": by_target}
-                if (by_target := Counter(name for cell in cells for name in cell.deployed))
-                else {}
-            ),
+            **({"deployment target": deployed} if deployed else {}),
         },
         cells=cells,
         without_cells=plan.without_cells,

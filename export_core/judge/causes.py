@@ -66,7 +66,7 @@ class Cause(msgspec.Struct, frozen=True):
     """Cells of a run with one judgement that fail alike. Lists are by build date."""
 
     id: str
-    """The same for cells of another judgement that fail alike, and in the next run."""
+    """Stays the same in the next run, and is that of cells of another judgement that fail alike."""
     judgement: Judgement
     """The judgement of its cells."""
     verdict: Verdict

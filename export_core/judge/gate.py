@@ -169,7 +169,7 @@ class RunFacts:
         return cls(**{name: getattr(summary, name) for name in cls.__dataclass_fields__})
 
 
-def ended(facts: RunFacts, seconds: float) -> RunFacts:
+def facts_at_end(facts: RunFacts, seconds: float) -> RunFacts:
     """The facts of a run that ends now, after so many seconds."""
     now = datetime.datetime.now(tz=datetime.UTC).replace(microsecond=0)
     return replace(facts, seconds=seconds, identity=msgspec.structs.replace(facts.identity, ended=now))

@@ -90,7 +90,7 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
 
 
 def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = None) -> Result:
-    """The same result under a policy's windows, places, known failures and requirements. `as_of`: see `judge`.
+    """A result as a policy's windows, places, known failures and requirements judge it. `as_of`: see `judge`.
 
     Whatever was planned is required to run, inside the window or not, unless the policy says otherwise of what is
     outside and of no place.

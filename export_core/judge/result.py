@@ -138,20 +138,20 @@ class Exceeded(msgspec.Struct, frozen=True, gc=False):
 
 
 @functools.lru_cache(maxsize=None, typed=True)  # typed: a float is never answered by an equal whole number
-def _shared(value: Hashable) -> Any:
-    """An equal one, which all results share."""
+def _interned(value: Hashable) -> Any:
+    """The first of all equal values: it is in memory once, whichever results have it."""
     return value
 
 
 def shared_cost(cost: Cost) -> Cost:
-    """The same figures, once for all results: releases of a year often say the same of an artifact."""
-    shared: Cost = _shared(cost)
+    """Equal figures, which all results share: releases of a year often say the same of an artifact."""
+    shared: Cost = _interned(cost)
     return shared
 
 
 def shared_timings(timings: Timings) -> Timings:
-    """The same times with shared numbers, which have few digits: they are most of its memory."""
-    numbers = {name: _shared(value) for name, value in msgspec.structs.asdict(timings).items() if name != "runs"}
+    """Times whose numbers all results share: they are most of their memory, and have few digits."""
+    numbers = {name: _interned(value) for name, value in msgspec.structs.asdict(timings).items() if name != "runs"}
     return Timings(**numbers, runs=timings.runs)
 
 
@@ -269,8 +269,8 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
 
 def shared_result(result: Result) -> Result:
-    """The same result, whose parts that others have too are in memory once: it was read from a file."""
-    parts = {name: _shared(getattr(result, name)) for name in _SHARED}
+    """A result that was read from a file, with the parts in memory once that others have too."""
+    parts = {name: _interned(getattr(result, name)) for name in _SHARED}
     cost, timings = result.cost and shared_cost(result.cost), result.timings and shared_timings(result.timings)
     return msgspec.structs.replace(result, **parts, cost=cost, timings=timings)
 

@@ -19,7 +19,7 @@ from export_core.base.feature import hooks
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.verify import check_claims, check_dates, is_unusual, verify_goldens
 from export_core.judge import Result, RunFacts, ShardOf, Summary, accepted_in, calendar_facts, judge
-from export_core.judge.gate import ended
+from export_core.judge.gate import facts_at_end
 from export_core.judge.known import check_width, promised_scopes
 from export_core.judge.unmatched import unmatched_patterns
 from export_core.matrix import Cell, Outcome, Plan, Selection, make_plan
@@ -88,7 +88,7 @@ class _OwnEnvironment:
         self._started_with = started_with
 
     def find(self, placement: Placement) -> Environment:
-        """See `Environments`."""
+        """The interpreter: it is there already."""
         return this_interpreter(placement.reader, self._added, self._started_with)
 
     build = find
@@ -179,7 +179,7 @@ def run_matrix(
                 observer.result(result)
         for go_on in hooks("after_replay"):
             results = go_on(results, plan.cells, options, how, observer.note)
-        run = judge_run(results, policy, ended(facts, time.monotonic() - started), plan=record)
+        run = judge_run(results, policy, facts_at_end(facts, time.monotonic() - started), plan=record)
         if journal and options.results:
             run = finish_run(journal, options.results, run)
         observer.ended(run.summary)

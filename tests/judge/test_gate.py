@@ -9,7 +9,7 @@ import pytest
 from making import day, result, summarize
 
 from export_core.judge import Judgement, RunFacts, gate, in_order
-from export_core.judge.gate import ended, exit_code_of
+from export_core.judge.gate import exit_code_of, facts_at_end
 from export_core.judge.verdicts import ExitCode
 from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy, PolicyError
@@ -184,7 +184,7 @@ def test_results_that_are_given_twice_are_counted():
 
 def test_a_run_ends_at_a_whole_second_after_what_it_took():
     facts = RunFacts(1, day("2026-11-21"), {"whole": True})
-    after = ended(facts, 2.5)
+    after = facts_at_end(facts, 2.5)
     assert (facts.seconds, after.seconds) == (0, 2.5)
     assert after.identity.ended.microsecond == 0
 

@@ -43,7 +43,7 @@ class Change(StrEnum):
     CHANGED = "changed"
     """Another verdict, stage or judgement, neither better nor worse."""
     UNCHANGED = "unchanged"
-    """The same."""
+    """As it was."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import sys
 import traceback
 from typing import Any
@@ -14,7 +15,7 @@ from export_core.base.feature import feature_commands
 from export_core.cli.badge import badge
 from export_core.cli.environments import environments_group
 from export_core.cli.goldens import goldens_group
-from export_core.cli.help import HelpfulGroup
+from export_core.cli.help import PACKAGE, HelpfulGroup
 from export_core.cli.judge import judge
 from export_core.cli.matrix import matrix
 from export_core.cli.merge import merge
@@ -23,7 +24,6 @@ from export_core.cli.plan import plan
 from export_core.cli.policy import policy_group
 from export_core.cli.releases import releases
 from export_core.cli.report import report
-from export_core.cli.version import show_version
 
 _COMMANDS = (goldens_group, plan, matrix, merge, judge, report, badge, releases, policy_group, environments_group)
 """The commands of the kernel, in the order of the help."""
@@ -53,6 +53,24 @@ class _Commands(HelpfulGroup):
             ctx.exit(NOBODY_READS)
 
 
+def _show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    """Print one line and end the command, if asked for."""
+    if not asked or ctx.resilient_parsing:
+        return
+    own, jax, jaxlib = map(_version_of, (PACKAGE, "jax", "jaxlib"))
+    echo(f"jaxexport {own}, jax {jax}, jaxlib {jaxlib}, Python {platform.python_version()}")
+    ctx.exit()
+
+
+def _version_of(package: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
 @click.group(
     cls=_Commands,
     page="docs/index.md",
@@ -64,7 +82,7 @@ class _Commands(HelpfulGroup):
     is_flag=True,
     is_eager=True,
     expose_value=False,
-    callback=show_version,
+    callback=_show_version,
     help="Show the version, with those of jax, jaxlib and Python.",
 )
 def jaxexport() -> None:

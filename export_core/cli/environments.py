@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
+from export_core.base.layout import aligned
 from export_core.base.phrases import plural
 from export_core.cli.help import group
-from export_core.cli.options import console
 from export_core.cli.output import echo
 
 UNUSED_DAYS = 30
@@ -20,30 +20,22 @@ def environments_group() -> None:
 @environments_group.command("docs/reference/platforms.md", "jaxexport environments list", name="list")
 def list_() -> None:
     """Show each environment: what it was built for, its size, when it was last used, and whether it is in use."""
-    from rich.table import Table
-
     from export_core.readers.build import cache_folder
     from export_core.readers.inventory import cached_environments
 
     environments = cached_environments()
-    table = Table(box=None, pad_edge=False)
-    for name in ("jaxlib", "platform", "for", "MB", "last used", "", "packages", "folder"):
-        table.add_column(name, justify="right" if name == "MB" else "left")
+    rows = [("jaxlib", "platform", "for", "MB", "last used", "", "packages", "folder")]
     for cached in environments:
         state = "in use" if cached.in_use else "" if cached.is_built else "half built"
-        packages = ", ".join(cached.packages)
-        size, last_used = f"{cached.size / 1e6:.0f}", str(cached.last_used)
-        table.add_row(
-            cached.jaxlib, cached.plugin or "cpu", cached.kind, size, last_used, state, packages, cached.folder.name
-        )
-    screen = console()
-    if environments:
-        screen.print(table)
+        built_for = cached.jaxlib, cached.plugin or "cpu", cached.kind
+        used = f"{cached.size / 1e6:.0f}", str(cached.last_used), state
+        rows.append((*built_for, *used, ", ".join(cached.packages), cached.folder.name))
+    for line in aligned(rows, right=(3,)) if environments else ():
+        echo(line)
     total = sum(cached.size for cached in environments) / 1e9
-    screen.print(
+    echo(
         f"{plural(len(environments), 'environment')} of {total:.1f} GB in {cache_folder() / 'environments'}. On the "
-        "same disk as uv's cache their files are hard links into it, and take no additional space.",
-        highlight=False,
+        "same disk as uv's cache their files are hard links into it, and take no additional space."
     )
 
 

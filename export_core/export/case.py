@@ -203,6 +203,10 @@ def _is_spec(value: object) -> bool:
 def registration_files(case: Case) -> dict[str, bytes]:
     """The source of each module that the case registers, by its file name in the golden.
 
+    Such a module registers tree nodes, effects or custom-call targets. The golden holds a copy, since it must not
+    depend on the source code that made it; the worker imports the copy under the module's own name, since that is part
+    of what jax serializes of an effect.
+
     Raises `ExportError` for a module that this process has not imported, or not from a .py file.
     """
     return {f"{name}.register.py": _source(case, name) for name in case.options.register}
@@ -221,7 +225,7 @@ def _source(case: Case, name: str) -> bytes:
 
 
 def require_use(case: Case, arguments: Arguments, exported: Any) -> None:
-    """Raise `ExportError` for options of a case that change nothing. `exported` is jax's `Exported`."""
+    """Raise `ExportError` for options of a case that change nothing: a mistake. `exported` is jax's `Exported`."""
     problems = [f"{case.test}: {problem}" for problem in _problems(case, arguments, exported)]
     if problems:
         raise ExportError("\n".join(problems))

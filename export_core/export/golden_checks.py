@@ -267,6 +267,10 @@ def derivatives(
 ) -> list[tuple[list[Any], list[Any] | None]]:
     """Flat arguments and results of the derivatives of order 1 to `order`, at `values`; None without `run`.
 
+    They are computed without the artifact: the expected results of the derivatives that it holds. The derivative of
+    order k takes the arguments of order k-1 followed by a cotangent for each of its outputs, and gives a cotangent for
+    each of its arguments, as `jax.export.Exported.vjp` has it.
+
     The cotangents are random numbers from a fixed seed, the same for every writer.
     """
     calls: list[tuple[list[Any], list[Any] | None]] = []

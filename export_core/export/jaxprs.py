@@ -272,7 +272,7 @@ _WORD = re.compile(r"[^\s\[\](){},='\"]+")
 
 
 def value_text(value: Any) -> str:
-    """One line for any value without jaxprs in it."""
+    """One line for any value without jaxprs in it, the same in every process: no addresses, paths or hash orders."""
     text = _text(value)
     if len(text) > LONGEST:
         return f"{text[:LONGEST]}… ({len(text)} characters, SHA-256 {_hash(text.encode())})"
@@ -378,6 +378,9 @@ _SAME = frozenset(("copy", "copy_p", "optimization_barrier", "sharding_constrain
 
 def factored_results(closed_jaxpr: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """The comparator and the numbers of the results of each factorization that the function returns, factors in order.
+
+    They are read from the primitives of its jaxpr, which has them on every platform, also where jax makes a
+    factorization of other operations (QDWH).
 
     Args:
         closed_jaxpr: as `describe_jaxpr` takes it.

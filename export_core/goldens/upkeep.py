@@ -192,7 +192,10 @@ MOST = 8
 
 
 def size_lines(goldens: Iterable[Golden]) -> Iterator[str]:
-    """A line for each name, the largest first, and one for all files in the folders of these goldens."""
+    """A line for each name, the largest first, and one for all files in the folders of these goldens.
+
+    It shows which files to leave out, or to give to Git LFS.
+    """
     sizes: Counter[str] = Counter()
     counts: Counter[str] = Counter()
     for golden in goldens:

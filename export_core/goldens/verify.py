@@ -236,7 +236,11 @@ def _line(golden: Golden, key: str) -> str:
 
 
 JAX_GOLDENS = Path(__file__).with_name("data") / "jax_goldens.txt"
-"""A line for each: the day of the data, and the SHA-256 of the module."""
+"""JAX's own goldens, a line for each: the day of the data, and the SHA-256 of the module.
+
+Builds between two releases wrote them, so no writer's bytes fit: they are the only goldens whose writer their bytes may
+contradict. `python -m tools.jax_goldens` adds those of a new jax.
+"""
 
 
 @functools.cache

@@ -106,7 +106,11 @@ def whole_goldens(project: Project) -> list[str]:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 2)])
 def test_an_interrupted_run_says_what_it_has_written(projects: Projects, number: signal.Signals, code: int) -> None:
-    project = projects(test_a=TESTS + f"    os.kill(os.getpid(), {int(number)})\n    time.sleep(120)\n")
+    # What a shell starts in the background ignores SIGINT, and so does everything that is started there.
+    heard = "    signal.signal(signal.SIGINT, signal.default_int_handler)\n" if number is signal.SIGINT else ""
+    project = projects(
+        test_a=f"import signal\n{TESTS}{heard}    os.kill(os.getpid(), {int(number)})\n    time.sleep(120)\n"
+    )
     done = project.pytest("--update-goldens")
     assert done.code == code, done.text
     assert "1 golden new: test_a.test_first/" in done.text

@@ -255,7 +255,7 @@ class GoldensReporter:
             self.not_pruned = f"{reason}; nothing was deleted." if delete else ""
             return
         from export_core.base.errors import ExportCompatError
-        from pytest_jaxexport.pruning import list_unused, report_unused
+        from pytest_jaxexport.unused_goldens import list_unused, report_unused
 
         run = (settings.goldens_folder(config), self.reported, self.collected, config.rootpath)
         try:

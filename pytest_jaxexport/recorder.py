@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import msgspec
 import pytest
 
+from export_core.artifact import read_bytes
+from export_core.artifact.export_changes import export_digest
 from export_core.base.errors import ExportCompatError
 from export_core.base.escaping import shown
 from export_core.export import (
@@ -24,6 +26,7 @@ from export_core.export import (
     ProducedGolden,
     add_checks,
     case_id,
+    export_again,
     free_caches,
     produce,
     require_values,
@@ -44,19 +47,13 @@ from export_core.report.wording import outcome_line
 from export_core.run.golden_writing import add_noise, first_crash, require_audited
 from export_core.run.run import by_rules
 from pytest_jaxexport.changes import Changes, changes_since
-from pytest_jaxexport.comparisons import correction, marked_now
 from pytest_jaxexport.location import full_name, locate
 from pytest_jaxexport.marker import MarkerOptions, own_targets
 from pytest_jaxexport.progress import progress
 from pytest_jaxexport.renamed import rename_hint
-from pytest_jaxexport.replayer import Replayer
+from pytest_jaxexport.replayer import Replayer, correction, marked_now
+from pytest_jaxexport.second_export import SecondArtifact, SecondExport, exports_again_otherwise
 from pytest_jaxexport.settings import Settings
-
-if TYPE_CHECKING:
-    from pytest_jaxexport.second_export import SecondExport
-
-_AT_ONCE = min(4, os.cpu_count() or 1)
-"""Processes that export one test at the same time: each imports jax, so that one after another would be a long wait."""
 
 
 class Exported:
@@ -431,17 +428,32 @@ class Recorder:
         ) from None  # the text contains that of the error behind it
 
 
-def exports_again_otherwise(processes: Sequence[SecondExport], test: str, produced: ProducedGolden) -> bool | None:
-    """Whether one of these processes exports a case otherwise; None where the first that is asked cannot export it."""
-    case, artifact, flags = produced.case.id, produced.artifact, produced.manifest.flags
-    for start in range(0, len(processes), _AT_ONCE):
-        asked = processes[start : start + _AT_ONCE]
-        for process in asked:
-            process.begin(test)
-        for process in asked:
-            if (differs := process.differs(test, case, artifact, flags)) is not False:
-                return differs
-    return False
+class SecondRecorder(Recorder):
+    """The `export_golden` of the second pytest: it exports, and neither checks nor writes.
+
+    `exports` gets what it exports, by its case.
+    """
+
+    def __init__(
+        self, item: pytest.Item, marked: MarkerOptions, settings: Settings, exports: dict[str, SecondArtifact]
+    ) -> None:
+        super().__init__(item, marked, settings, cast("Any", None), ())  # what only the first one needs
+        self._exports = exports
+
+    def __call__(self, function: Callable[..., Any], /, *args: Any, name: str | None = None, **kwargs: Any) -> Exported:
+        """Export as the first process does."""
+        case = self._case(function, args, kwargs, name)
+        self._names.add(name)
+        try:
+            data, flags = export_again(case)
+            artifact = read_bytes(data)
+            self._exports[case.id] = (artifact.sha256, export_digest(artifact), flags)
+        except ExportCompatError as error:  # which the first process has told
+            self._fail(str(error))
+        return Exported(cast("Any", None), to_write=False)
+
+    def finish(self) -> None:
+        """Do nothing: the session has what was exported."""
 
 
 def _changed_export(lines: Sequence[str]) -> list[str]:

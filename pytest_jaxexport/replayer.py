@@ -1,4 +1,8 @@
-"""The replay of goldens in the jaxlib of the interpreter that runs pytest: a matrix with one reader."""
+"""The replay of goldens in the jaxlib of the interpreter that runs pytest: a matrix with one reader.
+
+Goldens are compared as the markers and options of this run say, whatever they recorded: so a tolerance can be corrected
+in the test, and no golden has to be written again for it. The policy comes on top.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +13,22 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 from export_core.export import LARGE, case_id
-from export_core.goldens import Golden, GoldenStore
+from export_core.goldens import Comparison, Golden, GoldenStore
 from export_core.judge import Result
+from export_core.matrix.comparisons import under_rules
 from export_core.numbers.measuring_noise import MeasuredNoise
 from export_core.numbers.user_code import UserCode
 from export_core.policy import policy_file
 from export_core.policy.run_options import ProjectOptions, RunOptions, option_words
 from export_core.run.golden_writing import OwnReader
-from pytest_jaxexport.comparisons import marked_now
 from pytest_jaxexport.location import full_name, locate
 from pytest_jaxexport.marker import MarkerOptions
 from pytest_jaxexport.settings import Settings
@@ -180,3 +186,23 @@ def run_options(settings: Settings) -> RunOptions:
 
 def _relative(path: Path, folder: Path) -> Path:
     return Path(os.path.relpath(path, folder))
+
+
+def marked_now(golden: Golden, marked: MarkerOptions, settings: Settings) -> Golden:
+    """A golden of a marked test with the comparison of this run."""
+    manifest = msgspec.structs.replace(golden.manifest, comparison=settings.comparison(marked))
+    return replace(golden, manifest=manifest, sources=settings.sources(marked))
+
+
+def correction(goldens: Sequence[Golden], marked: MarkerOptions, settings: Settings) -> dict[str, Any] | None:
+    """The comparison of this run as the policy would spell it, where `jaxexport matrix` compares in another way.
+
+    None where it compares in the same way: it sees no marker, only what goldens recorded and the policy's rules.
+    """
+    numbers = settings.policy.numbers
+    for golden in goldens:
+        now = under_rules(marked_now(golden, marked, settings), numbers).manifest.comparison
+        if now != under_rules(golden, numbers).manifest.comparison:
+            fields = msgspec.to_builtins(settings.comparison(marked)).items()
+            return {name: value for name, value in fields if value not in (None, Comparison().compare)}
+    return None

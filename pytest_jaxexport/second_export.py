@@ -8,19 +8,15 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any, TypeAlias, cast
+from typing import IO, Any, TypeAlias
 
 import pytest
 
-from export_core.artifact import Artifact, read_bytes
+from export_core.artifact import Artifact
 from export_core.artifact.export_changes import export_digest
-from export_core.base.errors import ExportCompatError
-from export_core.export import Flags, export_again
-from pytest_jaxexport.marker import MarkerOptions
-from pytest_jaxexport.recorder import Exported, Recorder
-from pytest_jaxexport.settings import Settings
+from export_core.export import Flags, ProducedGolden
 
 _LONGEST = 300.0
 """Seconds to wait for the export of one test, with the start of the process."""
@@ -39,6 +35,10 @@ SecondArtifact: TypeAlias = tuple[str, str, Flags]
 SEEDS = 12
 """Hash seeds that are tried before a test fails: one orders a set of two names as this run does in half of all cases,
 and all twelve in 1 of 4,096. Of a golden that is written, one is tried."""
+
+
+_AT_ONCE = min(4, os.cpu_count() or 1)
+"""Processes that export one test at the same time: each imports jax, so that one after another would be a long wait."""
 
 
 class SecondExport:
@@ -143,32 +143,17 @@ class SecondExport:
         self._lines.put("")
 
 
-class SecondRecorder(Recorder):
-    """The `export_golden` of the second pytest: it exports, and neither checks nor writes.
-
-    `exports` gets what it exports, by its case.
-    """
-
-    def __init__(
-        self, item: pytest.Item, marked: MarkerOptions, settings: Settings, exports: dict[str, SecondArtifact]
-    ) -> None:
-        super().__init__(item, marked, settings, cast("Any", None), ())  # what only the first one needs
-        self._exports = exports
-
-    def __call__(self, function: Callable[..., Any], /, *args: Any, name: str | None = None, **kwargs: Any) -> Exported:
-        """Export as the first process does."""
-        case = self._case(function, args, kwargs, name)
-        self._names.add(name)
-        try:
-            data, flags = export_again(case)
-            artifact = read_bytes(data)
-            self._exports[case.id] = (artifact.sha256, export_digest(artifact), flags)
-        except ExportCompatError as error:  # which the first process has told
-            self._fail(str(error))
-        return Exported(cast("Any", None), to_write=False)
-
-    def finish(self) -> None:
-        """Do nothing: the session has what was exported."""
+def exports_again_otherwise(processes: Sequence[SecondExport], test: str, produced: ProducedGolden) -> bool | None:
+    """Whether one of these processes exports a case otherwise; None where the first that is asked cannot export it."""
+    case, artifact, flags = produced.case.id, produced.artifact, produced.manifest.flags
+    for start in range(0, len(processes), _AT_ONCE):
+        asked = processes[start : start + _AT_ONCE]
+        for process in asked:
+            process.begin(test)
+        for process in asked:
+            if (differs := process.differs(test, case, artifact, flags)) is not False:
+                return differs
+    return False
 
 
 def _is_plain(value: object) -> bool:

@@ -14,8 +14,8 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_jaxexport.marker import MarkerOptions
-    from pytest_jaxexport.recorder import Recorder
-    from pytest_jaxexport.second_export import SecondArtifact, SecondRecorder
+    from pytest_jaxexport.recorder import Recorder, SecondRecorder
+    from pytest_jaxexport.second_export import SecondArtifact
     from pytest_jaxexport.settings import Settings
 
 
@@ -32,7 +32,7 @@ def main() -> None:
     words = [word for name in plugins for word in ("-p", name)]
     config = pytest.Config.fromdictargs({**options, "plugins": plugins}, [*words, setup["path"]])
     from pytest_jaxexport.keywords import SECOND_RUN
-    from pytest_jaxexport.second_export import SecondRecorder
+    from pytest_jaxexport.recorder import SecondRecorder
 
     config.pluginmanager.register(_Session(SecondRecorder, requests, answers, setup["root"]), SECOND_RUN)
     config.hook.pytest_cmdline_main(config=config)

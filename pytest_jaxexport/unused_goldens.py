@@ -1,4 +1,7 @@
-"""Goldens that belong to no test any more. Only a run of all tests can tell."""
+"""Goldens that belong to no test any more, listed after every full run and deleted by ``--prune-goldens``.
+
+Only a run of all tests can tell. Every run of pytest loads this file, which therefore loads nothing of export_core.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import shlex
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -176,3 +179,60 @@ def _is_unused(generations: list[Golden], reported: ReportedTests, collected: Co
     if test in collected.tests:
         return test in reported.unmarked  # its marker was removed: it ran, and exports nothing any more
     return file in collected.files or not (root / file).exists()
+
+
+class PruningReport(NamedTuple):  # no dataclass, which takes milliseconds of every pytest run
+    """What is unused, a line each, and errors for the goldens that could not be deleted."""
+
+    lines: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+
+
+def report_unused(
+    goldens: Path, reported: ReportedTests, collected: CollectedTests, root: Path, *, delete: bool
+) -> PruningReport:
+    """List what is unused, and with `delete` remove what no machine can need any more.
+
+    Raises `GoldenError` where a golden cannot be read; nothing has been deleted then.
+    """
+    from export_core.goldens import GoldenError, GoldenStore
+    from export_core.goldens.upkeep import delete_leftovers, strays
+
+    store = GoldenStore(goldens)
+    # Before the store reads anything: it completes an update that was killed between two renames.
+    stray_files = list(strays(goldens))
+    lines, errors, deletable = [], [], False
+    for golden in find_unused(goldens, reported, collected, root):
+        name, test = golden.id, golden.manifest.test
+        if not is_gone(golden, collected, root):
+            lines.append(
+                f"unused here: {name}: {test} does not export it here; delete its folder if no other machine does"
+            )
+            continue
+        # The same run tells its user to rename them, which needs them.
+        if delete and golden.manifest.case in reported.renamed:
+            lines.append(f"not deleted: {name}: its test may have been renamed: rename the case, or delete its folder")
+            continue
+        deletable = True
+        if delete:
+            try:
+                store.remove(golden)
+            except GoldenError as error:
+                errors.append(str(error))
+                continue
+        lines.append(f"{'deleted' if delete else 'unused'}: {name}: {test} no longer exports it")
+    cleared = delete_leftovers(stray_files) if delete else []
+    lines += [f"{'deleted' if stray in cleared else 'of no golden'}: {stray}" for stray in stray_files]
+    if (deletable or stray_files) and not delete:
+        lines.append("pytest --prune-goldens deletes unused goldens and what killed processes left behind")
+    return PruningReport(tuple(lines), tuple(errors))
+
+
+def list_unused(goldens: Path, reported: ReportedTests, collected: CollectedTests, root: Path) -> PruningReport:
+    """The report of a run that deletes nothing. A golden that cannot be read fails its own test, and nothing here."""
+    from export_core.base.errors import ExportCompatError
+
+    try:
+        return report_unused(goldens, reported, collected, root, delete=False)
+    except ExportCompatError:
+        return PruningReport()

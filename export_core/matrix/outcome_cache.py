@@ -7,12 +7,12 @@ so. Whether an outcome keeps the promise is judged anew every time.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Self, TypeVar
@@ -37,12 +37,8 @@ _AT_ONCE = 500
 _CHECK_BYTES = 8
 """Bytes of a row's checksum. SQLite has none: without it, a changed byte on the disk could be another verdict."""
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
-Value = TypeVar("Value")
 _BROKEN = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
-
-
-class BrokenRowError(Exception):
-    """A row that is not as it was written."""
+Value = TypeVar("Value")
 
 
 class CachedOutcome(msgspec.Struct, frozen=True, array_like=True):
@@ -79,7 +75,8 @@ class OutcomeCache:
     """Outcomes by key; use it as a context manager.
 
     It is never a reason for a run to fail: `notify` reports what goes wrong, and the run continues without the cache.
-    `given` is how many outcomes it has given so far.
+    A row that is not as it was written is none; a file that is broken is removed, and a new one begun. `given` is how
+    many outcomes it has given so far.
     """
 
     def __init__(self, folder: Path, notify: Callable[[str], None] = lambda text: None) -> None:
@@ -87,12 +84,13 @@ class OutcomeCache:
         self._notify = notify
         self._connection: sqlite3.Connection | None = None
         self._file = 0
+        self._begun_anew = False
         self.given = 0
-        self._guarded(self._open)
+        self._open()
 
     def get(self, keys: Sequence[str]) -> dict[str, CachedOutcome]:
         """The outcomes of these keys. A timeout says more of the moment than of the cell, and is left out."""
-        rows = self._guarded(lambda: self._get(keys)) or {}
+        rows = self._guarded(lambda database: _rows(database, keys)) or {}
         found = {key: cached for key, (cached, _) in rows.items() if cached.verdict is not Verdict.TIMEOUT}
         self.given += len(found)
         return found
@@ -105,17 +103,17 @@ class OutcomeCache:
         if outcome.verdict is Verdict.NOT_RUN:
             return outcome
         # Flaky also against a timeout, which `get` leaves out.
-        if last := (self._guarded(lambda: self._get([key])) or {}).get(key):
+        if last := (self._guarded(lambda database: _rows(database, [key])) or {}).get(key):
             outcome = replace(outcome, flaky=_other_verdict(outcome, *last))
-        self._guarded(lambda: self._put(key, msgspec.msgpack.encode(CachedOutcome.from_outcome(outcome))))
+        self._guarded(lambda database: _put(database, key, CachedOutcome.from_outcome(outcome)))
         return outcome
 
-    @contextmanager
+    @contextlib.contextmanager
     def claimed(self, keys: Sequence[str]) -> Iterator[None]:
         """Hold a lock for each of these keys, for which another process that claims the same waits."""
         # One lock for many keys: a file for each would stay behind. In order: two processes cannot wait for each other.
         names = sorted({key[:2] for key in keys})
-        with ExitStack() as stack:
+        with contextlib.ExitStack() as stack:
             try:
                 (self._path.parent / LOCKS).mkdir(parents=True, exist_ok=True)
                 for name in names:
@@ -136,89 +134,73 @@ class OutcomeCache:
             self._connection.close()
         self._connection = None
 
-    def _guarded(self, do: Callable[[], Value]) -> Value | None:
-        """Do something with the database. One that is broken is renamed, and a new one begun."""
+    def _guarded(self, do: Callable[[sqlite3.Connection], Value]) -> Value | None:
+        """Do something with the database; None without one, and where it fails."""
+        if self._connection is None:
+            return None
         try:
-            return do()
-        except (sqlite3.Error, OSError, BrokenRowError, UnicodeEncodeError) as error:
-            self.close()
-            broken = isinstance(error, BrokenRowError) or getattr(error, "sqlite_errorname", "").startswith(_BROKEN)
-            if not (broken and self._set_aside(error)):
-                self._notify(f"outcomes are not cached, and those of earlier runs are not used: {self._path}: {error}")
+            return do(self._connection)
+        except (sqlite3.Error, UnicodeEncodeError) as error:
+            self._failed(error)
             return None
 
     def _open(self) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        # Each statement is a transaction of its own: what is stored stays, whenever the process is killed.
-        self._connection = connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
-        self._file = self._path.stat().st_ino
-        # Several processes share the file: with a write-ahead log, none that reads waits for one that writes. NORMAL
-        # does not wait for the disk; a power failure may cost the last outcomes, and never breaks the file.
-        _write_ahead(connection)
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute(
-            "CREATE TABLE IF NOT EXISTS cached_outcomes (key TEXT PRIMARY KEY, outcome BLOB NOT NULL, day INTEGER NOT "
-            "NULL) WITHOUT ROWID"
-        )
-        connection.execute("CREATE INDEX IF NOT EXISTS cached_by_day ON cached_outcomes (day)")
-        connection.execute("DELETE FROM cached_outcomes WHERE day < ?", (_today() - STORED_DAYS,))
-
-    def _set_aside(self, error: Exception) -> bool:
-        """Rename a broken file, unless another process has done so since, and begin anew."""
-        aside = self._path.with_name(f"{FILE}.broken-{int(time.time())}")
         try:
-            with filelock.FileLock(f"{self._path}.lock"):
-                if self._path.stat().st_ino == self._file:
-                    self._path.rename(aside)
-                    # Beside a new file, SQLite would take them for its own.
-                    for more in ("-wal", "-shm"):
-                        self._path.with_name(FILE + more).unlink(missing_ok=True)
-                    self._notify(f"the cache of outcomes was broken ({error}): it was renamed to {aside}")
-                self._open()
-        except (sqlite3.Error, OSError):
-            self.close()
-            return False
-        return True
-
-    def _get(self, keys: Sequence[str]) -> dict[str, tuple[CachedOutcome, int]]:
-        outcomes: dict[str, tuple[CachedOutcome, int]] = {}
-        if self._connection is None:
-            return outcomes
-        for start in range(0, len(keys), _AT_ONCE):
-            batch = keys[start : start + _AT_ONCE]
-            marks = ",".join("?" * len(batch))
-            rows = self._connection.execute(
-                f"SELECT key, outcome, day FROM cached_outcomes WHERE key IN ({marks})", batch
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            # Each statement is a transaction of its own: what is stored stays, whenever the process is killed.
+            self._connection = database = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
+            self._file = self._path.stat().st_ino
+            # Nobody waits for the disk: after a power failure the file may be broken, and is begun anew.
+            database.execute("PRAGMA synchronous = OFF")
+            database.execute(
+                "CREATE TABLE IF NOT EXISTS cached_outcomes (key TEXT PRIMARY KEY, outcome BLOB NOT NULL, day INTEGER "
+                "NOT NULL) WITHOUT ROWID"
             )
-            outcomes.update((key, (_decode(key, data), day)) for key, data, day in rows)
-        return outcomes
+            database.execute("CREATE INDEX IF NOT EXISTS cached_by_day ON cached_outcomes (day)")
+            database.execute("DELETE FROM cached_outcomes WHERE day < ?", (_today() - STORED_DAYS,))
+        except (sqlite3.Error, OSError) as error:
+            self._failed(error)
 
-    def _put(self, key: str, data: bytes) -> None:
-        if self._connection is not None:
-            row = (key, _checksum(key, data) + data, _today())
-            self._connection.execute("INSERT OR REPLACE INTO cached_outcomes VALUES (?, ?, ?)", row)
+    def _failed(self, error: Exception) -> None:
+        """Continue without the cache, or with a new one in the place of one that is broken."""
+        self.close()
+        if getattr(error, "sqlite_errorname", "").startswith(_BROKEN) and not self._begun_anew:
+            self._begun_anew = True
+            with contextlib.suppress(OSError), filelock.FileLock(f"{self._path}.lock"):
+                if self._path.stat().st_ino == self._file:  # else another process has begun it anew
+                    for more in ("", "-journal", "-wal", "-shm"):
+                        Path(f"{self._path}{more}").unlink(missing_ok=True)
+                self._notify(f"the cache of outcomes was broken ({error}): a new one is begun in {self._path}")
+                self._open()
+                return
+        self._notify(f"outcomes are not cached, and those of earlier runs are not used: {self._path}: {error}")
 
 
-def _decode(key: str, data: bytes) -> CachedOutcome:
+def _rows(database: sqlite3.Connection, keys: Sequence[str]) -> dict[str, tuple[CachedOutcome, int]]:
+    """The outcomes that are stored under these keys, each with its day."""
+    outcomes: dict[str, tuple[CachedOutcome, int]] = {}
+    for start in range(0, len(keys), _AT_ONCE):
+        batch = keys[start : start + _AT_ONCE]
+        marks = ",".join("?" * len(batch))
+        rows = database.execute(f"SELECT key, outcome, day FROM cached_outcomes WHERE key IN ({marks})", batch)
+        outcomes.update((key, (outcome, day)) for key, data, day in rows if (outcome := _decoded(key, data)))
+    return outcomes
+
+
+def _put(database: sqlite3.Connection, key: str, outcome: CachedOutcome) -> None:
+    data = msgspec.msgpack.encode(outcome)
+    row = (key, _checksum(key, data) + data, _today())
+    database.execute("INSERT OR REPLACE INTO cached_outcomes VALUES (?, ?, ?)", row)
+
+
+def _decoded(key: str, data: bytes) -> CachedOutcome | None:
+    """The outcome of a row; None where it is not as it was written, or an older version wrote it otherwise."""
     if data[:_CHECK_BYTES] != _checksum(key, data[_CHECK_BYTES:]):
-        raise BrokenRowError(f"the outcome {key[:12]} is not as it was written")
+        return None
     try:
         return msgspec.msgpack.decode(data[_CHECK_BYTES:], type=CachedOutcome)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise BrokenRowError(f"the outcome {key[:12]} cannot be decoded: {error}") from None
-
-
-def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Keep a write-ahead log. Where two processes make the file at once, SQLite does not wait for the other itself."""
-    until = time.monotonic() + _BUSY_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > until:
-                raise
-            time.sleep(0.02)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
 
 
 def _other_verdict(outcome: Outcome, last: CachedOutcome, day: int) -> str:

@@ -1,27 +1,49 @@
-"""What kind of difference it is: a pattern, lost precision, rounding or garbage; and how errors are distributed."""
+"""What kind of difference it is: a pattern, lost precision, rounding or garbage; and how errors are distributed.
+
+A pattern (another sign, a factor, an offset, transposed) predicts what each element should be instead of the expected
+value. It is named only if nearly all elements that differ are what it predicts, and if that is no chance: an element
+that is off by 1,000 times what is allowed is within what is allowed of a prediction in one of 1,000 cases, which counts
+as 10 bits.
+"""
 
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from export_core.base.tolerances import FLOATS
+from export_core.base.tolerances import FLOATS, ROUNDING
 from export_core.goldens.arrays import Array
 from export_core.numbers.elements import to_double
-from export_core.numbers.patterns import pattern_of
-from export_core.numbers.places import NEARLY_ALL, Places
-from export_core.numbers.precision import lost_precision
 
-SAMPLE = 5_000
+_SAMPLE = 5_000
 """Of how many elements a pattern is looked for where more differ."""
-
+_NEARLY_ALL = 0.98
+_ENOUGH_BITS = 12.0  # beyond those that choosing the pattern costs: one false claim in 4,000
+_MOST_BITS = 20.0  # of one element
+_FIXED_PATTERN_BITS = 4.0  # what a pattern costs that is one of a dozen
+_FREE_NUMBER_BITS = 20.0  # what a factor or an offset costs that is fitted to the elements
 _NO_PATTERN = "no pattern"
 _SMALL = 10  # a message lists the elements of such an array
 _FEW = 4
 _DECADES = (1, 10, 100, 1000)
 _LARGEST_FLOAT16 = 65520.0  # what is beyond becomes infinite
+
+_TYPES = (("bfloat16", 8), ("TensorFloat-32 or float16", 11), ("float32", 24))
+"""Narrower types and the bits of their mantissas. The two in the middle round alike."""
+
+_PRECISION = {"float64": 53, "complex128": 53, "float32": 24, "complex64": 24, "float16": 11}
+_LEVELS = {8: (-9.9, -6.0), 11: (-12.9, -11.0), 24: (-25.9, -20.0)}
+"""Where the base-2 logarithm of the median error is, relative to the values: one rounding gives 1.5 less than the bits,
+products and sums of rounded numbers some more."""
+_BETWEEN = (-14.4, -5.0)
+"""Where it may be by several causes: sums in float16, means in bfloat16."""
+_ENOUGH = 16  # elements whose distribution says something
+_SMALLEST_FLOAT16 = 2.0**-24
+_NEAR = 100  # times what is allowed: an error far beyond is not rounding
 
 
 @dataclass(frozen=True)
@@ -49,6 +71,45 @@ def diagnose(expected: Array, actual: Array, limit: Array | None, dtype: str = "
         return _diagnose(expected, actual, limit, dtype or expected.dtype.name)
 
 
+@dataclass(frozen=True)
+class _Elements:
+    """The elements that differ and are finite on both sides; a sample where there are many.
+
+    `expected` and `actual` are whole, in double precision, and so is `differs`. `at` has the flat indices of the
+    sample, `want`, `got` and `allowed` (the error that an element may have) its elements. `limit` is what is allowed in
+    the whole array, None where nothing is. `eps` is the relative step of the dtype, 0 for integers, and `tiny` its
+    smallest normal number.
+    """
+
+    expected: Array
+    actual: Array
+    differs: Array
+    limit: Array | None
+    eps: float
+    tiny: float
+    at: Array
+    want: Array
+    got: Array
+    allowed: Array
+
+    @property
+    def close(self) -> float:
+        """How near, relative to it, a float is to one that another order of rounding gives."""
+        return min(8 * self.eps, max(self.eps, 1e-6))
+
+    @property
+    def vary(self) -> bool:
+        """Whether the expected values differ among each other. Where they do not, too many patterns fit."""
+        return self.want.size == 1 or bool((np.abs(self.want - self.want[0]) > self.allowed).any())
+
+    def fit(self, predicted: Array, cost: float = _FIXED_PATTERN_BITS, allowed: Array | None = None) -> float:
+        """The share of the elements that a pattern explains; 0 where choosing it costs as many bits as it shows."""
+        allowed = np.maximum(self.allowed if allowed is None else allowed, self.close * np.abs(predicted))
+        fits = np.abs(self.got - predicted) <= allowed
+        bits = np.log2(np.clip(np.abs(self.got - self.want) / allowed, 1.0, 2**_MOST_BITS))[fits].sum()
+        return float(fits.mean()) if fits.mean() >= _NEARLY_ALL and bits - cost >= _ENOUGH_BITS else 0.0
+
+
 def _diagnose(expected: Array, actual: Array, limit: Array | None, dtype: str) -> Diagnosis:
     floating = expected.dtype.name in FLOATS
     want, got = to_double(expected), to_double(actual)
@@ -64,29 +125,22 @@ def _diagnose(expected: Array, actual: Array, limit: Array | None, dtype: str) -
     if (one_sided := differs & ~finite).any():
         kinds.append(_not_finite(want, got, one_sided, dtype))
     if (numbers := differs & finite).any():
-        places = _places(want, got, limit if floating else None, numbers, dtype)
-        kinds.append(pattern_of(places) or _without_pattern(places, dtype))
+        elements = _elements(want, got, limit if floating else None, numbers, dtype)
+        kinds.append(_pattern(elements) or _without_pattern(elements, dtype))
     histogram = _histogram(error, differs, want, limit, dtype)
     return Diagnosis("; ".join(kind for kind in kinds if kind), histogram)
 
 
-def _places(want: Array, got: Array, limit: Array | None, differs: Array, dtype: str) -> Places:
+def _elements(want: Array, got: Array, limit: Array | None, differs: Array, dtype: str) -> _Elements:
     """The elements that differ, with what is allowed for each."""
     eps, tiny = _steps(dtype)
-    random = np.random.default_rng(0)
-    chosen, anywhere = np.flatnonzero(differs), random.integers(0, differs.size, SAMPLE)
-    if chosen.size > SAMPLE:
-        chosen = np.sort(chosen[random.integers(0, chosen.size, SAMPLE)])
-    others = np.unique(anywhere[~differs.reshape(-1)[anywhere]])
-    at, elsewhere = (np.unravel_index(flat, want.shape) if want.ndim else () for flat in (chosen, others))
-    expected, actual = want.reshape(-1)[chosen], got.reshape(-1)[chosen]
-    if not eps:
-        allowed = np.full(chosen.size, 0.5)
-    elif limit is None:
-        allowed = np.zeros(chosen.size)
-    else:
-        allowed = limit.reshape(-1)[chosen]
-    return Places(want, got, limit, eps, tiny, at, elsewhere, expected, actual, allowed)
+    at = np.flatnonzero(differs)
+    if at.size > _SAMPLE:
+        at = np.sort(at[np.random.default_rng(0).integers(0, at.size, _SAMPLE)])
+    allowed = np.full(at.size, 0.0 if eps else 0.5)
+    if eps and limit is not None:
+        allowed = limit.reshape(-1)[at]
+    return _Elements(want, got, differs, limit, eps, tiny, at, want.reshape(-1)[at], got.reshape(-1)[at], allowed)
 
 
 def _steps(dtype: str) -> tuple[float, float]:
@@ -102,9 +156,9 @@ def _steps(dtype: str) -> tuple[float, float]:
 def _not_finite(want: Array, got: Array, one_sided: Array, dtype: str) -> str:
     """What NaN and infinities on one side only look like; empty where a count of them says all."""
     want, got, finite = want[one_sided], got[one_sided], want[np.isfinite(want)]
-    if (np.isnan(want) & (got == 0)).mean() >= NEARLY_ALL:
+    if (np.isnan(want) & (got == 0)).mean() >= _NEARLY_ALL:
         return "NaN replaced by zeros"
-    if (np.isinf(want) & np.isfinite(got) & (np.abs(got) == np.abs(got).max())).mean() >= NEARLY_ALL:
+    if (np.isinf(want) & np.isfinite(got) & (np.abs(got) == np.abs(got).max())).mean() >= _NEARLY_ALL:
         return "infinities replaced by a number" if want.size > 1 else ""
     beyond = int((np.abs(finite) >= _LARGEST_FLOAT16).sum())
     overflowed = (np.abs(want) >= _LARGEST_FLOAT16) & np.isinf(got)
@@ -113,16 +167,192 @@ def _not_finite(want: Array, got: Array, one_sided: Array, dtype: str) -> str:
     return ""
 
 
-def _without_pattern(places: Places, dtype: str) -> str:
-    """Lost precision or rounding, else how large the errors are; empty for a few elements, or equal ones."""
-    if places.eps and (lost := lost_precision(places, dtype)):
-        return lost
-    if places.want.size < _FEW or not places.vary or dtype == "bool":
+def _pattern(elements: _Elements) -> str:
+    """The pattern that explains the elements that differ, as text; empty where none does."""
+    errors = np.abs(elements.got - elements.want)
+    if np.median(errors / np.abs(elements.want)) <= elements.close:  # rounding, which many patterns fit
         return ""
-    size = float(np.median(np.abs(places.got - places.want) / np.abs(places.want)))
+    text, best = "", 0.0
+    for name, share in _patterns(elements):  # simple ones first: the first of equals is taken
+        if share > best:
+            text, best = name, share
+        if best == 1.0:
+            break
+    return text
+
+
+def _patterns(elements: _Elements) -> Iterator[tuple[str, float]]:
+    """The patterns, each with the share of the elements that it explains."""
+    want, got = elements.want, elements.got
+    # Exactly 0 is no chance in floats; an integer has few values that it can be.
+    bits = _MOST_BITS if elements.eps else np.log2(np.abs(want) + 1).mean()
+    zeros = float((got == 0).mean())
+    denormal = (np.abs(want) < elements.tiny).all()
+    yield (
+        "denormals flushed to zero" if denormal else "the elements that differ are zero",
+        zeros if zeros >= _NEARLY_ALL and bits * want.size >= _ENOUGH_BITS else 0.0,
+    )
+    if not elements.vary:
+        return
+    yield "the elements that differ have the wrong sign", elements.fit(-want)
+    if want.dtype.kind == "c":
+        yield "the elements that differ are complex conjugates", elements.fit(np.conj(want))
+    if want.size > 2:
+        yield from _factors(elements)
+        offset = _median(got - want)
+        cost = _FREE_NUMBER_BITS if elements.eps else _FIXED_PATTERN_BITS
+        yield f"a constant offset of {offset:.6g}", elements.fit(want + offset, cost)
+        yield from _transposed(elements)
+
+
+def _factors(elements: _Elements) -> Iterator[tuple[str, float]]:
+    # The elements that are large beside what is allowed have the exact ratios.
+    precise = np.abs(elements.want) / elements.allowed
+    chosen = (precise >= np.median(precise)) & (elements.want != 0)
+    if not chosen.any():
+        return
+    factor = _median(elements.got[chosen] / elements.want[chosen])
+    for number, cost in [(_simple(factor), _FIXED_PATTERN_BITS), (factor, _FREE_NUMBER_BITS)]:
+        if number is not None and number not in (0, -1):
+            allowed = elements.allowed * max(1.0, abs(number))
+            yield f"a constant factor of {number:.6g}", elements.fit(number * elements.want, cost, allowed)
+
+
+def _simple(factor: complex) -> float | None:
+    """The small whole number, or one divided by such a number, that a factor is close to."""
+    for value, invert in ((factor, False), (1 / factor if factor else 0.0, True)):
+        whole = round(value.real) if abs(value) < 1e4 else 0
+        if whole not in (0, 1) and abs(value - whole) <= 1e-3 * abs(value):
+            return 1 / whole if invert else float(whole)
+    return None
+
+
+def _median(values: Array) -> complex:
+    if values.dtype.kind == "c":
+        return complex(np.median(values.real), np.median(values.imag))
+    return float(np.median(values))
+
+
+def _transposed(elements: _Elements) -> Iterator[tuple[str, float]]:
+    """Two axes exchanged: nearly all elements that do not differ are then what they would be, too."""
+    shape = elements.expected.shape
+    for one, other in itertools.combinations(range(len(shape)), 2):
+        if not shape[one] == shape[other] > 1:
+            continue
+        moved = np.swapaxes(elements.expected, one, other)
+        moved = np.where(np.isfinite(moved), moved, 0)
+        allowed = np.full(shape, 0.0 if elements.eps else 0.5)
+        if elements.limit is not None:
+            allowed = np.maximum(elements.limit, np.swapaxes(elements.limit, one, other))
+        near = np.abs(elements.actual - moved) <= np.maximum(allowed, elements.close * np.abs(moved))
+        same = ~elements.differs
+        if np.count_nonzero(near[same]) >= 0.9 * np.count_nonzero(same):
+            text = "transposed" if len(shape) == 2 else f"axes {one} and {other} exchanged"
+            at = elements.at
+            yield text, elements.fit(moved.reshape(-1)[at], allowed=allowed.reshape(-1)[at])
+
+
+def _without_pattern(elements: _Elements, dtype: str) -> str:
+    """Lost precision or rounding, else how large the errors are; empty for a few elements, or equal ones."""
+    if elements.eps and (lost := _lost_precision(elements, dtype)):
+        return lost
+    if elements.want.size < _FEW or not elements.vary or dtype == "bool":
+        return ""
+    size = float(np.median(np.abs(elements.got - elements.want) / np.abs(elements.want)))
     if not size < 0.25:
         return f"{_NO_PATTERN}: garbage, errors as large as the values"
     return f"{_NO_PATTERN}: errors of about {size:.0e} of the values"
+
+
+def _lost_precision(elements: _Elements, dtype: str) -> str:
+    """What the errors of an array of floats look like, as text; empty where they look like neither."""
+    expected, actual = elements.expected.reshape(-1), elements.actual.reshape(-1)
+    if expected.size > _SAMPLE:
+        sample = np.random.default_rng(0).integers(0, expected.size, _SAMPLE)
+        expected, actual = expected[sample], actual[sample]
+    # Where both are zero, as after a relu, no type makes an error.
+    usable = np.isfinite(expected) & np.isfinite(actual) & ((expected != 0) | (actual != 0))
+    want, got = expected[usable], actual[usable]
+    types = [(name, bits) for name, bits in _TYPES if bits < _PRECISION.get(dtype, 0)]
+    for name, bits in types:
+        if want.size >= _ENOUGH and _is_rounded(want, got, bits):
+            return f"rounded to {name}"
+    return _rounding(elements, want, got) or _level(want, got, types)
+
+
+def _is_rounded(want: Array, got: Array, bits: int) -> bool:
+    """Whether the numbers are the expected ones with mantissas of fewer bits, which the expected ones do not have."""
+    allowed = 2.0 ** (1 - bits) * np.abs(want) + (_SMALLEST_FLOAT16 if bits == 11 else 0.0)
+    near = float((np.abs(got - want) <= allowed).mean())
+    return near >= _NEARLY_ALL and _representable(got, bits) >= _NEARLY_ALL and _representable(want, bits) < 0.5
+
+
+def _representable(values: Array, bits: int) -> float:
+    """The share of numbers with so few bits."""
+    parts = np.concatenate([values.real, values.imag]) if values.dtype.kind == "c" else values
+    mantissas = np.ldexp(np.frexp(parts)[0], bits)
+    return float((mantissas == np.rint(mantissas)).mean())
+
+
+def _rounding(elements: _Elements, want: Array, got: Array) -> str:
+    """Errors near what is allowed, small beside the largest element, several of about that size, of both signs.
+
+    `want` and `got` are elements of the whole array.
+    """
+    errors = np.abs(elements.got - elements.want)
+    if elements.limit is not None and (errors > _NEAR * elements.allowed).any():
+        return ""
+    worst, sizes = errors.max(), np.abs(elements.expected)
+    scale = sizes.max(initial=0.0, where=np.isfinite(sizes))
+    # Types with many bits may lose more of them: 2^-14 is left of float32's 2^-24, 2^-5 of bfloat16's 2^-8.
+    if worst > scale * (elements.eps / 2) ** 0.6:
+        return ""
+    want, got = np.concatenate([want, elements.want]), np.concatenate([got, elements.got])
+    _, once = np.unique(want, return_index=True)  # an element that is there twice would look like a neighbour
+    want, got = want[once], got[once]
+    absolute = np.abs(got - want)
+    # Beside the largest element, or each beside itself.
+    if not any(_several_alike(want, got, relative) for relative in (absolute, absolute / np.abs(want))):
+        return ""
+    return f"{ROUNDING}errors of both signs, at most {_power(worst / scale)} of the largest element"
+
+
+def _several_alike(want: Array, got: Array, errors: Array) -> bool:
+    """Whether several errors are about as large as the largest one, of both signs."""
+    alike = errors >= errors.max(initial=0.0, where=np.isfinite(errors)) / 10
+    return bool(alike.sum() >= _FEW) and _is_random(want[alike], got[alike])
+
+
+def _level(want: Array, got: Array, types: Sequence[tuple[str, int]]) -> str:
+    """The type that makes errors of this size."""
+    if want.size < _ENOUGH or not _is_random(want, got):
+        return ""
+    size = math.sqrt(float(np.square(np.abs(want)).mean()))
+    for scale, name in ((np.abs(want), "each value"), (np.full(want.shape, size), "the values' root mean square")):
+        relative = np.abs(got - want) / scale
+        middle = float(np.median(relative))
+        # Rounding has no outliers: one element that is off, or a few, is something else.
+        if not 0 < np.quantile(relative, _NEARLY_ALL) <= 16 * middle:
+            continue
+        level, about = math.log2(middle), f"errors of about {_power(middle)} of {name}"
+        for type_name, bits in types:
+            if _LEVELS[bits][0] < level <= _LEVELS[bits][1]:
+                return f"as if computed in {type_name}: {about}"
+        return f"as if precision was lost: {about}" if types and _BETWEEN[0] < level <= _BETWEEN[1] else ""
+    return ""
+
+
+def _is_random(want: Array, got: Array) -> bool:
+    """Whether errors have both signs, also among neighbours in size: those of another formula depend on the value."""
+    order = np.argsort(want.real, kind="stable")
+    signs = (got - want).real[order] > 0
+    if not 0.1 <= signs.mean() <= 0.9:
+        return False
+    return bool(signs.size < _ENOUGH or (signs[1:] != signs[:-1]).mean() >= 0.25)
+
+
+def _power(value: float) -> str:
+    return f"2^{round(math.log2(value))}"
 
 
 def _histogram(error: Array, differs: Array, want: Array, limit: Array | None, dtype: str) -> str:

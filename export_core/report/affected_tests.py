@@ -17,8 +17,6 @@ from export_core.judge.result import grouped
 from export_core.report.document import Finding
 from export_core.report.wording import limits_line
 
-_DETAILS = ("known as", "note", "since", "to do")
-
 
 @dataclass(frozen=True)
 class AffectedTest:
@@ -39,7 +37,7 @@ class AffectedTest:
         lines = [self.finding.sentence]
         if len(self.results) < len(self.finding.results):
             lines.append(f"{plural(len(self.results), 'cell')} of them: {self.results[0].case}.")
-        lines += [f"{label}: {text}" for label, text in self.finding.details if label in _DETAILS]
+        lines += [f"{label}: {text}" for label, text in self.finding.advice]
         if self.results:
             example = self.results[0]
             lines.insert(1, f"message: {limits_line(example) or first_line(example.message) or example.verdict}")

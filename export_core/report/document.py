@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from export_core.base.errors import ExportCompatError
 from export_core.base.feature import hooks
 from export_core.base.layout import aligned, labelled_lines
-from export_core.judge import Result
+from export_core.judge import Result, Summary
 from export_core.judge.causes import Cause
 from export_core.judge.verdicts import ExitCode, Kind
+from export_core.policy.known_issues import KnownIssue
 from export_core.readers.cell import CellKey
 from export_core.report.wording import headline, shown_exit_code
 from export_core.run.run import Run
@@ -58,9 +59,19 @@ class Finding:
         return self.kind.rank, self.number
 
     @property
+    def advice(self) -> list[tuple[str, str]]:
+        """The details that are true of each of its cells: as what it is known, and what to do about it."""
+        return [pair for pair in self.details if pair[0] in ("known as", "to do")]
+
+    @property
     def text(self) -> str:
         """The sentence, then the details, each on lines of its own behind its label."""
         return "\n".join((self.sentence, *labelled_lines(self.details)))
+
+
+def issue_of(cause: Cause | None, summary: Summary) -> KnownIssue | None:
+    """The known upstream issue that a cause shows."""
+    return next((issue for issue in summary.known_issues if cause and issue.id == cause.upstream), None)
 
 
 @dataclass(frozen=True)

@@ -16,20 +16,18 @@ from xml.etree import ElementTree as Xml
 from export_core.base.escaping import shown
 from export_core.base.layout import labelled_lines
 from export_core.base.phrases import first_line
-from export_core.judge import Judgement, Result, matching_entry
+from export_core.judge import Judgement, Result
 from export_core.judge.verdicts import NUMBERS_MOVED, ExitCode
 from export_core.policy import Policy
 from export_core.readers.placement import Mode
 from export_core.report.document import Document, Finding
+from export_core.report.view import entry_text
 from export_core.report.wording import (
     cell_sentence,
     evidence,
     limits_line,
     window_line,
 )
-
-_OF_THE_CAUSE = ("known as", "since", "to do")
-"""Details of a finding that are those of each of its cells."""
 
 
 def junit_xml(document: Document) -> str:
@@ -111,7 +109,7 @@ def _cell(result: Result, reader: str, policy: Policy, finding: Finding | None) 
         by_verdict = result.judgement is Judgement.BROKEN or not facts.junit
         kind = result.verdict if by_verdict else result.judgement
         element = Xml.SubElement(case, outcome, type=f"jaxexport.{kind}", message=_message(result, policy, finding))
-        common = [pair for pair in finding.details if pair[0] in _OF_THE_CAUSE] if finding else []
+        common = finding.advice if finding else []
         cause = finding.sentence if finding and len(finding.results) > 1 else ""
         pairs = [("test", result.test), *evidence(result, all_of_stderr=True), ("cause", cause), *common]
         element.text = "\n".join((cell_sentence(result), *labelled_lines(pairs)))
@@ -123,10 +121,8 @@ def _cell(result: Result, reader: str, policy: Policy, finding: Finding | None) 
 
 
 def _message(result: Result, policy: Policy, finding: Finding | None) -> str:
-    entry = matching_entry(result, policy.known_failures) if result.judgement is Judgement.KNOWN else None
-    if entry:
-        until = f"until {entry.expires}" if entry.expires else "permanent"
-        return f"known failure: {entry.reason} (owner {entry.owner}, {entry.issue}, {until})"
+    if listed := entry_text(result, policy):
+        return f"known failure: {listed}"
     kind = NUMBERS_MOVED.title.lower() if finding and finding.kind is NUMBERS_MOVED else str(result.judgement)
     return f"{kind}: {limits_line(result) or first_line(result.message) or result.verdict}"
 

@@ -17,7 +17,7 @@ from export_core.judge import Judgement, Summary
 from export_core.judge.result import by_build_date, grouped
 from export_core.judge.verdicts import NOT_REPLAYABLE, NUMBERS_MOVED, Kind
 from export_core.report.affected_tests import source_line
-from export_core.report.document import Comparison, Document, Finding
+from export_core.report.document import Comparison, Document, Finding, issue_of
 from export_core.report.run_tables import MapRelease, MapRow, ReleaseMap, Square, release_map
 from export_core.report.view import capped, cells_of
 from export_core.report.wording import began_and_ended, counts_line, first_sentence, ranges
@@ -123,7 +123,7 @@ def _what(finding: Finding, summary: Summary) -> str:
     cause = finding.cause
     if cause is None:
         return for_markdown(f"{finding.title}: {_cut(finding.sentence, 2 * _LONGEST_WORDS)}")
-    issue = next((issue for issue in summary.known_issues if issue.id == cause.upstream), None)
+    issue = issue_of(cause, summary)
     words = f"{cause.verdict} in stage {cause.stage}{'' if cause.platform == 'cpu' else f' on {cause.platform}'}"
     if finding.kind is NOT_REPLAYABLE:
         words += ", not replayable by its own writer either"

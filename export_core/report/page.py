@@ -21,9 +21,9 @@ from export_core.judge.causes import Cause
 from export_core.judge.result import by_build_date, grouped
 from export_core.judge.verdicts import VERDICTS, Kind
 from export_core.policy.known_issues import KnownIssue
-from export_core.report.document import Comparison, Document, Finding
+from export_core.report.document import Comparison, Document, Finding, issue_of
 from export_core.report.links import cause_link, cell_link, file_address, filter_link, web_address
-from export_core.report.map_svg import map_figure
+from export_core.report.map_svg import map_svg
 from export_core.report.page_data import page_data
 from export_core.report.run_tables import Grid, GridBlock, grid, release_map
 from export_core.report.view import capped
@@ -60,7 +60,7 @@ def html_page(document: Document) -> str:
             for judgement in shown_judgements
         ],
         comparison=comparison.section() if comparison else None,
-        map=Markup(map_figure(release_map(run))),
+        map=Markup(map_svg(drawn, links=True)) if (drawn := release_map(run)).rows else None,
         pictures=list(document.pictures()),
         facets=_facets(run, comparison),
         writers=[_writer(block, shown_judgements) for block in table.blocks],
@@ -180,7 +180,7 @@ def _card(finding: Finding, run: Run) -> dict[str, Any]:
     """A cause as the page shows it."""
     cause = finding.cause
     assert cause is not None
-    issue = next((issue for issue in run.summary.known_issues if issue.id == cause.upstream), None)
+    issue = issue_of(cause, run.summary)
     texts, message = dict(finding.details), ("message", cause.message)
     alone = [("cell", writer_and_reader(finding.results[0]))] if cause.cells == 1 else []
     written = ranges(cause.writers, by_build_date(run.writers))

@@ -39,14 +39,12 @@ class PageData(msgspec.Struct):
     judgements: list[str]
 
 
-class _Table:
+class _Table(dict[Hashable, int]):
     """Different values, each with its place."""
 
-    def __init__(self) -> None:
-        self.places: dict[Hashable, int] = {}
-
-    def place(self, value: Hashable) -> int:
-        return self.places.setdefault(value, len(self.places))
+    def __missing__(self, value: Hashable) -> int:
+        self[value] = place = len(self)
+        return place
 
 
 class _Columns:
@@ -58,10 +56,10 @@ class _Columns:
 
     def append(self, **values: Hashable) -> None:
         for name, value in values.items():
-            self.columns[name].append(self.tables[name].place(value))
+            self.columns[name].append(self.tables[name][value])
 
     def values(self, name: str) -> list[Any]:
-        return list(self.tables[name].places)
+        return list(self.tables[name])
 
 
 def page_data(table: Grid, files: str, comparison: Comparison | None = None) -> PageData:
@@ -74,7 +72,7 @@ def page_data(table: Grid, files: str, comparison: Comparison | None = None) -> 
     goldens: list[str] = []
     start, seconds, timings = [0], [], []
     for reader in table.readers:
-        cells.tables["reader"].place(reader)
+        cells.tables["reader"][reader] = len(cells.tables["reader"])
     for block in table.blocks:
         for row in block.rows:
             results = [row.cells[reader] for reader in table.readers if reader in row.cells]

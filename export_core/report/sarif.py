@@ -14,7 +14,7 @@ from export_core.base.escaping import safe_json, shown
 from export_core.judge import Summary
 from export_core.policy import FILE
 from export_core.report.affected_tests import AffectedTest, SourceLine, affected_tests
-from export_core.report.document import Document, Finding
+from export_core.report.document import Document, Finding, issue_of
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 MOST = 5_000
@@ -72,7 +72,7 @@ def _rule_id(finding: Finding) -> str:
 
 def _rule(finding: Finding, summary: Summary) -> dict[str, Any]:
     cause = finding.cause
-    issue = next((issue for issue in summary.known_issues if cause and issue.id == cause.upstream), None)
+    issue = issue_of(cause, summary)
     title = issue.title if issue else AffectedTest(finding).title
     help_lines = [finding.sentence, *(f"{label}: {text}" for label, text in finding.details)]
     tags = [str(cause.verdict), str(cause.stage), cause.platform] if cause else []

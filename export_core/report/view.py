@@ -28,7 +28,7 @@ from export_core.matrix import Verdict
 from export_core.numbers.noise_text import WHAT_TO_DO
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
-from export_core.report.document import Comparison, Document, Finding, feature_findings
+from export_core.report.document import Comparison, Document, Finding, feature_findings, issue_of
 from export_core.report.wording import (
     cell_sentence,
     error_size,
@@ -140,7 +140,7 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run,
     elif cause.judgement is Judgement.BROKEN and cause.is_rounding:
         kind = NUMBERS_MOVED
     example = next((result for result in group if result.key == cause.example), group[0])
-    issue = next((issue for issue in run.summary.known_issues if issue.id == cause.upstream), None)
+    issue = issue_of(cause, run.summary)
     because = f"{cause.change}." if cause.change else ""
     if kind is NOT_REPLAYABLE:
         because = _UNFIT.format("" if any(map(is_own_writer, group)) else " either")
@@ -150,7 +150,7 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run,
     todo = _MEASURE_FIRST if fixed_tolerance and example.golden in run.summary.unmeasured else ""
     details = [
         ("known as", _issue_text(issue)),
-        ("listed", _entry_text(example, run.policy)),
+        ("listed", entry_text(example, run.policy)),
         ("cases", f"{len(cause.cases)}: {few(cause.cases)}" if len(cause.cases) > 1 else ""),
         *(_number_details(group, folder) if cause.verdict is Verdict.NUMERICS and cause.cells > 1 else ()),
         ("example", writer_and_reader(example) if cause.cells > 1 else ""),
@@ -179,7 +179,8 @@ def _issue_text(issue: KnownIssue | None) -> str:
     return ", ".join(filter(None, (issue.title, issue.issue, issue.mended_in and f"fixed in {issue.mended_in}")))
 
 
-def _entry_text(example: Result, policy: Policy) -> str:
+def entry_text(example: Result, policy: Policy) -> str:
+    """What the list of known failures says of a cell: why, whose, and until when; empty where it is not listed."""
     entry = matching_entry(example, policy.known_failures) if example.judgement is Judgement.KNOWN else None
     if entry is None:
         return ""

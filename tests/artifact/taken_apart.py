@@ -1,6 +1,6 @@
 """A module taken apart into its tables and operations, which can be changed, and put together again.
 
-Bytecode of a real writer comes out byte for byte as it went in (test_taken_apart.py).
+Bytecode of a real writer comes out byte for byte as it went in (test_written_back.py).
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kept import DATA, FILES, NAMES
+from taken_apart import take_apart
 
 from export_core.artifact import Aval, DisabledCheck, Tree, read, read_bytes
 from export_core.artifact.envelope.encode import encode
@@ -101,3 +102,10 @@ def test_the_schema_evolves_by_the_rules_of_flatbuffers(newest, tmp_path):
         [FLATC, "--conform", str(tmp_path / "older.fbs"), str(SCHEMA)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("path", FILES, ids=NAMES)
+def test_a_module_is_put_together_as_it_was(path):
+    for module in read(path).modules:
+        data = module.serialized()
+        assert take_apart(data).encode() == data

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,7 +23,7 @@ from export_core.features.inspect import screen
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.matrix.cache_keys import expected_content
-from export_core.matrix.outcome_cache import OutcomeCache
+from export_core.matrix.outcome_cache import FILE, OutcomeCache
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
@@ -169,7 +171,11 @@ def test_an_outcome_that_cannot_be_decoded_or_stored_costs_only_the_cache(tmp_pa
     with OutcomeCache(tmp_path, said.append) as cache:
         cache.put("name", Outcome(cell, Stage.READ, Verdict.ERROR, NAME))
     assert "outcomes are not cached" in said[0]
+    data = b"\xc1 no row of ours"
+    with sqlite3.connect(tmp_path / FILE) as file:
+        row = ("broken", hashlib.sha256(b"broken" + data).digest()[:8] + data, 10**6)
+        file.execute("INSERT INTO cached_outcomes VALUES (?, ?, ?)", row)
+    file.close()
     with OutcomeCache(tmp_path, said.append) as cache:
-        cache._put("broken", b"\xc1 no row of ours")
         assert cache.get(["broken"]) == {}
-    assert "the cache of outcomes was broken (the outcome broken cannot be decoded" in said[-1]
+    assert len(said) == 1

@@ -14,7 +14,7 @@ from export_core.cli.app import jaxexport
 from export_core.releases.index import VARIABLES
 from tools.reference import PARTS, pages, parts_of, renewed
 from tools.reference.commands import every_command
-from tools.reference.policy import EXAMPLE, keys
+from tools.reference.policy import EXAMPLES, keys
 from tools.reference.variables import READ
 
 ROOT = Path(__file__).parents[2]
@@ -52,9 +52,8 @@ def test_every_command_has_a_section():
 def test_every_key_of_a_policy_has_an_example():
     examples = re.findall(r"```yaml\n(.*?)```", keys(), re.DOTALL)
     comments_and_spaces = re.compile(r"^#.*\n|\s+", re.MULTILINE)
-    assert sorted(re.sub(r"\s+", "", "".join(examples))) == sorted(
-        comments_and_spaces.sub("", EXAMPLE.read_text(encoding="utf-8"))
-    )
+    written = "".join(path.read_text(encoding="utf-8") for path in EXAMPLES)
+    assert sorted(re.sub(r"\s+", "", "".join(examples))) == sorted(comments_and_spaces.sub("", written))
 
 
 def test_every_variable_that_the_code_reads_is_listed():

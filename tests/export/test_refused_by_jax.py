@@ -1,4 +1,7 @@
-"""What jax itself refuses to export, call or differentiate, with the message that docs/reference/cases.md quotes."""
+"""What jax itself refuses to export, call or differentiate, with the message that docs/reference/cases.md quotes.
+
+A refusal names the line of the user's code.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,13 @@ import numpy as np
 import pytest
 from jax import lax
 from jax.experimental import checkify
+from jax.experimental import pallas as pl
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.experimental.layout import Layout, with_layout_constraint
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
+
+from export_core.export import ExportError
 
 PAGE = " ".join((Path(__file__).parents[2] / "docs" / "reference" / "cases.md").read_text(encoding="utf-8").split())
 X = np.ones((4, 2), np.float32)
@@ -117,3 +123,25 @@ def test_jax_refuses_with_the_message_of_the_page(refused):
     assert re.search(message or "^$", str(error.value), re.DOTALL)
     for part in message.split(".*"):
         assert part in PAGE
+
+
+THREE = np.arange(3, dtype=np.float32)
+
+
+def own_call(x):
+    y = jnp.sin(x)
+    return jax.ffi.ffi_call("a_call_of_ours", jax.ShapeDtypeStruct(x.shape, x.dtype))(y)  # refused
+
+
+def without_a_lowering(x):
+    return jax.lax.scan(lambda c, _: (jax.lax.platform_dependent(c, tpu=jnp.sin), None), x, length=3)[0]  # refused
+
+
+def kernel(x):
+    return pl.pallas_call(lambda a, o: o.__setitem__(..., a[...]), out_shape=x)(x)  # refused
+
+
+@pytest.mark.parametrize("function", [own_call, without_a_lowering, kernel])
+def test_a_refusal_names_the_line_of_the_user(exported, function):
+    with pytest.raises(ExportError, match=r" at \S*test_refused_by_jax\.py:\d+ in \S+: .*# refused"):
+        exported(function, THREE)

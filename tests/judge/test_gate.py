@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from making import day, result, summarize
 
-from export_core.judge import Judgement, RunFacts, gate, in_order
-from export_core.judge.gate import exit_code_of, facts_at_end
+from export_core.judge import Judgement, RunFacts, gate
+from export_core.judge.gate import exit_code_of, facts_at_end, in_order
 from export_core.judge.verdicts import ExitCode
 from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy, PolicyError

@@ -14,7 +14,8 @@ from making import ARTIFACTS, NEWEST, golden, manifest, release, result, rules, 
 from export_core.goldens import GoldenStore
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT
-from export_core.judge import Judgement, Result, judge, judge_again, judge_verdict
+from export_core.judge import Judgement, Result, judge, judge_again
+from export_core.judge.judgement import judge_verdict
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.numbers.compare import Difference
 from export_core.policy import Policy, Required

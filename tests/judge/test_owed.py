@@ -8,7 +8,8 @@ from commands import assert_bad_input
 from making import day, golden, result, summarize
 
 from export_core.features.forecast.forecast import forecast
-from export_core.judge import Judgement, Result, judge_again, judge_verdict
+from export_core.judge import Judgement, Result, judge_again
+from export_core.judge.judgement import judge_verdict
 from export_core.judge.known import stale_entries
 from export_core.judge.retention import retention_status
 from export_core.judge.verdicts import VERDICTS

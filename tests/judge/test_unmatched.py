@@ -89,14 +89,6 @@ NAME = "export_compat.yaml:1: {}[0] (r; owner o, i)"
             f"known_failures: [{{cases: ['*'], writers: ['*'], readers: ['*'], platforms: [rocm], {FAILS}}}]",
             f"{NAME.format('known_failures')}: platforms: 'rocm' matches no golden.",
         ),
-        (
-            "budgets: [{cases: [t.z], max_flops: 1}]",
-            "export_compat.yaml:1: budgets[0]: cases: 't.z' matches",
-        ),
-        (
-            "budgets: [{platforms: [rocm], max_flops: 1}]",
-            "export_compat.yaml:1: budgets[0]: platforms: 'rocm' matches no golden.",
-        ),
     ],
 )
 def test_each_pattern_that_matches_nothing_is_told(text, problem, warnings):
@@ -113,7 +105,6 @@ def test_what_matches_and_what_only_an_index_has_is_silent(warnings):
             numbers: [{{cases: ['t.a[x]'], reason: r}}, {{cases: ['*'], writers: ['0.9.*', '*-cpu'], reason: r}}]
             known_failures: [{{cases: ['t.a[x]'], writers: [0.12.0.1], readers: ['0.9.?', 0.13.0rc*], {FAILS}}}]
             quirks: [{{case: t.b, writer: '*-cpu', allow: [ours], {ENTRY}}}]
-            budgets: [{{max_growth: 1.2}}]
             """
         )
         == []

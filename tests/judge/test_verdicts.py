@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -10,26 +11,23 @@ import msgspec
 import pytest
 
 import export_core
-from export_core.features.compare_runs import comparison
-from export_core.features.convert import findings as conversion_findings
-from export_core.features.costs import findings as cost_findings
-from export_core.features.deploy import findings as places_findings
+from export_core.base.feature import hooks
 from export_core.judge.verdicts import VERDICTS as TABLE
 from export_core.judge.verdicts import WORST_FIRST, ExitCode, Judgement, Kind
 from export_core.matrix import Verdict
 from export_core.report import view
 
 PACKAGE = Path(export_core.__file__).parent
-KINDS = (
-    {
-        kind
-        for module in (comparison, cost_findings, view, conversion_findings, places_findings)
-        for kind in vars(module).values()
-        if isinstance(kind, Kind)
-    }
-    | {*comparison.CHANGED.values()}
-    | {judgement.facts.kind for judgement in Judgement if judgement.facts.kind}
-)
+KINDS = {
+    kind
+    for module in (
+        view,
+        *(sys.modules[function.__module__] for field in ("findings", "compare") for function in hooks(field)),
+    )
+    for value in vars(module).values()
+    for kind in (value.values() if isinstance(value, dict) else [value])
+    if isinstance(kind, Kind)
+} | {judgement.facts.kind for judgement in Judgement if judgement.facts.kind}
 
 
 def test_every_verdict_has_an_entry():

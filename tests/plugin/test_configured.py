@@ -1,11 +1,19 @@
-"""A project with settings: x64 in its conftest, a policy file, an ini file, custom calls that it allows."""
+"""A project with settings: x64 in its conftest, a policy file, an ini file, custom calls that it allows.
+
+The command that pytest prints for a failed cell names goldens and policy if `jaxexport` would find others.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from export_core.policy import Policy
+from pytest_jaxexport.replayer import run_options
+from pytest_jaxexport.settings import Settings
 
 if TYPE_CHECKING:
     from projects import Project, Projects, Run
@@ -120,3 +128,22 @@ def test_an_allowed_custom_call_is_exported_and_its_reason_kept(configured: Conf
         "lapack_dgeqp3_ffi": "pinned by LAPACK's manual",
         "of_the_policy": "we ship this library ourselves",
     }
+
+
+def settings(root: Path, directory: Path, goldens: str = "golden", policy: str | None = None) -> Settings:
+    file = root / policy if policy else None
+    return Settings(root / goldens, "", Policy(), None, None, None, policy_file=file, directory=directory)
+
+
+def test_a_run_in_the_project_names_neither(tmp_path):
+    (tmp_path / "export_compat.yaml").write_text("readers: window")
+    options = run_options(settings(tmp_path, tmp_path, policy="export_compat.yaml"))
+    assert (options.goldens, options.policy_file, options.results) == (None, None, None)
+
+
+@pytest.mark.parametrize(("goldens", "policy"), [("golden", "export_compat.yaml"), ("other/goldens", "strict.yaml")])
+def test_a_run_in_a_subfolder_names_both_relative_to_it(tmp_path, goldens, policy):
+    (tmp_path / policy).write_text("readers: window")
+    (tmp_path / "tests").mkdir()
+    options = run_options(settings(tmp_path, tmp_path / "tests", goldens, policy))
+    assert (options.goldens, options.policy_file) == (Path("..") / goldens, f"../{policy}")

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from pytest_jaxexport.recorder import exports_again_otherwise
-from pytest_jaxexport.second_export import SEEDS
+from pytest_jaxexport.second_export import SEEDS, exports_again_otherwise
 
 if TYPE_CHECKING:
     from export_core.export import ProducedGolden

@@ -1,7 +1,8 @@
-"""Ways to run pytest: without some of its plugins, collecting only, updating nothing; and when our plugin prints."""
+"""Ways to run pytest: collecting only, updating nothing; --dump-ir; when our plugin prints."""
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import pytest
@@ -86,3 +87,29 @@ def test_the_title_of_the_summary_has_no_blank_line_below_it(project: Project) -
     lines = project.pytest("--update-goldens", "test_marked.py").text.splitlines()
     (title,) = (number for number, line in enumerate(lines) if " export compatibility " in line)
     assert lines[title + 1].startswith("1 golden new: test_marked.test_marked/")
+
+
+TESTS = """
+import jax, jax.numpy as jnp, numpy as np, pytest
+
+@pytest.mark.export_compat(vjp_order=1)
+def test_wave(export_golden):
+    export_golden(jax.jit(jnp.sin), np.arange(8.0))
+"""
+
+
+def test_modules_that_are_replayed_are_put_where_dump_ir_says(projects: Projects) -> None:
+    project = projects(test_a=TESTS)
+    assert project.pytest("--update-goldens").code == 0
+    assert project.pytest("--dump-ir", "ir").code == 0
+    (golden,) = (project.folder / "ir" / "test_a.test_wave").iterdir()
+    stored = project.goldens / "test_a.test_wave" / golden.name
+    assert (golden / "exported.mlir").read_bytes() == (stored / "module.mlir").read_bytes()
+    reader = golden / f"{version('jaxlib')}-cpu"
+    assert {path.name for path in reader.iterdir()} > {"exported.mlir", "compiled.hlo"}
+    derivative = (reader / "vjp1" / "exported.mlir").read_text()
+    assert derivative != (reader / "exported.mlir").read_text()
+    assert "stablehlo.cosine" in derivative
+    refused = project.pytest("--dump-ir", "pytest.ini")
+    assert refused.code == 4
+    assert "--dump-ir: cannot make the folder" in refused.text

@@ -12,8 +12,16 @@ import pytest
 from making import manifest, write_golden, writer
 
 from export_core.goldens import GoldenError, GoldenStore
-from pytest_jaxexport.pruning import PruningReport, list_unused, report_unused
-from pytest_jaxexport.unused_goldens import CollectedTests, ReportedTests, find_unused, is_gone, why_partial
+from pytest_jaxexport.unused_goldens import (
+    CollectedTests,
+    PruningReport,
+    ReportedTests,
+    find_unused,
+    is_gone,
+    list_unused,
+    report_unused,
+    why_partial,
+)
 
 if TYPE_CHECKING:
     from projects import Project, Projects

@@ -1,4 +1,4 @@
-"""The noise of a golden: measured when it is written; goldens whose numbers would prove nothing are refused."""
+"""The noise of a golden, measured while it is written, or later with `--noise=later`; how many have none."""
 
 from __future__ import annotations
 
@@ -164,3 +164,57 @@ def test_a_gradient_that_cancels_is_named_by_its_leaf(project: Project, written:
 def test_integers_that_jump_are_named(project: Project, written: Run) -> None:
     jumping = manifest_of(project, "test_a.TestPlain.test_unstable")["noise"]["jumping"]
     assert f"output 0: {jumping['0'][0]} of 16 elements jump: one last bit chooses others" in written.text
+
+
+FIRST_AND_SECOND = """
+import jax, jax.numpy as jnp, numpy as np, pytest
+
+X = np.ones(3, "float32")
+
+@pytest.mark.export_compat
+def test_first(export_golden):
+    export_golden(jax.jit(jnp.sin), X)
+
+@pytest.mark.export_compat
+def test_second(export_golden):
+    export_golden(jax.jit(jnp.cos), X)
+"""
+COMMAND = "jaxexport goldens noise --goldens stored measures it"
+
+
+@pytest.fixture(scope="module")
+def unmeasured(projects: Projects) -> Project:
+    """The first golden has noise, the second none."""
+    unmeasured = projects(noise=WHOLE_NOISE, test_a=FIRST_AND_SECOND)
+    unmeasured.pytest("--update-goldens", "--goldens", "stored", "-k", "first")
+    return unmeasured
+
+
+@pytest.fixture(scope="module")
+def written_later(unmeasured: Project) -> Run:
+    return unmeasured.pytest("--update-goldens", "--goldens", "stored", "--noise=later")
+
+
+def test_a_new_golden_has_no_noise(unmeasured: Project, written_later: Run) -> None:
+    assert "1 golden new: test_a.test_second/" in written_later.text
+    assert "noise" not in unmeasured.manifest("test_a.test_second", "stored")
+
+
+def test_an_unchanged_golden_keeps_its_noise(unmeasured: Project, written_later: Run) -> None:
+    assert "1 golden unchanged: test_a.test_first/" in written_later.text
+    assert "noise" in unmeasured.manifest("test_a.test_first", "stored")
+
+
+def test_the_summary_says_how_many_have_no_noise(written_later: Run) -> None:
+    assert f"1 golden without noise yet: {COMMAND}" in written_later.text
+
+
+def test_the_summary_of_a_check_says_it_too(unmeasured: Project, written_later: Run) -> None:
+    checked = unmeasured.pytest("--goldens", "stored")
+    assert "2 cases checked against 2 goldens: 2 kept" in checked.text
+    assert f"1 golden without noise yet: {COMMAND}" in checked.text
+
+
+def test_a_run_that_measures_does_not_speak_of_it(projects: Projects) -> None:
+    unmeasured = projects(noise=WHOLE_NOISE, test_a=FIRST_AND_SECOND)
+    assert "without noise" not in unmeasured.pytest("--update-goldens", "-k", "first").text

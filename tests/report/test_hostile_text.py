@@ -45,7 +45,7 @@ from export_core.releases import Windows, load_calendar
 from export_core.report.annotations import annotation_commands
 from export_core.report.badge import badge, badge_svg
 from export_core.report.junit import junit_xml
-from export_core.report.map_svg import map_figure, map_picture
+from export_core.report.map_svg import map_picture, map_svg
 from export_core.report.markdown import markdown_text
 from export_core.report.page import html_page
 from export_core.report.plan_report import github_jobs, print_plan_report
@@ -291,7 +291,7 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
     ),
     "map": lambda *run: map_picture(document(*run)),
     "badge": lambda results, summary: badge_svg(badge(summary)),
-    "map of a page": lambda results, summary: map_figure(release_map(Run(results, summary))),
+    "map of a page": lambda results, summary: map_svg(release_map(Run(results, summary)), links=True),
     "SARIF": lambda results, summary: sarif_file(document(results, summary)).decode(),
     "annotations": lambda results, summary: disarmed(annotation_commands(document(results, summary))),
     "trend": lambda results, summary: "\n".join(map(printed, trend_lines(Trend(number_drift(results))))),

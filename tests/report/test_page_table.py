@@ -156,7 +156,7 @@ def test_few_tab_stops_lead_to_the_table(opened):
 
 def test_the_map_is_one_tab_stop_and_a_square_leads_to_its_cells(opened):
     page = opened()
-    squares = page.locator(".map-wide a.square")
+    squares = page.locator(".map a.square")
     assert squares.evaluate_all("all => all.filter(({ tabIndex }) => tabIndex === 0).length") == 1
     squares.first.focus()
     for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight"):

@@ -13,13 +13,12 @@ from example_runs import broken_run, large_run
 from making import day, document, golden, release, result, run_of, summarize
 from rich.console import Console
 
-from export_core.features.costs.findings import newest_costs
 from export_core.judge import Judgement
 from export_core.matrix import Selection, Verdict, make_plan
 from export_core.policy import Policy
 from export_core.policy.run_options import RESULTS
 from export_core.readers.placement import Mode
-from export_core.readers.worker.protocol import Cost, Stage, Timings
+from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, load_calendar
 from export_core.report.progress import RunProgress
 from export_core.report.terminal import print_plan, print_report, print_table, table_lines
@@ -369,19 +368,6 @@ def test_the_full_report_has_every_cell_and_all_evidence(broken):
     assert text.count("sig11!") == 64
     assert "promised: 180 days" in text
     assert "jaxexport report --html report.html\n" in text
-
-
-def test_the_table_of_costs_has_each_golden_in_its_newest_reader():
-    old = result(reader="0.10.2", cost=Cost(temp_bytes=1), timings=Timings(compile=9.0))
-    new = result(reader="0.12.0", cost=Cost(temp_bytes=2000, flops=5e6), timings=Timings(compile=0.25, run=0.5))
-    silent = result(reader="0.12.0.1")
-    table = newest_costs(run_of([new, silent, old]))
-    head, *rows = table.lines()
-    assert head.split() == ["cost", "of", "reader", "temp", "accessed", "flops", "instructions", "compile", "run"]
-    assert [row.split()[1:] for row in rows] == [
-        ["0.12.0", "2.0", "kB", "-", "5.0", "M", "-", "250", "ms", "500", "ms"]
-    ]
-    assert newest_costs(run_of([silent])) is None
 
 
 def test_counts_in_the_table_of_writers_have_the_colours_of_their_judgements():

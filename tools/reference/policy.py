@@ -1,4 +1,4 @@
-"""Every key of a policy: type, default, meaning and an example from tests/policy/everything.yaml."""
+"""Every key of a policy: type, default, meaning and an example that the tests load."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from export_core.policy import Policy
 from export_core.policy.model import policy_schema
 from tools.reference.schema_tables import default, nested, whole, words
 
-EXAMPLE = Path(__file__).parents[2] / "tests" / "policy" / "everything.yaml"
+TESTS = Path(__file__).parents[2] / "tests"
+EXAMPLES = (TESTS / "policy" / "everything.yaml", *sorted(TESTS.glob("features/*/policy.yaml")))
+"""The kernel's keys, and those that features add."""
 
 
 def keys() -> str:
@@ -32,7 +34,8 @@ def _key(name: str, field: dict[str, Any], example: str) -> str:
 
 def _examples() -> dict[str, str]:
     """The text of each key with what is indented below it."""
-    found = re.findall(r"^(\w+):.*(?:\n[ -].*)*", text := EXAMPLE.read_text(encoding="utf-8"), re.MULTILINE)
+    text = "".join(path.read_text(encoding="utf-8") for path in EXAMPLES)
+    found = re.findall(r"^(\w+):.*(?:\n[ -].*)*", text, re.MULTILINE)
     parts = re.findall(r"^\w+:.*(?:\n[ -].*)*", text, re.MULTILINE)
     return dict(zip(found, parts, strict=True))
 

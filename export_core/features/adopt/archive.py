@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Annotated
@@ -163,24 +163,7 @@ class Archive:
 
     def _of_entry(self, listed: Path, entry: ListedArtifact) -> Candidate | GoldenError:
         try:
-            named = self._named(self._inside(entry.file))
-            given = StatedFacts(
-                [self._inside(name) for name in entry.register],
-                entry.mesh,
-                parse_specs(entry.in_specs) if entry.in_specs else (),
-                entry.nothing_to_compare.strip(),
-                entry.without_outputs.strip(),
-            )
-            return replace(
-                named,
-                case=entry.case or named.case,
-                inputs=self._inside(entry.inputs) if entry.inputs is not None else named.inputs,
-                outputs=self._inside(entry.outputs) if entry.outputs is not None else named.outputs,
-                writer=entry.writer or named.writer,
-                dims=entry.dims or named.dims,
-                exact=bool(entry.dims),
-                given=given,
-            )
+            return candidate_of(entry, self._named(self._inside(entry.file)), self._inside)
         except GoldenError as error:
             return GoldenError(f"{listed}: {entry.file}: {error}")
 
@@ -190,6 +173,26 @@ class Archive:
         if not name or "\0" in name or not path.resolve().is_relative_to(self.folder.resolve()):
             raise GoldenError(f"expected a path inside {self.folder}, found {name!r}.")
         return path
+
+
+def candidate_of(entry: ListedArtifact, named: Candidate, path: Callable[[str], Path] = Path) -> Candidate:
+    """What is said of an artifact, before what its path says. Raises `GoldenError` for specs that cannot be read."""
+    return replace(
+        named,
+        case=entry.case or named.case,
+        inputs=named.inputs if entry.inputs is None else path(entry.inputs),
+        outputs=named.outputs if entry.outputs is None else path(entry.outputs),
+        writer=entry.writer or named.writer,
+        dims=entry.dims or named.dims,
+        exact=bool(entry.dims),
+        given=StatedFacts(
+            [path(name) for name in entry.register],
+            entry.mesh,
+            parse_specs(entry.in_specs) if entry.in_specs else (),
+            entry.nothing_to_compare.strip(),
+            entry.without_outputs.strip(),
+        ),
+    )
 
 
 def case_of(path: PurePath) -> str:

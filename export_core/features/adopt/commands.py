@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from export_core.features.adopt.archive import Archive, Candidate
 
 DONE, NOT_ALL_ADDED = 0, 2
+_OF_ONE = ("case", "register", "mesh", "in_specs", "nothing_to_compare", "without_outputs")
+"""Options about a single artifact."""
 
 
 @command(
@@ -103,7 +105,6 @@ DONE, NOT_ALL_ADDED = 0, 2
 @click.option("--dry-run", is_flag=True, help="With --from, show what would be added, and run and store nothing.")
 @click.option(
     "--nothing-to-compare",
-    "accepted",
     metavar="REASON",
     default="",
     help="Why this golden is meant although it has no output, only empty ones or nothing but NaN.",
@@ -119,20 +120,12 @@ def add(
     project: Project,
     file: str | None,
     folder: str | None,
-    inputs: str | None,
-    outputs: str | None,
     listed: str | None,
-    case: str | None,
-    writer: str | None,
     dims: str | None,
-    register: Sequence[str],
-    mesh: str | None,
-    in_specs: str | None,
     no_replay: bool,
     replace: Sequence[str],
     dry_run: bool,
-    accepted: str,
-    without_outputs: str,
+    **stated: Any,
 ) -> None:
     """Make goldens from artifacts whose source code is lost.
 
@@ -146,41 +139,26 @@ def add(
     With --from, an artifact that cannot be added does not stop the others; the exit code is 2 then.
     """
     from export_core.features.adopt.adoption import Adoption
-    from export_core.features.adopt.archive import INPUTS, OUTPUTS, Archive, Candidate
+    from export_core.features.adopt.archive import INPUTS, OUTPUTS, Archive, Candidate, ListedArtifact, candidate_of
     from export_core.goldens import GoldenError
-    from export_core.goldens.adopt import StatedFacts
-    from export_core.goldens.adopted_mesh import parse_mesh, parse_specs
+    from export_core.goldens.adopted_mesh import parse_mesh
     from export_core.goldens.made_inputs import parse_sizes
 
-    of_one = {"--case": case, "--register": register, "--mesh": mesh, "--in-specs": in_specs}
-    of_one |= {"--nothing-to-compare": accepted, "--without-outputs": without_outputs}
-    _check_usage(file, folder, of_one, {"--list": listed, "--dry-run": dry_run, "--replace": replace})
+    _check_usage(file, folder, stated, {"--list": listed, "--dry-run": dry_run, "--replace": replace})
     problem = f"--dims {dims}: expected symbolic dimensions and their sizes, such as b=4,h=8."
     sizes = parse_sizes(dims, problem) if dims else {}
     # The case of a single artifact is named by --case.
-    replaced = replace if folder else (case or "",)
+    replaced = replace if folder else (stated["case"],)
     adoption = Adoption(project.store, project.policy, partial(echo, err=True), replay=not no_replay, replace=replaced)
     if folder:
-        defaults = Candidate(Path(), "", writer=writer, dims=sizes)
-        names = (inputs or INPUTS, outputs or OUTPUTS)
+        defaults = Candidate(Path(), "", writer=stated["writer"], dims=sizes)
+        names = (stated["inputs"] or INPUTS, stated["outputs"] or OUTPUTS)
         archive = Archive(Path(folder), Path(listed) if listed else None, *names, defaults)
         click.get_current_context().exit(_add_all(adoption, archive, sizes, dry_run=dry_run))
-    given = StatedFacts(
-        [Path(name) for name in register],
-        parse_mesh(mesh) if mesh else {},
-        parse_specs(in_specs) if in_specs else (),
-        accepted.strip(),
-        without_outputs.strip(),
-    )
-    candidate = Candidate(
-        Path(file or ""),
-        case or "",
-        Path(inputs) if inputs else None,
-        Path(outputs) if outputs else None,
-        writer,
-        sizes,
-        given=given,
-    )
+    stated["mesh"] = parse_mesh(stated["mesh"]) if stated["mesh"] else {}
+    # Each option is called as the field of an entry of artifacts.yaml.
+    entry = ListedArtifact(str(file), dims=sizes, **{name: value for name, value in stated.items() if value})
+    candidate = candidate_of(entry, Candidate(Path(entry.file), ""))
     (adopted,) = adoption.adopt([candidate])
     if adopted.golden is None:
         raise GoldenError(adopted.problem)
@@ -192,13 +170,14 @@ def add(
 
 
 def _check_usage(
-    file: str | None, folder: str | None, of_one: Mapping[str, object], of_an_archive: Mapping[str, object]
+    file: str | None, folder: str | None, stated: Mapping[str, object], of_an_archive: Mapping[str, object]
 ) -> None:
     """Raise `click.UsageError` for options that do not go together."""
     if (file is None) == (folder is None):
         raise click.UsageError("expected either --artifact FILE or --from FOLDER.")
-    if file and of_one["--case"] is None:
+    if file and stated["case"] is None:
         raise click.UsageError("--artifact FILE: expected the name of its case too: --case NAME.")
+    of_one = {f"--{name.replace('_', '-')}": stated[name] for name in _OF_ONE}
     other, names = ("--from", of_one) if folder else ("--artifact", of_an_archive)
     if wrong := [name for name, value in names.items() if value]:
         where = " artifacts.yaml says it of one artifact." if folder else ""

@@ -328,8 +328,8 @@ def both_maps(difference: BaselineDifference) -> list[tuple[str, Markup]]:
         return []
     then, now = same_rows(*(release_map(run, changed or None) for run in runs))
     return [
-        (f"Then, as of {then.as_of}", Markup(map_svg(then, narrow=True))),
-        (f"Now, as of {now.as_of}", Markup(map_svg(now, narrow=True, links=True))),
+        (f"Then, as of {then.as_of}", Markup(map_svg(then))),
+        (f"Now, as of {now.as_of}", Markup(map_svg(now, links=True))),
     ]
 
 

@@ -28,7 +28,7 @@ Dated = tuple[datetime.date, Event]
 
 
 def forecast_figure(forecast: Forecast) -> str:
-    """The drawing of a forecast for a page, wide and narrow."""
+    """The drawing of a forecast for a page."""
     # A generation that leaves ends its own bar.
     events = [(day.day, event) for day in forecast.days for event in day.events if event.kind is not Kind.LEAVES]
     return windows_figure(forecast.generations, forecast.as_of, forecast.until, events)
@@ -37,11 +37,32 @@ def forecast_figure(forecast: Forecast) -> str:
 def windows_figure(
     generations: Sequence[Generation], as_of: datetime.date, until: datetime.date, events: Sequence[Dated] = ()
 ) -> str:
-    """The drawing for a page: both pictures, of which the style shows one. Empty without goldens."""
+    """The drawing for a page. Empty without goldens."""
     if not generations:
         return ""
-    wide, narrow = (_windows_svg(generations, as_of, until, events, narrow) for narrow in (False, True))
-    return f'<div class="map-wide">{wide}</div><div class="map-narrow">{narrow}</div>'
+    left, width = 116.0, 900.0
+    open_since = [generation.built for generation in generations if generation.leaves > as_of]
+    start = min([*open_since, as_of - datetime.timedelta(days=30)])
+    length = width - left - 16
+    axis = Axis(length, 0, (), (start.toordinal(), max(until, as_of).toordinal() + 1), (0.0, length))
+    lanes = grouped(events, lambda dated: dated[1].kind)
+    below = _HEAD + _ROW * len(generations)
+    bottom = below + _LANE * len(lanes) + (6 if lanes else 0)
+    label = f"Windows of {plural(len(generations), 'writer')} over time, as of {as_of}"
+    root = picture("windows", width, bottom + 26, label, standalone=False)
+    for day, place in axis.months(52):
+        add(root, "line", "grid", x1=left + place, y1=_HEAD - 6, x2=left + place, y2=bottom)
+        kind, text = ("month year", f"{day:%Y}") if day.month == 1 else ("month", f"{day:%b}")
+        add(root, "text", kind, text, x=left + place, y=bottom + 16, text_anchor="middle")
+    today = left + axis.start(as_of)
+    add(root, "line", "today", x1=today, y1=_HEAD - 10, x2=today, y2=bottom + 2)
+    add(root, "text", "today", f"as of {as_of}", x=today, y=_HEAD - 15, text_anchor="middle")
+    newest_first = sorted(generations, key=lambda generation: (generation.built, generation.writer), reverse=True)
+    for number, generation in enumerate(newest_first):
+        _bar(root, generation, as_of, axis, left, _HEAD + _ROW * number)
+    for number, (kind, dated) in enumerate(lanes.items()):
+        _lane(root, kind, dated, axis, left, below + 6 + _LANE * number)
+    return text_of(root)
 
 
 def windows_picture(run: Run) -> Picture | None:
@@ -65,34 +86,6 @@ def days_left(generation: Generation, as_of: datetime.date) -> str:
     """``leaves on 2027-01-13, in 53 days``."""
     days = (generation.leaves - as_of).days
     return f"left on {generation.leaves}" if days <= 0 else f"leaves on {generation.leaves}, in {plural(days, 'day')}"
-
-
-def _windows_svg(
-    generations: Sequence[Generation], as_of: datetime.date, until: datetime.date, events: Sequence[Dated], narrow: bool
-) -> str:
-    left, width = (76.0, 350.0) if narrow else (116.0, 900.0)
-    open_since = [generation.built for generation in generations if generation.leaves > as_of]
-    start = min([*open_since, as_of - datetime.timedelta(days=30)])
-    length = width - left - 16
-    axis = Axis(length, 0, (), (start.toordinal(), max(until, as_of).toordinal() + 1), (0.0, length))
-    lanes = grouped(events, lambda dated: dated[1].kind)
-    below = _HEAD + _ROW * len(generations)
-    bottom = below + _LANE * len(lanes) + (6 if lanes else 0)
-    label = f"Windows of {plural(len(generations), 'writer')} over time, as of {as_of}"
-    root = picture("windows", width, bottom + 26, label, standalone=False)
-    for day, place in axis.months(34 if narrow else 52):
-        add(root, "line", "grid", x1=left + place, y1=_HEAD - 6, x2=left + place, y2=bottom)
-        kind, text = ("month year", f"{day:%Y}") if day.month == 1 else ("month", f"{day:%b}")
-        add(root, "text", kind, text, x=left + place, y=bottom + 16, text_anchor="middle")
-    today = left + axis.start(as_of)
-    add(root, "line", "today", x1=today, y1=_HEAD - 10, x2=today, y2=bottom + 2)
-    add(root, "text", "today", f"as of {as_of}", x=today, y=_HEAD - 15, text_anchor="middle")
-    newest_first = sorted(generations, key=lambda generation: (generation.built, generation.writer), reverse=True)
-    for number, generation in enumerate(newest_first):
-        _bar(root, generation, as_of, axis, left, _HEAD + _ROW * number)
-    for number, (kind, dated) in enumerate(lanes.items()):
-        _lane(root, kind, dated, axis, left, below + 6 + _LANE * number)
-    return text_of(root)
 
 
 def _bar(root: Xml.Element, generation: Generation, as_of: datetime.date, axis: Axis, left: float, top: float) -> None:

@@ -172,7 +172,7 @@ class Choice:
         return release_named(name, self.plan.calendar)
 
     def cell_in(self, reader: Release) -> Cell:
-        """The same golden and platform in another release."""
+        """The cell of this golden and platform in another release."""
         return replace(self.cell, reader=reader, promised=False, deployed=())
 
 

@@ -1,15 +1,17 @@
-"""The options by which `explain`, `bisect` and `reduce` are told the one cell that they are about."""
+"""What `explain`, `bisect` and `reduce` share: the options that name the one cell, notes, and how Ctrl-C ends them."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
 from export_core.cli.options import declared
+from export_core.cli.output import echo
 from export_core.policy.run_options import ONE_CELL, RunOptions, Selection, read_options
 
 _OPTIONS = (
@@ -64,3 +66,26 @@ def choosing_uncached(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
     return decorated
+
+
+def notes(*, quiet: bool = False) -> Callable[[str], None]:
+    """What is called with a line about what happens: it is shown on stderr, unless `quiet`."""
+
+    def notify(text: str) -> None:
+        if not quiet:
+            echo(text, err=True)
+
+    return notify
+
+
+@contextmanager
+def interrupted_with(text: str) -> Iterator[None]:
+    """Ends the command at a signal with this text and the exit code of the signal."""
+    from export_core.cli.signals import Interrupted, interruptible
+
+    try:
+        with interruptible():
+            yield
+    except Interrupted as stop:
+        echo(text, err=True)
+        raise click.exceptions.Exit(stop.exit_code) from None

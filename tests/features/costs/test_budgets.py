@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import msgspec
 import pytest
-from making import day, document, result, summarize
+from making import day, document, golden, result, summarize
 
 from export_core.features.costs.over_budget import unmeasured, with_budgets
-from export_core.features.costs.policy_key import FIGURES, Budget
+from export_core.features.costs.policy_key import BUDGETS, FIGURES, Budget
 from export_core.judge import Judgement, Result
+from export_core.judge.unmatched import unmatched_patterns
 from export_core.matrix import Verdict
-from export_core.policy import Policy
+from export_core.policy import Policy, PolicyError, load_policy
 from export_core.readers.worker.protocol import Cost, Timings
+from export_core.releases import load_calendar
 
 OWN = result(reader="0.9.2", cost=Cost(temp_bytes=84_000_000, flops=1e6))
 TWICE = result(cost=Cost(temp_bytes=168_000_000, flops=1e6))
@@ -143,3 +148,48 @@ def test_runs_that_overlap_are_not_called_slower():
     policy = Policy(budgets=(Budget(warn_slower=1.5),))
     before = repeated("0.9.2", 0.010, count=5)
     assert document([before, noisy], summary(policy, before, noisy)).findings == []
+
+
+@pytest.fixture
+def load(tmp_path):
+    def load(text: str) -> Policy:
+        (tmp_path / "export_compat.yaml").write_text(text)
+        return load_policy(tmp_path / "export_compat.yaml")
+
+    return load
+
+
+def test_every_limit_can_be_in_a_policy_and_is_kept_in_summary_json(load):
+    policy = load((Path(__file__).parent / "policy.yaml").read_text())
+    assert [budget.location.rpartition(":")[2] for budget in BUDGETS.of(policy)] == ["2", "16", "18"]
+    assert msgspec.convert(msgspec.json.decode(msgspec.json.encode(policy)), Policy) == policy
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("budgets:\n  - cases: [a]", ":2: budgets[0]: expected at least one limit, found none. There are"),
+        ("budgets:\n  - max_temp: 1", ":2: budgets[0].max_temp: unknown key. Did you mean `max_temp_bytes`?"),
+        ("budgets:\n  - max_flops: -1", ":2: budgets[0].max_flops: expected a finite number of 0 or more, found -1."),
+        ("budgets:\n  - max_growth: 0.9", ":2: budgets[0].max_growth: expected a finite number of 1 or more"),
+        ("budgets:\n  - max_growth: {flop: 2}", ":2: budgets[0].max_growth.flop: expected some of temp_bytes"),
+        ("budgets:\n  - {max_flops: 1, platforms: [gpu]}", ":2: budgets[0].platforms[0]: expected one of cpu, cuda"),
+    ],
+)  # fmt: skip
+def test_what_a_budget_may_not_say_is_one_line_with_its_place(load, text, message):
+    with pytest.raises(PolicyError) as error:
+        load(text)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_pattern_of_a_budget_that_matches_nothing_is_told(load):
+    def warnings(text: str) -> list[str]:
+        found = unmatched_patterns(load(text), [golden("t.a"), golden("t.b", "0.9.2")], load_calendar())
+        return [unmatched.text.rpartition(".yaml")[2] for unmatched in found]
+
+    assert warnings("budgets: [{cases: [t.z], max_flops: 1}]") == [":1: budgets[0]: cases: 't.z' matches no golden."]
+    assert warnings("budgets: [{platforms: [rocm], max_flops: 1}]") == [
+        ":1: budgets[0]: platforms: 'rocm' matches no golden."
+    ]
+    assert warnings("budgets: [{max_growth: 1.2}]") == []

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 from commands import finished
-from making import day, document, result, summarize
+from making import day, document, result, run_of, summarize
 
-from export_core.features.costs.findings import row_line
+from export_core.features.costs.findings import newest_costs, row_line
 from export_core.features.costs.over_budget import with_budgets
 from export_core.features.costs.policy_key import Budget
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.gate import ShardOf
 from export_core.policy import Policy
-from export_core.readers.worker.protocol import Cost
+from export_core.readers.worker.protocol import Cost, Timings
 from export_core.report.annotations import annotation_commands
 from export_core.report.badge import badge
 from export_core.report.junit import junit_xml
@@ -119,3 +119,16 @@ def test_the_table_draws_the_line_and_the_cell_says_the_budget(opened, summary, 
     assert page.locator(".cost polyline").get_attribute("points") == "2.0,8.0 24.0,8.0 46.0,2.0"
     page.locator("#grid .cell.costly").click()
     assert "temp_bytes 168,000,000, more than 100,800,000" in page.locator("#cell-facts").inner_text()
+
+
+def test_the_table_of_costs_has_each_golden_in_its_newest_reader():
+    old = result(reader="0.10.2", cost=Cost(temp_bytes=1), timings=Timings(compile=9.0))
+    new = result(reader="0.12.0", cost=Cost(temp_bytes=2000, flops=5e6), timings=Timings(compile=0.25, run=0.5))
+    silent = result(reader="0.12.0.1")
+    table = newest_costs(run_of([new, silent, old]))
+    head, *rows = table.lines()
+    assert head.split() == ["cost", "of", "reader", "temp", "accessed", "flops", "instructions", "compile", "run"]
+    assert [row.split()[1:] for row in rows] == [
+        ["0.12.0", "2.0", "kB", "-", "5.0", "M", "-", "250", "ms", "500", "ms"]
+    ]
+    assert newest_costs(run_of([silent])) is None

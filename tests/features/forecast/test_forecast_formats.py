@@ -115,7 +115,7 @@ def test_text_markdown_and_page_say_the_same_of_each_day():
 
 def test_a_bar_ends_on_the_day_on_which_its_goldens_leave():
     figure = Xml.fromstring(f"<figure>{forecast_figure(made())}</figure>")
-    wide = figure.find("div/svg")
+    wide = figure.find("svg")
     bars = {bar.find("title").text: bar.find("rect") for bar in wide.iter("g") if bar.find("rect") is not None}
     ends = {title.split(",")[0]: float(bar.get("x")) + float(bar.get("width")) for title, bar in bars.items()}
     today = float(next(line for line in wide.iter("line") if line.get("class") == "today").get("x1"))

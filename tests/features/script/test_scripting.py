@@ -5,13 +5,18 @@ from __future__ import annotations
 import functools
 import importlib
 import re
+import subprocess
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jax
 import making
 import numpy as np
 import pytest
+import yaml
 from msgspec import structs
+from warm_pytest import WHOLE_NOISE, own_variables
 
 import export_core
 from export_core.artifact import read_bytes
@@ -20,6 +25,9 @@ from export_core.export import ExportError
 from export_core.goldens import GoldenError, GoldenStore
 from export_core.goldens.manifest import UNKNOWN
 from export_core.policy import FILE
+
+if TYPE_CHECKING:
+    from projects import Projects
 
 X = np.linspace(0.0, 1.0, 4, dtype=np.float32)
 
@@ -178,3 +186,47 @@ def test_a_golden_of_a_test_or_of_an_archive_stays(folder, test, python):
     with pytest.raises(GoldenError, match="expected a case of its own, found one of"):
         export_core.write_golden("solver", jax.jit(lambda x: x + 1), X)
     assert times(folder) == before
+
+
+SHARED_FUNCTION = """
+import jax, numpy as np
+import jax.numpy as jnp
+
+X = np.linspace(0.0, 1.0, 16, dtype=np.float32).reshape(4, 4)
+KEYWORDS = {"platforms": ["cpu", "tpu"], "vjp_order": 1, "symbolic_shapes": "b, 4", "rtol": {"float32": 1e-5}}
+function = jax.jit(lambda x: (jnp.tanh(x).sum(1), x > 0.5))
+"""
+
+MARKED_TEST = """
+import pytest
+from function import KEYWORDS, X, function
+
+@pytest.mark.export_compat(**KEYWORDS)
+def test_f(export_golden):
+    exported = export_golden(function, X)
+    exported.also(X[:2])
+    exported.refused(X[:, :2])
+"""
+
+SCRIPT_OF_IT = """
+import export_core
+from function import KEYWORDS, X, function
+
+written = export_core.write_golden("scripted", function, X, also=[(X[:2],)], refused=[(X[:, :2],)], **KEYWORDS)
+assert written.golden.read_artifact().data == export_core.export_artifact(function, X, **KEYWORDS).data
+"""
+
+
+def test_a_script_writes_the_golden_of_a_marked_test(projects: Projects) -> None:
+    project = projects(noise=WHOLE_NOISE, test_a=MARKED_TEST, function=SHARED_FUNCTION, script=SCRIPT_OF_IT)
+    project.use_warm_workers()
+    assert project.pytest("--update-goldens").code == 0
+    variables = {**own_variables(), "JAXEXPORT_CACHE": str(project.cache)}
+    subprocess.run([sys.executable, "script.py"], cwd=project.folder, env=variables, check=True)
+    by_test, by_script = project.stored("test_a.test_f"), project.stored("scripted")
+    assert by_script.keys() == by_test.keys()
+    (manifest,) = (name for name in by_test if name.endswith("golden.yaml"))
+    of_test, of_script = (yaml.safe_load(stored.pop(manifest)) for stored in (by_test, by_script))
+    assert by_script == by_test
+    assert of_script == {**of_test, "case": "scripted", "test": ""}
+    assert of_script["noise"]

@@ -209,7 +209,7 @@ def _candidates(choice: Choice, measure: Measure) -> Iterator[Release]:
 
 
 def _names_of_candidates(choice: Choice, measure: Measure) -> Iterator[str]:
-    """Those that the results know, the nearest first; the golden's writer; the newest release."""
+    """The releases in which it works by the results, the nearest first; the golden's writer; the newest release."""
     writer, built = choice.cell.golden.manifest.writer, choice.cell.reader.built
 
     def distance(result: Result) -> tuple[bool, int]:

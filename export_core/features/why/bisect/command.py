@@ -9,7 +9,7 @@ import click
 from export_core.cli.help import command
 from export_core.cli.options import FiniteRange, console
 from export_core.cli.output import echo, echo_json
-from export_core.features.why.choosing import choosing_options
+from export_core.features.why.choosing import choosing_options, interrupted_with, notes
 
 if TYPE_CHECKING:
     from export_core.features.why.choice import Choice
@@ -91,23 +91,14 @@ def bisect(
 
     Exit codes: 0 found, 1 the reader does not fail here, 2 bad input, 3 no answer. Ctrl-C ends it with 130.
     """
-    from export_core.cli.signals import Interrupted, interruptible
     from export_core.features.why.bisect.bisection import Wanted
     from export_core.features.why.bisect.bisection import bisect as bisection_of
     from export_core.features.why.bisect.criterion import BisectBy, Measure
     from export_core.features.why.bisect.report import bisect_lines
 
-    def notify(text: str) -> None:
-        if not quiet:
-            echo(text, err=True)
-
     wanted = Wanted(good, Measure(BisectBy(by), _figure(figure, by), _least(by, threshold, factor)), every, pairs)
-    try:
-        with interruptible():
-            found = bisection_of(choice, wanted, notify, resume=resume)
-    except Interrupted as stop:
-        echo("Interrupted. The same command with --resume runs the releases that are left.", err=True)
-        raise click.exceptions.Exit(stop.exit_code) from None
+    with interrupted_with("Interrupted. The same command with --resume runs the releases that are left."):
+        found = bisection_of(choice, wanted, notes(quiet=quiet), resume=resume)
     if as_json:
         echo_json(found)
     else:

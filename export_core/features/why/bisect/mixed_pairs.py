@@ -97,7 +97,7 @@ class _PairEnvironments:
         self._locks.__exit__(*exception)
 
     def find(self, placement: Placement) -> Environment | None:
-        """See `Environments`."""
+        """The environment of the pair if it is built, and jax could be imported in it."""
         try:
             if (own := self._own.find(replace(placement, reader=self._jax_of))) is None:
                 return None
@@ -108,7 +108,7 @@ class _PairEnvironments:
         return self._environment(placement, built, python) if built and not json.loads(built.checked) else None
 
     def build(self, placement: Placement) -> Environment:
-        """See `Environments`. Raises `EnvironmentFailed` where the pair cannot be installed or imported."""
+        """The environment of the pair. Raises `EnvironmentFailed` where it cannot be installed or imported."""
         recipe, python = self._recipe(placement, self._own.build(replace(placement, reader=self._jax_of)))
         built = build(recipe, self._locks, stopping=self._stopping, notify=self._notify)
         if problem := json.loads(built.checked):

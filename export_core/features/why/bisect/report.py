@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from export_core.base.escaping import plain_text
-from export_core.base.layout import wrapped
+from export_core.base.layout import aligned, wrapped
 from export_core.base.phrases import plural
 from export_core.features.why.bisect.changes import ChangedPart, CommitsLink
 from export_core.features.why.bisect.criterion import Answer, BisectBy
@@ -133,10 +133,7 @@ def _title(found: Bisection) -> str:
 def _runs(found: Bisection) -> Iterator[str]:
     """A line for each run of releases that are alike, next to each other by build date."""
     runs = itertools.groupby(found.tried, lambda tried: (tried.label, tried.is_bad))
-    rows = [_row(found, list(run)) for _, run in runs]
-    widths = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
-    for releases, days, text in rows:
-        yield f"  {releases:<{widths[0]}}  {days:<{widths[1]}}  {text}"
+    return aligned((_row(found, list(run)) for _, run in runs), indent="  ")
 
 
 def _row(found: Bisection, run: Sequence[TriedRelease]) -> tuple[str, str, str]:

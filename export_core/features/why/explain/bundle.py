@@ -169,19 +169,19 @@ def script(choice: Choice, result: Result, program: Program) -> bytes:
     Its first lines are those by which `uv run` makes an environment of the failing reader.
     """
     envelope = read_bytes(program.artifact).envelope
-    settings = {
-        "DEVICES": envelope.nr_devices if envelope else 1,
-        "X64": bool(choice.cell.golden.manifest.flags.get("jax_enable_x64")),
-        "REPORTED": f"{VERDICTS[result.verdict].phrase} in jaxlib {choice.cell.reader.jaxlib}",
-        "MEASURED": program.measured,
-    }
-    values = {"ARTIFACT": program.artifact, "INPUTS": program.inputs, "OUTPUTS": program.outputs}
+    settings = (
+        ("DEVICES", envelope.nr_devices if envelope else 1),
+        ("X64", bool(choice.cell.golden.manifest.flags.get("jax_enable_x64"))),
+        ("REPORTED", f"{VERDICTS[result.verdict].phrase} in jaxlib {choice.cell.reader.jaxlib}"),
+        ("MEASURED", program.measured),
+    )
+    values = (("ARTIFACT", program.artifact), ("INPUTS", program.inputs), ("OUTPUTS", program.outputs))
     code = PROGRAM.read_text(encoding="utf-8").partition(_CELL)[0]
     parts = (
         _environment(choice),
         f"{code}{_CELL}",
-        *(f"{name} = {value!r}" for name, value in settings.items()),
-        *(f"{name} = (\n{_encoded(value)})" for name, value in values.items()),
+        *(f"{name} = {value!r}" for name, value in settings),
+        *(f"{name} = (\n{_encoded(value)})" for name, value in values),
         "",
         'if __name__ == "__main__":',
         "    main()",

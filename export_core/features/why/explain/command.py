@@ -9,10 +9,9 @@ import click
 
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
-from export_core.features.why.choosing import choosing_options
+from export_core.features.why.choosing import choosing_options, interrupted_with, notes
 
 if TYPE_CHECKING:
-    from export_core.features.why.bisect.report import Bisection
     from export_core.features.why.choice import Choice
     from export_core.features.why.explain.explanation import Explanation
 
@@ -68,6 +67,7 @@ def explain(
     """
     import msgspec
 
+    from export_core.features.why.bisect.bisection import Wanted, bisect
     from export_core.features.why.explain.bundle import check_new, editor_for, program_of, reduced_program, write_bundle
     from export_core.features.why.explain.double_reference import reference_lines
     from export_core.features.why.explain.explanation import explain as explanation_of
@@ -77,18 +77,21 @@ def explain(
 
     if bundle:
         check_new(bundle)  # before anything is run
-
-    result = result_of(choice, _notify)
+    notify = notes()
+    result = result_of(choice, notify)
     left = ReductionFolder(reduced) if reduced else None
-    bisection = _bisect(choice) if is_bisected or (is_bisected is None and bundle) else None
+    bisection = None
+    if is_bisected or (is_bisected is None and bundle):
+        with interrupted_with("Interrupted: nothing was written. `--no-bisect` explains without running anything."):
+            bisection = bisect(choice, Wanted(), notify)
     reference = []
     if is_referred and result.verdict is Verdict.NUMERICS:
-        reference = reference_lines(choice, result, _notify)
+        reference = reference_lines(choice, result, notify)
     explanation = explanation_of(choice, result, left, bisection, reference)
     written = []
     if bundle:
         if left:
-            with editor_for(choice, _notify) as editor:
+            with editor_for(choice, notify) as editor:
                 program = reduced_program(choice, result, left, editor)
         else:
             program = program_of(choice, result)
@@ -99,22 +102,6 @@ def explain(
         _show(explanation)
         if bundle:
             echo(f"\nBundle: {', '.join(map(str, written))}")
-
-
-def _notify(text: str) -> None:
-    echo(text, err=True)
-
-
-def _bisect(choice: Choice) -> Bisection:
-    from export_core.cli.signals import Interrupted, interruptible
-    from export_core.features.why.bisect.bisection import Wanted, bisect
-
-    try:
-        with interruptible():
-            return bisect(choice, Wanted(), _notify)
-    except Interrupted as stop:
-        echo("Interrupted: nothing was written. `--no-bisect` explains without running anything.", err=True)
-        raise click.exceptions.Exit(stop.exit_code) from None
 
 
 def _show(explanation: Explanation) -> None:

@@ -79,7 +79,7 @@ class Explanation(msgspec.Struct, frozen=True):
     evidence: tuple[tuple[str, str], ...]
     """What shows it: labels and texts."""
     releases: tuple[InRelease, ...]
-    """The same golden in all releases of the stored run and of the bisection, by build date."""
+    """What became of the golden in all releases of the stored run and of the bisection, by build date."""
     steps: tuple[str, ...]
     """What to do now."""
     earlier: tuple[str, ...]
@@ -223,7 +223,7 @@ def _reduced(choice: Choice, folder: ReductionFolder) -> Iterator[tuple[str, str
 
 
 def _rows(choice: Choice, result: Result, bisection: Bisection | None) -> tuple[InRelease, ...]:
-    """The same golden and platform in the releases of a bisection and of the stored run."""
+    """What became of the golden on this platform in the releases of a bisection and of the stored run."""
     found: list[TriedRelease | Result] = [*(bisection.tried if bisection else ()), *choice.stored, result]
     rows = {each.reader: InRelease(each.reader, each.verdict, first_line(each.message)) for each in found}
     return tuple(sorted(rows.values(), key=lambda row: row.reader.date_order))

@@ -11,7 +11,7 @@ import click
 from export_core.base.phrases import plural
 from export_core.cli.help import command
 from export_core.cli.output import echo
-from export_core.features.why.choosing import choosing_uncached
+from export_core.features.why.choosing import choosing_uncached, interrupted_with, notes
 
 if TYPE_CHECKING:
     from export_core.features.why.choice import Choice
@@ -52,20 +52,11 @@ def reduce(choice: Choice, output: Path, good: str, resume: bool, quiet: bool) -
     Exit codes: 0 reduced, 2 bad input, 3 it does not fail here. Ctrl-C leaves the smallest program so far in DIR, with
     exit code 130.
     """
-    from export_core.cli.signals import Interrupted, interruptible
     from export_core.features.why.reduce.folder import ReductionFolder
     from export_core.features.why.reduce.reduction import reduce_chosen
 
-    def notify(text: str) -> None:
-        if not quiet:
-            echo(text, err=True)
-
-    try:
-        with interruptible():
-            reduced = reduce_chosen(choice, good, ReductionFolder(output), resume=resume, notify=notify)
-    except Interrupted as stop:
-        echo(f"Interrupted. The same command with --resume continues with what is in {output}.", err=True)
-        raise click.exceptions.Exit(stop.exit_code) from None
+    with interrupted_with(f"Interrupted. The same command with --resume continues with what is in {output}."):
+        reduced = reduce_chosen(choice, good, ReductionFolder(output), resume=resume, notify=notes(quiet=quiet))
     _show(reduced, output)
     echo(f"to report it: {choice.command('explain', '--reduced', str(output), '--bundle', 'DIR')}")
 

@@ -140,7 +140,7 @@ class ReductionFolder:
             raise WhyError(f"{self.path}: cannot write this folder: {error.strerror or error}.") from None
 
     def read_of(self, cell: str) -> Earlier:
-        """The same of one cell. Raises `WhyError` where it is that of another one too."""
+        """What is left of this cell. Raises `WhyError` where nothing is, or it is what is left of another one."""
         found = self.read()
         if found[0].cell != cell:
             raise WhyError(f"{self.path}: expected what is left of {cell}, found that of {found[0].cell}.")

@@ -53,7 +53,7 @@ class ReducedProgram:
 
     @property
     def key(self) -> bytes:
-        """The same for programs that are the same."""
+        """A digest of what is run: equal for equal programs."""
         return hashlib.sha256(self.artifact + self.arrays).digest()
 
     def edited(
@@ -61,27 +61,25 @@ class ReducedProgram:
     ) -> ReducedProgram:
         """The program with a changed module. `values` are those of operations that became arguments."""
         envelope = self.envelope
-        inputs: list[Leaf] = []
-        in_avals: list[Aval] = []
-        out_avals: list[Aval] = []
-        in_shardings: list[Sharding] = []
-        out_shardings: list[Sharding] = []
-        for source in summary.arguments:
-            if source.was is None:
-                inputs.append(values[source.operation, source.result])
-                in_avals.append(self._aval_of(source))
-                in_shardings.append(None)
-            else:
-                inputs.append(self.inputs[source.was])
-                in_avals.append(envelope.in_avals[source.was])
-                in_shardings.append(envelope.in_shardings[source.was])
-        for source in summary.results:
-            out_avals.append(self._aval_of(source) if source.was is None else envelope.out_avals[source.was])
-            out_shardings.append(None if source.was is None else envelope.out_shardings[source.was])
-        changed = _flat(envelope, in_avals, out_avals)._replace(
-            in_shardings=tuple(in_shardings), out_shardings=tuple(out_shardings)
+        taken: list[tuple[Leaf, Aval, Sharding]] = [
+            (values[one.operation, one.result], self._aval_of(one), None)
+            if one.was is None
+            else (self.inputs[one.was], envelope.in_avals[one.was], envelope.in_shardings[one.was])
+            for one in summary.arguments
+        ]
+        given: list[tuple[Aval, Sharding]] = [
+            (self._aval_of(one), None)
+            if one.was is None
+            else (envelope.out_avals[one.was], envelope.out_shardings[one.was])
+            for one in summary.results
+        ]
+        changed = _flat(envelope, [aval for _, aval, _ in taken], [aval for aval, _ in given])._replace(
+            in_shardings=tuple(sharding for *_, sharding in taken),
+            out_shardings=tuple(sharding for _, sharding in given),
         )
-        return ReducedProgram(changed, replace(self.module, code=code), tuple(inputs), summary.names, text)
+        return ReducedProgram(
+            changed, replace(self.module, code=code), tuple(leaf for leaf, *_ in taken), summary.names, text
+        )
 
     def with_size(self, summary: ModuleSummary, code: bytes, text: bytes, size: int, to: int) -> ReducedProgram:
         """The program after every dimension of one size got a smaller one: arrays lose their last elements."""

@@ -139,10 +139,10 @@ _PLAIN: dict[str, tuple[str, ...]] = {
 """Functions of jax.lax that take the operands of an operation of StableHLO and then these: its attributes, by name."""
 
 _COMPOSITES = "acos acosh asin asinh atan atanh cosh digamma erf erfc erf_inv lgamma sinh square top_k"
-"""Those that take the operands of a composite of CHLO, and then its attributes."""
+"""Functions of jax.lax that take the operands of a composite of CHLO, and then its attributes."""
 
 _OF_SHARDINGS = {"num_batch_dims", "xla.sdy.sharding_rule"}
-"""Those attributes of a custom call for XLA that say how it may be sharded."""
+"""Attributes of a custom call for XLA that say how it may be sharded."""
 
 
 class Line:

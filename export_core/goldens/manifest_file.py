@@ -119,9 +119,9 @@ MOST_RUNS = 1000
 
 # Not in the name of a file or a folder on Windows either, where goldens may be checked out.
 _NOT_IN_NAMES = frozenset('/\\:*?"<>|\0')
-_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*")
-_PLATFORM = re.compile(r"[A-Za-z0-9_]+")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+_VERSION = (re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*"), "a version such as 0.12.0")
+_PLATFORM = (re.compile(r"[A-Za-z0-9_]+"), "a platform such as cpu")
+_SHA256 = (re.compile(r"[0-9a-f]{64}"), "a SHA-256 of 64 hexadecimal digits")
 _LARGEST = 1 << 63
 
 
@@ -156,22 +156,22 @@ def _names(manifest: Manifest) -> Problems:
     if not is_plain_name(manifest.case):
         yield "case", f"expected the name of a folder, found {manifest.case!r}."
     writer = manifest.writer
-    for field, value, pattern in (
-        ("jax", writer.jax, _VERSION),
-        ("jaxlib", writer.jaxlib, _VERSION),
-        ("platform", writer.platform, _PLATFORM),
-    ):
-        if not pattern.fullmatch(value):
-            kind = "a platform such as cpu" if pattern is _PLATFORM else "a version such as 0.12.0"
-            yield f"writer.{field}", f"expected {kind}, found {value!r}."
+    yield from _text("writer.jax", writer.jax, _VERSION)
+    yield from _text("writer.jaxlib", writer.jaxlib, _VERSION)
+    yield from _text("writer.platform", writer.platform, _PLATFORM)
+
+
+def _text(field: str, value: str, form: tuple[re.Pattern[str], str], of: str = "") -> Problems:
+    pattern, expected = form
+    if not pattern.fullmatch(value):
+        yield field, f"{of}expected {expected}, found {value!r}."
 
 
 def _files(files: Mapping[str, str]) -> Problems:
     for name, content in files.items():
         if not is_plain_name(name) or name == "golden.yaml":
             yield "files", f"expected names of files beside the manifest, found {name!r}."
-        if not _SHA256.fullmatch(content):
-            yield "files", f"{name}: expected a SHA-256 of 64 hexadecimal digits, found {content!r}."
+        yield from _text("files", content, _SHA256, f"{name}: ")
 
 
 def _options(manifest: Manifest) -> Problems:
@@ -179,8 +179,7 @@ def _options(manifest: Manifest) -> Problems:
     yield from _mesh("options.mesh", options.mesh)
     for field in ("platforms", "refused_on"):
         for name in getattr(options, field):
-            if not _PLATFORM.fullmatch(name):
-                yield f"options.{field}", f"expected a platform such as cpu, found {name!r}."
+            yield from _text(f"options.{field}", name, _PLATFORM)
     for field in ("vjp_order", "calling_convention_version"):
         if not 0 <= (getattr(options, field) or 0) < MOST_DEVICES:
             yield f"options.{field}", f"expected a whole number of 0 or more, found {getattr(options, field)}."
@@ -249,8 +248,7 @@ def _noise(manifest: Manifest) -> Problems:
     for name, runs in (("moved", record.moved), ("inside", record.inside), ("amplified", record.amplified)):
         if not 0 <= runs <= MOST_RUNS:
             yield f"noise.{name}", f"expected a number of runs from 0 to {MOST_RUNS}, found {runs}."
-    if not _VERSION.fullmatch(record.jaxlib):
-        yield "noise.jaxlib", f"expected a version such as 0.12.0, found {record.jaxlib!r}."
+    yield from _text("noise.jaxlib", record.jaxlib, _VERSION)
     if record.narrowest_float not in ("", *FLOATS):
         yield "noise.narrowest_float", f"expected a float type such as bfloat16, found {record.narrowest_float!r}."
     counts = {f"undecided.{name}": pair for name, pair in record.undecided.items()}
@@ -266,8 +264,8 @@ def _noise(manifest: Manifest) -> Problems:
 
 
 def _origin(origin: Origin) -> Problems:
-    if origin.outputs_by and not _VERSION.fullmatch(origin.outputs_by):
-        yield "origin.outputs_by", f"expected a version such as 0.12.0, found {origin.outputs_by!r}."
+    if origin.outputs_by:
+        yield from _text("origin.outputs_by", origin.outputs_by, _VERSION)
     if not 0 <= (origin.seed or 0) < _LARGEST:
         yield "origin.seed", f"expected a number of 63 bits, found {origin.seed}."
 
@@ -275,12 +273,10 @@ def _origin(origin: Origin) -> Problems:
 def _converted(manifest: Manifest) -> Problems:
     if (origin := manifest.converted_from) is None:
         return
-    if not _SHA256.fullmatch(origin.sha256):
-        yield "converted_from.sha256", f"expected a SHA-256 of 64 hexadecimal digits, found {origin.sha256!r}."
-    for field in ("reader", "module_by"):
-        value = getattr(origin, field)
-        if not _VERSION.fullmatch(value) and not (field == "module_by" and not value):
-            yield f"converted_from.{field}", f"expected a version such as 0.12.0, found {value!r}."
+    yield from _text("converted_from.sha256", origin.sha256, _SHA256)
+    yield from _text("converted_from.reader", origin.reader, _VERSION)
+    if origin.module_by:
+        yield from _text("converted_from.module_by", origin.module_by, _VERSION)
 
 
 def _check(check: Check, manifest: Manifest) -> Iterator[str]:

@@ -142,14 +142,15 @@ def run_matrix(
     Raises `GoldenError` for a golden that is not complete, `MatrixError` for an empty plan, `RunError` where the folder
     of results cannot be used, and `ResultsNotWritten` where it has no room for more.
     """
-    limits, options = Limits.of(options), _as_resumed(options)
+    # For the plan alone: what a cell's command says is what was asked.
+    limits, resumed = Limits.of(options), _as_resumed(options)
     with ExitStack() as stack:
         user_code = interpreter.user_code if interpreter else None
         user_code = user_code or stack.enter_context(user_code_within(limits, policy.environment))
         if interpreter:
-            whole = plan_here(policy, selection, options, goldens or (), interpreter.release)
+            whole = plan_here(policy, selection, resumed, goldens or (), interpreter.release)
         else:
-            whole = plan_matrix(policy, selection, options, goldens, user_code, is_run=True)
+            whole = plan_matrix(policy, selection, resumed, goldens, user_code, is_run=True)
         plan = part_of(whole, options.shard) if options.shard else whole
         observer.planned(plan, whole)
         started = time.monotonic()

@@ -16,7 +16,7 @@ with suppress(ModuleNotFoundError):
 
 pytest_plugins = ["pytester", "shared_fixtures", "replaying", "projects", "browsing"]
 
-# What tests say of a run is what it says where nobody has told OpenBLAS which kernels to take.
+# A run with these variables names them in its messages, and tests compare messages.
 for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
     os.environ.pop(name, None)
 

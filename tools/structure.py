@@ -31,7 +31,8 @@ VERDICT_WORDS = {
     *("broken", "over-budget", "kept", "known", "outside", "owed"),
 }
 TITLE = re.compile(r"[A-Z][A-Z ]{3,}")  # of a finding
-GROUPING = {"defaultdict", "groupby", "setdefault"}
+COMMAND = re.compile(r"(\w+\.)?command\(")  # the decorator of click, and that of ours
+GROUPING = {"defaultdict", "groupby", "grouped", "setdefault"}
 WALK = ("outcome_of", "judge", "html_page")
 """What makes a result of a reply, and a page of the results: where the walk begins, and goes on."""
 QUESTION = re.compile(r"([^.?!]|[.?!]\S)*\?(\s|$)")  # a first sentence that asks, instead of saying what the module is
@@ -170,6 +171,11 @@ def groupings(module: Module) -> Iterator[int]:
                 yield node.lineno
 
 
+def is_command(function: ast.AST) -> bool:
+    """Whether click calls a function, which has a parameter for each option."""
+    return any(COMMAND.match(ast.unparse(part)) for part in getattr(function, "decorator_list", ()))
+
+
 def result_walk(modules: Sequence[Module]) -> list[str]:
     """The rooms on the way of a result to the page, as the functions of `WALK` call others, each file when first met.
 
@@ -216,7 +222,7 @@ def result_walk(modules: Sequence[Module]) -> list[str]:
                 visit(*found)
 
     for name in WALK:
-        for module in [module for module in defined if name in defined[module]]:
+        for module in [m for m, parts in defined.items() if name in parts and not is_command(parts[name])]:
             visit(module, name)
     return stays
 
@@ -294,7 +300,7 @@ def _code_figures(modules: list[Module]) -> Iterator[Figure]:
     functions = [(f"{name}.{node.name}", node) for name, node in nodes if isinstance(node, Function)]
     long = [name for name, node in functions if (node.end_lineno or 0) - node.lineno + 1 > LONG_FUNCTION]
     wide = [(name, node) for name, node in functions if _parameters(node) >= MANY_PARAMETERS]
-    commands = [name for name, node in wide if any(".command" in ast.unparse(part) for part in node.decorator_list)]
+    commands = [name for name, node in wide if is_command(node)]
     yield _listed(f"functions over {LONG_FUNCTION} lines", long)
     yield _listed(f"functions with {MANY_PARAMETERS} or more parameters", [n for n, _ in wide if n not in commands])
     yield _listed("the same, click commands: a parameter an option", commands)

@@ -39,12 +39,12 @@ class DeploymentTargetSummary(msgspec.Struct, frozen=True):
 
     @property
     def works(self) -> int:
-        """How many of these cells work."""
+        """How many cells of the deployment target work."""
         return sum(self.judgements.values()) - sum(self.failing.values())
 
     @property
     def failing(self) -> dict[str, int]:
-        """Those of these cells that do not work, by judgement."""
+        """How many cells of the deployment target do not work, by judgement."""
         works = [judgement for judgement in Judgement if judgement.facts.works]
         return {name: count for name, count in self.judgements.items() if name not in works}
 

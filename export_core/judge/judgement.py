@@ -12,7 +12,7 @@ import msgspec
 from export_core.base.untrusted import found_in
 from export_core.judge.coverage import must_run
 from export_core.judge.known import matching_entry
-from export_core.judge.result import Result, reader_of, shared_cost, shared_timings, writer_of
+from export_core.judge.result import Result, cell_names, shared_cost, shared_timings
 from export_core.judge.verdicts import VERDICTS, Judgement
 from export_core.matrix import Outcome, Verdict
 from export_core.matrix.cell_audit import foreseen_note, types_in
@@ -47,12 +47,7 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
     window = promise(manifest.writer.built, cell.reader.built, policy.window_lengths())
     converted = manifest.converted_from is not None
     result = Result(
-        case=manifest.case,
-        golden=cell.golden.id,
-        writer=writer_of(manifest.writer),
-        reader=reader_of(cell.reader),
-        platform=cell.platform,
-        mode=cell.mode,
+        *cell_names(cell),
         stage=outcome.stage,
         verdict=Verdict.CONVERTED if converted and outcome.verdict.works else outcome.verdict,
         message=outcome.message,

@@ -19,7 +19,7 @@ from export_core.base.tolerances import ROUNDING
 from export_core.goldens import Writer
 from export_core.judge.verdicts import Judgement
 from export_core.matrix.outcome import Verdict
-from export_core.readers.cell import CellKey
+from export_core.readers.cell import Cell, CellKey
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Cost, Stage, Timings
 from export_core.releases import Direction, Release
@@ -89,6 +89,13 @@ def writer_of(writer: Writer) -> WriterOf:
 def reader_of(reader: Release) -> ReaderOf:
     """A release as a result names it."""
     return ReaderOf(reader.jax, reader.jaxlib, reader.built)
+
+
+def cell_names(cell: Cell) -> tuple[str, str, WriterOf, ReaderOf, str, Mode]:
+    """The first fields of whatever is said of one cell: case, golden, writer, reader, platform, mode."""
+    manifest = cell.golden.manifest
+    writer, reader = writer_of(manifest.writer), reader_of(cell.reader)
+    return manifest.case, cell.golden.id, writer, reader, cell.platform, cell.mode
 
 
 class Level(StrEnum):

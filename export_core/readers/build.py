@@ -357,9 +357,9 @@ class EnvironmentLocks:
 
 @contextmanager
 def exclusive_lock(folder: Path, *, create: bool = False) -> Iterator[bool]:
-    """Keep everybody else out of an environment; False when somebody uses it.
+    """Keep every other process out of an environment; False where one is using it.
 
-    `create`: lock also an environment that nobody has used yet.
+    `create`: make the lock file where it is missing, as in an environment that was not used yet.
     """
     try:
         descriptor = os.open(folder / _LOCK, os.O_RDWR | (os.O_CREAT if create else 0), 0o666)
@@ -377,7 +377,7 @@ def exclusive_lock(folder: Path, *, create: bool = False) -> Iterator[bool]:
 
 
 def last_used(folder: Path) -> datetime.date:
-    """The day of the last use, or of the build if nobody has used it."""
+    """The day on which an environment was last used, or built, if it was not used yet."""
     newest = 0.0
     for path in (folder / _LOCK, folder):
         try:

@@ -36,8 +36,8 @@ class Finding:
     """One thing that a report says. `number` is its place among the findings of kinds with one rank.
 
     `sentence` says it in a line, and `brief` in a shorter one, without the dates of a single cell; `details` are labels
-    with texts of one line or more. `results` are the cells that it
-    is about, and `cause` what they have in common: none where it is about the run.
+    with texts of one line or more. `results` are the cells that it is about, and `cause` is what these have in common:
+    none where the finding is about the run.
     """
 
     kind: Kind

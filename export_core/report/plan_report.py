@@ -16,7 +16,7 @@ from rich.console import Console
 from export_core.base.escaping import json_bytes
 from export_core.base.layout import wrapped
 from export_core.base.phrases import few
-from export_core.judge.result import ReaderOf, WriterOf, reader_of, writer_of
+from export_core.judge.result import ReaderOf, WriterOf, cell_names
 from export_core.matrix import Cell, Plan
 from export_core.matrix.plan import split
 from export_core.readers.inventory import EnvironmentsCost
@@ -108,15 +108,9 @@ def plan_report(plan: Plan, windows: Windows, cost: EnvironmentsCost | None = No
 
 
 def _planned_cell(cell: Cell, windows: Windows) -> PlannedCell:
-    manifest = cell.golden.manifest
-    window = promise(manifest.writer.built, cell.reader.built, windows)
+    window = promise(cell.golden.manifest.writer.built, cell.reader.built, windows)
     return PlannedCell(
-        case=manifest.case,
-        golden=cell.golden.id,
-        writer=writer_of(manifest.writer),
-        reader=reader_of(cell.reader),
-        platform=cell.platform,
-        mode=cell.mode,
+        *cell_names(cell),
         direction=window.direction,
         days=window.days,
         promised=window.promised,

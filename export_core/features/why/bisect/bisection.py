@@ -27,7 +27,7 @@ from export_core.features.why.bisect.trials import Trials, result_line
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
 from export_core.judge import Result
-from export_core.judge.result import reader_of, writer_of
+from export_core.judge.result import cell_names, reader_of
 from export_core.matrix import Verdict
 from export_core.matrix.selection import release_named
 from export_core.policy.run_options import RESULTS
@@ -120,14 +120,8 @@ def _between_ends(choice: Choice, wanted: Wanted, first: Release, criterion: Cri
 
 def _unanswered(choice: Choice, measure: Measure) -> Bisection:
     """What is known before a release is run."""
-    cell, manifest = choice.cell, choice.cell.golden.manifest
     return Bisection(
-        case=manifest.case,
-        golden=cell.golden.id,
-        writer=writer_of(manifest.writer),
-        reader=reader_of(cell.reader),
-        platform=cell.platform,
-        mode=cell.mode,
+        *cell_names(choice.cell),
         by=measure.by,
         as_of=choice.plan.as_of,
         exit_code=NO_ANSWER,

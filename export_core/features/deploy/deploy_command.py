@@ -54,14 +54,15 @@ def can_i_deploy(
     as_of: str | None,
     as_json: bool,
 ) -> None:
-    """Say whether artifacts run in a target of the policy, from stored results and what their bytes foresee.
+    """Say whether artifacts run in a deployment target, from stored results and what their bytes foresee.
 
     CASE is a case, which means all its goldens, a golden, or a glob of either; FILE is an artifact. Nothing is run.
     A yes needs a stored result of the same golden that is not flaky. A no comes from a stored result, or from a release
     that is foreseen to refuse the artifact. All else is unknown, with the command that answers it. Results count where
     the policy now compares cells, and allows custom calls, as it did in that run.
 
-    Exit codes: 0 yes for all, 1 at least one no, 2 bad input, 3 no no, and something is unknown.
+    Exit codes: 0 yes for all, 1 at least one no, 2 bad input, 3 nothing is a no, but
+    something is unknown.
     """
     from export_core.features.deploy.answers import ASKED, Question, deployability, stored_evidence
     from export_core.features.deploy.deploy_text import deploy_lines

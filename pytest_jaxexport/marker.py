@@ -1,4 +1,4 @@
-"""The marker ``@pytest.mark.export_compat(...)``: its keywords, and the checks of their values."""
+"""The marker ``@pytest.mark.export_compat(...)``: its arguments, and those of a class or a module around a test."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pytest_jaxexport.keywords import NAME
+from pytest_jaxexport.keyword_help import NAME
 from pytest_jaxexport.project_policy import usage_error, user_code
 
 Amount = float | dict[str, float]
@@ -64,7 +64,7 @@ def read_marker(item: pytest.Item) -> MarkerOptions | None:
         for key, value in marker.kwargs.items():
             merged.setdefault(key, value)
     # A run with no marked test must not load export_core.
-    from export_core.run import keywords as core
+    from export_core.run import marker_keywords as core
 
     try:
         return MarkerOptions(**core.read_keywords(merged, _where(item), lambda: user_code(item.config)))
@@ -86,7 +86,7 @@ def own_targets(item: pytest.Item) -> set[str]:
 
 def parse_platforms(value: object, where: str) -> tuple[str, ...]:
     """Platform names of jax.export. Raises `pytest.UsageError` for any other."""
-    from export_core.run import keywords as core  # here: most runs name no platforms, and need not load it
+    from export_core.run import marker_keywords as core  # here: most runs name no platforms, and need not load it
 
     try:
         return core.parse_platforms(value, where)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jaxexport import keywords, marker, project_policy, settings, unittest_classes
+from pytest_jaxexport import keyword_help, marker, project_policy, settings, unittest_classes
 from pytest_jaxexport.location import full_name
 from pytest_jaxexport.unused_goldens import CollectedTests, CollectionListener, ReportedTests, why_partial
 
@@ -53,8 +53,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker with its whole signature, and request devices before anything uses one."""
     # Nothing but `pytest --markers` shows the keywords, and only that loads those of features.
-    shown = keywords.all_keywords() if config.getoption("markers", False) else keywords.KEYWORDS
-    config.addinivalue_line("markers", keywords.signature(shown))
+    shown = keyword_help.all_keywords() if config.getoption("markers", False) else keyword_help.KEYWORDS
+    config.addinivalue_line("markers", keyword_help.signature(shown))
     config.stash[STARTED_WITH] = dict(os.environ)
     settings.request_devices(config)
     listener = CollectionListener(config)
@@ -122,7 +122,7 @@ def export_golden(request: pytest.FixtureRequest) -> Recorder:
     """
     item = request.node
     if item.stash.get(MARKED, None) is None:
-        pytest.fail(f"{item.nodeid} uses export_golden: mark it with @pytest.mark.{keywords.NAME}.", pytrace=False)
+        pytest.fail(f"{item.nodeid} uses export_golden: mark it with @pytest.mark.{keyword_help.NAME}.", pytrace=False)
     return _recorder(item)
 
 
@@ -232,7 +232,7 @@ class GoldensReporter:
         elif self._wrote_nothing(config) and exitstatus != pytest.ExitCode.USAGE_ERROR:  # which says why itself
             reason = "no marked test wrote one" if self.reported.tests else "no selected test is marked"
             terminalreporter.write_line(
-                f"--update-goldens: {reason} (@pytest.mark.{keywords.NAME}); nothing was written.", red=True
+                f"--update-goldens: {reason} (@pytest.mark.{keyword_help.NAME}); nothing was written.", red=True
             )
         elif self.events or self.unused:
             from export_core.base.escaping import shown
@@ -302,8 +302,8 @@ def _finish(item: pytest.Item) -> None:
     recorder = item.stash.get(RECORDER, None)
     if recorder is None or not recorder.called:
         pytest.fail(
-            f"{item.nodeid} is marked with {keywords.NAME} and never called export_golden: request the fixture (in a "
-            "class of unittest, take self.export_golden) and call export_golden(jax.jit(f), *args), or remove the "
+            f"{item.nodeid} is marked with {keyword_help.NAME} and never called export_golden: request the fixture (in "
+            "a class of unittest, take self.export_golden) and call export_golden(jax.jit(f), *args), or remove the "
             "marker.",
             pytrace=False,
         )
@@ -317,7 +317,7 @@ def _recorder(item: pytest.Item) -> Recorder:
     from pytest_jaxexport.second_export import SEEDS, SecondExport
 
     config = item.config
-    if (second_run := config.pluginmanager.get_plugin(keywords.SECOND_RUN)) is not None:
+    if (second_run := config.pluginmanager.get_plugin(keyword_help.SECOND_RUN)) is not None:
         item.stash[RECORDER] = second_run.recorder(item, item.stash[MARKED], config.stash[SETTINGS])
         return item.stash[RECORDER]
     if SECOND_EXPORT not in config.stash:

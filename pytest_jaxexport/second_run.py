@@ -31,7 +31,7 @@ def main() -> None:
     plugins = [*options.pop("plugins", []), "no:terminal", "no:cacheprovider", "no:junitxml"]
     words = [word for name in plugins for word in ("-p", name)]
     config = pytest.Config.fromdictargs({**options, "plugins": plugins}, [*words, setup["path"]])
-    from pytest_jaxexport.keywords import SECOND_RUN
+    from pytest_jaxexport.keyword_help import SECOND_RUN
     from pytest_jaxexport.recorder import SecondRecorder
 
     config.pluginmanager.register(_Session(SecondRecorder, requests, answers, setup["root"]), SECOND_RUN)

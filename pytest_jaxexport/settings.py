@@ -47,13 +47,13 @@ class Settings(NamedTuple):  # no dataclass: every pytest run makes this class, 
 
     def export_options(self, marked: MarkerOptions) -> ExportOptions:
         """How a test's function is to be exported."""
-        from export_core.run import keywords as core
+        from export_core.run import marker_keywords as core
 
         return core.export_options(marked._asdict(), self.policy, self.platforms)
 
     def comparison(self, marked: MarkerOptions) -> Comparison:
         """Comparator and tolerances of a test."""
-        from export_core.run import keywords as core
+        from export_core.run import marker_keywords as core
 
         return core.comparison(marked._asdict(), self.policy, self.rtol, self.atol)
 

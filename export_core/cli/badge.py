@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from export_core.cli.click_options import STDOUT, write_output
 from export_core.cli.help import command
-from export_core.cli.options import STDOUT, write_output
 
 
 @command("docs/reference/reports.md", "jaxexport badge --output badge.svg", section="Matrix")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from export_core.base.phrases import plural
+from export_core.cli.click_options import Project, as_of_option, day_of, project_options
 from export_core.cli.help import group
-from export_core.cli.options import Project, as_of_option, day_of, project_options
 from export_core.cli.output import echo
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import click
 
-from export_core.cli.help import command
-from export_core.cli.options import (
+from export_core.cli.click_options import (
     PATH,
     check_fail_on,
     console,
@@ -19,6 +18,7 @@ from export_core.cli.options import (
     policy_option,
     rejudge_day_option,
 )
+from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 from export_core.cli.report import compared, judged_run
 

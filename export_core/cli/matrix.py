@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
+from export_core.cli.click_options import console, policy_of, with_fail_on, with_options
 from export_core.cli.help import command
-from export_core.cli.options import console, policy_of, with_fail_on, with_options
 from export_core.cli.plan import PLANNING, RUNNING, run_options, selection_of
 from export_core.policy.run_options import RESULTS, RunOptions
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from export_core.cli.click_options import console
 from export_core.cli.help import command
-from export_core.cli.options import console
 from export_core.cli.output import echo
 from export_core.run.errors import RunError
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from export_core.cli.click_options import console, policy_of, with_options
 from export_core.cli.help import command
-from export_core.cli.options import console, policy_of, with_options
 from export_core.cli.output import echo_json
 from export_core.policy.run_options import (
     GROUPS,

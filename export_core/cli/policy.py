@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from export_core.cli.click_options import as_of_option, console, day_of, goldens_option, policy_option
 from export_core.cli.help import group
-from export_core.cli.options import as_of_option, console, day_of, goldens_option, policy_option
 from export_core.cli.output import echo
 
 SCHEMA = "export_compat.schema.json"
@@ -68,7 +68,7 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
     from export_core.judge.verdicts import ExitCode
     from export_core.policy import find_policy
     from export_core.policy import policy_file as policy_path
-    from export_core.policy.keys import feature_keys
+    from export_core.policy.feature_keys import feature_keys
     from export_core.policy.known_issues import known_issues
 
     file, policy = policy_path(Path(), policy_file), find_policy(Path(), policy_file)

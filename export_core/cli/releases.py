@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from export_core.base.untrusted import read_named
+from export_core.cli.click_options import as_of_option, day_of, policy_of, policy_option
 from export_core.cli.help import group
-from export_core.cli.options import as_of_option, day_of, policy_of, policy_option
 from export_core.cli.output import echo, echo_json
 
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from export_core.cli.help import command
-from export_core.cli.options import (
+from export_core.cli.click_options import (
     PATH,
     STDOUT,
     check_different,
@@ -28,6 +27,7 @@ from export_core.cli.options import (
     with_fail_on,
     write_output,
 )
+from export_core.cli.help import command
 from export_core.run.errors import RunError
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""How the noise of a golden was measured, as golden.yaml says it."""
+"""The fields of golden.yaml: what a golden is, who made it and how, its files, and how its noise was measured."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Is the promise kept: the judgement of each cell, known failures, changes of custom calls, and the gate."""
 
 from export_core.judge.accepted import Accepted, accepted_in
-from export_core.judge.custom_calls import JudgedChange
+from export_core.judge.custom_call_changes import JudgedChange
 from export_core.judge.gate import RunFacts, ShardOf, Summary, calendar_facts
 from export_core.judge.judgement import judge, judge_again
 from export_core.judge.known import matching_entry

@@ -23,7 +23,7 @@ from export_core.judge.coverage import (
     uncovered,
     without_cells,
 )
-from export_core.judge.custom_calls import JudgedChange, judge_changes
+from export_core.judge.custom_call_changes import JudgedChange, judge_changes
 from export_core.judge.known import check_width, scope_of, stale_entries
 from export_core.judge.result import Result
 from export_core.judge.verdicts import ExitCode, Judgement

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from export_core.goldens import Golden
-from export_core.judge.custom_calls import status_of
+from export_core.judge.custom_call_changes import status_of
 from export_core.matrix.selection import WORDS
 from export_core.policy import CustomCallChange, Policy
 from export_core.policy.entries import matches

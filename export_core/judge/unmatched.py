@@ -14,7 +14,7 @@ from export_core.judge.known import entry_name
 from export_core.matrix.comparisons import quirks_of, rule_matches, rule_of
 from export_core.policy import KnownFailure, NumbersRule, Policy, Quirk, Required
 from export_core.policy.entries import matches
-from export_core.policy.keys import feature_keys
+from export_core.policy.feature_keys import feature_keys
 from export_core.releases import Calendar, load_calendar
 from export_core.releases.project_releases import withdrawn_by_project
 

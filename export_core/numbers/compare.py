@@ -21,7 +21,7 @@ from export_core.goldens.arrays import Array
 from export_core.numbers.diagnosis import diagnose
 from export_core.numbers.elements import to_double, ulp_distance
 from export_core.numbers.errors import CompareError
-from export_core.numbers.factors import FACTORIZATIONS, Part, are_factors, parts_of
+from export_core.numbers.factorizations import FACTORIZATIONS, Part, are_factors, parts_of
 from export_core.numbers.noise import PIECE, Whole
 from export_core.numbers.rules import NO_NOISE, CallNoise, Rule, Rules, same
 from export_core.numbers.user_code import UserCode, opened

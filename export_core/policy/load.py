@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.policy.entries import ExtraReleases
-from export_core.policy.keys import Problems
+from export_core.policy.feature_keys import Problems
 from export_core.policy.model import LOCATED, Policy
 from export_core.policy.source import PolicyError, PolicySource, has_table, read_source
 from export_core.policy.validation import problems, problems_of_releases

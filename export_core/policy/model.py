@@ -23,7 +23,7 @@ from export_core.policy.entries import (
     Text,
     WindowDays,
 )
-from export_core.policy.keys import feature_keys, with_feature_keys
+from export_core.policy.feature_keys import feature_keys, with_feature_keys
 from export_core.releases import Calendar, Windows, load_calendar
 from export_core.releases.project_releases import project_calendar
 

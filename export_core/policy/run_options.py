@@ -1,7 +1,7 @@
 """What a run is asked for, each option declared once: a field with its flag, its help, and how a command repeats it.
 
-From these fields come the options of the commands (cli/options.py), what they read (`read_options`), the options of a
-printed command (`option_words`), and what `jaxexport explain COMMAND` reads back from one (`values_in`).
+From these fields come the options of the commands (cli/click_options.py), what they read (`read_options`), the options
+of a printed command (`option_words`), and what `jaxexport explain COMMAND` reads back from one (`values_in`).
 """
 
 from __future__ import annotations

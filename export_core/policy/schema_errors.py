@@ -18,7 +18,7 @@ from jsonschema.validators import extend
 from export_core.base.phrases import close_match, did_you_mean
 from export_core.base.tolerances import PLATFORMS, similar_platform
 from export_core.policy.entries import WRITTEN
-from export_core.policy.keys import Key
+from export_core.policy.feature_keys import Key
 from export_core.policy.model import policy_schema
 
 _TYPES = {

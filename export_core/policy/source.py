@@ -14,7 +14,7 @@ import yaml
 from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import plural
 from export_core.base.untrusted import read_named
-from export_core.policy.keys import Key
+from export_core.policy.feature_keys import Key
 
 TABLE = ("tool", "jaxexport")
 MOST_NODES = 100_000

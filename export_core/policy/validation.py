@@ -20,7 +20,7 @@ from export_core.base.tolerances import (
     takes_tolerances,
 )
 from export_core.policy.entries import ALL, CustomCallChange, DeploymentTarget, KnownFailure, NumbersRule, Quirk
-from export_core.policy.keys import Key, Problems, feature_keys
+from export_core.policy.feature_keys import Key, Problems, feature_keys
 from export_core.policy.model import Policy
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, ReleaseError, load_calendar
 from export_core.releases.calendar import version_key

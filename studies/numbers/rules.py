@@ -14,7 +14,7 @@ from export_core.goldens import Check, Comparison, Golden, Leaf
 from export_core.matrix.comparisons import GoldenOutputs, comparison_of
 from export_core.numbers.compare import compare_leaves
 from export_core.numbers.elements import to_double
-from export_core.numbers.factors import FACTORIZATIONS
+from export_core.numbers.factorizations import FACTORIZATIONS
 from export_core.numbers.noise import FACTOR
 
 FACTORS = (1, 2, 3, 4, 6, 8, 16, 32)

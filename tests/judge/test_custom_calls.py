@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from making import day, document, result, summarize
 
 from export_core.judge import Judgement
-from export_core.judge.custom_calls import Phase, judge_changes, status_of
+from export_core.judge.custom_call_changes import Phase, judge_changes, status_of
 from export_core.matrix import Verdict
 from export_core.policy import CustomCallChange, Policy, PolicyError, load_policy
 from export_core.readers.worker.protocol import Stage

@@ -16,8 +16,8 @@ from jax.sharding import PartitionSpec
 import export_core.export  # noqa: F401 - pytester forgets what its tests import, and jax can be loaded once only
 from export_core.base.tolerances import COMPARATORS
 from export_core.goldens import Comparison
-from export_core.policy.keys import marker_keywords
-from pytest_jaxexport.keywords import all_keywords, signature
+from export_core.policy.feature_keys import marker_keywords
+from pytest_jaxexport.keyword_help import all_keywords, signature
 from pytest_jaxexport.marker import MarkerOptions, own_targets, read_marker
 from pytest_jaxexport.settings import Settings, read_settings
 

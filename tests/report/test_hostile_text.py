@@ -37,7 +37,7 @@ from export_core.goldens import Check, Golden, GoldenError, GoldenStore, JaxprSu
 from export_core.goldens.manifest_file import check_manifest
 from export_core.goldens.store import INPUTS, OUTPUTS, sha256
 from export_core.judge import Accepted, JudgedChange, Judgement, Result, Summary
-from export_core.judge.custom_calls import Phase
+from export_core.judge.custom_call_changes import Phase
 from export_core.matrix import Selection, Verdict, make_plan
 from export_core.policy import KnownFailure, Policy
 from export_core.readers.worker.protocol import Stage

@@ -11,8 +11,8 @@ import click
 
 from export_core.base.errors import PREFIX, ExportCompatError
 from export_core.base.phrases import plural
+from export_core.cli.click_options import PATH, Project, project_options
 from export_core.cli.help import command
-from export_core.cli.options import PATH, Project, project_options
 from export_core.cli.output import echo
 
 if TYPE_CHECKING:

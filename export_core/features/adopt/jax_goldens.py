@@ -25,7 +25,7 @@ from export_core.goldens.arrays import Array
 from export_core.goldens.manifest import UNKNOWN
 from export_core.goldens.store import WriteStatus
 from export_core.goldens.verify import check_read_whole, is_jax_golden
-from export_core.numbers.factors import FACTORIZATIONS
+from export_core.numbers.factorizations import FACTORIZATIONS
 from export_core.policy import Policy
 from export_core.releases import Calendar
 from export_core.releases.stable_targets import stable_targets

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
+from export_core.cli.click_options import index_option, policy_of, policy_option, wheels_option
 from export_core.cli.help import command
-from export_core.cli.options import index_option, policy_of, policy_option, wheels_option
 
 
 @command(

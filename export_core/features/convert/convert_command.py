@@ -10,8 +10,7 @@ import click
 
 from export_core.base.errors import PREFIX, ExportCompatError
 from export_core.base.phrases import plural
-from export_core.cli.help import command
-from export_core.cli.options import (
+from export_core.cli.click_options import (
     PATH,
     as_of_option,
     day_of,
@@ -19,6 +18,7 @@ from export_core.cli.options import (
     policy_of,
     policy_option,
 )
+from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 from export_core.policy.run_options import comma_separated
 

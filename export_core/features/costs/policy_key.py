@@ -12,7 +12,7 @@ from msgspec import Meta
 from export_core.base.phrases import did_you_mean
 from export_core.base.tolerances import PLATFORMS
 from export_core.policy.entries import Patterns, Platforms
-from export_core.policy.keys import FeatureKey, Key, MarkerKeyword, Problems
+from export_core.policy.feature_keys import FeatureKey, Key, MarkerKeyword, Problems
 
 Limit = float | None
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from export_core.cli.help import command
-from export_core.cli.options import (
+from export_core.cli.click_options import (
     PATH,
     as_of_option,
     console,
@@ -18,6 +17,7 @@ from export_core.cli.options import (
     policy_of,
     policy_option,
 )
+from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from export_core.base.phrases import plural
 from export_core.goldens import Golden
-from export_core.judge.custom_calls import status_of
+from export_core.judge.custom_call_changes import status_of
 from export_core.judge.known import entry_name
 from export_core.judge.retention import (
     deletion_day,

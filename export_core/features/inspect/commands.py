@@ -15,9 +15,9 @@ import click
 from export_core.base.errors import PREFIX
 from export_core.base.escaping import printable
 from export_core.base.phrases import plural
+from export_core.cli.click_options import PATH, Project, day_of, policy_option, project_options
 from export_core.cli.goldens import find_golden
 from export_core.cli.help import command
-from export_core.cli.options import PATH, Project, day_of, policy_option, project_options
 from export_core.cli.output import echo, echo_json
 
 if TYPE_CHECKING:

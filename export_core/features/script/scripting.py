@@ -36,7 +36,7 @@ from export_core.policy import Policy, find_policy
 from export_core.policy.run_options import RunOptions
 from export_core.readers.packages import import_problems
 from export_core.run.golden_writing import OwnReader, add_noise, first_crash, require_audited
-from export_core.run.keywords import ALL_KEYWORDS, KeywordError, comparison, export_options, read_keywords
+from export_core.run.marker_keywords import ALL_KEYWORDS, KeywordError, comparison, export_options, read_keywords
 
 __all__ = ["WrittenGolden", "export_artifact", "write_golden"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from export_core.cli.options import declared
+from export_core.cli.click_options import declared
 from export_core.cli.output import echo
 from export_core.policy.run_options import ONE_CELL, RunOptions, Selection, read_options
 

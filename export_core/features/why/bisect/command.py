@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from export_core.cli.click_options import FiniteRange, console
 from export_core.cli.help import command
-from export_core.cli.options import FiniteRange, console
 from export_core.cli.output import echo, echo_json
 from export_core.features.why.choosing import choosing_options, interrupted_with, notes
 

@@ -1,6 +1,7 @@
 """The keywords of `@pytest.mark.export_compat`, which `export_core.export_artifact` and `write_golden` take too.
 
-Their values are checked, and become options of an export and a comparison. pytest_jaxexport/keywords.py explains each.
+Their values are checked, and become options of an export and a comparison. Each is explained in
+pytest_jaxexport/keyword_help.py.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import close_match
 from export_core.base.tolerances import problem_of_name, read_amount, similar_platform
 from export_core.policy import Policy
-from export_core.policy.keys import FeatureKey, marker_keywords
+from export_core.policy.feature_keys import FeatureKey, marker_keywords
 
 if TYPE_CHECKING:
     from export_core.export import ExportOptions

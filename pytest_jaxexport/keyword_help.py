@@ -97,7 +97,7 @@ KEYWORDS: dict[str, Keyword] = {
 
 def all_keywords() -> dict[str, Keyword]:
     """Those above and those of features, which only `pytest --markers` needs to load."""
-    from export_core.policy.keys import marker_keywords
+    from export_core.policy.feature_keys import marker_keywords
 
     of_features = ((name, key.keyword) for name, key in marker_keywords().items())
     return {

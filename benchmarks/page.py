@@ -9,8 +9,6 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from making import document
-
 from benchmarks.line import Line
 from export_core.report.page import html_page
 
@@ -95,5 +93,6 @@ def _line(cells: int, what: str, milliseconds: float) -> Line:
 def _page(cells: int) -> str:
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # as pytest has it
     from example_runs import large_run
+    from making import document
 
     return html_page(document(*large_run(cells)))

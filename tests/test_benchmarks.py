@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from benchmarks import growth, writing
 from benchmarks.line import Line
 from benchmarks.page_table import BEGIN, END, PageTable
 from export_core.goldens import GoldenStore
+
+
+def test_the_command_finds_all_that_it_needs():
+    """Outside pytest, which adds folders of tests to the path."""
+    command = [sys.executable, "-m", "benchmarks", "--help"]
+    done = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False)
+    assert (done.returncode, "--only" in done.stdout) == (0, True), done.stderr
 
 
 def test_a_shard_of_stubs_passes_with_its_part_of_the_plan(tmp_path):

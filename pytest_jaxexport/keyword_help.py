@@ -97,13 +97,10 @@ KEYWORDS: dict[str, Keyword] = {
 
 def all_keywords() -> dict[str, Keyword]:
     """Those above and those of features, which only `pytest --markers` needs to load."""
-    from export_core.policy.feature_keys import marker_keywords
+    from export_core.base.feature import features
 
-    of_features = ((name, key.keyword) for name, key in marker_keywords().items())
-    return {
-        **KEYWORDS,
-        **{name: ("None", keyword.meaning, keyword.example) for name, keyword in of_features if keyword},
-    }
+    of_features = (feature.keywords for feature in features().values())
+    return {**KEYWORDS, **{name: ("None", *told) for keywords in of_features for name, told in keywords.items()}}
 
 
 def signature(keywords: Mapping[str, Keyword]) -> str:

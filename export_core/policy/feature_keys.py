@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -18,17 +18,6 @@ Problems = Iterator[tuple[Key, str]]
 """What is wrong with values, a sentence each, with the paths to them."""
 
 Entry = TypeVar("Entry", bound=msgspec.Struct)
-
-
-class MarkerKeyword(NamedTuple):
-    """What the marker takes of an entry."""
-
-    fields: Collection[str]
-    """The fields of an entry that a test may set."""
-    meaning: str
-    """What `pytest --markers` says of it."""
-    example: str
-    """A value, as Python has it."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +37,9 @@ class FeatureKey(Generic[Entry]):
     """What one entry is called where `jaxexport policy check` counts them."""
     problems: Callable[[Key, Entry], Problems]
     """What is wrong with an entry beside its types, each problem with its path, which begins with the given one."""
-    keyword: MarkerKeyword | None = None
-    """The keyword of this name that a test's marker has, with an entry that comes before those of the policy."""
+    in_marker: Collection[str] = ()
+    """The fields of an entry that a test's marker may set, by the keyword of this name; that entry comes before those
+    of the policy. Its meaning is in the `keywords` of the `Feature`."""
 
     def of(self, policy: object) -> tuple[Entry, ...]:
         """The entries of a policy."""
@@ -81,7 +71,7 @@ def with_feature_keys(policy: type[Entry]) -> type[Entry]:
 
 def marker_keywords() -> dict[str, FeatureKey[Any]]:
     """The keys that the marker has a keyword for, by its name."""
-    return {key.name: key for key in feature_keys() if key.keyword}
+    return {key.name: key for key in feature_keys() if key.in_marker}
 
 
 def with_entries(policy: Entry, entries: Mapping[str, Mapping[str, Any]]) -> Entry:

@@ -146,9 +146,8 @@ def _compare(where: str, name: str, value: object) -> str:
 
 def _entry(where: str, key: FeatureKey[Any], value: object) -> Mapping[str, Any]:
     """What the marker says of an entry of a feature's key of the policy."""
-    assert key.keyword is not None
-    if not isinstance(value, dict) or (set(value) - {*key.keyword.fields}):
-        raise _error(where, f"{key.name}={value!r}: expected a dict with some of {', '.join(key.keyword.fields)}")
+    if not isinstance(value, dict) or (set(value) - {*key.in_marker}):
+        raise _error(where, f"{key.name}={value!r}: expected a dict with some of {', '.join(key.in_marker)}")
     try:
         entry = msgspec.convert(value, key.entry)
     except msgspec.ValidationError as error:

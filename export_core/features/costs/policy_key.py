@@ -12,7 +12,7 @@ from msgspec import Meta
 from export_core.base.phrases import did_you_mean
 from export_core.base.tolerances import PLATFORMS
 from export_core.policy.entries import Patterns, Platforms
-from export_core.policy.feature_keys import FeatureKey, Key, MarkerKeyword, Problems
+from export_core.policy.feature_keys import FeatureKey, Key, Problems
 
 Limit = float | None
 
@@ -94,10 +94,5 @@ BUDGETS = FeatureKey(
     "What promised cells may cost: one that works and costs more is `over-budget`, which fails a run.",
     "budget",
     problems,
-    MarkerKeyword(
-        LIMITS,
-        "{limit: number}, what a call may cost in this run's jaxlib, as in the policy's table of that name and before "
-        "it; `jaxexport matrix` sees only the policy",
-        "{'max_temp_bytes': 100_000_000}",
-    ),
+    LIMITS,
 )

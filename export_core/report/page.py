@@ -234,8 +234,9 @@ def _address(finding: Finding) -> str:
     """The filter that lets only the cells of a finding through; empty where there is none."""
     if finding.cause:
         return filter_link(cause=finding.cause.id, judgement=finding.cause.judgement)
-    over_budget = any(result.judgement is Judgement.OVER_BUDGET for result in finding.results)
-    return filter_link(judgement=Judgement.OVER_BUDGET) if over_budget else ""
+    judgements = {result.judgement for result in finding.results}
+    (judgement,) = judgements if len(judgements) == 1 else (Judgement.KEPT,)
+    return filter_link(judgement=judgement) if judgement.facts.works and judgement.fails_run else ""
 
 
 def _by_kind(collected: Sequence[Finding], more: Mapping[Kind, int]) -> list[dict[str, Any]]:

@@ -110,7 +110,7 @@ def broken_cell(result: Result, issues: Iterable[KnownIssue] = ()) -> Finding:
     `issues` are the known upstream issues, of which it may show one.
     """
     kind = result.judgement.facts.kind or BROKEN_PROMISE
-    if result.judgement is Judgement.OVER_BUDGET:
+    if result.judgement.facts.works:
         return Finding(kind, 0, cell_sentence(result), tuple(evidence(result)), (result,))
     issue = next((issue for issue in issues if issue.id == result.upstream), None)
     unfit = is_own_writer(result) and issue is None

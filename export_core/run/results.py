@@ -21,7 +21,6 @@ from export_core.base.phrases import schema_problem
 from export_core.base.untrusted import LARGEST, decode_json, read_named
 from export_core.judge.gate import RunFacts, Summary, broken_changes, exit_code_of, summarize
 from export_core.judge.result import Result, shared_result
-from export_core.judge.verdicts import Judgement
 from export_core.policy import Policy
 from export_core.releases import Calendar, ReleaseError
 from export_core.run.errors import AGAIN, IncompleteResults, ResultsNotWritten, RunError, not_readable
@@ -159,8 +158,7 @@ def _check_judgements(path: Path, results: Sequence[Result]) -> None:
     """Raise `RunError` for a result whose judgement or cause is not one that its verdict can have."""
     for result in results:
         works = result.verdict.works
-        judged_so = result.judgement in (Judgement.KEPT, Judgement.BONUS, Judgement.OVER_BUDGET)
-        if works != judged_so or (works and result.cause):
+        if works != result.judgement.facts.works or (works and result.cause):
             raise RunError(
                 f"{path}: {result.key}: expected a judgement that {result.verdict} can have, found "
                 f"{result.judgement}{' with the cause of a failure' if result.cause else ''}. {AGAIN}"

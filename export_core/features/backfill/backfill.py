@@ -8,12 +8,10 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-import click
-
 from export_core.base.errors import PREFIX
-from export_core.base.escaping import shown
 from export_core.base.scratch import scratch_folder
 from export_core.base.untrusted import read_named
+from export_core.cli.output import echo
 from export_core.matrix.selection import DEPLOYED, Readers, choose_readers, known_releases
 from export_core.policy.run_options import GROUPS, Selection
 from export_core.readers.build import Built, EnvironmentLocks, Recipe, build, uv_command
@@ -73,7 +71,7 @@ def write_goldens(
     """
     codes = []
     for release in writers.chosen:
-        click.echo(f"== writing goldens with jax {release.jax}, jaxlib {release.jaxlib} (built {release.built})")
+        echo(f"== writing goldens with jax {release.jax}, jaxlib {release.jaxlib} (built {release.built})")
         try:
             # Locked until pytest has ended: `jaxexport environments clean` must not remove it meanwhile.
             with EnvironmentLocks() as locks:
@@ -82,7 +80,7 @@ def write_goldens(
                 command = [str(environment.python), "-m", "pytest", *words]
                 code = _run_to_its_end([*command, *pytest_args])
         except EnvironmentFailed as error:
-            click.echo(shown(f"{PREFIX}jaxlib {release.jaxlib}: {error}"), err=True)
+            echo(f"{PREFIX}jaxlib {release.jaxlib}: {error}", err=True)
             codes.append(INCOMPLETE)
         else:
             codes.append(code)
@@ -108,7 +106,7 @@ def _run_to_its_end(command: Sequence[str]) -> int:
             return 1
         if ended.exists():
             return 0
-    click.echo(
+    echo(
         f"{PREFIX}pytest ended with 0 before its session did: a test or a conftest.py has ended its process. Its "
         "goldens may not be written.",
         err=True,
@@ -123,7 +121,7 @@ def _build_writer(
     calendar, sources = writers.calendar, writers.sources
     interpreter = interpreter_for(calendar.pythons(release.jaxlib), uv_command())
     if interpreter.note:
-        click.echo(f"jaxlib {release.jaxlib} {interpreter.note}")
+        echo(f"jaxlib {release.jaxlib} {interpreter.note}")
     recipe = Recipe(
         f"writer-{release.jaxlib}",
         interpreter.python,

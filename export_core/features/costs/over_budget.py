@@ -134,7 +134,8 @@ def _read_by_writer(result: Result) -> bool:
 
 
 def _judged(result: Result, budgets: Budgets, writer: Result | None, before: Result | None) -> Result:
-    if not (result.promised and result.judgement.facts.works):
+    # Not each promised cell that works: one of a converted artifact is a bonus, and stays one.
+    if not (result.promised and result.judgement in (Judgement.KEPT, Judgement.OVER_BUDGET)):
         return result
     others = (("writer", writer), ("baseline", before))
     exceeded = tuple(

@@ -84,13 +84,16 @@ def test_of_each_limit_the_first_entry_counts():
     "cell",
     [
         result(judgement=Judgement.BONUS, promised=False, cost=Cost(flops=9)),
+        result(Verdict.CONVERTED, Judgement.BONUS, cost=Cost(flops=9)),
         result(Verdict.CRASH, Judgement.BROKEN, cost=Cost(flops=9)),
         result(Verdict.CRASH, Judgement.KNOWN, cost=Cost(flops=9)),
     ],
-    ids=lambda cell: str(cell.judgement),
+    ids=lambda cell: f"{cell.verdict} {cell.judgement}",
 )
-def test_only_promised_cells_that_work_are_over_budget(cell):
+def test_only_kept_cells_are_over_budget(cell):
+    """Whether they exceed the budget or not."""
     assert judged(Budget(max_flops=1), cell) == [cell]
+    assert judged(Budget(max_flops=10), cell) == [cell]
 
 
 def test_an_over_budget_cell_fails_the_run_and_says_why():

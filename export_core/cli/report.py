@@ -50,14 +50,10 @@ _FORMATS = {
 @click.argument("folder", metavar="[DIR]", default=".jaxexport", type=click.Path(path_type=Path))
 @click.option("--html", metavar="FILE", help="Write one self-contained page with all details of every cell.")
 @click.option(
-    "--markdown",
-    metavar="FILE",
-    help="Write causes, a map and folded details, within GitHub's limit for a comment.",
+    "--markdown", metavar="FILE", help="Write causes, a map and folded details, within GitHub's limit for a comment."
 )
 @click.option(
-    "--junit",
-    metavar="FILE",
-    help="Write JUnit XML: a test case for each golden and reader, and one for the run.",
+    "--junit", metavar="FILE", help="Write JUnit XML: a test case for each golden and reader, and one for the run."
 )
 @click.option("--svg", metavar="FILE", help="Draw the map of writers and readers as SVG.")
 @full_option

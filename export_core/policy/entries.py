@@ -162,8 +162,7 @@ class Quirk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Meta(description="Tolerance in units of the last place, instead of the golden's own."),
     ] = None
     allow: Annotated[
-        Names,
-        Meta(description="Custom-call targets that this one artifact may call, in addition to the stable list."),
+        Names, Meta(description="Custom-call targets that this one artifact may call, in addition to the stable list.")
     ] = ()
     expires: Annotated[datetime.date | None, _EXPIRES] = None
     permanent: Annotated[bool, _PERMANENT] = False
@@ -220,8 +219,7 @@ class NumbersRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cases: Annotated[Patterns, Meta(description="Case ids or globs.")]
     reason: Annotated[Text, Meta(description="Why these goldens are compared so, in a sentence a report can repeat.")]
     writers: Annotated[
-        Patterns,
-        Meta(description="jaxlib versions, names of goldens' folders such as 0.12.0.1-cpu, or globs."),
+        Patterns, Meta(description="jaxlib versions, names of goldens' folders such as 0.12.0.1-cpu, or globs.")
     ] = ("*",)
     compare: Annotated[
         str, Meta(description="The comparator, as in the marker: allclose, exact, eigh and so on, or module:function.")

@@ -147,7 +147,7 @@ def test_artifact_and_releases_are_read_without_jax_and_numpy():
 
 
 @pytest.mark.parametrize(
-    "name", ["plugin", "marker", "location", "project_policy", "settings", "summary", "unused_goldens", "__init__"]
+    "name", ["plugin", "marker", "location", "settings", "summary", "unused_goldens", "__init__"]
 )
 def test_what_every_pytest_run_loads_is_light(name):
     found = set(imports_of(ROOT / "pytest_jaxexport" / f"{name}.py", at_load_only=True))

@@ -318,7 +318,7 @@ OWN = {
     "export_core/features/why/reduce/editing/source.py": "arrays in a scratch folder",
     "export_core/features/why/reduce/editor.py": "what a program of ours wrote into a scratch folder",
     "export_core/features/why/explain/reproduce.py": "bytes in the program itself",
-    "pytest_jaxexport/project_policy.py": "pyproject.toml, which pytest itself has read",
+    "pytest_jaxexport/settings.py": "pyproject.toml, which pytest itself has read",
     "export_core/readers/worker/program.py": "files whose hashes were compared; the system's",
 }
 """The modules that open a file otherwise, each with what it is."""

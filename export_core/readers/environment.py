@@ -303,12 +303,10 @@ def download_sizes(requirements: Sequence[str], python: str, options: Sequence[s
     # A lock file names one wheel for each package, the one for this interpreter, with its URL and often its size.
     command = [uv_command(), "pip", "compile", "--quiet", "--no-header", "--format", "pylock.toml", "--python", python]
     command += [*options, "-"]
-    text = "\n".join(requirements)
+    lines = "\n".join(requirements)
     try:
-        lock = subprocess.check_output(
-            command, input=text, stderr=subprocess.DEVNULL, text=True, timeout=RESOLVE_SECONDS
-        )
-        packages = tomllib.loads(lock)["packages"]
+        done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True, timeout=RESOLVE_SECONDS)
+        packages = tomllib.loads(done.stdout)["packages"]
         wheels = {package["name"]: package["wheels"][0] for package in packages if package.get("wheels")}
         with ThreadPoolExecutor(8) as pool:
             return dict(zip(wheels, pool.map(_size, wheels.values()), strict=True))

@@ -224,7 +224,7 @@ class Rewriting:
         if name not in ("dot", "dot_general", "convolution", "reduce", "reduce_window", "scatter"):
             return 1
         values = op.operands[0], op.operands[-1], op.results[0]
-        left, right, result = (list(self.ir.RankedTensorType(value.type).shape) for value in values)
+        left, right, result = ([int(size) for size in self.ir.RankedTensorType(value.type).shape] for value in values)
         if name in ("reduce", "scatter"):  # on average, of as many updates as there are
             return math.prod(left if name == "reduce" else right) // max(1, math.prod(result))
         if name == "reduce_window":  # `array<i64: 9, 1>`; in old releases `dense<9> : tensor<2xi64>`

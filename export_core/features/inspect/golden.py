@@ -141,7 +141,7 @@ def _arrays(golden: Golden) -> Iterator[tuple[str, str]]:
         try:
             if name == NOISE:  # of each output, in its own unit; none of those that must be equal
                 noises = [noise for noises in golden.noise().values() for noise in noises]
-                leaves = [Leaf("float64", np.zeros(0) if noise is None else noise) for noise in noises]
+                leaves = tuple(Leaf("float64", np.zeros(0) if noise is None else noise) for noise in noises)
             else:
                 leaves = from_npz(golden.folder / name)
         except GoldenError as error:

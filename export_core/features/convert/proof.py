@@ -30,9 +30,9 @@ from export_core.goldens import (
     Options,
     Writer,
 )
-from export_core.goldens.adopt import adopt_artifact, needs_x64, width_of
+from export_core.goldens.adopt import adopt_artifact, needs_x64
 from export_core.goldens.adopted_mesh import mesh_for
-from export_core.goldens.arrays import KEYS, PLAIN, to_npz
+from export_core.goldens.arrays import KEYS, PLAIN, numpy_dtype, to_npz
 from export_core.goldens.made_inputs import size_of
 from export_core.goldens.manifest import UNKNOWN, ConvertedFrom, signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, sha256
@@ -164,10 +164,10 @@ def _ones(aval: Aval, shape: list[int | None], most_bytes: int) -> Leaf | None:
     elif aval.dtype == "float0":
         name = "bool"
     else:
-        width = width_of(aval.dtype)
-        if width is None:
+        meant = numpy_dtype(aval.dtype)
+        if meant is None:
             return None
-        name = f"u{width}"
+        name = f"u{meant.itemsize}"
     dtype = np.dtype(name)
     count = dtype.itemsize
     for size in shape:

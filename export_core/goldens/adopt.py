@@ -218,10 +218,8 @@ def _leaves_of(option: str, given: Arrays, avals: Sequence[Aval], sizes: dict[st
 
     Raises `GoldenError` for another number of arrays, and for another dtype or shape.
     """
-    arrays, where = given, option.removeprefix("--")
-    if isinstance(given, Path):
-        where = f"{option} {given}"
-        arrays = _read_arrays(given, where)
+    where = f"{option} {given}" if isinstance(given, Path) else option.removeprefix("--")
+    arrays = _read_arrays(given, where) if isinstance(given, Path) else given
     if len(arrays) != len(avals):
         raise GoldenError(
             f"{where}: expected {len(avals)} arrays ({', '.join(map(str, avals)) or 'none'}), "
@@ -290,8 +288,9 @@ def _leaf(where: str, value: Any, aval: Aval) -> Leaf:
     elif aval.dtype in PLAIN or aval.dtype == "float0":
         if array.dtype.name == ("bool" if aval.dtype == "float0" else aval.dtype):
             return Leaf(aval.dtype, array.astype(array.dtype.newbyteorder("="), copy=False))
-    elif (meant := numpy_dtype(aval.dtype)) is not None:
+    else:
+        meant = numpy_dtype(aval.dtype)
         # numpy writes bfloat16 and its like as nameless bytes (V2), and reads them back as such.
-        if array.dtype.itemsize == meant.itemsize and array.dtype.kind in "Vu":
+        if meant is not None and array.dtype.itemsize == meant.itemsize and array.dtype.kind in "Vu":
             return Leaf(aval.dtype, array.view(np.dtype(f"u{meant.itemsize}")))
     raise GoldenError(f"{where}: expected {aval}, found {array.dtype}[{','.join(map(str, array.shape))}].")

@@ -144,11 +144,11 @@ class CapturedCall:
             if time.monotonic() < self._next or (self._writer is not None and self._writer.is_alive()):
                 return None
             self._next = time.monotonic() + self._every
-            inputs = arguments.flat((args, kwargs))
-            if arguments.is_traced(inputs):
+            nbytes = arguments.nbytes((args, kwargs))
+            if nbytes is None:
                 return None
-            self._store.check_size(len(self._artifact.data) + arguments.nbytes(inputs))
-            return arguments.held(inputs)
+            self._store.check_size(len(self._artifact.data) + nbytes)
+            return arguments.held((args, kwargs))
         except Exception as error:
             self._report(error)
             return None
@@ -159,7 +159,7 @@ class CapturedCall:
         from export_core.export import arguments
 
         try:
-            outputs = arguments.held(arguments.flat(result))  # now: the caller may change the containers
+            outputs = arguments.held(result)  # now: the caller may change the containers
             # Not a daemon: an interpreter that ends waits for it, and jax is not torn down under it.
             writer = threading.Thread(target=self._write, args=(inputs, outputs), name="jaxexport-capture")
             writer.start()

@@ -46,10 +46,13 @@ def made_leaf(random: np.random.RandomState, dtype: str, shape: Sequence[int], r
         return Leaf(dtype, random.randint(0, 2**32, (*shape, _KEY_SIZES[dtype]), dtype=np.uint32))
     if dtype == "float0":
         return Leaf(dtype, np.zeros(shape, np.bool_))
+    numpys = numpy_dtype(dtype)
+    if numpys is None:
+        raise GoldenError(f"expected a dtype that the installed ml_dtypes has, found {dtype}. Give inputs.")
     if dtype == "bool":
         return leaf_of(np.arange(math.prod(shape)).reshape(shape) % 2 == 0)
     if dtype.startswith(("int", "uint")):
-        return leaf_of(random.randint(1 if rule else 0, 8, shape, dtype=np.int32).astype(numpy_dtype(dtype)))
+        return leaf_of(random.randint(1 if rule else 0, 8, shape, dtype=np.int32).astype(numpys))
 
     def draw() -> Any:
         return np.asarray(random.random_sample(shape) / 2 + 0.25 if rule else random.standard_normal(shape))
@@ -58,16 +61,20 @@ def made_leaf(random: np.random.RandomState, dtype: str, shape: Sequence[int], r
     if rule == "positive definite" and len(shape) > 1 and shape[-1] == shape[-2] > 1:
         # Sums of two numbers, and no products: they are the same on every machine.
         values = (values + values.conj().swapaxes(-1, -2)) / 2 + shape[-1] * np.eye(shape[-1])
-    return leaf_of(values.astype(numpy_dtype(dtype)))
+    return leaf_of(values.astype(numpys))
 
 
 def made_inputs(
-    avals: Sequence[Aval], given_sizes: Mapping[str, int], rule: InputsRule = ""
+    avals: Sequence[Aval],
+    given_sizes: Mapping[str, int],
+    rule: InputsRule = "",
+    *,
+    most_elements: int = MOST_ELEMENTS,
 ) -> tuple[list[Leaf], dict[str, int]]:
     """Inputs by a rule for an artifact whose flat arguments have these types, and the sizes of all symbolic dimensions.
 
     Dimensions without a given size get 2, 3, 4 and so on, sorted by name. Raises `GoldenError` where the artifact has
-    no dimension of a given name, a size is not positive, or the arrays would be too large.
+    no dimension of a given name, a size is not positive, or all inputs together would have more than `most_elements`.
     """
     symbols = symbols_of(avals)
     if unknown := sorted(given_sizes.keys() - set(symbols)):
@@ -88,9 +95,9 @@ def made_inputs(
             )
         shapes.append(shape)
     count = sum(math.prod(max(size, 1) for size in shape) for shape in shapes)  # NumPy limits also shapes with a 0
-    if count > MOST_ELEMENTS:
+    if count > most_elements:
         raise GoldenError(
-            f"expected at most {MOST_ELEMENTS:,} elements of inputs to make, found types with {count:,}. Give inputs."
+            f"expected at most {most_elements:,} elements of inputs to make, found types with {count:,}. Give inputs."
         )
     random = np.random.RandomState(SEED)
     return [made_leaf(random, aval.dtype, shape, rule) for aval, shape in zip(avals, shapes, strict=True)], sizes

@@ -46,13 +46,13 @@ def made_leaf(random: np.random.RandomState, dtype: str, shape: Sequence[int], r
         return Leaf(dtype, random.randint(0, 2**32, (*shape, _KEY_SIZES[dtype]), dtype=np.uint32))
     if dtype == "float0":
         return Leaf(dtype, np.zeros(shape, np.bool_))
-    numpys = numpy_dtype(dtype)
-    if numpys is None:
+    meant = numpy_dtype(dtype)
+    if meant is None:
         raise GoldenError(f"expected a dtype that the installed ml_dtypes has, found {dtype}. Give inputs.")
     if dtype == "bool":
         return leaf_of(np.arange(math.prod(shape)).reshape(shape) % 2 == 0)
     if dtype.startswith(("int", "uint")):
-        return leaf_of(random.randint(1 if rule else 0, 8, shape, dtype=np.int32).astype(numpys))
+        return leaf_of(random.randint(1 if rule else 0, 8, shape, dtype=np.int32).astype(meant))
 
     def draw() -> Any:
         return np.asarray(random.random_sample(shape) / 2 + 0.25 if rule else random.standard_normal(shape))
@@ -61,7 +61,7 @@ def made_leaf(random: np.random.RandomState, dtype: str, shape: Sequence[int], r
     if rule == "positive definite" and len(shape) > 1 and shape[-1] == shape[-2] > 1:
         # Sums of two numbers, and no products: they are the same on every machine.
         values = (values + values.conj().swapaxes(-1, -2)) / 2 + shape[-1] * np.eye(shape[-1])
-    return leaf_of(values.astype(numpys))
+    return leaf_of(values.astype(meant))
 
 
 def made_inputs(

@@ -13,9 +13,16 @@ import msgspec
 from msgspec import structs
 
 from export_core.base.processes import deciding_variables
-from export_core.features.why.bisect.changes import changes_between, commits_between
 from export_core.features.why.bisect.criterion import Answer, BisectBy, Criterion, Measure
-from export_core.features.why.bisect.report import FOUND, NO_ANSWER, NOT_REPRODUCED, Bisection, TriedRelease
+from export_core.features.why.bisect.report import (
+    FOUND,
+    NO_ANSWER,
+    NOT_REPRODUCED,
+    Bisection,
+    TriedRelease,
+    changes_between,
+    commits_between,
+)
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
 from export_core.judge import Result, judge

@@ -14,7 +14,6 @@ from msgspec import structs
 from export_core.base.tolerances import FLOATS
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
-from export_core.features.why.reduce.editor import ModuleEditor
 from export_core.features.why.reduce.failing_alike import (
     KEPT_SHARE,
     Divergence,
@@ -35,7 +34,7 @@ from export_core.features.why.reduce.folder import (
     Step,
 )
 from export_core.features.why.reduce.passes import KINDS, Passes, traced_program
-from export_core.features.why.reduce.reduced_program import NotEditedError, ReducedProgram, flat_program
+from export_core.features.why.reduce.reduced_program import ModuleEditor, NotEditedError, ReducedProgram, flat_program
 from export_core.goldens import Check, Comparison, Golden
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import ARTIFACT, INPUTS

@@ -19,7 +19,7 @@ from export_core.base.atomic import write_whole
 from export_core.base.escaping import safe_json
 from export_core.base.phrases import schema_problem
 from export_core.base.untrusted import LARGEST, decode_json, read_named
-from export_core.judge.gate import RunFacts, Summary, broken_changes, exit_code_of, summarize
+from export_core.judge.gate import Summary, broken_changes, exit_code_of, summarize
 from export_core.judge.result import Result, shared_result
 from export_core.policy import Policy
 from export_core.releases import Calendar, ReleaseError
@@ -168,7 +168,7 @@ def _check_judgements(path: Path, results: Sequence[Result]) -> None:
 def _check_counts(path: Path, run: Run) -> None:
     """Raise `RunError` for a summary that does not follow from its results and its policy."""
     summary = run.summary
-    again = summarize(run.results, run.policy, RunFacts.from_summary(summary))
+    again = summarize(run.results, run.policy, summary)
     # Whether there is something to say, and not its words: another version may say it in other ones.
     same = {
         **{

@@ -15,10 +15,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from msgspec import structs
+
 from export_core.base.feature import hooks
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.verify import check_claims, check_dates, is_unusual, verify_goldens
-from export_core.judge import Result, RunFacts, ShardOf, Summary, accepted_in, calendar_facts, judge
+from export_core.judge import Result, RunFacts, Summary, accepted_in, calendar_facts, judge
 from export_core.judge.gate import facts_at_end
 from export_core.judge.known import check_width, promised_scopes
 from export_core.judge.unmatched import unmatched_patterns
@@ -156,14 +158,14 @@ def run_matrix(
         started = time.monotonic()
         facts = _facts(plan, policy, options, is_pytest=interpreter is not None)
         if options.results:
-            facts = replace(facts, identity=run_identity(policy, options.goldens or Path(policy.goldens)))
+            facts = structs.replace(facts, identity=run_identity(policy, options.goldens or Path(policy.goldens)))
         # In this order: a run that does not reach its machines has not removed the results of the last one.
         replay_cells = interpreter.replay if interpreter else _replay_by(options, observer, stack)
         journal, record, results = None, None, []
         if options.results:
             # Of the whole plan, whatever the shard: shards of one plan have the same digest, by which they are merged.
             record = record_of(whole, policy, limits, str(options.shard or ""), plan)
-            facts = replace(facts, plan=record.digest)
+            facts = structs.replace(facts, plan=record.digest)
             journal = stack.enter_context(Journal(options.results, record, resume=options.resume))
             results = results_so_far(journal, plan, policy) if journal.resumed else []
         observer.started(plan, results)
@@ -272,6 +274,7 @@ def _facts(plan: Plan, policy: Policy, options: RunOptions, *, is_pytest: bool) 
         as_of=plan.as_of,
         selection=plan.selection.described(),
         calendar=calendar_facts(plan.calendar, plan.as_of),
+        seconds=0.0,  # until `facts_at_end`
         accepted=accepted_in(plan.goldens, policy),
         # A run of pytest says it when a golden is written; its budget has no room for reading all arrays again.
         undecided=[] if is_pytest else undecided_in(plan.goldens),
@@ -279,7 +282,7 @@ def _facts(plan: Plan, policy: Policy, options: RunOptions, *, is_pytest: bool) 
         inputs_only=sorted(
             golden.id for golden in plan.goldens if (noise := golden.manifest.noise) and knows_inputs_only(noise)
         ),
-        shard=ShardOf(options.shard.index, options.shard.count) if options.shard else None,
+        shard=options.shard,
         without_cells=plan.without_cells,
     )
 

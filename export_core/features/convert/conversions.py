@@ -39,7 +39,7 @@ from export_core.goldens.conversion_record import (
 )
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT, MANIFEST, sha256
-from export_core.judge.judgement import finite_or_none
+from export_core.judge.judgement import largest_errors
 from export_core.matrix.replay_options import ReplayOptions
 
 if TYPE_CHECKING:
@@ -251,9 +251,7 @@ def _record(converted: Converted, origin: ConvertedFrom, proof: Proof, evidence:
         why=converted.why,
         golden=evidence.golden if evidence else None,
         custom_calls=tuple(sorted({call.target for call in converted.artifact.custom_calls})),
-        max_abs_error=finite_or_none(difference.max_abs_error if difference else None),
-        max_rel_error=finite_or_none(difference.max_rel_error if difference else None),
-        max_noise_error=finite_or_none(difference.max_noise_error if difference else None),
+        **largest_errors(difference),
         allowed=difference.tolerance if difference else "",
     )
 

@@ -19,7 +19,7 @@ from export_core.policy.entries import names_of
 from export_core.policy.run_options import BACKWARD, Selection, Shard
 from export_core.readers.cell import Cell
 from export_core.readers.environment import PUBLISHED, Sources
-from export_core.readers.placement import Mode, parse_platform, parse_targets
+from export_core.readers.placement import Mode, Target, parse_platform, parse_targets
 from export_core.releases import Calendar, Release, Windows, promise
 
 
@@ -110,16 +110,23 @@ def make_plan(
     )
 
 
-def is_promised(golden: Golden, reader: Release, windows: Windows) -> bool:
-    """Whether a reader is inside the window of a golden's writer. No converted artifact is promised to anybody."""
-    return (
-        golden.manifest.converted_from is None and promise(golden.manifest.writer.built, reader.built, windows).promised
-    )
+def planned_cell(
+    golden: Golden,
+    reader: Release,
+    platform: str,
+    windows: Windows,
+    deployed: Sequence[DeploymentTarget],
+    mode: Mode = Mode.RUN,
+    target: Target | None = None,
+) -> Cell:
+    """A cell that knows whether its reader is inside the window, and which of these targets have to run it.
 
-
-def targets_of(golden: Golden, reader: Release, platform: str, targets: Sequence[DeploymentTarget]) -> tuple[str, ...]:
-    """The names of those of these targets in which a golden has to run, in this reader on this platform."""
-    return names_of(targets, golden.manifest.case, reader.jaxlib, platform, None)
+    No converted artifact is promised to anybody.
+    """
+    manifest = golden.manifest
+    promised = manifest.converted_from is None and promise(manifest.writer.built, reader.built, windows).promised
+    targets = names_of(deployed, manifest.case, reader.jaxlib, platform, None)
+    return Cell(golden, reader, platform, mode, target, promised, targets)
 
 
 def _cells(
@@ -134,11 +141,7 @@ def _cells(
     targets = parse_targets(selection.targets)
     # By reader first: a replay takes environments in the order of the cells, and each is built once.
     cells = [
-        Cell(
-            *(golden, reader, platform, _mode(golden, platform, mode), targets.get(platform)),
-            promised=is_promised(golden, reader, windows),
-            deployed=targets_of(golden, reader, platform, deployed),
-        )
+        planned_cell(golden, reader, platform, windows, deployed, _mode(golden, platform, mode), targets.get(platform))
         for reader in readers.chosen
         for golden in goldens
         if golden.manifest.writer.built in readers.for_writers.get(reader, (golden.manifest.writer.built,))

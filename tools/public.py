@@ -47,7 +47,7 @@ INTERNAL: dict[str, tuple[str, ...]] = {
     "Golden": ("noise", "outputs_of_calls", "sources"),
     "GoldenStore": ("existing", "remove", "write"),
     "IncompleteResults": ("exit_code",),
-    "Module": ("attributes_of", "has_typed_ffi", "tables"),
+    "Module": ("contents", "tables"),
     "Observer": ("planned", "started"),
     "Policy": ("replays_otherwise", "without_locations"),
     "Result": ("golden_order", "key"),

@@ -15,7 +15,7 @@ from export_core.base.untrusted import UnexpectedFileError, read_regular
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from export_core.artifact.bytecode.contents import CustomCall
+    from export_core.artifact.bytecode.module import CustomCall
     from export_core.artifact.envelope.fields import Envelope
     from export_core.artifact.unread import Unread
 

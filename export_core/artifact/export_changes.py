@@ -8,7 +8,7 @@ from hashlib import sha256
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any
 
-from export_core.artifact.bytecode.listing import Line, Listing, listing
+from export_core.artifact.bytecode.listing import Line, Listing, digest_of, listing
 from export_core.artifact.envelope.fields import HloSharding
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def export_digest(artifact: Artifact) -> str:
     digest, level = sha256(), artifact.envelope
     for module in artifact.modules:
         fields = [getattr(level, name) for name in FIELDS] if level else []
-        digest.update(repr((fields, listing(module).digest)).encode("utf-8", "surrogateescape"))
+        digest.update(repr((fields, digest_of(listing(module)))).encode("utf-8", "surrogateescape"))
         level = level.vjp if level else None
     return digest.hexdigest()
 
@@ -116,7 +116,7 @@ def _same_by_others(old: object, new: object) -> bool:
 def _module_changes(then: Module, now: Module, platforms: Sequence[str], *, exact: bool) -> list[str]:
     """A line for each of the first operations that differ, with the function and the platforms that it is for."""
     old, new = (listing(module, platforms=len(platforms) or 1, exact=exact) for module in (then, now))
-    if old.digest == new.digest:
+    if digest_of(old) == digest_of(new):
         return []
     of = f" of derivative {now.vjp_order}" if now.vjp_order else ""
     lines = list(islice(_changed_lines(old, new, platforms), 10 * MOST))
@@ -167,9 +167,7 @@ _Placed = tuple[str, Line]
 
 
 def _changed_lines(then: Listing, now: Listing, platforms: Sequence[str]) -> Iterator[str]:
-    old, new = (
-        [(function, line) for function, lines in side.functions.items() for line in lines] for side in (then, now)
-    )
+    old, new = ([(function, line) for function, lines in side.items() for line in lines] for side in (then, now))
     differs = False
     for was, line in _pairs(old, new):
         differs = True

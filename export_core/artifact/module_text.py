@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from mmap import mmap
 
     from export_core.artifact import Artifact
-    from export_core.artifact.bytecode.contents import Constant
-    from export_core.artifact.bytecode.module import Module
+    from export_core.artifact.bytecode.module import Constant, Module
 
 
 class TextError(ExportCompatError):

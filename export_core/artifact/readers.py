@@ -99,7 +99,7 @@ def needs(module: Module) -> Needs:
             by_version.setdefault(version, set()).add(name)
     # What custom calls require without a name in the tables: rules of VhloToVersion.cpp for one operation.
     if any(name.startswith("vhlo.custom_call") for name in parts.op_names):
-        if module.has_typed_ffi:
+        if module.contents.typed_ffi:
             by_version.setdefault((1, 3), set()).add("custom_call with a dictionary of arguments")
         if any("future_v1" in names for names in by_version.values()):
             by_version.setdefault((1, 17), set()).add("custom_call with a future")

@@ -33,7 +33,7 @@ from export_core.export import (
 )
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.source_difference import source_difference
-from export_core.goldens.store import ARTIFACT, MODULE_TEXT
+from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result
 from export_core.matrix.comparisons import GoldenOutputs, under_policy
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
@@ -353,13 +353,13 @@ class Recorder:
         fails = (self._marked.changed_module or self._settings.policy.changed_module) == "fail"
         told = [*changes.other, *(_changed_export(export) if fails or changes.other else ())]
         if told:
-            files = {**produced.files, MODULE_TEXT: produced.module_text()}
+            differing = source_difference(
+                reference.folder, produced.files, reference.manifest, manifest, operations=not export
+            )
             self._fail(
                 f"What this test exports differs from its golden by jaxlib {reference.manifest.writer.jaxlib} "
                 f"(built {reference.manifest.writer.built}) in {reference.folder}:\n"
-                + "\n".join(
-                    [*told, *changes.flags, *source_difference(reference.folder, files, reference.manifest, manifest)]
-                )
+                + "\n".join([*told, *changes.flags, *differing])
                 + f"\nIf the change is intended: {self._remedy(manifest.test)}\n"
                 "Goldens by other writers are not changed: they represent what is deployed."
             )

@@ -225,7 +225,8 @@ class _Lister:
         key = (number, attributes, properties)
         if key not in self._heads:
             name = self._tables.op_names[number]
-            said, called = [], []
+            said: list[tuple[str, str]] = []
+            called: list[str] = []
             for word, index in self._own(name, attributes, properties).items():
                 if word in _CALLED:
                     symbols = self._texts.attribute(index)

@@ -12,7 +12,7 @@ from export_core.artifact.bytecode.walk import Operation, walk
 from export_core.artifact.errors import LIMIT, guarded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 # The properties of the operations that are decoded, in the order of the bytes. It is alphabetical in every file seen,
 # which no document promises: `properties` checks their number, so that a new one is an error, not a wrong answer.
@@ -308,7 +308,7 @@ class Contents:
             "vhlo.func_v1": self._function,
             "vhlo.constant_v1": self._constant,
         }
-        visit = {}
+        visit: dict[int, Callable[[Operation], None]] = {}
         for number, name in enumerate(tables.op_names):
             # A later version of custom_call is still a custom call, and must not be missed.
             if hook := self._custom_call if name.startswith("vhlo.custom_call_v") else hooks.get(name):

@@ -15,7 +15,7 @@ from export_core.artifact.envelope.fields import NamedSharding
 from export_core.artifact.main_check import check_main
 from export_core.artifact.numerics import LAPACK
 from export_core.artifact.readers import Reader, loads, module_reasons, version_numbers
-from export_core.features.convert.envelope import levels_of, rewrite_envelope, shardings_of
+from export_core.features.convert.envelope import rewrite_envelope
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens.conversion_record import tool_name
 from export_core.goldens.manifest import ConvertedFrom
@@ -176,8 +176,8 @@ def _misses_shardings(artifact: Artifact, reader: Reader) -> bool:
         return False
     return any(
         isinstance(sharding, NamedSharding) and sharding.hlo_sharding_proto is None
-        for level in levels_of(artifact.envelope)
-        for sharding in shardings_of(level)
+        for level in artifact.envelope.levels
+        for sharding in level.shardings
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -43,11 +42,11 @@ def rewrite_envelope(artifact: Artifact, reader: Reader, modules: Sequence[bytes
     if not number:
         raise ConversionRefused(f"no format is known that jax {reader.jax} reads")
     needs_mesh = number >= formats.NAMED_SHARDINGS and any(
-        isinstance(sharding, HloSharding) for level in levels_of(envelope) for sharding in shardings_of(level)
+        isinstance(sharding, HloSharding) for level in envelope.levels for sharding in level.shardings
     )
     target = _Target(number, formats.newest_convention(reader.jax), mesh_for_named(artifact) if needs_mesh else None)
     fitted: Envelope | None = None
-    for level, code in reversed(list(zip(levels_of(envelope), modules, strict=True))):
+    for level, code in reversed(list(zip(envelope.levels, modules, strict=True))):
         fitted = target.fitted(level)._replace(vjp=fitted, module_source=ByteSpan(code, 0, len(code)))
     assert fitted is not None
     return encode(fitted, formats.fields_of(number)), (_described(envelope, number), *target.rewrites)
@@ -137,19 +136,6 @@ class _Target:
 _ORDINARY = (None, "device")  # memory kinds that mean the memory of the device
 
 
-def levels_of(envelope: Envelope) -> Iterator[Envelope]:
-    """An envelope and those of its nested VJPs, by order."""
-    level: Envelope | None = envelope
-    while level is not None:
-        yield level
-        level = level.vjp
-
-
-def shardings_of(envelope: Envelope) -> tuple[Sharding, ...]:
-    """The shardings of all flat arguments and results, without those of its VJPs."""
-    return (*envelope.in_shardings, *envelope.out_shardings)
-
-
 def mesh_for_named(artifact: Artifact) -> AbstractMesh:
     """The mesh on which XLA's shardings of an artifact, which name none, become named ones.
 
@@ -161,10 +147,7 @@ def mesh_for_named(artifact: Artifact) -> AbstractMesh:
     if envelope.nr_devices > MOST_DEVICES:
         raise ConversionRefused(f"expected an artifact for at most {MOST_DEVICES} devices, found {envelope.nr_devices}")
     protos = [
-        sharding.proto
-        for level in levels_of(envelope)
-        for sharding in shardings_of(level)
-        if isinstance(sharding, HloSharding)
+        sharding.proto for level in envelope.levels for sharding in level.shardings if isinstance(sharding, HloSharding)
     ]
     tiles = [tiles_of(proto, artifact.name) for proto in dict.fromkeys(protos)]
     for mesh in meshes_of(artifact, envelope):

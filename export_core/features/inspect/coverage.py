@@ -86,10 +86,8 @@ def _of_artifact(artifact: Artifact) -> Iterator[tuple[str, str]]:
         return
     yield "formats", f"serialization format {_format(envelope)}"
     yield "formats", f"calling convention {envelope.calling_convention_version}"
-    level: Envelope | None = envelope
-    while level is not None:
+    for level in envelope.levels:
         yield from (("dtypes", aval.dtype) for aval in (*level.in_avals, *level.out_avals))
-        level = level.vjp
     for effect in (*envelope.ordered_effects, *envelope.unordered_effects):
         yield "effects", effect.rpartition(".")[2].rstrip("'>")  # as a jaxpr has it: "<class 'module.Name'>"
     yield from (("features", name) for name in _features(envelope))

@@ -19,7 +19,7 @@ from export_core.policy.terms import PromisedDays, Terms, promised_days
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from export_core.artifact import Artifact, Envelope, Module, UnknownField
+    from export_core.artifact import Artifact, Module
     from export_core.artifact.envelope.fields import Sharding
     from export_core.releases.entries import CalendarEntry
 
@@ -251,7 +251,9 @@ def describe(artifact: Artifact, terms: Terms, *, whole: bool = True, reader: st
         calling_convention_version=envelope.calling_convention_version,
         main=MainFacts(is_known(envelope), tuple(check_main(artifact))),
         disabled_checks=tuple(map(str, envelope.disabled_checks)),
-        unknown_fields=tuple(f"{field.table}[{field.index}]" for field in _unknown(envelope)),
+        unknown_fields=tuple(
+            f"{field.table}[{field.index}]" for level in envelope.levels for field in level.unknown_fields
+        ),
         promise=None if converted is not None and converted.is_other else promised_days(writer, terms),
         envelope=as_dict(envelope) if whole else None,
     )
@@ -276,10 +278,6 @@ def _signature(artifact: Artifact) -> SignatureFacts:
 
 def _shardings(shardings: Sequence[Sharding]) -> tuple[str | None, ...]:
     return tuple(None if sharding is None else str(sharding) for sharding in shardings)
-
-
-def _unknown(envelope: Envelope) -> list[UnknownField]:
-    return [*envelope.unknown_fields, *(_unknown(envelope.vjp) if envelope.vjp is not None else ())]
 
 
 def _module(module: Module, data: bytes | bytearray) -> ModuleFacts:

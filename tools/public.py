@@ -41,7 +41,7 @@ INTERNAL: dict[str, tuple[str, ...]] = {
     "Artifact": ("unread",),
     "ArtifactError": ("message",),
     "Calendar": ("all_matching_jax", "extended", "extra_requirements", "requirements"),
-    "Envelope": ("levels", "module_source", "shardings", "shown", "slots"),
+    "Envelope": ("levels", "module_source", "shown", "slots"),
     "ExportCompatError": ("message",),
     "Function": ("shown",),
     "Golden": ("noise", "outputs_of_calls", "sources"),

@@ -226,7 +226,7 @@ def _envelope_reasons(envelope: Envelope, jax: tuple[int, ...]) -> Iterator[str]
     if jax >= (0, 11, 1):
         if short and "nr_devices" not in envelope.slots:
             yield "jax from 0.11.1 on calls it expired: written before 0.8.2"
-        elif any(isinstance(sharding, HloSharding) for sharding in envelope.shardings):
+        elif any(isinstance(sharding, HloSharding) for sharding in (*envelope.in_shardings, *envelope.out_shardings)):
             yield "jax from 0.11.1 on calls it expired: its shardings were written before 0.9.0"
     for dtype in {aval.dtype for aval in (*envelope.in_avals, *envelope.out_avals)}:
         since = _DTYPES_SINCE.get(dtype)

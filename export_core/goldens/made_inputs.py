@@ -66,7 +66,11 @@ def made_leaf(random: np.random.RandomState, dtype: str, shape: Sequence[int], r
 
 
 def made_inputs(
-    avals: Sequence[Aval], given_sizes: Mapping[str, int], rule: InputsRule = ""
+    avals: Sequence[Aval],
+    given_sizes: Mapping[str, int],
+    rule: InputsRule = "",
+    *,
+    most_elements: int = MOST_ELEMENTS,
 ) -> tuple[list[Leaf], dict[str, int]]:
     """Inputs for an artifact that declares these types, and the sizes of all symbolic dimensions.
 
@@ -74,6 +78,7 @@ def made_inputs(
         avals: the types of its flat arguments.
         given_sizes: sizes of symbolic dimensions; the others, sorted by name, get 2, 3, 4 and so on.
         rule: see `made_leaf`.
+        most_elements: of all inputs together.
 
     Raises:
         GoldenError: it has no dimension of a given name, a size is not positive, or the arrays would be too large.
@@ -88,9 +93,9 @@ def made_inputs(
     sizes = {**given_sizes, **{symbol: FIRST_SIZE + number for number, symbol in enumerate(others)}}
     shapes = [_shape(aval, sizes) for aval in avals]
     count = sum(math.prod(max(size, 1) for size in shape) for shape in shapes)  # NumPy limits also shapes with a 0
-    if count > MOST_ELEMENTS:
+    if count > most_elements:
         raise GoldenError(
-            f"expected at most {MOST_ELEMENTS:,} elements of inputs to make, found types with {count:,}. Give inputs."
+            f"expected at most {most_elements:,} elements of inputs to make, found types with {count:,}. Give inputs."
         )
     random = np.random.RandomState(SEED)
     return [made_leaf(random, aval.dtype, shape, rule) for aval, shape in zip(avals, shapes, strict=True)], sizes
@@ -117,6 +122,8 @@ def _numpy_dtype(dtype: str) -> np.dtype[Any]:
         return np.dtype(dtype)
     import ml_dtypes  # here only: a golden of plain dtypes is made where there is no jax
 
+    if not hasattr(ml_dtypes, dtype):
+        raise GoldenError(f"expected a dtype that the installed ml_dtypes has, found {dtype}. Give inputs.")
     made: np.dtype[Any] = np.dtype(getattr(ml_dtypes, dtype))
     return made
 

@@ -262,13 +262,8 @@ class Envelope(NamedTuple):
 
     @property
     def levels(self) -> tuple[Envelope, ...]:
-        """This one and those of the derivatives inside, by order."""
-        return (self, *(self.vjp.levels if self.vjp is not None else ()))
-
-    @property
-    def shardings(self) -> tuple[Sharding, ...]:
-        """The shardings of all flat arguments and results, without those of derivatives."""
-        return (*self.in_shardings, *self.out_shardings)
+        """This envelope and those of its nested derivatives, by order."""
+        return (self,) if self.vjp is None else (self, *self.vjp.levels)
 
     def shown(self) -> tuple[str, ...]:
         """Return the names of what `as_dict` gives: all but the module's bytes."""

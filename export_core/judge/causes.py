@@ -213,7 +213,7 @@ def stretches(results: Sequence[Result], group: Callable[[Result], str], written
 
 def _with_writer(points: list[Point], first: Result, written: str) -> list[Point]:
     """The points with one for the writer, unless it is there as a reader or ran on another platform or machine."""
-    writer = ReaderOf(first.writer.jax, first.writer.jaxlib, first.writer.built)
+    writer = first.writer.release
     if first.platform != first.writer.platform or any(point.reader == writer for point in points):
         return points
     place = sum(point.reader.date_order < writer.date_order for point in points)

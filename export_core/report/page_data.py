@@ -13,12 +13,13 @@ from typing import Any
 import msgspec
 
 from export_core.base.escaping import plain_text
+from export_core.base.feature import hooks
 from export_core.base.phrases import few
 from export_core.judge import Judgement, Result
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.judge.verdicts import VERDICTS
 from export_core.readers.placement import Mode
-from export_core.report.document import Comparison, row_lines
+from export_core.report.document import Comparison
 from export_core.report.links import release_term
 from export_core.report.run_tables import Grid
 from export_core.report.wording import figures_line, judgement_mark, limits_line, window_line
@@ -58,13 +59,10 @@ class _Columns:
         for name, value in values.items():
             self.columns[name].append(self.tables[name][value])
 
-    def values(self, name: str) -> list[Any]:
-        return list(self.tables[name])
-
 
 def page_data(table: Grid, files: str, comparison: Comparison | None = None) -> PageData:
     """The rows of the table in its order, and the cells of each row by build date of the reader."""
-    changes, row_line = comparison.cells if comparison else {}, row_lines()
+    changes, line_makers = comparison.cells if comparison else {}, hooks("row_line")
     rows = _Columns(["case", "writer", "platform", "calls", "cost"])
     cells = _Columns(
         ["reader", "state", "message", "stderr", "window", "numbers", "more", "command", "change", "figures"]
@@ -82,7 +80,7 @@ def page_data(table: Grid, files: str, comparison: Comparison | None = None) -> 
                 writer=first.writer,
                 platform=plain_text(row.platform),
                 calls=tuple(map(plain_text, first.custom_calls)),
-                cost=row_line(results),
+                cost=next((line for make in line_makers if (line := make(results))), None),
             )
             goldens.append(plain_text(first.golden))
             for result in results:
@@ -90,9 +88,11 @@ def page_data(table: Grid, files: str, comparison: Comparison | None = None) -> 
                 seconds.append(round(result.seconds, 3))
                 timings.append(_timings(result))
             start.append(len(seconds))
-    tables = {name: columns.values(name) for columns in (rows, cells) for name in columns.tables}
-    tables["reader"] = [_release(reader) for reader in tables["reader"]]
-    tables["writer"] = [_release(writer) for writer in tables["writer"]]
+    tables: dict[str, list[Any]] = {
+        name: list(table) for columns in (rows, cells) for name, table in columns.tables.items()
+    }
+    for name in ("reader", "writer"):
+        tables[name] = [_release(release) for release in tables[name]]
     return PageData(
         tables,
         {**rows.columns, "golden": goldens, "start": start},

@@ -145,11 +145,6 @@ def find_built(folder: Path, locks: EnvironmentLocks) -> Built | None:
         return None
 
 
-def give_up(folder: Path) -> None:
-    """Let an environment count as not built: whoever needs it next builds it anew."""
-    (folder / READY).unlink(missing_ok=True)
-
-
 class _Unusable(EnvironmentFailed):
     """An environment that was installed and does not work."""
 
@@ -158,17 +153,16 @@ class _Unusable(EnvironmentFailed):
 def _only_builder(folder: Path, stopping: threading.Event, notify: Callable[[str], None]) -> Iterator[None]:
     """Keep others from building this environment. Raises `EnvironmentFailed` when the run is stopped while it waits."""
     lock = filelock.FileLock(f"{folder}.lock")
-    report_at: float | None = time.monotonic() + LONG_WAIT_SECONDS
-    while True:
+    report_at = time.monotonic() + LONG_WAIT_SECONDS
+    while not lock.is_locked:
         try:
             lock.acquire(timeout=LOOK_SECONDS)
-            break
         except filelock.Timeout:
             if stopping.is_set():
                 raise EnvironmentFailed("the run was stopped while another process built the environment") from None
-            if report_at and time.monotonic() > report_at:
+            if time.monotonic() > report_at:
                 notify(f"waiting for another process that builds {folder}, and holds {folder}.lock")
-                report_at = None
+                report_at = math.inf
     try:
         yield
     finally:
@@ -202,10 +196,16 @@ def _build_whole(
     try:
         _install(recipe, stopping)
         with ThreadPoolExecutor(1) as beside:  # it reads every file, in a fifth of the time that the import takes
-            damage = beside.submit(look_for, folder)
-            checked, problem = _check(recipe, stopping)
-        if damage.result():
-            raise _Unusable(f"installing {', '.join(requirements)} left it broken: {damage.result()}")
+            looked = beside.submit(look_for, folder)
+            variables = passed_variables() | {"JAX_PLATFORMS": "cpu"}  # the packages' own code runs here
+            command = [str(interpreter_in(folder)), "-c", recipe.check]
+            checked, problem = "", ""
+            try:
+                checked = _run(command, f"importing {requirements[0]}", stopping, CHECK_SECONDS, variables).strip()
+            except EnvironmentFailed as error:
+                problem = str(error)
+        if damage := looked.result():
+            problem = f"installing {', '.join(requirements)} left it broken: {damage}"
         if problem:
             raise _Unusable(problem)
         built = Built(folder, checked, hash_of_installed(folder))
@@ -225,17 +225,6 @@ def _build_whole(
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return built
-
-
-def _check(recipe: Recipe, stopping: threading.Event) -> tuple[str, str]:
-    """What the check of an environment printed, and why it failed, empty where it did not."""
-    variables = passed_variables() | {"JAX_PLATFORMS": "cpu"}  # the packages' own code runs here
-    command = [str(interpreter_in(recipe.folder)), "-c", recipe.check]
-    try:
-        doing = f"importing {(recipe.requirements + recipe.packages)[0]}"
-        return _run(command, doing, stopping, CHECK_SECONDS, variables).strip(), ""
-    except EnvironmentFailed as error:
-        return "", str(error)
 
 
 def _install(recipe: Recipe, stopping: threading.Event) -> None:
@@ -260,6 +249,12 @@ def _run(
     Commands that fetch have no limit, since nobody knows how slow a network is; uv itself gives up when nothing comes.
     Without `variables` it gets those of the caller, with the passwords of indexes that uv needs.
     """
+    if variables is None:
+        # An activated environment, or variables of the caller's jax, must not leak into another release's.
+        # Without PYTHONDONTWRITEBYTECODE the check compiles what it imports, so that no worker has to.
+        dropped = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "CONDA_PREFIX", "PYTHONDONTWRITEBYTECODE")
+        passed = {name: os.environ[name] for name in os.environ if name not in dropped and not name.startswith("JAX_")}
+        variables = passed | {"JAX_PLATFORMS": "cpu"}
     until = time.monotonic() + seconds
     late = False
     with subprocess.Popen(
@@ -269,7 +264,7 @@ def _run(
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
-        env=_builder_variables() if variables is None else variables,
+        env=variables,
         start_new_session=True,  # Ctrl-C is for the coordinator, which then ends it
     ) as process:
         while True:
@@ -296,27 +291,12 @@ def _run(
 
 def size_of(folder: Path) -> int:
     """Bytes of all files below a folder."""
-    total, folders = 0, [str(folder)]
-    while folders:
-        try:
-            with os.scandir(folders.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
-                    else:
-                        total += entry.stat(follow_symlinks=False).st_size
-        except OSError:  # it is being removed meanwhile
-            continue
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):  # it is being removed meanwhile
+                total += os.lstat(f"{parent}/{name}").st_size
     return total
-
-
-def _builder_variables() -> dict[str, str]:
-    # An activated environment, or variables of the caller's jax, must not leak into another release's.
-    # Without PYTHONDONTWRITEBYTECODE the check compiles what it imports, so that no worker has to.
-    dropped = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "CONDA_PREFIX", "PYTHONDONTWRITEBYTECODE")
-    return {
-        name: value for name, value in os.environ.items() if name not in dropped and not name.startswith("JAX_")
-    } | {"JAX_PLATFORMS": "cpu"}
 
 
 class EnvironmentLocks:
@@ -378,11 +358,9 @@ def exclusive_lock(folder: Path, *, create: bool = False) -> Iterator[bool]:
 
 def last_used(folder: Path) -> datetime.date:
     """The day on which an environment was last used, or built, if it was not used yet."""
-    newest = 0.0
-    for path in (folder / _LOCK, folder):
-        try:
-            newest = path.stat().st_mtime
-            break
-        except OSError:
-            continue
-    return datetime.datetime.fromtimestamp(newest, datetime.UTC).date()
+    path = folder / _LOCK if (folder / _LOCK).exists() else folder
+    try:
+        seconds = path.stat().st_mtime
+    except OSError:  # it is being removed
+        seconds = 0.0
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).date()

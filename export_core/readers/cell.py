@@ -105,7 +105,7 @@ def request_of(cell: Cell, scratch: Path, limits: Limits, dump: Path | None = No
     """
     golden = cell.golden
     folder, mesh = golden.folder.resolve(), golden.manifest.options.mesh
-    specs = adopted_specs(golden.manifest)
+    specs, calls = adopted_specs(golden.manifest), checks_of(cell)
     checks = tuple(
         CheckRequest(
             name=check.name,
@@ -118,17 +118,19 @@ def request_of(cell: Cell, scratch: Path, limits: Limits, dump: Path | None = No
             specs=specs,
             dump=None if dump is None else cell_dump_folder(cell, check.name, dump),
         )
-        for number, check in enumerate(checks_of(cell))
+        for number, check in enumerate(calls)
     )
+    # The largest mesh of all calls: a client has its devices when it starts, and a process starts one.
+    devices = max(math.prod(each.values()) for each in (mesh, *(check.mesh for check in calls)))
     return Request(
         artifact=str(folder / ARTIFACT),
         checks=checks,
         register=register_modules(golden),
-        devices=_devices(cell),
+        devices=devices,
         x64=bool(golden.manifest.flags.get("jax_enable_x64")),
         **{**of_cell(limits), "timeout": limits.timeout or _NO_LIMIT_SECONDS},
         platform=cell.platform,
-        described=cell.target.described(_devices(cell)) if cell.target and cell.mode is Mode.COMPILE else None,
+        described=cell.target.described(devices) if cell.target and cell.mode is Mode.COMPILE else None,
     )
 
 
@@ -136,13 +138,6 @@ def register_modules(golden: Golden) -> tuple[tuple[str, str], ...]:
     """The modules that a reader imports first, by name, and the golden's copies of them."""
     folder = golden.folder.resolve()
     return tuple((name, str(folder / f"{name}.register.py")) for name in golden.manifest.options.register)
-
-
-def _devices(cell: Cell) -> int:
-    """How many devices the process of a cell needs."""
-    # The largest mesh of all calls: a client has its devices when it starts, and a process starts one.
-    meshes = (cell.golden.manifest.options.mesh, *(check.mesh for check in checks_of(cell)))
-    return max(math.prod(mesh.values()) for mesh in meshes)
 
 
 def cell_dump_folder(cell: Cell, check: str, folder: Path) -> str:

@@ -32,11 +32,10 @@ from export_core.readers.build import (
     build,
     environments_folder,
     find_built,
-    give_up,
     uv_command,
 )
 from export_core.readers.errors import EnvironmentFailed
-from export_core.readers.installed import changed_in, damage_in, hash_of_this_interpreter
+from export_core.readers.installed import READY, changed_in, damage_in, hash_of_this_interpreter
 from export_core.readers.interpreters import CPython, interpreter_for, interpreter_here
 from export_core.readers.placement import Mode, Placement
 from export_core.releases import Calendar, Release
@@ -95,27 +94,21 @@ class Sources:
 
     def options(self) -> tuple[str, ...]:
         """The options of ``uv pip install``."""
-        folders = dict.fromkeys(str(wheel.path.parent) for wheel in self.held)
+        links = dict.fromkeys(f"--find-links={wheel.path.parent}" for wheel in self.held)
         # An index of nightlies has no releases, and uv looks for a package only in the first index that knows its name.
         strategy = ("--index-strategy=unsafe-first-match",) if self.indexes else ()
-        return (
-            *(f"--find-links={folder}" for folder in folders),
-            *(f"--index={url}" for url in self.indexes),
-            *strategy,
-        )
+        return (*links, *(f"--index={url}" for url in self.indexes), *strategy)
 
     def content(self, release: Release) -> str:
         """What decides, beside the versions, what is installed for a release: its wheels, by hash, and the indexes."""
-        named = self.file_of(release)
-        wheels = [
-            wheel for wheel in self.held if wheel.version == {"jax": release.jax, "jaxlib": release.jaxlib}[wheel.name]
-        ]
-        hashes = sorted(
-            _sha256(wheel.path, wheel.path.stat().st_mtime_ns) for wheel in (*wheels, *((named,) if named else ()))
-        )
-        return (
-            json.dumps([hashes, [without_credentials(url) for url in self.indexes]]) if hashes or self.indexes else ""
-        )
+        versions = {"jax": release.jax, "jaxlib": release.jaxlib}
+        wheels = [wheel for wheel in self.held if wheel.version == versions[wheel.name]]
+        if named := self.file_of(release):
+            wheels.append(named)
+        if not wheels and not self.indexes:
+            return ""
+        hashes = sorted(_sha256(wheel.path, wheel.path.stat().st_mtime_ns) for wheel in wheels)
+        return json.dumps([hashes, [without_credentials(url) for url in self.indexes]])
 
 
 PUBLISHED = Sources()
@@ -197,7 +190,6 @@ class ReaderEnvironments:
         return cls(calendar, sources, packages=policy.reader_packages, variables=policy.environment, **more)
 
     def __enter__(self) -> ReaderEnvironments:
-        self._locks.__enter__()
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -211,13 +203,15 @@ class ReaderEnvironments:
         """
         release, interpreter = placement.reader, self._interpreter(placement)
         recipe = self._recipe(placement, interpreter)
-        built = build(
-            recipe,
-            self._locks,
-            stopping=self._stopping,
-            about_to=lambda: self._announce(placement, recipe),
-            notify=self._notify,
-        )
+
+        def announce() -> None:
+            """Say how much is to be downloaded for a platform other than the CPU: often gigabytes."""
+            sizes = download_sizes(recipe.requirements, recipe.python, recipe.options) if placement.name else {}
+            if size := describe_download(sizes):
+                what = f"environment of jaxlib {release.jaxlib} for {placement.name}"
+                self._notify(f"{what}: {size}, unless uv has it already")
+
+        built = build(recipe, self._locks, stopping=self._stopping, about_to=announce, notify=self._notify)
         jax, jaxlib = json.loads(built.checked)
         if (jax, jaxlib) != (release.jax, release.jaxlib):
             raise EnvironmentFailed(
@@ -236,9 +230,7 @@ class ReaderEnvironments:
             built = find_built(self._recipe(placement, interpreter).folder, self._locks)
         except EnvironmentFailed:  # there is no such CPython: building it says so
             return None
-        if built is None:
-            return None
-        return self._environment(placement, built, interpreter)
+        return self._environment(placement, built, interpreter) if built else None
 
     def folder(self, placement: Placement) -> Path | None:
         """Where the environment of a reader is, or will be built; None where its CPython is not on this machine yet.
@@ -272,14 +264,6 @@ class ReaderEnvironments:
             packages=tuple(self._packages),
         )
 
-    def _announce(self, placement: Placement, recipe: Recipe) -> None:
-        """Say how much is to be downloaded for a platform other than the CPU: often gigabytes."""
-        if not placement.name:
-            return
-        if size := describe_download(download_sizes(recipe.requirements, recipe.python, recipe.options)):
-            jaxlib = placement.reader.jaxlib
-            self._notify(f"environment of jaxlib {jaxlib} for {placement.name}: {size}, unless uv has it already")
-
 
 def damage(environment: Environment) -> str:
     """What is not as it was installed, in words; empty if nothing is, and for an interpreter of the user's own.
@@ -293,7 +277,7 @@ def damage(environment: Environment) -> str:
     if folder.parent == environments_folder():
         broken = broken or changed_in(folder)
         if broken:
-            give_up(folder)
+            (folder / READY).unlink(missing_ok=True)
     return broken
 
 
@@ -318,26 +302,16 @@ def download_sizes(requirements: Sequence[str], python: str, options: Sequence[s
     """
     # A lock file names one wheel for each package, the one for this interpreter, with its URL and often its size.
     command = [uv_command(), "pip", "compile", "--quiet", "--no-header", "--format", "pylock.toml", "--python", python]
+    command += [*options, "-"]
+    lines = "\n".join(requirements)
     try:
-        resolved = subprocess.run(
-            [*command, *options, "-"],
-            input="\n".join(requirements),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=RESOLVE_SECONDS,
-        )
-    except subprocess.TimeoutExpired:
-        return {}
-    if resolved.returncode:
-        return {}
-    try:
-        packages = tomllib.loads(resolved.stdout)["packages"]
+        done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True, timeout=RESOLVE_SECONDS)
+        packages = tomllib.loads(done.stdout)["packages"]
         wheels = {package["name"]: package["wheels"][0] for package in packages if package.get("wheels")}
         with ThreadPoolExecutor(8) as pool:
             return dict(zip(wheels, pool.map(_size, wheels.values()), strict=True))
     # A URL with a password is one that http.client takes for a bad port.
-    except (OSError, ValueError, KeyError, http.client.HTTPException):
+    except (subprocess.SubprocessError, OSError, ValueError, KeyError, http.client.HTTPException):
         return {}
 
 
@@ -381,9 +355,7 @@ def stablehlo_versions(calendar: Calendar, jaxlib: str, sources: Sources = PUBLI
         command = [str(environment.python), "-c", _SAYS_VERSIONS]
         done = subprocess.run(command, env=dict(environment.variables), capture_output=True, text=True, check=False)
     if done.returncode:
-        last = done.stderr.strip().splitlines()[-1:] or [f"status {done.returncode}"]
-        raise EnvironmentFailed(
-            f"jaxlib {jaxlib} with jax {release.jax} does not say its StableHLO versions: {last[0]}"
-        )
+        last, *_ = done.stderr.strip().splitlines()[-1:] or [f"status {done.returncode}"]
+        raise EnvironmentFailed(f"jaxlib {jaxlib} with jax {release.jax} does not say its StableHLO versions: {last}")
     current, four_weeks, twelve_weeks = json.loads(done.stdout)
     return current, four_weeks, twelve_weeks

@@ -34,8 +34,7 @@ def hash_of_installed(folder: Path) -> str:
     """
     lines = [line for line in (folder / "pyvenv.cfg").read_text().splitlines() if line.startswith("version")]
     for record in _records(folder):
-        lines += lines_of_packages(record)
-        lines.append(record.parent.name)
+        lines += [*_lines_of_packages(record), record.parent.name]
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
 
 
@@ -43,11 +42,6 @@ def metadata_of(folder: Path, package: str) -> Path | None:
     """The folder with the metadata of a package that is installed in an environment; None where it is not."""
     infos = (record.parent for record in _records(folder))
     return next((info for info in infos if info.name.partition("-")[0] == package), None)
-
-
-def lines_of_packages(record: Path) -> list[str]:
-    """The lines of a RECORD for the files that a package came with, without its metadata: path, hash, size."""
-    return [line for line in _recorded_files(record) if ".dist-info/" not in line]
 
 
 def damage_in(folder: Path) -> str:
@@ -76,21 +70,24 @@ def changed_in(folder: Path) -> str:
             listed = {str(site / name) for name in _OF_THE_ENVIRONMENT}
             listed |= {f"{site}/{_name(line)}" for record in records for line in _lines(record)}
             for path, expected in _recorded(records).items():
-                if _content_hash(Path(path)) not in {content for content, _ in expected}:
+                with Path(path).open("rb") as file:
+                    digest = hashlib.file_digest(file, "sha256").digest()
+                if base64.urlsafe_b64encode(digest).rstrip(b"=").decode() not in {content for content, _ in expected}:
                     return f"{path}: expected the content that its package says, found another"
             # Such as sitecustomize.py or a .pth file, which Python runs in every process, or a plugin, which jax loads.
-            if other := next((path for path in _imported(site) if path not in listed), ""):
+            imported = (path for path in _files_in(str(site)) if path.endswith(_IMPORTED))
+            if other := next((path for path in imported if path not in listed), ""):
                 return f"{other}: expected files of packages only, found one of none"
     except (OSError, ValueError) as error:
         return str(error)
     return ""
 
 
-def _imported(site: Path) -> Iterator[str]:
-    """Every file that Python may run, but for compiled bytecode, which is made here."""
-    for folder, folders, names in os.walk(site):
+def _files_in(folder: str) -> Iterator[str]:
+    """Every file in a folder, except for compiled bytecode in its place, which is made here and of no package."""
+    for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name != "__pycache__"]
-        yield from (f"{folder}/{name}" for name in names if name.endswith(_IMPORTED))
+        yield from (f"{parent}/{name}" for name in names)
 
 
 def _records(folder: Path) -> list[Path]:
@@ -104,9 +101,18 @@ def _lines(record: Path) -> list[str]:
     return record.read_text(encoding="utf-8").splitlines()
 
 
-def _recorded_files(record: Path) -> list[str]:
+def _name(line: str) -> str:
+    return line.rsplit(",", 2)[0].strip('"')
+
+
+def _lines_with_hash(record: Path) -> list[str]:
     """The lines for files that a package came with: path, hash, size."""
     return [line for line in _lines(record) if ",sha256=" in line and not line.startswith("..")]
+
+
+def _lines_of_packages(record: Path) -> list[str]:
+    """The lines for files that a package came with, without its metadata."""
+    return [line for line in _lines_with_hash(record) if ".dist-info/" not in line]
 
 
 def _recorded(records: list[Path]) -> dict[str, set[tuple[str, int]]]:
@@ -116,22 +122,11 @@ def _recorded(records: list[Path]) -> dict[str, set[tuple[str, int]]]:
     """
     files: dict[str, set[tuple[str, int]]] = {}
     for record in records:
-        for line in _recorded_files(record):
+        for line in _lines_with_hash(record):
             _, content, size = line.rsplit(",", 2)
             path = f"{record.parent.parent}/{_name(line)}"
             files.setdefault(path, set()).add((content.removeprefix("sha256="), int(size)))
     return files
-
-
-def _name(line: str) -> str:
-    return line.rsplit(",", 2)[0].strip('"')
-
-
-def _content_hash(path: Path) -> str:
-    """The SHA-256 of a file as a RECORD has it."""
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").digest()
-    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 @functools.lru_cache(maxsize=64)
@@ -153,33 +148,22 @@ def hash_of_this_interpreter() -> str:
     the interpreter lies is left out: another clone of a project with the same packages has the same hash. Empty where a
     file or a package cannot be looked at.
     """
+    lines = [sys.version, os.environ.get("PYTHONPATH", "")]
     try:
-        return _hash()
+        for path in {Path(folder) for folder in sys.path if folder}:
+            for record in path.glob("*.dist-info/RECORD"):
+                lines += [record.parent.name, *(line for line in _lines_of_packages(record) if ".pth," not in line)]
+            for file in (file for pattern in _RUN_AT_START for file in path.glob(pattern)):
+                # Other lines of a .pth file name a folder, such as that of a package that is being developed.
+                text = file.read_text(encoding="utf-8", errors="replace").splitlines()
+                lines += [line for line in text if file.suffix != ".pth" or line.startswith("import")]
+        for name in _DECIDING:
+            spec = importlib.util.find_spec(name)
+            for folder in (spec.submodule_search_locations if spec else None) or ():
+                for path_text in _files_in(folder):
+                    status = os.stat(path_text)  # noqa: PTH116 - thousands of files, and pathlib is slow
+                    where = path_text.removeprefix(str(Path(folder).parent))
+                    lines.append(f"{where} {status.st_size} {status.st_mtime_ns}")
     except (OSError, ValueError):  # ValueError: a module that says nothing of where it comes from
         return ""
-
-
-def _hash() -> str:
-    lines = [sys.version, os.environ.get("PYTHONPATH", "")]
-    for path in {Path(folder) for folder in sys.path if folder}:
-        for record in path.glob("*.dist-info/RECORD"):
-            lines += [record.parent.name, *(line for line in lines_of_packages(record) if ".pth," not in line)]
-        for file in (file for pattern in _RUN_AT_START for file in path.glob(pattern)):
-            # Other lines of a .pth file name a folder, such as that of a package that is being developed.
-            text = file.read_text(encoding="utf-8", errors="replace").splitlines()
-            lines += [line for line in text if file.suffix != ".pth" or line.startswith("import")]
-    for name in _DECIDING:
-        spec = importlib.util.find_spec(name)
-        for folder in (spec.submodule_search_locations if spec else None) or ():
-            lines += _files(folder)
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
-
-
-def _files(folder: str) -> Iterator[str]:
-    """Path, size and time of each file in a folder, except for compiled bytecode, which is of no package."""
-    root = str(Path(folder).parent)
-    for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name != "__pycache__"]
-        for name in names:
-            status = os.stat(f"{parent}/{name}")  # noqa: PTH116 - thousands of files, and pathlib is slow
-            yield f"{parent.removeprefix(root)}/{name} {status.st_size} {status.st_mtime_ns}"

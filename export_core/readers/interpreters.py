@@ -6,7 +6,7 @@ import functools
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,9 +22,7 @@ INSTALL_SECONDS = 600.0
 
 def python_for(pythons: tuple[str, ...]) -> str:
     """The CPython for a release that has wheels for `pythons`: 3.12 if it can, else the newest of them."""
-    if PREFERRED in pythons:
-        return PREFERRED
-    return max(pythons, key=Version)
+    return PREFERRED if PREFERRED in pythons else max(pythons, key=Version)
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ def interpreter_for(pythons: tuple[str, ...], uv: str) -> CPython:
     try:
         return CPython(find_python(preferred, uv))
     except EnvironmentFailed as error:
-        for version in sorted({*pythons} - {preferred}, key=Version, reverse=True):
+        for version in _newest_first({*pythons} - {preferred}):
             if path := _installed(version):
                 return CPython(path, f"runs on CPython {version}, since CPython {preferred} was not found here")
         raise EnvironmentFailed(f"{error} The release has wheels for {', '.join(pythons)}; none is here.") from error
@@ -54,9 +52,8 @@ def interpreter_for(pythons: tuple[str, ...], uv: str) -> CPython:
 @functools.cache
 def interpreter_here(pythons: tuple[str, ...]) -> str:
     """The path of the CPython on which such a release runs here, if none is downloaded; empty if there is none."""
-    preferred = python_for(pythons)
-    others = sorted({*pythons} - {preferred}, key=Version, reverse=True)
-    return next((path for version in (preferred, *others) if (path := _installed(version))), "")
+    in_order = (python_for(pythons), *_newest_first(pythons))
+    return next((path for version in in_order if (path := _installed(version))), "")
 
 
 @functools.cache
@@ -77,6 +74,10 @@ def find_python(version: str, uv: str) -> str:
     return _installed(version) or version  # uv finds its own by the version
 
 
+def _newest_first(versions: Iterable[str]) -> list[str]:
+    return sorted(versions, key=Version, reverse=True)
+
+
 def _installed(version: str) -> str:
     """A path to CPython `version` on this machine; empty if there is none."""
     return next((str(path) for path in _candidates(version) if _version_of(path) == version), "")
@@ -91,7 +92,8 @@ def _why_not_downloaded(version: str, uv: str) -> str:
         )
     except subprocess.TimeoutExpired:
         return f"not within {INSTALL_SECONDS:g} s"
-    return _last_line(installing.stderr) if installing.returncode else ""
+    lines = [line.strip() for line in installing.stderr.splitlines() if line.strip()] or ["it gave no reason"]
+    return lines[-1] if installing.returncode else ""
 
 
 def _candidates(version: str) -> Iterator[Path]:
@@ -101,10 +103,10 @@ def _candidates(version: str) -> Iterator[Path]:
         path = Path(folder) / f"python{version}"
         if path.is_file():
             yield path
-    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
-    yield from sorted(root.glob(f"versions/{version}.*/bin/python{version}"), reverse=True)
-    managed = Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or Path.home() / ".local/share/uv/python")
-    yield from sorted(managed.glob(f"cpython-{version}.*/bin/python{version}"), reverse=True)
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    yield from sorted(pyenv.glob(f"versions/{version}.*/bin/python{version}"), reverse=True)
+    of_uv = Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or Path.home() / ".local/share/uv/python")
+    yield from sorted(of_uv.glob(f"cpython-{version}.*/bin/python{version}"), reverse=True)
 
 
 @functools.cache  # readers of one run prefer the same few
@@ -116,8 +118,3 @@ def _version_of(python: Path) -> str | None:
     except (OSError, subprocess.SubprocessError, IndexError, InvalidVersion):
         return None
     return f"{version.major}.{version.minor}"
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "it gave no reason"

@@ -5,13 +5,14 @@ What the missing ones will take is expected by what is built here: space on the 
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import fnmatch
 import json
 import shutil
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,8 @@ class CachedEnvironment:
 
 def cached_environments() -> list[CachedEnvironment]:
     """All of them, the most recently used first."""
-    environments = map(_describe, _folders())
+    root = environments_folder()
+    environments = [_describe(path) for path in root.iterdir() if path.is_dir()] if root.is_dir() else []
     return sorted(environments, key=lambda cached: (cached.last_used, cached.folder.name), reverse=True)
 
 
@@ -92,42 +94,34 @@ def remove(environment: CachedEnvironment) -> bool:
     return True
 
 
-def _folders() -> Iterator[Path]:
-    root = environments_folder()
-    if root.is_dir():
-        yield from (path for path in root.iterdir() if path.is_dir())
-
-
-def _is_being_built(folder: Path) -> bool:
-    try:
-        with filelock.FileLock(f"{folder}.lock", timeout=0):
-            return False
-    except filelock.Timeout:
-        return True
+def _parts(folder: Path) -> tuple[str, str, str]:
+    """What the name of a folder says: ``jaxlib`` or ``writer``, the release, and what is beside it, often nothing."""
+    kind, jaxlib, plugin = f"{folder.name.rsplit('-', 1)[0]}--".split("-", 2)
+    return kind, jaxlib, plugin.rstrip("-")
 
 
 def _describe(folder: Path) -> CachedEnvironment:
-    name = folder.name.rsplit("-", 1)[0]
-    kind, _, rest = name.partition("-")
-    jaxlib, _, plugin = rest.partition("-")
+    kind, jaxlib, plugin = _parts(folder)
     with exclusive_lock(folder) as is_unused:
-        in_use = not is_unused or _is_being_built(folder)
+        in_use = not is_unused
     try:
+        with filelock.FileLock(f"{folder}.lock", timeout=0):
+            pass
+    except filelock.Timeout:  # it is being built
+        in_use = True
+    ready: dict[str, Any] = {}
+    with contextlib.suppress(OSError, ValueError):
         ready = json.loads((folder / READY).read_bytes())
-        size, is_built = ready.get("size"), True
-        packages = tuple(ready.get("packages", ()))
-    except (OSError, ValueError):
-        size, is_built, packages = None, False, ()
     return CachedEnvironment(
         folder,
-        {"jaxlib": "reader"}.get(kind, kind),
+        "reader" if kind == "jaxlib" else kind,
         jaxlib,
         plugin,
-        size_of(folder) if size is None else size,
-        last_used(folder),
-        in_use,
-        is_built,
-        packages,
+        size=ready["size"] if "size" in ready else size_of(folder),
+        last_used=last_used(folder),
+        in_use=in_use,
+        is_built=bool(ready),
+        packages=tuple(ready.get("packages", ())),
     )
 
 
@@ -212,49 +206,32 @@ def expected_cost(environments: ReaderEnvironments, placements: Iterable[Placeme
     )
 
 
-@dataclass(frozen=True)
-class _Here:
-    """What is known of environments that were built on this machine, by jaxlib and by what is beside it."""
-
-    same: dict[tuple[str, str], Figures]
-    alike: dict[str, Figures]
-
-
-def _known_here() -> _Here:
-    records: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+def _known_here() -> dict[str, list[tuple[str, dict[str, Any]]]]:
+    """What is noted of the environments that were built on this machine, with their jaxlibs, by what is beside it."""
+    known: dict[str, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
     for path in environments_folder().glob(f"jaxlib-*/{READY}"):
-        _, jaxlib, plugin = f"{path.parent.name.rsplit('-', 1)[0]}-".split("-", 2)
-        try:
-            records[jaxlib, plugin.removesuffix("-")].append(json.loads(path.read_bytes()))
-        except (OSError, ValueError):  # it is being removed
-            continue
-    alike: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for (_, plugin), found in records.items():
-        alike[plugin] += found
-    return _Here(
-        {key: _figures(found) for key, found in records.items()},
-        {plugin: _figures(found) for plugin, found in alike.items()},
-    )
+        _, jaxlib, plugin = _parts(path.parent)
+        with contextlib.suppress(OSError, ValueError):  # it is being removed
+            known[plugin].append((jaxlib, json.loads(path.read_bytes())))
+    return known
 
 
-def _figures(records: list[dict[str, Any]]) -> Figures:
-    def middle(name: str, unit: float = 1) -> float | None:
-        values = [record[name] / unit for record in records if name in record]
-        return statistics.median(values) if values else None
-
-    return Figures(megabytes=middle("size", 1e6), seconds=middle("seconds"))
-
-
-def _missing(placement: Placement, here: _Here) -> MissingEnvironment:
+def _missing(placement: Placement, known: dict[str, list[tuple[str, dict[str, Any]]]]) -> MissingEnvironment:
     """The figures of one: of the same release here, else of another one with the same plugin, else typical ones."""
-    release, plugin = placement.reader, placement.name
-    nearest = [here.same.get((release.jaxlib, plugin)), here.alike.get(plugin), TYPICAL.get(plugin)]
+    jaxlib, records = placement.reader.jaxlib, known.get(placement.name, [])
+    typical = TYPICAL.get(placement.name, Figures())
 
-    def figure(name: str) -> int | None:
-        values = (getattr(figures, name) for figures in nearest if figures)
-        value = next((value for value in values if value is not None), None)
+    def figure(name: str, unit: float, otherwise: float | None) -> int | None:
+        same = [record[name] / unit for version, record in records if version == jaxlib and name in record]
+        alike = [record[name] / unit for _, record in records if name in record]
+        value = statistics.median(same or alike) if alike else otherwise
         return None if value is None else round(value)
 
     return MissingEnvironment(
-        release.jaxlib, release.jax, placement.platform, figure("megabytes"), figure("download"), figure("seconds")
+        jaxlib,
+        placement.reader.jax,
+        placement.platform,
+        megabytes=figure("size", 1e6, typical.megabytes),
+        download_megabytes=None if typical.download is None else round(typical.download),
+        seconds=figure("seconds", 1, typical.seconds),
     )

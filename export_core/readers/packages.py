@@ -15,16 +15,9 @@ import json
 import sys
 import tomllib
 import zipfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from importlib.metadata import (
-    Distribution,
-    PackageNotFoundError,
-    distribution,
-    distributions,
-    packages_distributions,
-    requires,
-    version,
-)
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
+from importlib.metadata import Distribution, packages_distributions
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlparse
 from urllib.request import url2pathname
@@ -53,7 +46,7 @@ def installed_constraints() -> tuple[str, ...]:
 
 def _installed() -> dict[str, Distribution]:
     found: dict[str, Distribution] = {}
-    for package in distributions():
+    for package in metadata.distributions():
         # What an interrupted uninstallation left has no name. The first of a name is the one that is imported.
         if name := package.metadata["Name"]:
             found.setdefault(canonicalize_name(name), package)
@@ -97,25 +90,18 @@ def _locked(text: str) -> dict[str, list[str]]:
 
 
 def _required(text: str) -> dict[str, list[str]]:
+    """The packages of a file of requirements. Raises `InvalidRequirement` for the name of another file."""
     versions: dict[str, list[str]] = {}
-    for line in _requirement_lines(text):
-        requirement = Requirement(line)
-        if requirement.specifier:
-            versions.setdefault(canonicalize_name(requirement.name), []).append(str(requirement.specifier))
-    return versions
-
-
-def _requirement_lines(text: str) -> Iterator[str]:
-    """The requirements of a file without comments, hashes and folders.
-
-    Raises `InvalidRequirement` for the name of another file.
-    """
     for line in text.replace("\\\n", " ").splitlines():
         line = line.partition(" #")[0].partition(" --hash")[0].strip()
         if line.startswith(("-r", "-c", "--requirement", "--constraint")):
             raise InvalidRequirement(f"found {line!r}: name the file that has the versions")
-        if line and not line.startswith(("#", "-")):
-            yield line
+        if not line or line.startswith(("#", "-")):  # also a folder
+            continue
+        requirement = Requirement(line)
+        if requirement.specifier:
+            versions.setdefault(canonicalize_name(requirement.name), []).append(str(requirement.specifier))
+    return versions
 
 
 _IN_EVERY_READER = ("jax", "jaxlib", "numpy", "flatbuffers")
@@ -134,22 +120,23 @@ def import_problems(files: Mapping[str, bytes], packages: Sequence[str]) -> list
     for file in (file for file in files if file.endswith(_REGISTER)):
         name = file.removesuffix(_REGISTER)
         try:
-            missing = _missing(files[file], tuple(packages), registered)
+            imported = {*_imports(ast.parse(files[file]))} - registered
+            missing = [module for module in sorted(imported) if not _is_in_a_reader(module, tuple(packages))]
         except (SyntaxError, ValueError) as error:
             problems.append(f"register={name!r} is no module of Python: {error}.")
             continue
-        problems += [_problem(name, module) for module in sorted(missing)]
+        problems += [_problem(name, module) for module in missing]
         registered.add(name)
     return problems
 
 
-def _missing(source: bytes, packages: tuple[str, ...], registered: Collection[str]) -> set[str]:
-    imported = {name: name.partition(".")[0] for name in _imports(ast.parse(source)) if name not in registered}
-    return {
-        name
-        for name, package in imported.items()
-        if package not in sys.stdlib_module_names and not _is_brought(package, packages)
-    }
+def _is_in_a_reader(module: str, packages: tuple[str, ...]) -> bool:
+    """Whether a reader has a module: a package that is installed with it has it here, or is called like it."""
+    package = module.partition(".")[0]
+    if package in sys.stdlib_module_names:
+        return True
+    names = map(canonicalize_name, (package, *packages_distributions().get(package, ())))
+    return not _brought_by((*_IN_EVERY_READER, *packages)).isdisjoint(names)
 
 
 def _imports(node: ast.AST) -> Iterator[str]:
@@ -159,7 +146,9 @@ def _imports(node: ast.AST) -> Iterator[str]:
             yield from (alias.name for alias in names)
         case ast.ImportFrom(module=module, level=level):
             yield "." * level + (module or "")
-        case ast.Try(handlers=handlers) if any(_catches_imports(handler) for handler in handlers):
+        case ast.Try(handlers=handlers) if any(
+            handler.type is None or any(name in ast.unparse(handler.type) for name in _GUARDS) for handler in handlers
+        ):
             for statement in (*node.orelse, *node.finalbody):
                 yield from _imports(statement)
         case ast.If(test=test) if ast.unparse(test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
@@ -168,16 +157,6 @@ def _imports(node: ast.AST) -> Iterator[str]:
         case _:
             for part in ast.iter_child_nodes(node):
                 yield from _imports(part)
-
-
-def _catches_imports(handler: ast.ExceptHandler) -> bool:
-    return handler.type is None or any(name in ast.unparse(handler.type) for name in _GUARDS)
-
-
-def _is_brought(module: str, packages: tuple[str, ...]) -> bool:
-    """Whether a reader has a module: a package that is installed with it has it here, or is called like it."""
-    brought = _brought_by((*_IN_EVERY_READER, *packages))
-    return not brought.isdisjoint(map(canonicalize_name, (module, *packages_distributions().get(module, ()))))
 
 
 @functools.cache
@@ -191,8 +170,8 @@ def _brought_by(requirements: tuple[str, ...]) -> frozenset[str]:
             continue
         names.add(name)
         try:
-            needs = [Requirement(text) for text in requires(name) or ()]
-        except PackageNotFoundError:
+            needs = [Requirement(text) for text in metadata.requires(name) or ()]
+        except metadata.PackageNotFoundError:
             continue
         extras = ("", *requirement.extras)
         left += [need for need in needs if not need.marker or any(need.marker.evaluate({"extra": e}) for e in extras)]
@@ -207,7 +186,7 @@ def _problem(register: str, module: str) -> str:
     else:
         way = (
             f"Name its package in the policy, to install it for every reader (`reader_packages: [{packages[0]}]`, or "
-            f"{packages[0]}=={version(packages[0])} for a single version), or do without it"
+            f"{packages[0]}=={metadata.version(packages[0])} for a single version), or do without it"
         )
     return f"register={register!r} imports {module}, and readers have {has}. {way}."
 
@@ -222,7 +201,7 @@ def own_requirement(package: Distribution | None = None) -> str:
     A name and a version would be looked up in an index, which may have other code under them, or none: a fork, a branch
     or a wheel that was never published. Raises `EnvironmentFailed` where a part of the installed package is missing.
     """
-    package = package or distribution("pytest-jaxexport")
+    package = package or metadata.distribution("pytest-jaxexport")
     # The form of direct_url.json is that of PEP 610.
     origin = json.loads(package.read_text("direct_url.json") or "{}")
     if origin.get("dir_info", {}).get("editable"):

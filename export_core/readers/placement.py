@@ -9,9 +9,9 @@ import functools
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib import resources
+from importlib.resources.abc import Traversable
 
 import msgspec
-import yaml
 
 from export_core.base.tolerances import PLATFORMS, similar_platform
 from export_core.readers.errors import PlacementError
@@ -65,7 +65,7 @@ class Target:
         """This many devices. Raises `PlacementError` if no topology has that many."""
         device = load_devices()[self.platform].devices[self.device]
         if device.config:
-            text = resources.files("export_core.readers").joinpath("data/gpus", device.config).read_text()
+            text = _data("gpus", device.config).read_text()
             return Described(self.device, {"target_config": text, "topology": f"1x{devices}x1"})
         for name, count in device.topologies.items():
             if count >= devices:
@@ -99,7 +99,7 @@ class Placement:
         plugin = self.target.plugin
         if plugin == "libtpu":
             # The extra of the jax wheel names the libtpu of that jax, which may be another release than the jaxlib.
-            pin = libtpu_for(self.reader.jaxlib)
+            pin = load_pins().get(self.reader.jaxlib)
             return (f"libtpu=={pin}" if pin else f"jax[tpu]=={self.reader.jax}",)
         extra = "[with-cuda]" if plugin.startswith("cuda") and self.mode is not Mode.COMPILE else ""
         return tuple(f"jax-{plugin}-{part}=={self.reader.jaxlib}" for part in (f"plugin{extra}", "pjrt"))
@@ -178,17 +178,14 @@ def parse_targets(texts: tuple[str, ...]) -> dict[str, Target]:
 @functools.cache
 def load_devices() -> dict[str, Platform]:
     """The table of devices that ships with this package, by platform."""
-    text = resources.files("export_core.readers").joinpath("data/devices.yaml").read_bytes()
-    return msgspec.yaml.decode(text, type=dict[str, Platform])
-
-
-def libtpu_for(jaxlib: str) -> str | None:
-    """The version of libtpu that was published with this jaxlib; None if the table lacks it."""
-    return load_pins().get(jaxlib)
+    return msgspec.yaml.decode(_data("devices.yaml").read_bytes(), type=dict[str, Platform])
 
 
 @functools.cache
 def load_pins() -> dict[str, str]:
-    """The table that ships with this package: libtpu by jaxlib."""
-    text = resources.files("export_core.readers").joinpath("data/libtpu.yaml").read_text()
-    return yaml.safe_load(text) or {}
+    """The table that ships with this package: by jaxlib, the libtpu that was published with it."""
+    return msgspec.yaml.decode(_data("libtpu.yaml").read_bytes(), type=dict[str, str])
+
+
+def _data(*names: str) -> Traversable:
+    return resources.files("export_core.readers").joinpath("data", *names)

@@ -260,6 +260,11 @@ class Envelope(NamedTuple):
         """How many nested derivatives are inside."""
         return 0 if self.vjp is None else 1 + self.vjp.vjp_order
 
+    @property
+    def levels(self) -> tuple[Envelope, ...]:
+        """This envelope and those of its nested derivatives, by order."""
+        return (self,) if self.vjp is None else (self, *self.vjp.levels)
+
     def shown(self) -> tuple[str, ...]:
         """Return the names of what `as_dict` gives: all but the module's bytes."""
         return ("format", *(name for name in self._fields if name != "module_source"))

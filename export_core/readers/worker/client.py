@@ -15,10 +15,10 @@ import secrets
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import msgspec
 
@@ -47,25 +47,30 @@ def start_worker(environment: Environment, slots: int, *, fork: bool = hasattr(o
     return ForkingWorker(environment) if fork else FreshInterpreters(environment, slots)
 
 
+class _Numbered(Reply, frozen=True, kw_only=True):
+    """A reply with the number of its cell."""
+
+    id: int
+
+
 class ForkingWorker:
     """Talks to ``program.py serve`` over its stdin and stdout."""
 
     def __init__(self, environment: Environment) -> None:
         notes = notes_file(environment)
         self._process = start_process(environment, "serve", notes)
-        self._stderr = StderrTail(self._process)
         self._started = time.monotonic()
         self._pending: dict[int, Future[Reply]] = {}
         self._lock = threading.Lock()
         self._ready = threading.Event()
         self._garbage = ""
         self.ended = False
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        self._pipes = _Pipes(self._process, self._read)
         if not self._ready.wait(START_SECONDS) or self.ended:
             problem = self._last_lines()
             self.close()
-            remove_notes(notes)  # they may be what it died of
+            with contextlib.suppress(OSError):  # the notes may be what it died of
+                Path(notes).unlink()
             raise WorkerDied(f"the worker of jaxlib {environment.release.jaxlib} did not start: {problem}")
 
     def submit(self, request: Request) -> Future[Reply]:
@@ -80,11 +85,8 @@ class ForkingWorker:
         watch.daemon = True
         watch.start()
         future.add_done_callback(lambda _: watch.cancel())
-        line = json.dumps({"id": number, **msgspec.to_builtins(request)}) + "\n"
-        assert self._process.stdin
         try:
-            self._process.stdin.write(line.encode())
-            self._process.stdin.flush()
+            self._pipes.send({"id": number, **msgspec.to_builtins(request)})
         except OSError:
             self._fail_pending()
         # Again: the worker may have died after the last look at what is pending, and before this cell was.
@@ -101,17 +103,18 @@ class ForkingWorker:
         except (OSError, subprocess.TimeoutExpired):
             kill_group(self._process)
             self._process.wait()
-        close_pipes(self._process, self._reader, self._stderr)
+        self._pipes.close()
 
     def _read(self) -> None:
-        for line in lines_of(self._process.stdout):
-            if not self._ready.is_set():
-                if is_ready(line):
-                    self._ready.set()
-                continue  # what a library prints when it is imported
+        if read_until_ready(self._process):
+            self._ready.set()
+        # A line that is longer than any message comes in pieces, none of which is a message.
+        while line := _open(self._process.stdout).readline(LONGEST_LINE):
             try:
-                number, reply = _decode_reply(line)
-                self._take(number).set_result(reply)
+                reply = msgspec.json.decode(line, type=_Numbered)
+                with self._lock:
+                    future = self._pending.pop(reply.id)
+                future.set_result(reply)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, KeyError):
                 # Nobody knows whose reply this was, and which others are lost in it.
                 self._garbage = f"there was garbage in the pipe of its replies: {line[:80]!r}"
@@ -121,10 +124,6 @@ class ForkingWorker:
         self.ended = True
         self._ready.set()
         self._fail_pending()
-
-    def _take(self, number: int) -> Future[Reply]:
-        with self._lock:
-            return self._pending.pop(number)
 
     def _fail_pending(self) -> None:
         with self._lock:
@@ -139,7 +138,7 @@ class ForkingWorker:
             state = f"exit status {self._process.wait(timeout=1)}"
         except subprocess.TimeoutExpired:
             state = f"it still runs, after {time.monotonic() - self._started:.0f} s"
-        return f"{self._garbage or state}\n{self._stderr.last_lines()}".strip()
+        return f"{self._garbage or state}\n{self._pipes.last_lines()}".strip()
 
 
 class FreshInterpreters:
@@ -162,73 +161,48 @@ class FreshInterpreters:
     def _run(self, request: Request) -> Reply:
         started = time.monotonic()
         process = start_process(self._environment, "cell")
-        stderr, stdout = StderrTail(process), _StdoutReader(process)
-        assert process.stdin
+        transcript, ready = Transcript(), threading.Event()
+
+        def read() -> None:
+            if read_until_ready(process):
+                ready.set()
+            while data := available_bytes(process.stdout):
+                transcript.feed(data)
+
+        pipes = _Pipes(process, read)
         with contextlib.suppress(OSError):  # it is gone already
-            process.stdin.write(json.dumps(msgspec.to_builtins(request)).encode() + b"\n")
-            process.stdin.flush()
-        killed_for = _wait_until_ended(process, request, self._closing)
-        close_pipes(process, stdout, stderr)
-        if not stdout.is_ready or self._closing.is_set():
-            what = "did not start" if not stdout.is_ready else "was ended"
+            pipes.send(msgspec.to_builtins(request))
+        killed_for = self._wait_until_ended(process, request)
+        pipes.close()
+        if not ready.is_set() or self._closing.is_set():
+            what = "was ended" if ready.is_set() else "did not start"
             raise WorkerDied(
                 f"the interpreter of jaxlib {self._environment.release.jaxlib} {what}: "
-                f"exit status {process.returncode}\n{stderr.last_lines()}"
+                f"exit status {process.returncode}\n{pipes.last_lines()}"
             )
-        transcript = stdout.transcript
         transcript.close()
         killed_by = -process.returncode if process.returncode < 0 and not killed_for else None
         end = {"end": killed_for} if killed_for else last_word(transcript, None if killed_by else process.returncode)
         seconds = round(time.monotonic() - started, 4)
-        fields = {**transcript.fields, "signal": killed_by, "stderr": stderr.text(), "seconds": seconds}
+        fields = {**transcript.fields, "signal": killed_by, "stderr": pipes.printed(), "seconds": seconds}
         return msgspec.convert({**fields, **end}, Reply)
 
-
-class _StdoutReader(threading.Thread):
-    """Reads what a single cell says on stdout once it is ready; libraries may print on it before that."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        super().__init__(daemon=True)
-        self._process = process
-        self.transcript = Transcript()
-        self.is_ready = False
-        self.start()
-
-    def run(self) -> None:
-        """Read until the pipe is closed."""
-        for line in lines_of(self._process.stdout):
-            if is_ready(line):
-                self.is_ready = True
-                break
-        while data := available_bytes(self._process.stdout):
-            self.transcript.feed(data)
-
-
-def _wait_until_ended(process: subprocess.Popen[bytes], request: Request, closing: threading.Event) -> str:
-    """Wait until a cell's process has ended. Answers what it was killed for: "timeout", "memory", or "" for nothing."""
-    until = time.monotonic() + request.timeout
-    killed_for = ""
-    while True:
-        try:
-            process.wait(timeout=LOOK_SECONDS)
-            return killed_for
-        except subprocess.TimeoutExpired:
-            pass
-        if time.monotonic() > until:
-            killed_for = "timeout"
-        elif request.memory and resident_bytes(process.pid) > request.memory:
-            killed_for = "memory"
-        if killed_for or closing.is_set():
-            kill_group(process)
-
-
-class _Numbered(msgspec.Struct, frozen=True):
-    id: int
-
-
-def _decode_reply(line: bytes) -> tuple[int, Reply]:
-    """A reply with the number of its cell. Raises `msgspec.MsgspecError`, `UnicodeDecodeError` or `RecursionError`."""
-    return msgspec.json.decode(line, type=_Numbered).id, msgspec.json.decode(line, type=Reply)
+    def _wait_until_ended(self, process: subprocess.Popen[bytes], request: Request) -> str:
+        """Wait until a cell's process has ended. Answers what it was killed for: "timeout", "memory" or nothing, ""."""
+        until = time.monotonic() + request.timeout
+        killed_for = ""
+        while True:
+            try:
+                process.wait(timeout=LOOK_SECONDS)
+                return killed_for
+            except subprocess.TimeoutExpired:
+                pass
+            if time.monotonic() > until:
+                killed_for = "timeout"
+            elif request.memory and resident_bytes(process.pid) > request.memory:
+                killed_for = "memory"
+            if killed_for or self._closing.is_set():
+                kill_group(process)
 
 
 def start_process(environment: Environment, *words: str) -> subprocess.Popen[bytes]:
@@ -246,64 +220,72 @@ def start_process(environment: Environment, *words: str) -> subprocess.Popen[byt
         raise WorkerDied(f"cannot start {environment.python}: {error.strerror}") from error
 
 
-class StderrTail(threading.Thread):
-    """Reads what a process prints on stderr, so that it never blocks, and stores the end of it."""
+class _Pipes:
+    """The pipes of a worker's process: `read` reads its stdout; of what it prints on stderr the end is stored.
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        super().__init__(daemon=True)
+    Each in a thread of its own, so that the process never blocks.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], read: Callable[[], None]) -> None:
         self._process = process
-        self._end = b""
-        self.start()
+        self._printed = b""
+        self._reader, self._stderr = (
+            threading.Thread(target=target, daemon=True) for target in (read, self._read_stderr)
+        )
+        self._stderr.start()
+        self._reader.start()
 
-    def run(self) -> None:
-        """Read until the pipe is closed."""
+    def _read_stderr(self) -> None:
         while data := available_bytes(self._process.stderr):
-            self._end = (self._end + data)[-LONGEST_STDERR:]
+            self._printed = (self._printed + data)[-LONGEST_STDERR:]
 
-    def text(self) -> str:
-        """The end of it."""
-        return self._end.decode(errors="replace")
+    def send(self, message: dict[str, Any]) -> None:
+        """Send a line of JSON. Raises `OSError` where the process has gone."""
+        assert self._process.stdin
+        self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        self._process.stdin.flush()
+
+    def printed(self) -> str:
+        """The end of what was printed on stderr."""
+        return self._printed.decode(errors="replace")
 
     def last_lines(self) -> str:
         """The last lines of a process that has ended, or of one that has not."""
-        self.join(timeout=1)
-        return "\n".join(self.text().strip().splitlines()[-LAST_LINES:])
+        self._stderr.join(timeout=1)
+        return "\n".join(self.printed().strip().splitlines()[-LAST_LINES:])
+
+    def close(self) -> None:
+        """Close the pipes of a process that has ended."""
+        assert self._process.stdin
+        with contextlib.suppress(OSError):  # what is still buffered reaches nobody
+            self._process.stdin.close()
+        for thread, pipe in ((self._reader, self._process.stdout), (self._stderr, self._process.stderr)):
+            thread.join(timeout=JOIN_SECONDS)
+            if pipe and not thread.is_alive():  # else a process that it left behind holds it open
+                pipe.close()
 
 
-def close_pipes(process: subprocess.Popen[bytes], reader: threading.Thread, stderr: StderrTail) -> None:
-    """Close the pipes of a process that has ended."""
-    assert process.stdin
-    with contextlib.suppress(OSError):  # what is still buffered reaches nobody
-        process.stdin.close()
-    for thread, pipe in ((reader, process.stdout), (stderr, process.stderr)):
-        thread.join(timeout=JOIN_SECONDS)
-        if pipe and not thread.is_alive():  # else a process that it left behind holds it open
-            pipe.close()
+def _open(pipe: IO[bytes] | None) -> io.BufferedReader:
+    assert isinstance(pipe, io.BufferedReader)
+    return pipe
 
 
 def available_bytes(pipe: IO[bytes] | None) -> bytes:
     """The bytes that are there, as soon as there are any; none at the end."""
-    assert isinstance(pipe, io.BufferedReader)
-    return pipe.read1(1 << 16)
+    return _open(pipe).read1(1 << 16)
 
 
-def lines_of(pipe: IO[bytes] | None) -> Iterator[bytes]:
-    """The lines of a pipe. One that is longer than any message comes in pieces, none of which is a message."""
-    assert pipe
-    while line := pipe.readline(LONGEST_LINE):
-        yield line
+def read_until_ready(process: subprocess.Popen[bytes]) -> bool:
+    """Read up to the line in which a worker says that it has imported jax; what libraries print comes before.
 
-
-def is_ready(line: bytes) -> bool:
-    """Whether this is the line in which a worker says that it has imported jax."""
-    try:
-        return msgspec.json.decode(line, type=_Ready).ready
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return False
-
-
-class _Ready(msgspec.Struct, frozen=True):
-    ready: bool
+    False where it never comes.
+    """
+    while line := _open(process.stdout).readline(LONGEST_LINE):
+        with contextlib.suppress(ValueError, RecursionError):
+            message = json.loads(line)
+            if isinstance(message, dict) and message.get("ready") is True:
+                return True
+    return False
 
 
 def notes_file(environment: Environment) -> str:
@@ -321,13 +303,6 @@ def notes_file(environment: Environment) -> str:
     words = [str(environment.python), release.jax, release.jaxlib, environment.content_hash]
     words += [variables.get(name, "") for name in ("PYTHONPATH", "JAX_PLATFORMS")]
     return str(folder / f"modules-{hashlib.sha256('|'.join(words).encode()).hexdigest()[:24]}.json")
-
-
-def remove_notes(path: str) -> None:
-    """Remove the notes at a path, if there are any."""
-    if path:
-        with contextlib.suppress(OSError):
-            Path(path).unlink()
 
 
 class WarmWorkers:

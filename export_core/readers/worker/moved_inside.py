@@ -51,7 +51,6 @@ ADDING = {"stablehlo.add", "stablehlo.subtract"}
 BODIES = {"reduce", "reduce_window", "scatter", "sort", "select_and_scatter", "map", "all_reduce", "reduce_scatter"}
 """Operations in whose bodies nothing moves: XLA wants them to be what it knows."""
 
-
 TERMS = 64
 """Sums of fewer terms move by one unit; of four times as many by two, and so on. See `doublings`."""
 
@@ -129,10 +128,13 @@ class Rewriting:
             self.called = self._called(functions)
             for name in self.called:
                 functions[name] = self._with_argument(functions[name])
-            for name in ("main", *sorted(self.called)):
+            main = functions["main"].regions[0].blocks[0]
+            # The argument of `main` that nothing uses and that has the type of the numbers.
+            unused = (one for one in main.arguments if one.type == self.numbers_type and not list(one.uses))
+            self._walk(main, next(unused))
+            for name in sorted(self.called):
                 block = functions[name].regions[0].blocks[0]
-                numbers = self._numbers_of_main(block) if name == "main" else block.arguments[len(block.arguments) - 1]
-                self._walk(block, numbers)
+                self._walk(block, block.arguments[len(block.arguments) - 1])
             helpers = self.ir.Module.parse("\n".join(text for _, text in self.helpers.values()))
             for op in helpers.body.operations:
                 op.operation.clone(self.ir.InsertionPoint(self.module.body))
@@ -176,12 +178,6 @@ class Rewriting:
         function.erase()
         return made
 
-    def _numbers_of_main(self, block: Any) -> Any:
-        """The argument of `main` that nothing uses and that has the type of the numbers."""
-        return next(
-            argument for argument in block.arguments if argument.type == self.numbers_type and not list(argument.uses)
-        )
-
     def _walk(self, block: Any, numbers: Any) -> None:
         """Move the results in a block and in the bodies of its loops and branches."""
         ops = [item.operation for item in block.operations]
@@ -191,24 +187,20 @@ class Rewriting:
                     for inner in region.blocks:
                         self._walk(inner, numbers)
             if callee(op) in self.called:
-                self._pass_on(op, numbers)
+                with self.ir.InsertionPoint(op):
+                    again = self.ir.Operation.create(
+                        "func.call",
+                        results=[result.type for result in op.results],
+                        operands=[*op.operands, numbers],
+                        attributes={item.name: item.attr for item in attributes(op)},
+                    )
+                for old, new in zip(op.results, again.results, strict=True):
+                    old.replace_all_uses_with(new)
+                op.erase()
             elif self._is_open(op, op.name.rpartition(".")[2]):
                 doubled = doublings(self._terms(op))
                 for result in op.results:
                     self._move(result, following, numbers, doubled)
-
-    def _pass_on(self, call: Any, numbers: Any) -> None:
-        """Give the numbers to a function that is called."""
-        with self.ir.InsertionPoint(call):
-            again = self.ir.Operation.create(
-                "func.call",
-                results=[result.type for result in call.results],
-                operands=[*call.operands, numbers],
-                attributes={item.name: item.attr for item in attributes(call)},
-            )
-        for old, new in zip(call.results, again.results, strict=True):
-            old.replace_all_uses_with(new)
-        call.erase()
 
     def _is_open(self, op: Any, name: str) -> bool:
         """Whether IEEE 754 leaves open what the last digits of its results are."""
@@ -231,7 +223,8 @@ class Rewriting:
         name = op.name.rpartition(".")[2]
         if name not in ("dot", "dot_general", "convolution", "reduce", "reduce_window", "scatter"):
             return 1
-        left, right, result = (self._shape(value) for value in (op.operands[0], op.operands[-1], op.results[0]))
+        values = op.operands[0], op.operands[-1], op.results[0]
+        left, right, result = ([int(size) for size in self.ir.RankedTensorType(value.type).shape] for value in values)
         if name in ("reduce", "scatter"):  # on average, of as many updates as there are
             return math.prod(left if name == "reduce" else right) // max(1, math.prod(result))
         if name == "reduce_window":  # `array<i64: 9, 1>`; in old releases `dense<9> : tensor<2xi64>`
@@ -247,14 +240,16 @@ class Rewriting:
         summed = re.search(r"lhs_contracting_dimensions = \[([^]]*)\]", str(op.attributes["dot_dimension_numbers"]))
         return math.prod(left[int(part)] for part in summed[1].split(",")) if summed else 1
 
-    def _shape(self, value: Any) -> list[int]:
-        return list(self.ir.RankedTensorType(value.type).shape)
-
     def _move(self, result: Any, following: Any, numbers: Any, doubled: int) -> None:
-        """Have everything that uses a result use the moved one."""
-        helper = self._helper(str(result.type), doubled)
-        if not helper:
+        """Have everything that uses a result use the moved one; arrays of other types stay."""
+        match = ARRAY.fullmatch(str(result.type))
+        if not match:
             return
+        # Sums of 16 bits are made with more of them, and rounded once.
+        key = match[0], doubled if BITS[match[3]] > 16 else 0
+        if key not in self.helpers:
+            name = f"jaxexport_moved_{len(self.helpers)}"
+            self.helpers[key] = name, helper_text(name, match[1], match[3], is_complex=bool(match[2]), doubled=key[1])
         ir = self.ir
         self.places += 1
         scalar = ir.Type.parse("tensor<ui32>")
@@ -268,22 +263,10 @@ class Rewriting:
                 "func.call",
                 results=[result.type],
                 operands=[result, constant.results[0], numbers],
-                attributes={"callee": ir.FlatSymbolRefAttr.get(helper)},
+                attributes={"callee": ir.FlatSymbolRefAttr.get(self.helpers[key][0])},
             )
         for owner, number in uses:
             owner.operands[number] = moved.results[0]
-
-    def _helper(self, type_text: str, doubled: int) -> str:
-        """The name of the function that moves arrays of a type so far; empty where they stay."""
-        match = ARRAY.fullmatch(type_text)
-        if not match:
-            return ""
-        # Sums of 16 bits are made with more of them, and rounded once.
-        key = type_text, doubled if BITS[match[3]] > 16 else 0
-        if key not in self.helpers:
-            name = f"jaxexport_moved_{len(self.helpers)}"
-            self.helpers[key] = name, helper_text(name, match[1], match[3], is_complex=bool(match[2]), doubled=key[1])
-        return self.helpers[key][0]
 
 
 def doublings(terms: int) -> int:
@@ -305,20 +288,15 @@ def callee(op: Any) -> str:
     return str(op.attributes["callee"]).lstrip("@").strip('"') if op.name == "func.call" else ""
 
 
-def is_manual(call: Any) -> bool:
-    """Whether a call is the body of a `shard_map` until 0.6.2: what it takes was split by hand."""
-    makers = [getattr(value.owner, "operation", value.owner) for value in call.operands]
-    custom = [op for op in makers if getattr(op, "name", "") == "stablehlo.custom_call"]
-    return any("SPMDFullToShardShape" in str(op.attributes["call_target_name"]) for op in custom)
-
-
 def is_walked(op: Any) -> bool:
     """Whether values move inside an operation.
 
     What each device computes by hand takes no value from outside, such as the numbers: only its results move.
     """
-    if op.name == "func.call":
-        return not is_manual(op)
+    if op.name == "func.call":  # until 0.6.2 the body of a `shard_map` is called, with values that were split by hand
+        makers = [getattr(value.owner, "operation", value.owner) for value in op.operands]
+        custom = [maker for maker in makers if getattr(maker, "name", "") == "stablehlo.custom_call"]
+        return not any("SPMDFullToShardShape" in str(maker.attributes["call_target_name"]) for maker in custom)
     return op.name.rpartition(".")[2] not in BODIES and not op.name.startswith("sdy.")
 
 

@@ -10,34 +10,8 @@ one cell, and dies. FILE has the names of the modules that cells import, for the
 or old.
 ``program.py cell`` runs a single cell, for systems that cannot fork.
 
-Requests come as JSON lines on stdin, replies leave as JSON lines on the descriptor that stdout was at the start:
-
-    {"id": 1, "artifact": PATH, "checks": [CHECK, ...], "register": [[MODULE, PATH], ...], "devices": 1, "x64": false,
-     "timeout": 60.0, "memory": BYTES, "platform": "cpu", "described": {"name": ..., "options": {...}} or null,
-     "warm": false, "repeat": 0}
-    {"id": 1, "stage": "run", "check": "", "end": "ok"|"error"|"fault"|"crash"|"timeout"|"memory", "type": ...,
-     "message": ..., "refusals": {NAME: MESSAGE}, "failed": {NAME: MESSAGE}, "variant": ..., "shardings": [...],
-     "device": ..., "driver": ..., "signal": ..., "stderr": ..., "seconds": ..., "cost": {NAME: NUMBER or null},
-     "timings": {NAME: NUMBER or a list of them}}
-
-With a described device the cell ends when it is compiled for such devices: nothing runs. An error in the stage
-"environment", in which the devices are looked for, is no fault of the artifact. A "fault" is one of the machine: it
-says nothing about the artifact. "cost" and "timings" are those of the plain call, which runs "repeat" more times: only
-for its time.
-
-A CHECK is one call of the artifact, in this order, the plain one first and with the name "":
-
-    {"name": "vjp1", "vjp": 1, "inputs": PATH, "outputs": PATH or null where the call must be refused,
-     "mesh": [[AXIS, SIZE], ...], "place": "own"|"whole"|"spread", "specs": [[AXIS, ...] or null, ...],
-     "dump": a folder for the modules as text, or null, "variants": [VARIANT, ...]}
-
-A VARIANT is the same call once more, with other inputs, other options of the compiler, or rewritten so that results are
-moved inside by some numbers (moved_inside.py, a file beside this one; none: as it is), after the plain one:
-
-    {"name": "inside 0", "inputs": PATH, "outputs": PATH, "options": {NAME: VALUE, ...}, "numbers": [NUMBER, ...]}
-
-One that raises is reported as {"failed": {NAME: MESSAGE}}, and the next one follows. One with the same options as the
-one before, and rewritten or not like it, runs the same program.
+Requests come as JSON lines on stdin, replies leave as JSON lines on the descriptor that stdout was at the start. Their
+fields are those of `Request` and `Reply` in protocol.py, and the "id" of the cell.
 """
 
 from __future__ import annotations
@@ -109,21 +83,18 @@ def run_cell(request: dict[str, Any], say: Say) -> None:
     say({"stage": "module", "timings": {"deserialize": few_digits(seconds)}})
     parse_module(exported)
     if request.get("warm"):
-        trace_linear_algebra()
+        import jax
+        import numpy as np
 
-    def call(check: dict[str, Any], say: Say, *, learn: bool = False) -> None:
-        if request["described"]:
-            compile_check(export, exported, check, devices, say, learn=learn)
-        else:
-            run_check(export, exported, check, say, learn=learn, repeat=request["repeat"])
-
+        # Until 0.9.2 LAPACK calls die in a process that has not traced linear algebra.
+        jax.jit(jax.numpy.linalg.cholesky).lower(np.eye(2, dtype=np.float32))
     for check in request["checks"]:
         say({"stage": "lower", "check": check["name"]})
         if check["outputs"] is not None:
-            call(check, say, learn=request.get("learn", False))
+            run_check(export, exported, check, devices, request, say)
             continue
         try:
-            call(check, lambda message: None)
+            run_check(export, exported, check, devices, request, lambda message: None)
         except Exception as error:
             if is_machine_fault(error):
                 raise
@@ -137,12 +108,17 @@ def prepare_devices(request: dict[str, Any], say: Say) -> Any:
     import jax
 
     platform, described, count = request["platform"], request["described"], request["devices"]
-    if request["x64"] or count > 1:
-        configure(x64=request["x64"], devices=count if platform == "cpu" else 1)
+    configure(x64=request["x64"], devices=count if platform == "cpu" else 1)
     if platform == "cpu":
         return None
     say({"stage": "environment"})
-    devices = described_devices(platform, described) if described else jax.devices(platform)
+    if described:
+        from jax.experimental import topologies
+
+        name, options = described["name"], described["options"]
+        devices = topologies.get_topology_desc(platform=platform, topology_name=name, **options).devices
+    else:
+        devices = jax.devices(platform)
     say({"device": devices[0].device_kind, "driver": "" if described else driver_of(platform, devices[0])})
     if len(devices) < count:
         raise NoDevicesError("expected %d devices of %s, found %d" % (count, platform, len(devices)))
@@ -173,39 +149,56 @@ class SourceOnly(importlib.machinery.SourceFileLoader):
 
 
 def run_check(
-    export: Any, exported: Any, check: dict[str, Any], say: Say, *, learn: bool = False, repeat: int = 0
+    export: Any, exported: Any, check: dict[str, Any], devices: Any, request: dict[str, Any], say: Say
 ) -> None:
-    """One call of the artifact: lower, compile, run, and write what comes out."""
+    """One call of the artifact: lower, compile, run, and write what comes out. On described devices nothing runs."""
     import jax
 
-    exported, leaves = derivative_and_arguments(exported, check)
-    args, kwargs = placed_arguments(exported, leaves, check)
-    with mesh_around(check, leaves, jax.devices()):
-        seconds, lowered = timed(jax.jit(call_of(export, exported)).lower, *args, **kwargs)
-    compiled = compile_lowered(lowered, seconds, check, say, learn=learn)
+    for _ in range(check["vjp"]):
+        exported = exported.vjp()
+    if check.get("dump"):
+        jax.config.update("jax_dump_ir_to", check["dump"])
+        dump(check, "exported.mlir", exported.mlir_module)
+    leaves, devices, described = load_leaves(check["inputs"]), devices or jax.devices(), request["described"]
+    args, kwargs = placed_arguments(exported, leaves, check, devices, described)
+    # On described devices, a call without arguments compiles for those of its results.
+    outputs = {"out_shardings": one_device(devices)} if described and not check["mesh"] else {}
+    with mesh_around(check, leaves, devices):
+        lowering, lowered = timed(jax.jit(call_of(export, exported), **outputs).lower, *args, **kwargs)
+    say({"stage": "compile"})
+    compiling, compiled = timed(lowered.compile)
+    if not check["name"]:
+        times = {"lower": few_digits(lowering), "compile": few_digits(compiling), "peak_bytes": peak_bytes()}
+        say({"cost": cost_of(compiled), "timings": times})
+    if check.get("dump"):
+        dump(check, "compiled.hlo", compiled.as_text)
+    if request.get("learn"):  # before the run: linear algebra may die there
+        say({"modules": sorted(sys.modules)})
+    if described:
+        return
     say({"stage": "run"})
     seconds, results = timed(lambda: jax.block_until_ready(jax.tree_util.tree_leaves(compiled(*args, **kwargs))))
     if check["outputs"] is None:
         return
     if not check["name"]:
         say({"timings": {"run": few_digits(seconds), "peak_bytes": peak_bytes()}})
-    save_outputs(check["outputs"], results)
+    save_leaves(check["outputs"], results)
     if not check["name"] and check["mesh"]:
         say({"shardings": [parts(value) for value in results]})
     # With ordered effects a compiled program takes a token from its first call that it lacks in the second.
     takes_token = bool(getattr(exported, "ordered_effects", ()))
-    if repeat and not check["name"] and not takes_token:
-        runs = [timed(lambda: jax.block_until_ready(compiled(*args, **kwargs)))[0] for _ in range(repeat)]
+    if request["repeat"] and not check["name"] and not takes_token:
+        runs = [timed(lambda: jax.block_until_ready(compiled(*args, **kwargs)))[0] for _ in range(request["repeat"])]
         say({"timings": {"runs": runs}})
     programs = Variants(call_of(export, exported), lowered, compiled, again=takes_token)
     compiled = None  # no name but one holds a program: its memory is free when the next one is compiled
     for variant in check.get("variants", ()):
         say({"variant": variant["name"]})
         try:
-            args, kwargs = placed_arguments(exported, load_leaves(variant["inputs"]), check)
-            with mesh_around(check, leaves, jax.devices()):
+            args, kwargs = placed_arguments(exported, load_leaves(variant["inputs"]), check, devices, None)
+            with mesh_around(check, leaves, devices):
                 results = programs.run(variant, args, kwargs)
-            save_outputs(variant["outputs"], jax.tree_util.tree_leaves(results))
+            save_leaves(variant["outputs"], jax.tree_util.tree_leaves(results))
         except Exception as error:
             if is_machine_fault(error):
                 raise
@@ -213,10 +206,12 @@ def run_check(
 
 
 class Variants:
-    """Runs the variants of a call. A program is compiled once for those that follow each other with the same one."""
+    """Runs the variants of a call. A program is compiled once for those that follow each other with the same one.
+
+    `again`: each run compiles anew, since a program cannot be called twice.
+    """
 
     def __init__(self, call: Callable[..., Any], lowered: Any, compiled: Any, *, again: bool) -> None:
-        """`again`: each run compiles anew, since a program cannot be called twice."""
         self.call = call
         self.lowered = lowered
         self.program = compiled
@@ -225,7 +220,6 @@ class Variants:
         self.problem: Exception | None = None
 
     def run(self, variant: dict[str, Any], args: Any, kwargs: Any) -> Any:
-        """The results of one variant."""
         is_moved, options = kind = bool(variant["numbers"]), variant["options"]
         if self.again or kind != self.kind:
             self.program, self.kind, self.problem = None, kind, None
@@ -248,80 +242,6 @@ def beside(name: str) -> Any:
     if name not in sys.modules:
         register(name, os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py"))
     return sys.modules[name]
-
-
-def trace_linear_algebra() -> None:
-    """Make this process one that has traced linear algebra. Until 0.9.2 LAPACK calls die in any other one."""
-    import jax
-    import numpy as np
-
-    jax.jit(jax.numpy.linalg.cholesky).lower(np.eye(2, dtype=np.float32))
-
-
-def placed_arguments(exported: Any, leaves: list[Any], check: dict[str, Any]) -> Any:
-    """The arguments of a call, positional and by keyword, on the devices of its mesh."""
-    import jax
-
-    if check["mesh"]:
-        shardings = shardings_on(jax.devices(), exported, leaves, check)
-        leaves = [leaf if at is None else jax.device_put(leaf, at) for leaf, at in zip(leaves, shardings, strict=True)]
-    return jax.tree_util.tree_unflatten(exported.in_tree, leaves)
-
-
-def save_outputs(path: str, values: list[Any]) -> None:
-    """Write outputs. Raises `NotWrittenError` where the disk refuses."""
-    try:
-        save_leaves(path, values)
-    except OSError as error:  # numpy raises some without an errno, by which `is_machine_fault` knows them
-        raise NotWrittenError("the outputs could not be written: %s" % error) from error
-
-
-def compile_check(
-    export: Any, exported: Any, check: dict[str, Any], devices: Any, say: Say, *, learn: bool = False
-) -> None:
-    """One call of the artifact on arguments that are on described devices: lower and compile."""
-    import jax
-    from jax.sharding import SingleDeviceSharding
-
-    exported, leaves = derivative_and_arguments(exported, check)
-    one = SingleDeviceSharding(devices[0])
-    shardings = shardings_on(devices, exported, leaves, check) if check["mesh"] else [one] * len(leaves)
-    leaves = [
-        leaf if leaf.dtype == jax.dtypes.float0 else jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=at)
-        for leaf, at in zip(leaves, shardings, strict=True)
-    ]
-    args, kwargs = jax.tree_util.tree_unflatten(exported.in_tree, leaves)
-    # A call without arguments compiles for the devices of its results.
-    outputs = {} if check["mesh"] else {"out_shardings": one}
-    with mesh_around(check, leaves, devices):
-        seconds, lowered = timed(jax.jit(call_of(export, exported), **outputs).lower, *args, **kwargs)
-    compile_lowered(lowered, seconds, check, say, learn=learn)
-
-
-def derivative_and_arguments(exported: Any, check: dict[str, Any]) -> tuple[Any, list[Any]]:
-    """What a check calls: the artifact or a derivative of it; and the arguments."""
-    import jax
-
-    for _ in range(check["vjp"]):
-        exported = exported.vjp()
-    if check.get("dump"):
-        jax.config.update("jax_dump_ir_to", check["dump"])
-        dump(check, "exported.mlir", exported.mlir_module)
-    return exported, load_leaves(check["inputs"])
-
-
-def compile_lowered(lowered: Any, lowering: float, check: dict[str, Any], say: Say, *, learn: bool) -> Any:
-    """The stage between lowering, which took so many seconds, and running."""
-    say({"stage": "compile"})
-    seconds, compiled = timed(lowered.compile)
-    if not check["name"]:
-        times = {"lower": few_digits(lowering), "compile": few_digits(seconds), "peak_bytes": peak_bytes()}
-        say({"cost": cost_of(compiled), "timings": times})
-    if check.get("dump"):
-        dump(check, "compiled.hlo", compiled.as_text)
-    if learn:  # before the run: linear algebra may die there
-        say({"modules": sorted(sys.modules)})
-    return compiled
 
 
 def dump(check: dict[str, Any], name: str, text: Callable[[], Any]) -> None:
@@ -375,34 +295,28 @@ def peak_bytes() -> int | None:
 
 def cost_of(compiled: Any) -> dict[str, Any]:
     """What the compiler says of a program. What this release or platform does not say is None, and is no error."""
+
+    def memory() -> dict[str, Any]:
+        stats = compiled.memory_analysis()
+        return {name: getattr(stats, field, None) for name, field in MEMORY.items()}
+
+    def estimates() -> dict[str, Any]:
+        estimate = compiled.cost_analysis()
+        estimate = estimate[0] if isinstance(estimate, list) else estimate  # until 0.4.38, one for each program
+        # XLA leaves zeros out, and has -1 for what it cannot estimate.
+        return {name: estimate.get(key, 0.0) for name, key in ESTIMATES.items()} if estimate else {}
+
+    def counts() -> dict[str, Any]:
+        opcodes = INSTRUCTION.findall(compiled.as_text())  # which spells out no large constant
+        return {"instructions": len(opcodes), "fusions": opcodes.count("fusion")} if opcodes else {}
+
     figures: dict[str, Any] = {}
-    for look in (memory_figures, estimated_figures, counted_figures):
+    for figures_of in (memory, estimates, counts):
         try:
-            figures.update(look(compiled))
+            figures.update(figures_of())
         except Exception:  # such as "Unimplemented", of some plugins
             continue
     return {name: value if is_figure(value, KINDS[name]) else None for name, value in figures.items()}
-
-
-def memory_figures(compiled: Any) -> dict[str, Any]:
-    """Sizes of buffers and of code."""
-    stats = compiled.memory_analysis()
-    return {name: getattr(stats, field, None) for name, field in MEMORY.items()}
-
-
-def estimated_figures(compiled: Any) -> dict[str, Any]:
-    """XLA's own estimate of the work. Until 0.4.38 it is a list with one for each program."""
-    estimate = compiled.cost_analysis()
-    estimate = estimate[0] if isinstance(estimate, list) else estimate
-    # XLA leaves zeros out, and has -1 for what it cannot estimate.
-    return {name: estimate.get(key, 0.0) for name, key in ESTIMATES.items()} if estimate else {}
-
-
-def counted_figures(compiled: Any) -> dict[str, Any]:
-    """Instructions of the optimized program. Its text spells out no large constant."""
-    text = compiled.as_text()
-    opcodes = INSTRUCTION.findall(text)
-    return {"instructions": len(opcodes), "fusions": opcodes.count("fusion")} if opcodes else {}
 
 
 def is_figure(value: Any, kinds: tuple[type, ...] = (int, float)) -> bool:
@@ -423,15 +337,6 @@ def are_figures(value: Any) -> bool:
 # --- one cell: devices, arguments and outputs -------------------------------------------------------------------------
 
 
-def described_devices(platform: str, described: dict[str, Any]) -> Any:
-    """Devices that compile and cannot run."""
-    from jax.experimental import topologies
-
-    return topologies.get_topology_desc(
-        platform=platform, topology_name=described["name"], **described["options"]
-    ).devices
-
-
 def driver_of(platform: str, device: Any) -> str:
     """The versions of the kernel module and of the client that drive a device."""
     parts = []
@@ -441,6 +346,32 @@ def driver_of(platform: str, device: Any) -> str:
             parts.append("%s %s" % (module, file.read().strip()))
     parts.append(" ".join(str(getattr(device.client, "platform_version", "")).split()))
     return ", ".join(filter(None, parts))[:LONGEST_DRIVER]
+
+
+def one_device(devices: Any) -> Any:
+    """The sharding of an array that is whole on the first device."""
+    from jax.sharding import SingleDeviceSharding
+
+    return SingleDeviceSharding(devices[0])
+
+
+def placed_arguments(exported: Any, leaves: list[Any], check: dict[str, Any], devices: Any, described: Any) -> Any:
+    """The arguments of a call, positional and by keyword, on these devices; on described ones without any data."""
+    import jax
+
+    shardings: list[Any] = [None] * len(leaves)
+    if check["mesh"]:
+        shardings = shardings_on(devices, exported, leaves, check)
+    elif described:
+        shardings = [None if leaf.dtype == jax.dtypes.float0 else one_device(devices) for leaf in leaves]
+
+    def place(leaf: Any, sharding: Any) -> Any:
+        if described:
+            return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
+        return jax.device_put(leaf, sharding)
+
+    leaves = [leaf if at is None else place(leaf, at) for leaf, at in zip(leaves, shardings, strict=True)]
+    return jax.tree_util.tree_unflatten(exported.in_tree, leaves)
 
 
 def mesh_on(devices: Any, check: dict[str, Any]) -> Any:
@@ -472,32 +403,25 @@ def shardings_on(devices: Any, exported: Any, leaves: list[Any], check: dict[str
     As the artifact wants it, whole on each device, or split along its first axis.
     """
     import jax
-    from jax.sharding import NamedSharding, PartitionSpec
+    from jax.sharding import NamedSharding
+    from jax.sharding import PartitionSpec as Spec
 
     mesh = mesh_on(devices, check)
-    names, count = mesh.axis_names, mesh.size
-    wanted = [None] * len(leaves)
+    wanted: list[Any] = [None] * len(leaves)
     if check["place"] == "own":
-        given = [None if spec is None else NamedSharding(mesh, spec_of(spec)) for spec in check.get("specs", ())]
+        # JSON has lists for the tuples of axes.
+        specs = [spec and [tuple(axes) if isinstance(axes, list) else axes for axes in spec] for spec in check["specs"]]
+        given = [None if spec is None else NamedSharding(mesh, Spec(*spec)) for spec in specs]
         own = artifact_shardings(exported, mesh) or wanted
         wanted = [at or other for at, other in zip(own, given or wanted, strict=True)]
     elif check["place"] == "spread":
-        wanted = [
-            NamedSharding(mesh, PartitionSpec(names[0])) if leaf.ndim and leaf.shape[0] % count == 0 else None
-            for leaf in leaves
-        ]
-    whole = NamedSharding(mesh, PartitionSpec())
+        split = NamedSharding(mesh, Spec(mesh.axis_names[0]))
+        wanted = [split if leaf.ndim and leaf.shape[0] % mesh.size == 0 else None for leaf in leaves]
+    whole = NamedSharding(mesh, Spec())
     return [
         None if leaf.dtype == jax.dtypes.float0 else sharding or whole
         for leaf, sharding in zip(leaves, wanted, strict=True)
     ]
-
-
-def spec_of(spec: list[Any]) -> Any:
-    """A PartitionSpec from JSON, which has lists for tuples."""
-    from jax.sharding import PartitionSpec
-
-    return PartitionSpec(*(tuple(axes) if isinstance(axes, list) else axes for axes in spec))
 
 
 def parts(value: Any) -> str:
@@ -507,8 +431,7 @@ def parts(value: Any) -> str:
     """
     described = []
     axes = unreduced_axes(value.sharding)
-    sharding = without_unreduced(value.sharding) if axes else value.sharding
-    for place, index in enumerate(sharding.devices_indices_map(value.shape).values()):
+    for place, index in enumerate(without_unreduced(value.sharding).devices_indices_map(value.shape).values()):
         extents = [part.indices(size) for part, size in zip(index, value.shape, strict=True)]
         described.append("%d:[%s]" % (place, ",".join("%d:%d" % extent[:2] for extent in extents)))
     return " ".join(described) + (" unreduced over %s" % ", ".join(axes) if axes else "")
@@ -524,20 +447,19 @@ def load_leaves(path: str) -> list[Any]:
         for name in sorted(archive.files, key=lambda name: int(name.partition(".")[0])):
             dtype, data = name.partition(".")[2], archive[name]
             if dtype in KEY_IMPLEMENTATIONS:
-                leaves.append(jax.random.wrap_key_data(data, impl=KEY_IMPLEMENTATIONS[dtype]))
+                data = jax.random.wrap_key_data(data, impl=KEY_IMPLEMENTATIONS[dtype])
             elif dtype == "float0":
-                leaves.append(np.zeros(data.shape, jax.dtypes.float0))
-            elif dtype == data.dtype.name:
-                leaves.append(data)
-            else:
+                data = np.zeros(data.shape, jax.dtypes.float0)
+            elif dtype != data.dtype.name:
                 import ml_dtypes
 
-                leaves.append(data.view(getattr(ml_dtypes, dtype)))
+                data = data.view(getattr(ml_dtypes, dtype))
+            leaves.append(data)
     return leaves
 
 
 def save_leaves(path: str, values: list[Any]) -> None:
-    """Write outputs in the same form."""
+    """Write outputs in the same form. Raises `NotWrittenError` where the disk refuses."""
     import jax
     import numpy as np
 
@@ -555,7 +477,10 @@ def save_leaves(path: str, values: list[Any]) -> None:
             if data.dtype.kind == "V" or data.dtype.isbuiltin == 2:  # a dtype that NumPy itself lacks
                 data = data.view("u%d" % data.dtype.itemsize)
         members["%04d.%s" % (index, FILE_NAMES.get(dtype, dtype))] = data
-    np.savez(path, **members)  # type: ignore[arg-type]  # its own keyword is no member name
+    try:
+        np.savez(path, **members)  # type: ignore[arg-type]  # its own keyword is no member name
+    except OSError as error:  # numpy raises some without an errno, by which `is_machine_fault` knows them
+        raise NotWrittenError("the outputs could not be written: %s" % error) from error
 
 
 # --- one cell: what differs between releases of jax -------------------------------------------------------------------
@@ -595,12 +520,19 @@ def call_of(export: Any, exported: Any) -> Any:
 
 def artifact_shardings(exported: Any, mesh: Any) -> list[Any] | None:
     """The sharding that an artifact wants of each argument, on this mesh; None until 0.4.28, which cannot say it."""
+    from jax.sharding import Mesh
+
     if not hasattr(exported, "in_shardings_jax"):
         return None
+
+    def mesh_like(abstract: Any) -> Any:
+        devices = mesh.devices.reshape(abstract.axis_sizes)
+        return Mesh(devices, abstract.axis_names, axis_types=abstract.axis_types)
+
     # Since 0.9.0 shardings name their mesh, and jax places them on no other. Arguments may have different ones, and
     # meshes may have explicit axes: each is made of the same devices.
     named = getattr(exported, "_in_named_shardings", None) or ()
-    meshes = [None if sharding is None else mesh_like(sharding.mesh, mesh) for sharding in named]
+    meshes = [None if sharding is None else mesh_like(sharding.mesh) for sharding in named]
     if not any(meshes):
         return list(exported.in_shardings_jax(mesh))
     if len({at for at in meshes if at}) > 1:
@@ -622,14 +554,6 @@ def without_unreduced(sharding: Any) -> Any:
         return sharding
     spec = sharding.spec
     return sharding.update(spec=type(spec)(*getattr(spec, "partitions", spec)))  # the attribute exists since 0.10
-
-
-def mesh_like(abstract: Any, mesh: Any) -> Any:
-    """A mesh of the same devices with the axes of an abstract one."""
-    from jax.sharding import Mesh
-
-    devices = mesh.devices.reshape(abstract.axis_sizes)
-    return Mesh(devices, abstract.axis_names, axis_types=abstract.axis_types)
 
 
 def configure(x64: bool, devices: int) -> None:
@@ -709,17 +633,12 @@ def report_cell(request: dict[str, Any], say: Say, shared_memory: list[tuple[int
             say({"modules": sorted(sys.modules)})
         what = "fault" if is_machine_fault(error) else "error"
         end = {"end": what, "type": type(error).__name__, "message": whole_message(error)}
-    flush()
-    say(end)
-
-
-def flush() -> None:
-    """Write out what Python still buffers of what was printed."""
-    for stream in (sys.stdout, sys.stderr):
+    for stream in (sys.stdout, sys.stderr):  # what Python still buffers of what was printed
         try:
             stream.flush()
         except (OSError, ValueError, AttributeError):  # the artifact's code may have closed or replaced it
             continue
+    say(end)
 
 
 def is_machine_fault(error: BaseException) -> bool:
@@ -729,12 +648,14 @@ def is_machine_fault(error: BaseException) -> bool:
 
 def whole_message(error: BaseException) -> str:
     """The message of an error and of those behind it: jax's own is often no more than "Error refining shapes"."""
-    text = str(error)
-    behind = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    while behind is not None and len(text) < LONGEST_MESSAGE:
+    text, behind = str(error), error
+    while len(text) < LONGEST_MESSAGE:
+        cause = behind.__cause__ or (None if behind.__suppress_context__ else behind.__context__)
+        if cause is None:
+            break
+        behind = cause
         if str(behind) not in text:
             text += "\n%s: %s" % (type(behind).__name__, behind)
-        behind = behind.__cause__ or (None if behind.__suppress_context__ else behind.__context__)
     return text[:LONGEST_MESSAGE]
 
 
@@ -757,6 +678,7 @@ class Transcript:
     """What a cell has said so far. `garbage` is the first part that was no message: then nothing that it said counts.
 
     Native code may write anything to any descriptor. However much that is, it takes no more than a line's memory.
+    `has_begun`: anything came, a message or not.
     """
 
     def __init__(self) -> None:
@@ -765,11 +687,12 @@ class Transcript:
         self.modules: list[str] | None = None
         self.pages: list[int] | None = None
         self.garbage = ""
-        self._messages = 0
+        self.has_begun = False
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes that came."""
+        self.has_begun = self.has_begun or bool(data)
         if self.garbage:
             return
         self._rest += data
@@ -781,11 +704,6 @@ class Transcript:
             self.garbage = "a line of more than %d bytes" % LONGEST_LINE
         if self.garbage:
             self._rest = bytearray()
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether anything came, a message or not."""
-        return bool(self._messages or self._rest or self.garbage)
 
     @property
     def is_complete(self) -> bool:
@@ -808,7 +726,6 @@ class Transcript:
         if message.get("end") == "ok" and self.fields["stage"] not in ("lower", "compile", "run"):
             self.garbage = "%.80r, in stage %s" % (line, self.fields["stage"])
             return
-        self._messages += 1
         self.fields.update((key, message[key]) for key in REPLIED if key in message)
         for name in ("refusals", "failed"):
             self.fields[name].update(message.get(name, {}))
@@ -868,7 +785,6 @@ class CellProcess:
     def __init__(self, spare: bool, not_its_own: list[int], pages: list[int] | None) -> None:
         self.spare = spare
         self.request: dict[str, Any] = {}
-        self.on_a_device = False
         self.transcript = Transcript()
         self.printed = b""
         self.killed_for: str | None = None
@@ -878,53 +794,33 @@ class CellProcess:
         request, self.requests = os.pipe()
         self.messages, messages = os.pipe()
         self.stderr, stderr = os.pipe()  # a file would let a cell fill the disk
-        self.parent = os.getpid()
+        parent = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
-            self._become_cell(request, messages, stderr, [*not_its_own, self.requests], pages)
+            try:  # whatever happens, this process must not go on as a second worker
+                die_with(parent)
+                os.setpgid(0, 0)  # killing the group takes along what the cell has started itself
+                for descriptor in (*not_its_own, self.requests):
+                    os.close(descriptor)
+                os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # the worker's stdin has requests, and not for a cell
+                os.dup2(stderr, 2)
+                os.dup2(2, 1)
+                become_cell(request, messages, spare, pages)
+            finally:
+                os._exit(0)
         for descriptor in (request, messages, stderr):
             os.close(descriptor)
         os.set_blocking(self.stderr, False)
 
-    def _become_cell(
-        self, request: int, messages: int, stderr: int, not_its_own: list[int], pages: list[int] | None
-    ) -> None:
-        try:  # whatever happens, this process must not go on as a second worker
-            die_with(self.parent)
-            os.setpgid(0, 0)  # killing the group takes along what the cell has started itself
-            for descriptor in not_its_own:
-                os.close(descriptor)
-            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # the worker's stdin has requests, and not for a cell
-            os.dup2(stderr, 2)
-            os.dup2(2, 1)
-            # Before the client, which adds memory of its own: what is asked for is what the worker shares.
-            memory = writable_memory() if pages is None else []
-            if self.spare:
-                copy_pages(pages or [])
-                start_client()
-            with os.fdopen(request, "rb") as pipe:
-                line = pipe.readline()
-            if line:  # else the worker is gone, or needs no more cells
-                report_cell(json.loads(line), writer_to(messages), memory)
-        finally:
-            os._exit(0)
-
     def give(self, request: dict[str, Any]) -> None:
         """Give it the cell, which begins now."""
         self.request = request
-        self.on_a_device = request["platform"] != "cpu" and not request["described"]
         self.started = time.monotonic()
         try:
             with os.fdopen(self.requests, "wb") as pipe:
                 pipe.write(json.dumps(request).encode() + b"\n")
         except BrokenPipeError:  # it is dead, as its other pipes will show
             pass
-
-    def read_messages(self) -> bool:
-        """Read what the cell said. False when it has closed the pipe."""
-        data = os.read(self.messages, 1 << 16)
-        self.transcript.feed(data)
-        return bool(data)
 
     def read_stderr(self) -> bool:
         """Read what the cell printed, of which the end is stored. False when nothing more comes for now."""
@@ -935,14 +831,8 @@ class CellProcess:
         self.printed = (self.printed + data)[-LONGEST_STDERR:]
         return bool(data)
 
-    def enforce_limits(self) -> None:
-        """Kill the cell when its time or its memory is used up."""
-        if time.monotonic() - self.started > self.request["timeout"]:
-            self._kill("timeout")
-        elif self.request["memory"] and resident_bytes(self.pid) > self.request["memory"]:
-            self._kill("memory")
-
-    def _kill(self, reason: str) -> None:
+    def kill(self, reason: str) -> None:
+        """Kill the cell: "timeout" and "memory" are what it then ended with."""
         if not self.killed_for:
             self.killed_for = reason
             self.silent = True  # a child of the cell may keep the pipe open
@@ -951,23 +841,14 @@ class CellProcess:
             except OSError:  # it has not got so far as to have a group
                 os.kill(self.pid, signal.SIGKILL)
 
-    def kill(self) -> None:
-        """End the process, without a result."""
-        self._kill("shutdown")
-        os.waitpid(self.pid, 0)
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether it got as far as its cell. A spare one may die, or hang, while it starts the client."""
-        return not self.spare or self.transcript.has_begun
-
     def is_over(self) -> bool:
         """Whether its reply is complete, and its device is free. Never blocks.
 
         After its last word nobody needs to wait for the process to end, unless it has memory of a device that the next
         cell needs.
         """
-        if self.transcript.is_complete and not self.killed_for and not self.on_a_device:
+        on_a_device = self.request and self.request["platform"] != "cpu" and not self.request["described"]
+        if self.transcript.is_complete and not self.killed_for and not on_a_device:
             return True
         if not self.silent:
             return False
@@ -989,17 +870,33 @@ class CellProcess:
         """The reply of the cell, once it is over."""
         transcript, status = self.transcript, self.status
         transcript.close()
-        reply: dict[str, Any] = {
+        # The worker's own SIGKILL says nothing about the artifact.
+        died = status is not None and not self.killed_for and os.WIFSIGNALED(status)
+        if self.killed_for:
+            end = {"end": self.killed_for}
+        else:
+            end = last_word(transcript, None if died else os.WEXITSTATUS(status or 0))
+        return {
             "id": self.request["id"],
             **transcript.fields,
-            # The worker's own SIGKILL says nothing about the artifact.
-            "signal": None if status is None or self.killed_for or not os.WIFSIGNALED(status) else os.WTERMSIG(status),
+            "signal": os.WTERMSIG(status or 0) if died else None,
             "stderr": self.printed.decode(errors="replace"),
             "seconds": round(time.monotonic() - self.started, 4),
+            **end,
         }
-        if self.killed_for:
-            return {**reply, "end": self.killed_for}
-        return {**reply, **last_word(transcript, os.WEXITSTATUS(status or 0) if reply["signal"] is None else None)}
+
+
+def become_cell(request: int, messages: int, spare: bool, pages: list[int] | None) -> None:
+    """Wait for the request of a cell on one descriptor, run it, and say on another what it says."""
+    # Before the client, which adds memory of its own: what is asked for is what the worker shares.
+    memory = writable_memory() if pages is None else []
+    if spare:
+        copy_pages(pages or [])
+        start_client()
+    with os.fdopen(request, "rb") as pipe:
+        line = pipe.readline()
+    if line:  # else the worker is gone, or needs no more cells
+        report_cell(json.loads(line), writer_to(messages), memory)
 
 
 class Server:
@@ -1025,7 +922,7 @@ class Server:
         self.pages: list[int] | None = None  # that each cell writes, whatever is in it; None before they are known
 
     def serve(self) -> None:
-        """Run what comes in on stdin."""
+        """Run what comes in on stdin. When no more comes, all that runs is ended."""
         greeting = import_jax()
         if modules := read_notes(self.notes):
             self.prepare(modules)
@@ -1036,10 +933,18 @@ class Server:
             # The first cell goes alone: the modules that it imports are imported here, and no later fork pays for them.
             while self.waiting and (self.first_is_over or not self.running):
                 self.begin(self.waiting.pop(0))
-            for key, _ in self.selector.select(timeout=self.poll_seconds()):
+            # Also when no pipe says anything: a process ends, or is at its limits.
+            is_ending = any(cell.silent for cell in (*self.running, *self.spares))
+            for key, _ in self.selector.select(timeout=0.005 if is_ending else 0.05 if self.running else None):
                 if key.data is None:
-                    if not self.take_requests():
+                    data = os.read(0, 1 << 16)
+                    if not data:
+                        for cell in (*self.running, *self.spares):
+                            cell.kill("shutdown")
+                            os.waitpid(cell.pid, 0)
                         return
+                    *lines, self.incoming = (self.incoming + data).split(b"\n")
+                    self.waiting.extend(json.loads(line) for line in lines)
                 elif key.data in self.running or key.data in self.spares:  # else it ended in this very round
                     self.read_from(key.data, key.fd)
             self.ending = [pid for pid in self.ending if os.waitpid(pid, os.WNOHANG) == (0, 0)]
@@ -1047,28 +952,16 @@ class Server:
                 if cell.is_over():
                     self.end(cell)
             for cell in self.running:
-                cell.enforce_limits()
-
-    def poll_seconds(self) -> float | None:
-        """When to look again though no pipe has said anything: for a process to end, or to keep its limits."""
-        if any(cell.silent for cell in (*self.running, *self.spares)):
-            return 0.005
-        return 0.05 if self.running else None
-
-    def take_requests(self) -> bool:
-        """Read requests. False when there will be no more: then all that runs is ended."""
-        data = os.read(0, 1 << 16)
-        if not data:
-            for cell in (*self.running, *self.spares):
-                cell.kill()
-            return False
-        *lines, self.incoming = (self.incoming + data).split(b"\n")
-        self.waiting.extend(json.loads(line) for line in lines)
-        return True
+                if time.monotonic() - cell.started > cell.request["timeout"]:
+                    cell.kill("timeout")
+                elif cell.request["memory"] and resident_bytes(cell.pid) > cell.request["memory"]:
+                    cell.kill("memory")
 
     def begin(self, request: dict[str, Any]) -> None:
         """Give a cell to a spare process, or to a new one; and have the next spare one ready soon."""
-        may_wait = can_use_spare(request) and self.modules_known and self.forks_ahead
+        # Nothing has to be done before its process starts the client, and it shares no device.
+        is_plain = request["devices"] == 1 and not request["register"] and request["platform"] == "cpu"
+        may_wait = is_plain and self.modules_known and self.forks_ahead
         cell = self.spares.pop(0) if may_wait and self.spares else self.fork(spare=False)
         # What a golden's own module imports is for its own cell: imported here, it could not be registered there.
         learn = not self.modules_known and not request["register"]
@@ -1093,7 +986,8 @@ class Server:
             if not cell.read_stderr():
                 self.selector.unregister(cell.stderr)
             return
-        is_open, transcript = cell.read_messages(), cell.transcript
+        data, transcript = os.read(cell.messages, 1 << 16), cell.transcript
+        transcript.feed(data)
         if self.pages is None:
             self.pages = transcript.pages
         modules, transcript.modules = transcript.modules, None
@@ -1102,7 +996,7 @@ class Server:
             self.prepare(modules)
             if self.modules_known:
                 write_notes(self.notes, modules)
-        if transcript.is_complete or not is_open:
+        if transcript.is_complete or not data:
             cell.silent = True
             self.selector.unregister(cell.messages)
 
@@ -1123,7 +1017,7 @@ class Server:
         cell.close()
         if cell.status is None:
             self.ending.append(cell.pid)
-        if not cell.has_begun:
+        if cell.spare and not cell.transcript.has_begun:  # it died, or hung, while it started the client
             # Whatever killed it: a cell shows what is wrong with the client in the stage in which it starts one itself.
             self.forks_ahead = False
             if cell.request:
@@ -1131,11 +1025,6 @@ class Server:
             return
         self.first_is_over = True
         self.say(cell.reply())
-
-
-def can_use_spare(request: dict[str, Any]) -> bool:
-    """Whether this cell needs nothing done before its process starts the client, and shares no device."""
-    return request["devices"] == 1 and not request["register"] and request["platform"] == "cpu"
 
 
 # --- modules that cells import ----------------------------------------------------------------------------------------
@@ -1169,7 +1058,7 @@ def read_notes(path: str) -> list[str]:
             names = json.load(file)
     except (OSError, ValueError, RecursionError):
         return []
-    return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else []
+    return names if isinstance(names, list) and are_all(names, str) else []
 
 
 def write_notes(path: str, names: list[str]) -> None:
@@ -1262,17 +1151,6 @@ def die_with(parent: int) -> None:
             os._exit(1)
 
 
-def end_with(descriptor: int) -> None:
-    """End this process when the other end of a pipe is closed: the coordinator is gone."""
-
-    def wait() -> None:
-        while os.read(descriptor, 1 << 16):
-            continue
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
-
-
 def main() -> None:
     """Serve, or run one cell; replies leave on what stdout was at the start."""
     # This folder holds modules whose names those of jax or of the artifact must not find.
@@ -1284,14 +1162,21 @@ def main() -> None:
     os.write(replies, b"\n")  # what was printed before this line must not run into the first reply
     if sys.argv[1] == "serve":
         Server(replies, *sys.argv[2:]).serve()
-    else:
-        say = writer_to(replies)
-        request = json.loads(sys.stdin.readline())
-        end_with(os.dup(0))
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        say(import_jax())
-        report_cell(request, say, [])
-        os._exit(0)
+        return
+    say = writer_to(replies)
+    request = json.loads(sys.stdin.readline())
+    coordinator = os.dup(0)
+
+    def end_with_coordinator() -> None:
+        while os.read(coordinator, 1 << 16):  # until its end of the pipe is closed
+            continue
+        os._exit(1)
+
+    threading.Thread(target=end_with_coordinator, daemon=True).start()
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    say(import_jax())
+    report_cell(request, say, [])
+    os._exit(0)
 
 
 if __name__ == "__main__":

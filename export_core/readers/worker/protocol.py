@@ -36,9 +36,11 @@ class Stage(StrEnum):
 
 
 class VariantRequest(msgspec.Struct, frozen=True):
-    """A call once more, with other inputs, other options of XLA's compiler or rewritten (see program.py), in paths.
+    """A call once more, with other inputs, other options of XLA's compiler or rewritten, in paths.
 
-    `numbers` say how results are moved inside (see moved_inside.py); without any the program is not rewritten.
+    `numbers` say how results are moved inside (see moved_inside.py); without any the program is not rewritten. One that
+    raises is reported, and the next one follows. One with the options of the one before, and rewritten or not like it,
+    runs the same program.
     """
 
     name: str
@@ -49,10 +51,10 @@ class VariantRequest(msgspec.Struct, frozen=True):
 
 
 class CheckRequest(msgspec.Struct, frozen=True):
-    """One call of the artifact (see program.py), in paths.
+    """One call of the artifact, or of its derivative of the order `vjp`, in paths.
 
     Without `outputs` it must be refused; `specs` says for each argument how it is sharded where the artifact does not;
-    `dump` is a folder that exists. `variants` run after the call.
+    `dump` is a folder that exists, for the modules as text. `variants` run after the call.
     """
 
     name: str
@@ -69,10 +71,10 @@ class CheckRequest(msgspec.Struct, frozen=True):
 class Request(msgspec.Struct, frozen=True):
     """A cell as its worker gets it. `timeout` in seconds; `memory` in bytes of resident size, 0 for no limit.
 
-    `checks` are the calls in order, the plain one first; `register` names modules and the files they are imported from.
-    `described` is a device of the platform to compile for, None to run where it is. `warm` asks for a process that has
-    traced linear algebra before, without which releases until 0.9.2 crash in LAPACK. The plain call
-    runs `repeat` more times, for its time alone.
+    `checks` are the calls in order, the plain one first and with an empty name; `register` names modules and the files
+    they are imported from. With a `described` device of the platform the cell ends when it is compiled for such
+    devices; None runs it where it is. `warm` asks for a process that has traced linear algebra before, without which
+    releases until 0.9.2 crash in LAPACK. The plain call runs `repeat` more times, for its time alone.
     """
 
     artifact: str
@@ -138,11 +140,13 @@ class Timings(msgspec.Struct, frozen=True, gc=False):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What a worker answers: the stage and the check reached, and how the process ended (see program.py).
+    """What a worker answers: the stage and the check reached, and how the process ended.
 
-    `refusals` are the messages of the calls that had to be refused, `failed` those of the variants that raised, and
-    `variant` is the last one that began; `shardings` says where the outputs of the plain call were; `device` and
-    `driver` what a platform other than the CPU had. `cost` and `timings` are those of the plain call.
+    An error in the stage "environment", in which the devices are looked for, is no fault of the artifact. A "fault" is
+    one of the machine: it says nothing about the artifact. `refusals` are the messages of the calls that had to be
+    refused, `failed` those of the variants that raised, and `variant` is the last one that began; `shardings` says
+    where the outputs of the plain call were; `device` and `driver` what a platform other than the CPU had. `cost` and
+    `timings` are those of the plain call.
     """
 
     stage: Stage

@@ -19,9 +19,8 @@ from export_core.judge import Judgement, Summary
 from export_core.judge.result import by_build_date
 from export_core.judge.verdicts import VERDICTS
 from export_core.report.document import Comparison, Document, Finding, by_kind, capped, issue_of
-from export_core.report.links import cause_link, cell_link, file_address, filter_link, web_address
 from export_core.report.map_svg import map_svg
-from export_core.report.page_data import page_data
+from export_core.report.page_data import cause_link, cell_link, file_address, filter_link, page_data, web_address
 from export_core.report.run_tables import Grid, GridBlock, grid, release_map
 from export_core.report.wording import LEGEND, began_and_ended, first_sentence, writer_and_reader
 from export_core.run.run import Run

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from export_core.judge import Judgement, Result
 from export_core.judge.result import ReaderOf
 from export_core.readers.cell import CellKey
-from export_core.report.links import release_term
 from export_core.run.run import Run
 
 
@@ -81,6 +80,11 @@ def _short_names(cases: Collection[str]) -> dict[str, str]:
     while len(parts) > 1 and all(len(part) > shared + 1 and part[shared] == parts[0][shared] for part in parts):
         shared += 1
     return {case: ".".join(case.split(".")[shared:]) for case in cases}
+
+
+def release_term(jaxlib: str, jax: str) -> str:
+    """A release as a filter names it where one jaxlib was used with several jax."""
+    return f"{jaxlib}-jax{jax}"
 
 
 @dataclass(frozen=True)

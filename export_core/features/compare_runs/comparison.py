@@ -29,7 +29,7 @@ from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Direction
 from export_core.report.document import Comparison, Finding, capped
-from export_core.report.links import cell_link, filter_link
+from export_core.report.page_data import cell_link, filter_link
 from export_core.report.wording import (
     amount,
     counts_line,

@@ -16,7 +16,7 @@ from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy, PolicyError, load_policy
 from export_core.policy.run_options import Shard
 from export_core.readers.worker.protocol import Stage
-from export_core.report.policy_yaml import proposal
+from export_core.report.policy_text import proposal
 
 SEGV = "died by signal 11 (SIGSEGV)"
 FILLED = {"reason": "r", "owner": "o", "issue": "i", "expires": "2026-12-01"}

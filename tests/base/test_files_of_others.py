@@ -300,7 +300,6 @@ OWN = {
     "export_core/goldens/adopt.py": "an open file",
     "export_core/goldens/verify.py": "data of the package",
     "export_core/goldens/arrays.py": "an open file",
-    "export_core/goldens/source_difference.py": "an open file",
     "export_core/features/adopt/jax_data.py": "an open file",
     "export_core/releases/wheels.py": "an open file",
     "export_core/matrix/cache_keys.py": "the package itself, and the system's",

@@ -95,6 +95,15 @@ def test_a_result_is_dropped_with_what_only_it_needs(edited):
     assert "tf.aliasing_output = 0 : i32" in text
 
 
+def test_a_result_behind_a_dropped_one_needs_no_attributes(edited):
+    kind = "tensor<2xf32>"
+    main = f"func.func public @main(%arg0: {kind}, %arg1: {kind}) -> ({kind}, {kind})"
+    text = f"{main} {{ return %arg0, %arg1 : {kind}, {kind} }}"
+    summary, changed = edited(text, ("result", 0))
+    assert ([source.was for source in summary.results], [source.was for source in summary.arguments]) == ([1], [1])
+    assert "@main(%arg0: tensor<2xf32>) -> tensor<2xf32>" in changed
+
+
 def test_operations_are_replaced_by_constants_and_operands(editor, edited):
     edits = editor.summary(parts_of(BRANCH)).edits
     summary, text = edited(BRANCH, *edits["constant"])

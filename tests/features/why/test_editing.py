@@ -78,6 +78,7 @@ def test_main_ends_early_and_returns_what_was_used_behind(editor, edited):
     assert [source.type for source in summary.results] == [((4,), "float32")] * 2
     assert summary.results[0].text == "stablehlo.sine : (tensor<4xf32>) -> (tensor<4xf32>)"
     assert "tf.aliasing_output" not in text
+    assert len(edited(BRANCH, end[2])[0].results) == 1
 
 
 def test_values_become_arguments_and_what_computed_them_goes(editor, edited):

@@ -120,6 +120,7 @@ def test_what_is_left_is_the_call_alone_also_after_an_interruption(golden_of, re
     done = reduced(golden, resume=True)
     assert done.program.names == (f"stablehlo.custom_call @{TARGET}",)
     assert done.steps[: len(steps)] == steps
+    assert [step.tried for step in done.steps] == sorted(step.tried for step in done.steps)
     assert done.reduction.failure.startswith("error in stage")
 
     folder = tmp_path / "reduced"
@@ -147,12 +148,13 @@ fails_backwards.defvjp(
 
 def test_a_derivative_that_fails_is_a_program_of_its_own(golden_of, reduced, tmp_path):
     """It has flat arguments, and needs no module that registers nodes."""
-    x = np.ones(2, np.float32)
+    x = np.float32([3, 4])
     golden = golden_of(fails_backwards, x, outputs=[leaf_of(x * 2)], vjp_inputs=[x, x])
     done = reduced(golden)
     assert done.reduction.call == "vjp1"
     assert done.program.names == (f"stablehlo.custom_call @{TARGET}",)
     assert done.program.envelope.vjp is None
+    assert [leaf.data.tolist() for leaf in done.program.inputs] == [[1.0]]
     assert not list((tmp_path / "reduced").glob("*.register.py"))
 
 
@@ -224,6 +226,10 @@ def test_only_what_a_reduction_has_written_is_continued(golden_of, reduced, tmp_
         reduced(golden, resume=True)
     assert (folder / "notes.txt").read_text() == "mine"
     (folder / "notes.txt").unlink()
+
+    other = golden_of(lambda x: jax.ffi.ffi_call(TARGET, x)(x), np.ones(2, np.float32))
+    with pytest.raises(WhyError, match="or of another golden of this name"):
+        reduced(other, resume=True)
 
     call = jax.jit(jax.ffi.ffi_call("another_call", jax.ShapeDtypeStruct((2,), np.float32)))
     unchecked = [jax.export.DisabledSafetyCheck.custom_call("another_call")]

@@ -120,7 +120,6 @@ def test_what_is_left_is_the_call_alone_also_after_an_interruption(golden_of, re
     done = reduced(golden, resume=True)
     assert done.program.names == (f"stablehlo.custom_call @{TARGET}",)
     assert done.steps[: len(steps)] == steps
-    assert [step.tried for step in done.steps] == sorted(step.tried for step in done.steps)
     assert done.reduction.failure.startswith("error in stage")
 
     folder = tmp_path / "reduced"

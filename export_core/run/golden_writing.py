@@ -21,13 +21,7 @@ from export_core.judge.verdicts import VERDICTS
 from export_core.matrix import Limits, Selection, Verdict
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.outcome_cache import OutcomeCache
-from export_core.numbers.measuring_noise import (
-    MeasuredNoise,
-    OtherKernel,
-    known_noise,
-    measure_noise,
-    with_noise,
-)
+from export_core.numbers.measuring_noise import MeasuredNoise, OtherKernel, known_noise, measure_noise, with_noise
 from export_core.numbers.noise_text import proves_nothing_text
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
@@ -58,11 +52,7 @@ class OwnReader:
     """
 
     def __init__(
-        self,
-        policy: Policy,
-        options: RunOptions,
-        user_code: UserCode,
-        started_with: Mapping[str, str] | None = None,
+        self, policy: Policy, options: RunOptions, user_code: UserCode, started_with: Mapping[str, str] | None = None
     ) -> None:
         self.calendar = policy.calendar()
         self._policy = policy

@@ -21,8 +21,7 @@ CRASH = result(
 
 
 @pytest.mark.parametrize(
-    ("results", "planned", "code"),
-    [([result()], None, 0), ([result(), CRASH], None, 1), ([result()], 2, 3)],
+    ("results", "planned", "code"), [([result()], None, 0), ([result(), CRASH], None, 1), ([result()], 2, 3)]
 )
 def test_judging_again_says_the_same(results, planned, code, jaxexport, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -18,13 +18,7 @@ from replaying import StubEnvironments, replayed
 from export_core.goldens import Comparison, Golden, GoldenStore, Options
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
-from export_core.matrix import (
-    Cell,
-    Limits,
-    Outcome,
-    Verdict,
-    cache_keys,
-)
+from export_core.matrix import Cell, Limits, Outcome, Verdict, cache_keys
 from export_core.matrix.cache_keys import ExecutionKeys, OutcomeKeys
 from export_core.matrix.cached_replay import replay_unknown
 from export_core.matrix.outcome_cache import OutcomeCache

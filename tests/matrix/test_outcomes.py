@@ -181,8 +181,7 @@ def test_the_days_of_a_refusal_are_those_of_jax():
 
 
 @pytest.mark.parametrize(
-    ("reader", "verdict"),
-    [("0.8.1", Verdict.REFUSED), ("0.8.2", Verdict.ERROR), ("0.12.0.1", Verdict.ERROR)],
+    ("reader", "verdict"), [("0.8.1", Verdict.REFUSED), ("0.8.2", Verdict.ERROR), ("0.12.0.1", Verdict.ERROR)]
 )
 def test_a_release_that_is_known_to_refuse_this_refuses_it(reader, verdict):
     reply = {"type": "NotImplementedError", "message": "deserialize unsupported version 3"}

@@ -102,8 +102,7 @@ def test_a_command_that_makes_the_same_plan_reads_back_as_it_was_asked_for():
         *(("https://host/simple",), ("tpu=v6e", "cuda=a100"), "backward"),
     )
     run = RunOptions(
-        *(Path("my goldens"), "strict.yaml", day("2026-10-25"), 0.5, GIB // 2, 3),
-        executor="dask:tcp://127.0.0.1:8786",
+        *(Path("my goldens"), "strict.yaml", day("2026-10-25"), 0.5, GIB // 2, 3), executor="dask:tcp://127.0.0.1:8786"
     )
     values = values_in(shlex.split(shlex.join(option_words(selection, run, plan=True))))
     assert (read_options(Selection, values), read_options(RunOptions, values)) == (selection, run)

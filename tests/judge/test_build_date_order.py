@@ -9,7 +9,7 @@ from making import result, rules, with_causes
 from export_core.judge import Judgement
 from export_core.judge.accepted import Accepted, merge_accepted
 from export_core.judge.causes import causes_in
-from export_core.judge.coverage import uncovered
+from export_core.judge.gate import uncovered
 from export_core.judge.result import by_build_date
 from export_core.matrix import Verdict
 from export_core.policy import Required

@@ -153,9 +153,8 @@ def first_crash(produced: ProducedGolden, replay: Callable[[Golden], Sequence[Re
     replays = [first_replay(result) for result in results]
     for first in replays:
         if first.unknown:
-            raise ExportError(
-                f"{produced.manifest.case}: nothing was stored: it could not be replayed: {first.unknown}"
-            )
+            name = produced.manifest.case
+            raise ExportError(f"{name}: nothing was stored: it could not be replayed: {first.unknown}")
         if first.problem:
             raise ExportError(first.problem)
     return "".join(first.crash for first in replays)
@@ -191,15 +190,11 @@ def first_replay(result: Result) -> FirstReplay:
     advice = VERDICTS[result.verdict].advice or ("" if unrun else _GENERAL_ADVICE)
     if unrun and result.stage is Stage.COMPARE:
         advice = _COMPARATOR_ADVICE
-    shown = [
-        ("stage", str(result.stage)),
-        ("message", result.message or str(result.verdict)),
-        ("stderr", result.error_lines),
-    ]
+    message = result.message or str(result.verdict)
     lines = (
         f"{result.golden}: its own writer cannot replay this golden in a new process: it "
         f"{VERDICTS[result.verdict].phrase}. {fault}: nothing was stored.",
-        *labelled_lines(shown),
+        *labelled_lines([("stage", str(result.stage)), ("message", message), ("stderr", result.error_lines)]),
         advice,
     )
     return FirstReplay(problem="\n".join(line for line in lines if line))

@@ -22,10 +22,7 @@ def full_name(item: pytest.Item) -> str:
 
 
 def relative_file(path: Path, config: pytest.Config) -> str:
-    """A file relative to the root directory, with ``..`` for one outside, which --rootdir allows.
-
-    A golden must not contain a path of one machine.
-    """
+    """A file relative to the root directory, also one outside: a golden must not contain a path of one machine."""
     return _relative(path, config.rootpath)
 
 

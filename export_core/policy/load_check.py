@@ -87,11 +87,7 @@ def check(
 
 
 def check_load(artifact: Artifact, terms: Terms, reader: Reader) -> LoadCheck:
-    """Check an artifact for a reader by the terms of a project.
-
-    Raises:
-        ArtifactError: a module of it cannot be read.
-    """
+    """Check an artifact by the terms of a project. Raises `ArtifactError` for a module that cannot be read."""
     writer = find_writer(artifact, terms.releases)
     findings = [x for x in audit_calls(artifact, writer, terms.allow, reader.jaxlib) if x.standing != DISABLED]
     (load,) = loads(artifact, (reader,))
@@ -117,11 +113,7 @@ def check_load(artifact: Artifact, terms: Terms, reader: Reader) -> LoadCheck:
 
 
 def find_reader(jaxlib: str, terms: Terms) -> Reader:
-    """The release of that number.
-
-    Raises:
-        ReleaseError: there is none.
-    """
+    """The release of that number. Raises `ReleaseError` where there is none."""
     readers = _shipped_readers() if terms is _shipped_terms() else readers_of(terms.releases)
     if jaxlib not in readers:
         hint = did_you_mean(jaxlib, readers)

@@ -161,10 +161,7 @@ def with_entries(text: str, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[st
 
 
 def write_releases(path: Path, text: str, expected: CalendarFile) -> None:
-    """Write a file of releases, all or nothing.
-
-    Raises `ReleaseError` where its lines would not mean what is expected, or it cannot be written.
-    """
+    """Write a file of releases, all or nothing. Raises `ReleaseError` unless its lines mean what is expected."""
     try:
         releases = msgspec.yaml.decode(text, type=CalendarFile)
     except msgspec.MsgspecError:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from projects import Project, Projects, Run
+from projects import Project, Projects, Run
 
 BEFORE = """
 import jax

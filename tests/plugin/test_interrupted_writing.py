@@ -12,15 +12,12 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
 
 import pytest
+from projects import Project, Projects
 from warm_pytest import NO_NOISE, WHOLE_NOISE, own_variables
 
 from export_core.goldens import GoldenStore
-
-if TYPE_CHECKING:
-    from projects import Project, Projects
 
 TESTS = """
 import os, time

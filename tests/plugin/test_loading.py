@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from projects import Project, Projects
+from projects import Project, Projects
 
 WATCH = """
 import json, os, pathlib, sys

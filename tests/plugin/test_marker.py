@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from jax.sharding import PartitionSpec
+from projects import Projects
 
 import export_core.export  # noqa: F401 - pytester forgets what its tests import, and jax can be loaded once only
 from export_core.base.tolerances import COMPARATORS
@@ -20,11 +22,6 @@ from export_core.run import marker_keywords as core
 from pytest_jaxexport.keyword_help import all_keywords, signature
 from pytest_jaxexport.marker import Marked, own_targets, read_marker
 from pytest_jaxexport.settings import Settings, read_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from projects import Projects
 
 MARKED = """
 import pytest

@@ -5,13 +5,9 @@ Inputs that are made for types are such ones: goldens of NaN that nobody meant a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
+from projects import Project, Projects, Run
 from warm_pytest import WHOLE_NOISE
-
-if TYPE_CHECKING:
-    from projects import Project, Projects, Run
 
 TESTS = """
 import jax, jax.numpy as jnp, numpy as np, pytest

@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-from typing import TYPE_CHECKING
 
 import pytest
 from making import manifest, write_golden
+from projects import Project, Projects, Run
 
 from export_core.goldens import GoldenStore
-
-if TYPE_CHECKING:
-    from projects import Project, Projects, Run
 
 SINE = """
     import jax, jax.numpy as jnp, numpy as np, pytest

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from projects import Project, Projects
+from projects import Project, Projects
 
 PLAIN = """
 def test_plain():

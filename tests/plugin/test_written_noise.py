@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from projects import Project, Projects, Run
 from warm_pytest import NO_NOISE, WHOLE_NOISE
-
-if TYPE_CHECKING:
-    from projects import Project, Projects, Run
 
 TESTS = """
 import jax, jax.numpy as jnp, numpy as np, pytest

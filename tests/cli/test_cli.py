@@ -1,7 +1,5 @@
 """The command `jaxexport`: bad input is one line and exit code 2, and commands that only show something run nothing."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import shlex

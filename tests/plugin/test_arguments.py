@@ -3,8 +3,6 @@
 Two exports of the same arguments give the same bytes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

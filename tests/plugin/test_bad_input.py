@@ -1,7 +1,5 @@
 """Errors are reported once and clearly, with an exit code other than 0, and harm no stored golden."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Iterator

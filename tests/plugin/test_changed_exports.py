@@ -1,7 +1,5 @@
 """A marked test whose export has changed although no output here shows it: it fails, and says what changed."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -3,8 +3,6 @@
 The command that pytest prints for a failed cell names goldens and policy if `jaxexport` would find others.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

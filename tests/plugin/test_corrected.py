@@ -1,7 +1,5 @@
 """A comparison that was wrong is corrected in the test or in the policy, and no golden is written again."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """docs/how-to/export.md is a project that passes as it stands: its goldens are written and replayed."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A golden is replayed once, cold, before it is stored: what its own writer cannot replay is its test's fault."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

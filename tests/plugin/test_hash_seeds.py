@@ -1,7 +1,5 @@
 """The hash seeds in which a test is exported again before it fails, since an order of names may be all that differs."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 The run gets its signal from its own test; one that is sent by another process is that of the backfill.
 """
 
-from __future__ import annotations
-
 import os
 import pty
 import re

@@ -1,7 +1,5 @@
 """The life of a golden: missing, written, checked, changed, updated."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

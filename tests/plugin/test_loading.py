@@ -1,7 +1,5 @@
 """The modules that the plugin loads: neither jax nor numpy before a marked test runs, whatever the command line."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -3,8 +3,6 @@
 A module of `register` that readers could not import is refused when its golden is written, with the way out.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """`--update-goldens=missing`: goldens that this writer does not have are written, all others are checked."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

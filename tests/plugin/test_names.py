@@ -1,7 +1,5 @@
 """The names of goldens: parameters, classes, files of one name, and a run spread over processes."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from dataclasses import dataclass

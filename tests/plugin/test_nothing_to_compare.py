@@ -3,8 +3,6 @@
 Inputs that are made for types are such ones: goldens of NaN that nobody meant are refused.
 """
 
-from __future__ import annotations
-
 import pytest
 from projects import Project, Projects, Run
 from warm_pytest import WHOLE_NOISE

@@ -1,7 +1,5 @@
 """Functions over several devices whose mesh is in no argument of the marker: written, and replayed by their writer."""
 
-from __future__ import annotations
-
 import pytest
 from projects import Project, Projects, Run
 

@@ -1,7 +1,5 @@
 """A test that was renamed: pytest finds its goldens under the old name and says how to rename them."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

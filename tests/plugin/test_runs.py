@@ -1,7 +1,5 @@
 """Ways to run pytest: collecting only, updating nothing; --dump-ir; when our plugin prints."""
 
-from __future__ import annotations
-
 from importlib.metadata import version
 
 import pytest

@@ -1,7 +1,5 @@
 """Settings of jax that another test file sets when it is imported: a second export has the same, or shows nothing."""
 
-from __future__ import annotations
-
 import pytest
 from projects import Project, Projects
 

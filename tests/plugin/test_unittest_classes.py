@@ -1,7 +1,5 @@
 """Marked tests in classes of unittest and absltest have `self.export_golden`, and are tests like others."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

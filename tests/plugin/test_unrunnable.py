@@ -1,7 +1,5 @@
 """A function that this process cannot run: a golden without outputs where the marker or JAX says why, else an error."""
 
-from __future__ import annotations
-
 import pytest
 from projects import Project, Projects, Run
 

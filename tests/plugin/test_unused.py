@@ -1,7 +1,5 @@
 """Goldens of removed tests: listed by every run of all tests, deleted by --prune-goldens only."""
 
-from __future__ import annotations
-
 import shutil
 import textwrap
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Keywords of the marker that would change nothing: each fails its test, with what to do instead."""
 
-from __future__ import annotations
-
 import pytest
 from projects import Project, Projects, Run
 

@@ -1,7 +1,5 @@
 """The noise of a golden, measured while it is written, or later with `--noise=later`; how many have none."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

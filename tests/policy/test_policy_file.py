@@ -1,7 +1,5 @@
 """What a policy file may have in it, and the errors of one that is wrong: file, line, key, and the nearest key."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import re

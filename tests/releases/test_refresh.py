@@ -1,7 +1,5 @@
 """The calendar is brought up to date from a folder of wheels: what is known never changes silently."""
 
-from __future__ import annotations
-
 import re
 
 import msgspec

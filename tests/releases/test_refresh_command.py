@@ -1,7 +1,5 @@
 """`jaxexport releases refresh`, and the file of releases that a project has."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A wheel file says which release it is and when it was built, or it is no reader: a date is never guessed."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 

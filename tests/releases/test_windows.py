@@ -1,7 +1,5 @@
 """The promise is two build dates and nothing else."""
 
-from __future__ import annotations
-
 import datetime
 
 import pytest

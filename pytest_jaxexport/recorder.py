@@ -33,7 +33,7 @@ from export_core.export import (
 )
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.source_difference import source_difference
-from export_core.goldens.store import ARTIFACT, MODULE_TEXT
+from export_core.goldens.store import ARTIFACT
 from export_core.matrix.comparisons import GoldenOutputs, under_policy
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
 from export_core.numbers.noise_text import WHAT_TO_DO, outputs_to_name
@@ -340,13 +340,13 @@ class Recorder:
         if export and (fails or told):
             told += ["export changed, beyond locations and names:", *(f"  {line}" for line in export)]
         if told:
-            files = {**produced.files, MODULE_TEXT: produced.module_text()}
+            differing = source_difference(
+                reference.folder, produced.files, reference.manifest, manifest, operations=not export
+            )
             self._fail(
                 f"What this test exports differs from its golden by jaxlib {reference.manifest.writer.jaxlib} "
                 f"(built {reference.manifest.writer.built}) in {reference.folder}:\n"
-                + "\n".join(
-                    [*told, *changes.flags, *source_difference(reference.folder, files, reference.manifest, manifest)]
-                )
+                + "\n".join([*told, *changes.flags, *differing])
                 + f"\nIf the change is intended: {self._remedy(manifest.test)}\n"
                 "Goldens by other writers are not changed: they represent what is deployed."
             )

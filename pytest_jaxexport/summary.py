@@ -75,7 +75,7 @@ def _corrected(events: Sequence[dict[str, Any]]) -> Iterator[str]:
     if not events:
         return
     from export_core.base.phrases import plural
-    from export_core.report.policy_yaml import yaml_text
+    from export_core.report.policy_text import yaml_text
 
     cases: dict[str, list[str]] = {}
     for event in events:

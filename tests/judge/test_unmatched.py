@@ -55,10 +55,7 @@ def failing(text: str) -> str:
         ("retention: {pinned: [{goldens: [t.z*], reason: r}]}", "retention.pinned[0] (r): 't.z*' matches no golden."),
         (f"custom_call_changes: [{CHANGE}]", "custom_call_changes[0].old: no golden calls 'oars'."),
         ("numbers: [{cases: [t.z, t.b], reason: r}]", "numbers[0] (r): cases: 't.z' matches no golden."),
-        (
-            "numbers: [{cases: [t.b], writers: [0.9.2, 0.8.*], reason: r}]",
-            "numbers[0] (r): writers: '0.8.*' matches",
-        ),
+        ("numbers: [{cases: [t.b], writers: [0.9.2, 0.8.*], reason: r}]", "numbers[0] (r): writers: '0.8.*' matches"),
         (
             "numbers: [{cases: ['t.a[x]'], writers: [0.9.*], reason: r}]",
             "numbers[0] (r): none of its writers has a golden of its cases.",

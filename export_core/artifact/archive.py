@@ -53,34 +53,21 @@ def files_of(paths: Iterable[str]) -> Iterator[Found]:
     Links to files are followed, and links to folders are not: they may lead back.
     """
     for path in paths:
-        if os.path.isdir(path):  # noqa: PTH112 - a path is text here, as messages show it
-            yield from _below(path)
-        else:
+        if not os.path.isdir(path):  # noqa: PTH112 - a path is text here, as messages show it
             yield Found(path, named=True)
-
-
-def _below(folder: str) -> Iterator[Found]:
-    stack: list[Iterator[os.DirEntry[str]]] = []
-    folders = [folder]
-    while stack or folders:
-        if folders:
-            path = folders.pop()
-            try:
-                stack.append(os.scandir(path))
-            except OSError as error:
-                yield Found(path, error=error.strerror or str(error))
             continue
-        try:
-            entry = next(stack[-1], None)
-        except OSError as error:  # the disk fails in the middle of a folder
-            yield Found(folder, error=error.strerror or str(error))
-            entry = None
-        if entry is None:
-            stack.pop()
-        elif entry.is_dir(follow_symlinks=False):
-            folders.append(entry.path)
-        else:
-            yield _found(entry)
+        folders = [path]
+        while folders:
+            folder = folders.pop()
+            try:
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(entry.path)
+                        else:
+                            yield _found(entry)
+            except OSError as error:  # also of a disk that fails in the middle of a folder
+                yield Found(folder, error=error.strerror or str(error))
 
 
 def _found(entry: os.DirEntry[str]) -> Found:
@@ -175,7 +162,8 @@ def in_parallel(read: Callable[[Found], Result], found: Iterable[Found], jobs: i
     Raises:
         ArchiveError: such a process was killed.
     """
-    chunks = _chunks(found)
+    files = iter(found)
+    chunks = iter(lambda: list(islice(files, CHUNK)), [])
     first = list(islice(chunks, FEW))
     if jobs == 1 or len(first) < FEW:
         yield from map(read, chain.from_iterable(chain(first, chunks)))
@@ -202,12 +190,6 @@ def in_parallel(read: Callable[[Found], Result], found: Iterable[Found], jobs: i
 
 def _read_all(read: Callable[[Found], Result], chunk: list[Found]) -> list[Result]:
     return [read(one) for one in chunk]
-
-
-def _chunks(found: Iterable[Found]) -> Iterator[list[Found]]:
-    files = iter(found)
-    while chunk := list(islice(files, CHUNK)):
-        yield chunk
 
 
 def _leave_ctrl_c() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from export_core.artifact.bytecode.module import Module
@@ -110,16 +109,9 @@ class Artifact:
         Raises:
             ArtifactError: a module cannot be read.
         """
-        from export_core.artifact.unread import unread_fields, unread_module
+        from export_core.artifact.unread import unread_parts
 
-        parts: list[tuple[str, Unread]] = []
-        levels = self.envelope.levels if self.envelope is not None else ()
-        for module, level in zip_longest(self.modules, levels):
-            of = f"the VJP of order {module.vjp_order}" if module.vjp_order else ""
-            if level is not None:
-                parts += ((of or "the envelope", part) for part in unread_fields(level))
-            parts += ((of or "the module", part) for part in unread_module(module))
-        return tuple(parts)
+        return tuple(unread_parts(self))
 
 
 def read(path: str | os.PathLike[str]) -> Artifact:

@@ -84,10 +84,8 @@ def _found(entry: os.DirEntry[str]) -> Found:
 def artifact_in(found: Found) -> Artifact | str:
     """The artifact, or why it is left out.
 
-    A file that was named itself is taken for an artifact, and so is one whose name ends as artifacts' names do.
-
-    Raises:
-        ArtifactError: it cannot be read.
+    A file that was named itself is taken for an artifact, and so is one whose name ends as artifacts' names do. Raises
+    `ArtifactError` where it cannot be read.
     """
     if found.left_out:
         return found.left_out
@@ -159,8 +157,7 @@ def no_artifacts(paths: Sequence[str], left_out: Counter[str]) -> ArtifactError:
 def in_parallel(read: Callable[[Found], Result], found: Iterable[Found], jobs: int) -> Iterator[Result]:
     """What `read` returns of each, in order. It must be importable by its name, since other processes run it.
 
-    Raises:
-        ArchiveError: such a process was killed.
+    Raises `ArchiveError` where such a process was killed.
     """
     files = iter(found)
     chunks = iter(lambda: list(islice(files, CHUNK)), [])

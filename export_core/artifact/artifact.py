@@ -95,8 +95,7 @@ class Artifact:
     def custom_calls(self) -> tuple[CustomCall, ...]:
         """The custom calls of the function and of its nested VJPs.
 
-        Raises:
-            ArtifactError: a module cannot be read.
+        Raises `ArtifactError` where a module cannot be read.
         """
         return tuple(call for module in self.modules for call in module.custom_calls)
 
@@ -104,10 +103,8 @@ class Artifact:
     def unread(self) -> tuple[tuple[str, Unread], ...]:
         """What in the artifact and its nested VJPs the reader does not know, each with its place.
 
-        Empty where everything that jaxlib could run has been read.
-
-        Raises:
-            ArtifactError: a module cannot be read.
+        Empty where everything that jaxlib could run has been read. Raises `ArtifactError` where a module cannot be
+        read.
         """
         from export_core.artifact.unread import unread_parts
 
@@ -115,11 +112,7 @@ class Artifact:
 
 
 def read(path: str | os.PathLike[str]) -> Artifact:
-    """Read the artifact in a file.
-
-    Raises:
-        ArtifactError: the file cannot be opened, or is not an artifact.
-    """
+    """Read the artifact in a file. Raises `ArtifactError` where the file cannot be opened, or is not an artifact."""
     name = os.fspath(path)
     try:
         data = read_regular(name, follow=True)
@@ -140,8 +133,7 @@ def unreadable(error: OSError, name: str) -> ArtifactError:
 def read_bytes(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> Artifact:
     """Read an artifact from its bytes; `name` is what messages call it. `bytes` and `bytearray` are not copied.
 
-    Raises:
-        ArtifactError: the bytes are not an artifact.
+    Raises `ArtifactError` where the bytes are not an artifact.
     """
     if isinstance(data, memoryview):
         data = bytes(data)  # it has no find() and startswith(), which the reader uses

@@ -82,7 +82,7 @@ def audit(
     """Judge an artifact: parts that are not known, every custom-call target by name, then disabled checks.
 
     This is the one decision whether an artifact may be stored, compiled and run. `unread_findings` is its first part,
-    `judge_calls` its second.
+    `judge_calls` its second. Raises `ArtifactError` where a module cannot be read.
 
     Args:
         artifact: what was read; its nested VJPs count.
@@ -92,9 +92,6 @@ def audit(
             unlisted.
         writer: what to call the writer in messages.
         reader: what to call the reader in messages.
-
-    Raises:
-        ArtifactError: a module cannot be read.
     """
     bare = artifact.envelope is None
     checks = () if artifact.envelope is None else artifact.envelope.disabled_checks
@@ -110,8 +107,7 @@ def audit(
 def unread_findings(artifact: Artifact, allow: Mapping[str, str]) -> tuple[AuditFinding, ...]:
     """Return a finding for each part of an artifact that this reader does not know. One that is not ok stops it.
 
-    Raises:
-        ArtifactError: a module cannot be read.
+    Raises `ArtifactError` where a module cannot be read.
     """
     by_part: dict[Unread, list[str]] = {}
     for place, part in artifact.unread:
@@ -221,14 +217,13 @@ class Foreseen(NamedTuple):
 def foreseen(artifact: Artifact, platform: str, promised: Set[str], reader: str) -> Foreseen:
     """Foresee one platform of an artifact.
 
+    Raises `ArtifactError` where a module cannot be read.
+
     Args:
         artifact: what was read.
         platform: one of `PLATFORMS`.
         promised: targets that the reader's release guarantees.
         reader: what to call the reader.
-
-    Raises:
-        ArtifactError: a module cannot be read.
     """
     envelope = artifact.envelope
     platforms = PLATFORMS if envelope is None else envelope.platforms
@@ -258,8 +253,7 @@ def foreseen(artifact: Artifact, platform: str, promised: Set[str], reader: str)
 def foreseen_everywhere(artifact: Artifact, reader: str | None) -> tuple[Foreseen, ...]:
     """Foresee every platform in the release of a jaxlib, by its list of stable targets; nothing where none is known.
 
-    Raises:
-        ArtifactError: a module cannot be read.
+    Raises `ArtifactError` where a module cannot be read.
     """
     if reader is None:
         return ()

@@ -44,13 +44,12 @@ _VARIABLES = {"calling_convention_version": ", see JAX_EXPORT_CALLING_CONVENTION
 def export_changes(then: Artifact, now: Artifact, *, exact: bool = True) -> list[str]:
     """A line for each difference of two exports by one writer; none where they do the same.
 
+    Raises `ArtifactError` where one of them cannot be read.
+
     Args:
         then: the golden's.
         now: today's.
         exact: with all digits of floating-point constants, see `listing`.
-
-    Raises:
-        ArtifactError: one of them cannot be read.
     """
     changes: list[str] = []
     order, old, new = 0, then.envelope, now.envelope

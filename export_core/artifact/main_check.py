@@ -51,10 +51,8 @@ def check_main(artifact: Artifact) -> list[str]:
     """Return a sentence for each contradiction of the calling convention, in the function and its nested VJPs.
 
     Empty where all is as documented, and also where nothing can be checked: for a bare module, which declares nothing,
-    and for a version that is newer than `NEWEST` (see `is_known`).
-
-    Raises:
-        ArtifactError: a module cannot be read.
+    and for a version that is newer than `NEWEST` (see `is_known`). Raises `ArtifactError` where a module cannot be
+    read.
     """
     problems: list[str] = []
     levels = artifact.envelope.levels if artifact.envelope is not None else ()

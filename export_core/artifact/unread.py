@@ -103,8 +103,7 @@ class Unread(NamedTuple):
 def unread_parts(artifact: Artifact) -> Iterator[tuple[str, Unread]]:
     """Yield all parts of an artifact and its nested VJPs that are not known, each with its place.
 
-    Raises:
-        ArtifactError: a module cannot be read.
+    Raises `ArtifactError` where a module cannot be read.
     """
     levels = artifact.envelope.levels if artifact.envelope is not None else ()
     for module, level in zip_longest(artifact.modules, levels):
@@ -152,10 +151,8 @@ def unread_in_tables(parts: Tables) -> Iterator[Unread]:
 def unread_attributes(parts: Tables, attributes_of: Mapping[int, int]) -> Iterator[Unread]:
     """Yield attributes of operations that are said twice: in MLIR the dictionary overrides a property of that name.
 
-    `attributes_of` is what the walk over the operations gives.
-
-    Raises:
-        ArtifactError: a dictionary cannot be read.
+    `attributes_of` is what the walk over the operations gives. Raises `ArtifactError` where a dictionary cannot be
+    read.
     """
     values = Values(parts)
     own = frozenset(vhlo_tables()["inherent"]) if parts.version >= PROPERTIES_SINCE else frozenset()

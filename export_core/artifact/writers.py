@@ -57,10 +57,8 @@ class WrittenBy(NamedTuple):
 def find_writer(artifact: Artifact, releases: Sequence[CalendarEntry]) -> WrittenBy:
     """Return who wrote it, as far as its format, its StableHLO version and the jax that it names show.
 
-    Its jaxlib is known where only one fits: a jax works on each jaxlib from its minimum to its own number.
-
-    Raises:
-        ArtifactError: the module's header cannot be read.
+    Its jaxlib is known where only one fits: a jax works on each jaxlib from its minimum to its own number. Raises
+    `ArtifactError` where the module's header cannot be read.
     """
     envelope = artifact.envelope
     candidates = writers(artifact, releases)
@@ -89,10 +87,8 @@ def audit_calls(
 ) -> tuple[AuditFinding, ...]:
     """Audit an artifact against what its writer promised; if several can have written it, against what all did.
 
-    `reader` is a jaxlib that must promise them too, None where there is none to consider.
-
-    Raises:
-        ArtifactError: a module cannot be read.
+    `reader` is a jaxlib that must promise them too, None where there is none to consider. Raises `ArtifactError` where
+    a module cannot be read.
     """
     who = writer.possible
     # The list is in jax, which newer artifacts name.
@@ -111,10 +107,8 @@ def writers(artifact: Artifact, releases: Sequence[CalendarEntry]) -> tuple[str,
     """Return the jaxlibs that can have written it, in the order of the releases; empty where no known one fits.
 
     A format is that of a jax that works on the jaxlib. What a bare module was written for is not what wrote it: any
-    jaxlib with that StableHLO or a newer one can have, and so can others.
-
-    Raises:
-        ArtifactError: the module's header cannot be read.
+    jaxlib with that StableHLO or a newer one can have, and so can others. Raises `ArtifactError` where the module's
+    header cannot be read.
     """
     written = artifact.module.stablehlo_version
     if artifact.envelope is None:
@@ -136,9 +130,7 @@ def contradiction(artifact: Artifact, jax: str, jaxlib: str, stablehlo: Sequence
     """Return why this jax and jaxlib cannot have written it, as a sentence; empty where they can.
 
     `stablehlo` has the versions of that jaxlib, as a `CalendarEntry` does; nothing is said where they are unknown.
-
-    Raises:
-        ArtifactError: the module's header cannot be read.
+    Raises `ArtifactError` where the module's header cannot be read.
     """
     envelope = artifact.envelope
     named = envelope.jax_version if envelope is not None else None

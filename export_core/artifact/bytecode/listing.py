@@ -77,14 +77,13 @@ Listing = dict[str, list[Line]]
 def listing(module: Module, *, platforms: int = 1, exact: bool = True) -> Listing:
     """List a module, operation by operation.
 
+    Raises `ArtifactError` where the module cannot be read.
+
     Args:
         module: any module.
         platforms: the number of platforms that it was exported for.
         exact: with all digits of floating-point constants. Otherwise those of few elements have three digits and the
             others none: another processor computes other last digits where jax makes a constant.
-
-    Raises:
-        ArtifactError: the module cannot be read.
     """
     _ = module.contents  # a walk that checks all bounds
     return guarded(lambda: _Lister(module.tables, platforms, exact).functions, module.name)

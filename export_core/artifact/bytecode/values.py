@@ -152,8 +152,7 @@ class Values:
     def own_attributes(self, index: int) -> dict[str, int]:
         """Return the numbers of an operation's attributes by name; `index` is that of their dictionary, -1 for none.
 
-        Raises:
-            ArtifactError: it is no dictionary, or too long.
+        Raises `ArtifactError` where it is no dictionary, or too long.
         """
         known = {} if index < 0 else self._names_of.get(index)
         if known is None:

@@ -53,10 +53,9 @@ def walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int]) 
     """Read every operation; call `visit[name]` for those named there, before what is inside them.
 
     Returns how many there are of each name, by the name's number. The dictionaries of attributes that operations have
-    are added to `attributes_of`: the number of each, and that of the name of one operation that has it.
-
-    Raises:
-        ArtifactError: the operations do not fit their section, are nested too deeply or name what is not in the tables.
+    are added to `attributes_of`: the number of each, and that of the name of one operation that has it. Raises
+    `ArtifactError` where the operations do not fit their section, are nested too deeply or name what is not in the
+    tables.
     """
     cursor = tables.cursor(IR)
     try:

@@ -28,8 +28,7 @@ NEW = 12  # visits that making an object counts for: it takes far more memory th
 def decode(data: bytes | bytearray, name: str) -> Envelope:
     """Decode the envelope and the VJPs nested in it.
 
-    Raises:
-        ArtifactError: the bytes are not a flatbuffer that some jax.export can have written.
+    Raises `ArtifactError` where the bytes are not a flatbuffer that some jax.export can have written.
     """
     return guarded(lambda: _decode(data, name), name)
 

@@ -61,13 +61,12 @@ _ORDER = {table: {name: index for index, name in enumerate(names)} for table, na
 def encode(envelope: f.Envelope, slots: Iterable[str] | None = None) -> bytes:
     """Write an envelope and its nested VJPs.
 
+    Raises `ArtifactError` where there are fields that this schema does not know: they cannot be moved without knowing
+    what they are.
+
     Args:
         envelope: what to write; made by `read`, or changed with `_replace`.
         slots: the fields of `Exported` to write; those that were read, by default. Conversion chooses its own.
-
-    Raises:
-        ArtifactError: there are fields that this schema does not know: they cannot be moved without knowing what they
-            are.
     """
     return build(_exported(envelope, None if slots is None else frozenset(slots)))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, TypeVar
+
 from export_core.artifact.envelope import schema as s
 from export_core.artifact.envelope.fields import (
     AbstractDevice,
@@ -19,7 +21,12 @@ from export_core.artifact.envelope.fields import (
     UnknownField,
 )
 from export_core.artifact.envelope.flatbuffer_reader import MOST_SHARED, Buffer, Table
-from export_core.artifact.errors import DAMAGED, LIMIT, ArtifactError, guarded
+from export_core.artifact.errors import LIMIT, ArtifactError, guarded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+Made = TypeVar("Made")
 
 MAX_DEPTH = 128  # nested pytree nodes, and nested VJPs
 NEW = 12  # visits that making an object counts for: it takes far more memory than file
@@ -47,24 +54,16 @@ def _is_exported(table: Table) -> bool:
 
 
 def _decode(data: bytes | bytearray, name: str) -> Envelope:
-    buffer = Buffer(data, name)
-    table: Table | None = buffer.root()
-    chain: list[Table] = []
-    while table is not None:
-        if len(chain) == MAX_DEPTH:
-            raise ArtifactError(f"at most {MAX_DEPTH} nested VJPs", "more", table.position, name=name, advice=LIMIT)
-        chain.append(table)
-        table = table.table(s.VJP, "Exported")
-    for table in chain:
+    tables = [Buffer(data, name).root()]
+    while (table := tables[-1].table(s.VJP, "Exported")) is not None:
+        if len(tables) == MAX_DEPTH:
+            raise table.error(f"at most {MAX_DEPTH} nested VJPs", "more", advice=LIMIT)
+        tables.append(table)
+    for table in tables:
         if not _is_exported(table):
-            raise ArtifactError(
-                "a serialized jax.export.Exported",
-                "a file without a function name and a module",
-                table.position,
-                name=name,
-            )
+            raise table.error("a serialized jax.export.Exported", "a file without a function name and a module")
     envelope: Envelope | None = None
-    for table in reversed(chain):
+    for table in reversed(tables):
         envelope = _Decoder(table).envelope(envelope)
     assert envelope is not None
     return envelope
@@ -78,10 +77,7 @@ class _Decoder:
         self.buffer = table.buffer
         self.unknown: list[UnknownField] = []
         self.oldest = 1
-        self.avals_seen: dict[tuple[int, int, int, tuple[str, ...]], Aval] = {}
-        self.trees_seen: dict[tuple[int, str | None, bytes | None], Tree] = {}  # those without children: None, (), []
-        self.shardings_seen: dict[bytes, HloSharding] = {}
-        self.checks_seen: dict[tuple[int, str | None], DisabledCheck] = {}
+        self.seen: dict[type, dict[Hashable, Any]] = {Aval: {}, Tree: {}, HloSharding: {}, DisabledCheck: {}}
 
     def envelope(self, vjp: Envelope | None) -> Envelope:
         t = self.table
@@ -166,45 +162,47 @@ class _Decoder:
             return f"unknown({value})"
         return name
 
-    def choose(self, index: int, count: int, what: str) -> int:
-        if index >= count:
-            raise ArtifactError(
-                f"the number of one of {count} {what}",
-                str(index),
-                self.table.position,
-                name=self.buffer.name,
-                advice=DAMAGED,
-            )
-        return index
+    def choose(self, index: int, among: Sequence[Made], what: str) -> Made:
+        if index >= len(among):
+            raise self.table.error(f"the number of one of {len(among)} {what}", str(index))
+        return among[index]
+
+    def shared(self, table: Table, kind: type[Made], key: Hashable, make: Callable[[], Made], cost: int = NEW) -> Made:
+        """Return what was made of an equal table, or what `make` makes: equal objects are one."""
+        seen = self.seen[kind]
+        known: Made | None = seen.get(key)
+        if known is None:
+            self.buffer.spend(cost, table.position)
+            known = make()
+            if len(seen) < MOST_SHARED:
+                seen[key] = known
+        return known
 
     def avals(self, indices: int, full: int, unique: list[Aval]) -> tuple[Aval, ...]:
         # Since format 10 avals are written twice, in full for older readers too; a number is read faster than a table.
         numbers = self.table.numbers(indices, "I")
         if numbers:
-            return tuple(unique[self.choose(i, len(unique), "unique avals")] for i in numbers)
+            return tuple(self.choose(i, unique, "unique avals") for i in numbers)
         return tuple(self.aval(x) for x in self.table.tables(full, "AbstractValue"))
 
     def aval(self, table: Table) -> Aval:
         self.look(table)
         shape = table.strings(1)
-        key = kind, number, space, _ = table.small(0), table.small(2), table.small(3), shape
-        known = self.avals_seen.get(key)
-        if known is not None:
-            return known
-        self.buffer.spend(NEW, table.position)
-        if space:
-            self.since(5)
-        # 23 to 26 came in jax 0.4.36 to 0.5.3 without a new format, so that they say no more than 22 does.
-        self.since(4 if number >= 27 else 2 if number >= 22 else 1)
-        if kind:  # 1 is a token; any other is from a newer schema, and `name_of` reports it
-            dtype = "token" if kind == 1 else self.name_of((), kind, "kind", table)
-        else:
-            dtype = self.name_of(s.DTYPES, number, "dtype", table)
-        memory = self.name_of(s.MEMORY_SPACES, space, "memory_space", table) if space else None
-        aval = Aval(dtype, tuple(map(_dim, shape)), memory)
-        if len(self.avals_seen) < MOST_SHARED:
-            self.avals_seen[key] = aval
-        return aval
+        kind, number, space = table.small(0), table.small(2), table.small(3)
+
+        def make() -> Aval:
+            if space:
+                self.since(5)
+            # 23 to 26 came in jax 0.4.36 to 0.5.3 without a new format, so that they say no more than 22 does.
+            self.since(4 if number >= 27 else 2 if number >= 22 else 1)
+            if kind:  # 1 is a token; any other is from a newer schema, and `name_of` reports it
+                dtype = "token" if kind == 1 else self.name_of((), kind, "kind", table)
+            else:
+                dtype = self.name_of(s.DTYPES, number, "dtype", table)
+            memory = self.name_of(s.MEMORY_SPACES, space, "memory_space", table) if space else None
+            return Aval(dtype, tuple(map(_dim, shape)), memory)
+
+        return self.shared(table, Aval, (kind, number, space, shape), make)
 
     def shardings(
         self, indices: int, full: int, unique: list[NamedSharding], meshes: list[AbstractMesh]
@@ -212,9 +210,7 @@ class _Decoder:
         numbers = self.table.numbers(indices, "I")
         if numbers:
             # Counted from 1, unlike the avals: 0 is unspecified.
-            return tuple(
-                None if i == 0 else unique[self.choose(i - 1, len(unique), "unique shardings")] for i in numbers
-            )
+            return tuple(None if i == 0 else self.choose(i - 1, unique, "unique shardings") for i in numbers)
         return tuple(self.sharding(x, meshes) for x in self.table.tables(full, "Sharding"))
 
     def sharding(self, table: Table, meshes: list[AbstractMesh]) -> Sharding:
@@ -227,22 +223,16 @@ class _Decoder:
             return sharding if proto is None else sharding._replace(hlo_sharding_proto=proto)
         if proto is None:
             return None
-        known = self.shardings_seen.get(proto)
-        if known is None:
-            self.buffer.spend(NEW, table.position)
-            known = HloSharding(proto)
-            if len(self.shardings_seen) < MOST_SHARED:
-                self.shardings_seen[proto] = known
-        return known
+        return self.shared(table, HloSharding, proto, lambda: HloSharding(proto))
 
     def named_sharding(self, table: Table, meshes: list[AbstractMesh]) -> NamedSharding:
         self.look(table)
         if meshes:
-            mesh = meshes[self.choose(table.number(3, "I"), len(meshes), "unique meshes")]
+            mesh = self.choose(table.number(3, "I"), meshes, "unique meshes")
         else:
             own = table.table(0, "AbstractMesh")
             if own is None:
-                raise ArtifactError("a mesh in a NamedSharding", "none", table.position, name=self.buffer.name)
+                raise table.error("a mesh in a NamedSharding", "none")
             mesh = self.mesh(own)
         self.buffer.spend(NEW, table.position)
         spec = table.table(1, "PartitionSpec")
@@ -270,14 +260,12 @@ class _Decoder:
     def tree_at(self, index: int) -> Tree:
         table = self.table.table(index, "PyTreeDef")
         if table is None:
-            what = s.FIELDS["Exported"][index]
-            raise ArtifactError(f"the pytree {what}", "none", self.table.position, name=self.buffer.name)
+            raise self.table.error(f"the pytree {s.FIELDS['Exported'][index]}", "none")
         return self.tree(table, 0)
 
     def tree(self, table: Table, depth: int) -> Tree:
         if depth > MAX_DEPTH:
-            at = table.position
-            raise ArtifactError(f"pytrees at most {MAX_DEPTH} deep", "more", at, name=self.buffer.name, advice=LIMIT)
+            raise table.error(f"pytrees at most {MAX_DEPTH} deep", "more", advice=LIMIT)
         self.look(table)
         number = table.small(0)
         # There are as many leaves as arguments: with nothing but a kind they are one object, and cost nothing more.
@@ -289,32 +277,26 @@ class _Decoder:
         if kind == "leaf" and not children:
             return _LEAF
         if kind == "dict" and len(names) != len(children):
-            found = f"{len(names)} names for {len(children)} children"
-            raise ArtifactError("a name for each child of a dict", found, table.position, name=self.buffer.name)
+            raise table.error("a name for each child of a dict", f"{len(names)} names for {len(children)} children")
         if kind == "custom":
             self.since(3)
-        key = number, table.string(3), table.blob(4)
-        known = None if children or names else self.trees_seen.get(key)
-        if known is None:
+        more = table.string(3), table.blob(4)
+        if children or names:
             self.buffer.spend(NEW // 3, table.position)
-            known = Tree(kind, tuple(children), names, *key[1:])
-            if not children and not names and len(self.trees_seen) < MOST_SHARED:
-                self.trees_seen[key] = known
-        return known
+            return Tree(kind, tuple(children), names, *more)
+        return self.shared(table, Tree, (number, *more), lambda: Tree(kind, (), (), *more), NEW // 3)
 
     def effects(self, index: int) -> tuple[str, ...]:
         return tuple(self.look(x).text(0, "the type of an effect") for x in self.table.tables(index, "Effect"))
 
     def check(self, table: Table) -> DisabledCheck:
         self.look(table)
-        key = kind, target = table.small(0), table.string(1)
-        known = self.checks_seen.get(key)
-        if known is None:
-            self.buffer.spend(NEW, table.position)
-            known = DisabledCheck(self.name_of(s.CHECK_KINDS, kind, "kind", table), target)
-            if len(self.checks_seen) < MOST_SHARED:
-                self.checks_seen[key] = known
-        return known
+        kind, target = table.small(0), table.string(1)
+
+        def make() -> DisabledCheck:
+            return DisabledCheck(self.name_of(s.CHECK_KINDS, kind, "kind", table), target)
+
+        return self.shared(table, DisabledCheck, (kind, target), make)
 
 
 _LEAF = Tree("leaf")

@@ -138,6 +138,10 @@ class Table:
         self.kind = kind
         self.offsets: tuple[int, ...] = known[1]
 
+    def error(self, expected: str, found: str, **more: str) -> ArtifactError:
+        """Return the error for what is found in this table."""
+        return ArtifactError(expected, found, self.position, name=self.buffer.name, **more)
+
     def __contains__(self, index: int) -> bool:
         return index < len(self.offsets) and self.offsets[index] != 0
 
@@ -178,7 +182,7 @@ class Table:
     def text(self, index: int, what: str) -> str:
         """Return a string field that every writer sets."""
         if index not in self:
-            raise ArtifactError(f"{what} (field {index} of {self.kind})", "none", self.position, name=self.buffer.name)
+            raise self.error(f"{what} (field {index} of {self.kind})", "none")
         return self.buffer.string(self.at(index), what)
 
     def table(self, index: int, kind: str) -> Table | None:

@@ -49,13 +49,8 @@ class Buffer:
         """Count visits. A buffer that needs more than its size can hold is hostile."""
         self.left -= visits
         if self.left < 0:
-            raise ArtifactError(
-                f"at most {self.most} objects in {self.size} bytes",
-                "more",
-                at,
-                name=self.name,
-                advice=LIMIT,
-            )
+            expected = f"at most {self.most} objects in {self.size} bytes"
+            raise ArtifactError(expected, "more", at, name=self.name, advice=LIMIT)
 
     def need(self, at: int, count: int, what: str) -> None:
         """Check that `count` bytes from `at` are inside the buffer."""
@@ -164,10 +159,10 @@ class Table:
         value = self.buffer.data[at]
         return value if value < 128 else value - 256
 
-    def number(self, index: int, form: str, default: int = 0) -> int:
-        """Return a scalar field; `form` is its struct letter: b i8, B u8, h i16, H u16, I u32."""
+    def number(self, index: int, form: str) -> int:
+        """Return a scalar field, 0 where it is missing; `form` is its struct letter: b i8, B u8, h i16, H u16, I u32."""
         if index not in self:
-            return default
+            return 0
         layout = _FORMS[form]
         at = self.at(index)
         if at + layout.size > self.buffer.size:

@@ -160,7 +160,7 @@ class Table:
         return value if value < 128 else value - 256
 
     def number(self, index: int, form: str) -> int:
-        """Return a scalar field, 0 where it is missing; `form` is its struct letter: b i8, B u8, h i16, H u16, I u32."""
+        """Return a scalar field, 0 where it is missing. Its struct letter: b i8, B u8, h i16, H u16, I u32."""
         if index not in self:
             return 0
         layout = _FORMS[form]

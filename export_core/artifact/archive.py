@@ -6,22 +6,18 @@ import functools
 import multiprocessing
 import os
 import signal
-from collections import deque
-from concurrent.futures import ProcessPoolExecutor
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from export_core.artifact import Artifact, ArtifactError, read_bytes
 from export_core.artifact.artifact import unreadable, what_else
 from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import plural
 from export_core.base.untrusted import open_regular
-
-if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from concurrent.futures import Future
 
 Result = TypeVar("Result")
 

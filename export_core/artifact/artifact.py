@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from export_core.artifact.bytecode.module import Module
+from export_core.artifact.bytecode.module import CustomCall, Module
 from export_core.artifact.bytecode.sections import MAGIC
 from export_core.artifact.envelope.decode import begins_like_one, decode
+from export_core.artifact.envelope.fields import Envelope
 from export_core.artifact.errors import ArtifactError
+from export_core.artifact.unread import Unread, unread_parts
 from export_core.base.untrusted import UnexpectedFileError, read_regular
-
-if TYPE_CHECKING:
-    from export_core.artifact.bytecode.module import CustomCall
-    from export_core.artifact.envelope.fields import Envelope
-    from export_core.artifact.unread import Unread
 
 
 def as_dict(value: object) -> Any:
@@ -106,8 +103,6 @@ class Artifact:
         Empty where everything that jaxlib could run has been read. Raises `ArtifactError` where a module cannot be
         read.
         """
-        from export_core.artifact.unread import unread_parts
-
         return tuple(unread_parts(self))
 
 

@@ -5,20 +5,16 @@ Beside it, what it rests on and what follows: the kinds of custom calls, and wha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Mapping, Set
+from typing import Any, NamedTuple
 
+from export_core.artifact.artifact import Artifact
+from export_core.artifact.bytecode.module import CustomCall
 from export_core.artifact.bytecode.sections import MAGIC, Tables
 from export_core.artifact.bytecode.values import Values
 from export_core.artifact.errors import ArtifactError
+from export_core.artifact.unread import Unread
 from export_core.releases.stable_targets import stable_targets
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Set
-
-    from export_core.artifact.artifact import Artifact
-    from export_core.artifact.bytecode.module import CustomCall
-    from export_core.artifact.unread import Unread
-
 
 STABLE = "stable"  # listed by the writer's and by the reader's release, or by all that are known
 ALLOWED = "allowed"  # not listed, and the policy allows it with a reason

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import difflib
 import operator
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from itertools import islice, zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from export_core.artifact import Artifact
 from export_core.artifact.bytecode.listing import Line, Listing, digest_of, listing
-from export_core.artifact.envelope.fields import HloSharding
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from export_core.artifact import Artifact
-    from export_core.artifact.envelope.fields import Envelope
+from export_core.artifact.envelope.fields import Envelope, HloSharding
 
 MOST = 12
 """Lines that are shown of one module."""

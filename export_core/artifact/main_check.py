@@ -7,16 +7,13 @@ docs/reference/calling-conventions.md has what each version changed.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
+from export_core.artifact.artifact import Artifact
+from export_core.artifact.bytecode.module import Function, Module
+from export_core.artifact.envelope.fields import Aval, Envelope
 from export_core.base.phrases import plural
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from export_core.artifact.artifact import Artifact
-    from export_core.artifact.bytecode.module import Function, Module
-    from export_core.artifact.envelope.fields import Aval, Envelope
 
 OLDEST, NEWEST = 1, 10
 """The calling conventions that JAX has had."""

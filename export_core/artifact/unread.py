@@ -6,18 +6,15 @@ The world is closed: a dialect, operation, attribute or type that is in no table
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from export_core.artifact.bytecode.sections import RESOURCE_OFFSETS, RESOURCES, TEXT
+from export_core.artifact.bytecode.sections import RESOURCE_OFFSETS, RESOURCES, TEXT, Tables
 from export_core.artifact.bytecode.values import MAX_ATTRIBUTES, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from export_core.artifact.artifact import Artifact
-    from export_core.artifact.bytecode.sections import Tables
-
 
 UNKNOWN = "unknown"  # of a known dialect, and in no table: a newer release may have written it
 FOREIGN = "foreign"  # what jax.export never writes, and what this reader cannot look into

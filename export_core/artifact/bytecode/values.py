@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
-from export_core.artifact.bytecode.sections import TEXT, Cursor
+from export_core.artifact.bytecode.sections import TEXT, Cursor, Entries, Tables
 from export_core.artifact.errors import LIMIT
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from export_core.artifact.bytecode.sections import Entries, Tables
-
-    _Sized = tuple[Any, int, int]  # a value, how many values are in it, how deep
+_Sized = tuple[Any, int, int]  # a value, how many values are in it, how deep
 
 MAX_DEPTH = 64  # attributes inside attributes, types inside types
 MAX_NODES = 10_000  # values inside one value, and one more for each 16 bytes of the file: a shared one counts each time

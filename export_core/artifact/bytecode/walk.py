@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from export_core.artifact.bytecode.sections import IR, Cursor
+from export_core.artifact.bytecode.sections import IR, Cursor, Tables
 from export_core.artifact.errors import LIMIT
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from export_core.artifact.bytecode.sections import Tables
-
-    Hook = Callable[["Operation"], None]
+Hook = Callable[["Operation"], None]
 
 MAX_NESTING = 256  # regions inside regions; the walk keeps a stack of its own, since Python's would overflow
 

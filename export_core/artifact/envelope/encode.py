@@ -5,17 +5,13 @@ Tables come before what they point to: readers demand that offsets point forward
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from struct import pack, pack_into
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from export_core.artifact.envelope import fields as f
 from export_core.artifact.envelope import schema as s
-from export_core.artifact.envelope.fields import HloSharding, NamedSharding
 from export_core.artifact.errors import ArtifactError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from export_core.artifact.envelope import fields as f
 
 
 class Scalar(NamedTuple):
@@ -146,7 +142,7 @@ def _exported(e: f.Envelope, slots: frozenset[str] | None) -> NewTable:
     # dict.fromkeys removes duplicates and keeps the order, so that the same envelope gives the same bytes.
     avals = list(dict.fromkeys((*e.in_avals, *e.out_avals)))
     numbered = {aval: number for number, aval in enumerate(avals)}
-    named = list(dict.fromkeys(x for x in (*e.in_shardings, *e.out_shardings) if isinstance(x, NamedSharding)))
+    named = list(dict.fromkeys(x for x in (*e.in_shardings, *e.out_shardings) if isinstance(x, f.NamedSharding)))
     places: dict[f.Sharding, int] = {x: number for number, x in enumerate(named, 1)}  # 0 is unspecified
     meshes = list(dict.fromkeys(x.mesh for x in named)) if "unique_abstract_meshes" in present else []
     checks = [
@@ -214,7 +210,7 @@ def _aval(aval: f.Aval) -> NewTable:
 def _sharding(sharding: f.Sharding, meshes: list[f.AbstractMesh]) -> NewTable:
     if sharding is None:
         return _table("Sharding")
-    if isinstance(sharding, HloSharding):
+    if isinstance(sharding, f.HloSharding):
         return _table("Sharding", kind=Scalar("b", 1), hlo_sharding_proto=_bytes(sharding.proto))
     proto = sharding.hlo_sharding_proto
     return _table(
@@ -225,7 +221,7 @@ def _sharding(sharding: f.Sharding, meshes: list[f.AbstractMesh]) -> NewTable:
     )
 
 
-def _named_sharding(sharding: NamedSharding, meshes: list[f.AbstractMesh]) -> NewTable:
+def _named_sharding(sharding: f.NamedSharding, meshes: list[f.AbstractMesh]) -> NewTable:
     spec = sharding.spec
     axes = [() if p is None else (p,) if isinstance(p, str) else p for p in spec.partitions]
     return _table(

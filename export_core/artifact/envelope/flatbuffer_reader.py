@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from export_core.artifact.errors import LIMIT, ArtifactError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _U16 = Struct("<H").unpack_from
 _I32 = Struct("<i").unpack_from

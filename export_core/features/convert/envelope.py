@@ -30,10 +30,7 @@ _ORDINARY = (None, "device")  # memory kinds that mean the memory of the device
 def rewrite_envelope(artifact: Artifact, reader: Reader, modules: Sequence[bytes]) -> tuple[bytes, tuple[str, ...]]:
     """Write an artifact in the format of a reader; return it with what was rewritten, in words.
 
-    Args:
-        artifact: what was read, with an envelope. It is not changed.
-        reader: the release that is to take it.
-        modules: the module of the function and those of its nested VJPs, by order.
+    `modules` are those of the function and of its nested VJPs, by order.
 
     Raises:
         ConversionRefused: the reader's format has no field for something in it.

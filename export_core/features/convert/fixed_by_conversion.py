@@ -41,21 +41,14 @@ def with_conversions(
 ) -> Sequence[Result]:
     """With `--convert`, add the result of a conversion to each result of a cell that failed on a CPU.
 
-    No judgement changes.
-
-    Args:
-        results: of the cells.
-        cells: of the plan.
-        asked: the options of the run.
-        options: how converted artifacts are replayed.
-        notify: called with a line about what happens meanwhile.
+    No judgement changes. `options` say how converted artifacts are replayed; `notify` is called with a line about what
+    happens meanwhile.
     """
     if not asked.convert:
         return results
-    # Where the envelope is not enough.
-    rewrite_modules = ModuleRewriter(options.calendar, notify)
     failing = {result.key for result in results if can_be_tried(result)}
     tried = [cell for cell in cells if cell.key in failing]
+    rewrite_modules = ModuleRewriter(options.calendar, notify)  # where the envelope is not enough
     fixes = {cell.key: fix for cell, fix in try_conversions(tried, rewrite_modules, options, notify)}
     return [structs.replace(result, fixed_by_conversion=fixes.get(result.key)) for result in results]
 
@@ -67,19 +60,9 @@ def can_be_tried(result: Result) -> bool:
 
 
 def try_conversions(
-    cells: Sequence[Cell],
-    rewrite_modules: RewriteModules,
-    options: ReplayOptions,
-    notify: Callable[[str], None],
+    cells: Sequence[Cell], rewrite_modules: RewriteModules, options: ReplayOptions, notify: Callable[[str], None]
 ) -> Iterator[tuple[Cell, FixByConversion]]:
-    """Convert the artifact of each cell for its reader, and replay it there. Nothing is kept.
-
-    Args:
-        cells: failing cells. Each is yielded once, with its result.
-        rewrite_modules: called where a module has to be rewritten.
-        options: how converted artifacts are replayed.
-        notify: called with a line about what happens meanwhile.
-    """
+    """Convert the artifact of each cell for its reader, and replay it there: each with its result. Nothing is kept."""
     # One replay for each reader: in it, the id of a golden stands for one artifact.
     readers = grouped(cells, lambda cell: (cell.reader.jaxlib, cell.reader.jax))
     for _, group in sorted(readers.items()):

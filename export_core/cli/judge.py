@@ -30,9 +30,7 @@ from export_core.cli.report import compared, judged_run
 @policy_option
 @rejudge_day_option
 @click.option(
-    "--propose",
-    is_flag=True,
-    help="Print known failures for all broken cells, as YAML. Refused for a partial run.",
+    "--propose", is_flag=True, help="Print known failures for all broken cells, as YAML. Refused for a partial run."
 )
 @click.option(
     "--baseline", metavar="OLD", type=PATH, help="Folder of an earlier run: also show what is different from it."

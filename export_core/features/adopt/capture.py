@@ -134,13 +134,13 @@ class CapturedCall:
             if time.monotonic() < self._next or (self._writer is not None and self._writer.is_alive()):
                 return None
             self._next = time.monotonic() + self._every
-            inputs = arguments.flat((args, kwargs))
-            if arguments.is_traced(inputs):
+            nbytes = arguments.nbytes((args, kwargs))
+            if nbytes is None:
                 return None
-            size, most = len(self._artifact.data) + arguments.nbytes(inputs), self._store.max_bytes
+            size, most = len(self._artifact.data) + nbytes, self._store.max_bytes
             if size > most:  # before anything is copied
                 raise GoldenError(f"expected a golden of at most {most:,} bytes (max_bytes), found {size:,}.")
-            return arguments.held(inputs)
+            return arguments.held((args, kwargs))
         except Exception as error:
             self._report(error)
             return None
@@ -151,7 +151,7 @@ class CapturedCall:
         from export_core.export import arguments
 
         try:
-            outputs = arguments.held(arguments.flat(result))  # now: the caller may change the containers
+            outputs = arguments.held(result)  # now: the caller may change the containers
             # Not a daemon: an interpreter that ends waits for it, and jax is not torn down under it.
             writer = threading.Thread(target=self._write, args=(inputs, outputs), name="jaxexport-capture")
             writer.start()

@@ -19,29 +19,12 @@ from export_core.artifact.archive import read_archive
 from export_core.artifact.writers import find_writer
 from export_core.base.atomic import write_whole
 from export_core.base.untrusted import read_regular
+from export_core.features.convert import proof
 from export_core.features.convert.convert import Converted, RewriteModules, convert, find_reader
 from export_core.features.convert.errors import ConversionError, ConversionRefused
 from export_core.features.convert.programs import export_again
-from export_core.features.convert.proof import (
-    Evidence,
-    Proof,
-    converted_golden,
-    evidence_of,
-    given_evidence,
-    golden_with,
-    made_evidence,
-    prove,
-)
-from export_core.goldens import Golden, GoldenStore, Manifest
-from export_core.goldens.conversion_record import (
-    CONVERTED,
-    NOT_VERIFIED,
-    SUFFIX,
-    ConversionRecord,
-    dump_record,
-    is_rewritten,
-    record_file,
-)
+from export_core.goldens import Golden, GoldenStore, Manifest, conversion_record
+from export_core.goldens.conversion_record import SUFFIX, ConversionRecord, dump_record, is_rewritten, record_file
 from export_core.goldens.store import ARTIFACT, MANIFEST, sha256
 from export_core.judge.judgement import finite_or_none
 from export_core.matrix.replay_options import ReplayOptions
@@ -59,10 +42,14 @@ class Target:
     path: Path
 
     @property
+    def is_golden(self) -> bool:
+        """Whether its source is the folder of a golden."""
+        return Path(self.name).is_dir()
+
+    @property
     def written(self) -> Path:
         """What is written: a file; of a golden its folder in the folder of goldens, named by its case and writer."""
-        source = Path(self.name)
-        return self.path.joinpath(*source.resolve().parts[-2:]) if source.is_dir() else self.path
+        return self.path.joinpath(*Path(self.name).resolve().parts[-2:]) if self.is_golden else self.path
 
 
 def targets_of(names: Sequence[str], readers: Sequence[str], out: str) -> list[Target]:
@@ -178,7 +165,7 @@ class Conversions:
             ConversionRefused: it cannot be made into one that the reader takes. Nothing is written.
             ExportCompatError: bad input.
         """
-        golden = golden_in(target.name) if Path(target.name).is_dir() else None
+        golden = golden_in(target.name) if target.is_golden else None
         artifact = golden.read_artifact() if golden else read(target.name)
         evidence = self._evidence(artifact, golden)
         reader = find_reader(target.reader, self.calendar)
@@ -195,31 +182,32 @@ class Conversions:
                     converted = export_again(artifact, reader, self.calendar, allow, self.notify)
                 if refusals:
                     converted = replace(converted, why=f"{converted.why}; rewriting was refused: {refusals[0]}")
-                return self._verified(artifact, converted, evidence, target, is_golden=golden is not None)
+                return self._verified(artifact, converted, evidence, target)
             except ConversionRefused as error:
                 refusals.append(error.message())
         raise ConversionRefused(" ".join(refusals))
 
-    def _evidence(self, artifact: Artifact, golden: Golden | None) -> Evidence | None:
+    def _evidence(self, artifact: Artifact, golden: Golden | None) -> proof.Evidence | None:
         if golden is None and self.arrays is not None:
-            return given_evidence(artifact, *self.arrays, self.calendar)
+            return proof.given_evidence(artifact, *self.arrays, self.calendar)
         if golden is None and self.goldens is not None:
-            golden = golden_with(artifact, self.goldens)
-        return evidence_of(golden) if golden else made_evidence(artifact, self.calendar)
+            golden = proof.golden_with(artifact, self.goldens)
+        return proof.evidence_of(golden) if golden else proof.made_evidence(artifact, self.calendar)
 
     def _verified(
-        self, artifact: Artifact, converted: Converted, evidence: Evidence | None, target: Target, *, is_golden: bool
+        self, artifact: Artifact, converted: Converted, evidence: proof.Evidence | None, target: Target
     ) -> ConversionRecord:
         """Replay it in its reader, then write it. Raises `ConversionRefused` where the reader does not run it."""
-        made = converted_golden(evidence, converted) if evidence else None
+        made = proof.converted_golden(evidence, converted) if evidence else None
         if evidence is None or made is None:
-            proof = Proof(False, "no golden has this artifact, and no inputs could be made for it")
+            proved = proof.Proof(False, "no golden has this artifact, and no inputs could be made for it")
         else:
-            proof = prove(*made, evidence, converted, ReplayOptions(self.calendar, self.policy), self.notify)
-        difference = proof.difference
+            options = ReplayOptions(self.calendar, self.policy)
+            proved = proof.prove(*made, evidence, converted, options, self.notify)
+        difference = proved.difference
         record = ConversionRecord(
-            verdict=CONVERTED if proof.verified else NOT_VERIFIED,
-            message=proof.message,
+            verdict=conversion_record.CONVERTED if proved.verified else conversion_record.NOT_VERIFIED,
+            message=proved.message,
             sha256=converted.artifact.sha256,
             converted_from=converted.origin(artifact.sha256),
             why=converted.why,
@@ -230,7 +218,7 @@ class Conversions:
             max_noise_error=finite_or_none(difference.max_noise_error if difference else None),
             allowed=difference.tolerance if difference else "",
         )
-        if made and is_golden:
+        if made and target.is_golden:
             name = f"{made[0].case}/{made[0].writer.id}"
             folder = target.path / name
             self._check_free(name, [folder / ARTIFACT, folder], converted.artifact)

@@ -5,18 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from export_core.artifact import Artifact, Envelope
+from export_core.artifact import AbstractMesh, Artifact, Aval, Envelope, HloSharding, NamedSharding, PartitionSpec
 from export_core.artifact.envelope import formats
 from export_core.artifact.envelope.encode import encode
-from export_core.artifact.envelope.fields import (
-    AbstractMesh,
-    Aval,
-    ByteSpan,
-    HloSharding,
-    NamedSharding,
-    PartitionSpec,
-    Sharding,
-)
+from export_core.artifact.envelope.fields import ByteSpan, Sharding
 from export_core.artifact.hlo_sharding import MOST_DEVICES, proto_of, spec_on, tiles_of
 from export_core.artifact.readers import Reader
 from export_core.base.phrases import plural

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from msgspec import structs
@@ -64,64 +65,48 @@ def try_conversions(
 ) -> Iterator[tuple[Cell, FixByConversion]]:
     """Convert the artifact of each cell for its reader, and replay it there: each with its result. Nothing is kept."""
     # One replay for each reader: in it, the id of a golden stands for one artifact.
-    readers = grouped(cells, lambda cell: (cell.reader.jaxlib, cell.reader.jax))
-    for _, group in sorted(readers.items()):
-        with scratch_folder() as scratch:
-            yield from _try_in_one_reader(group, rewrite_modules, options, notify, scratch)
+    by_reader = grouped(cells, lambda cell: (cell.reader.jaxlib, cell.reader.jax))
+    for _, group in sorted(by_reader.items()):
+        with scratch_folder() as scratch, ThreadPoolExecutor(options.limits.jobs) as threads:
+            folders = [scratch / str(number) for number in range(len(group))]
+            attempts = list(threads.map(partial(_attempt, rewrite_modules, options), group, folders))
+            made = {}
+            for original, (cell, fix) in zip(group, attempts, strict=True):
+                if cell is None:
+                    yield original, fix
+                else:
+                    made[cell.key] = original, cell, fix
+            for outcome in replay_here([cell for _, cell, _ in made.values()], options, notify=notify):
+                original, _, fix = made[outcome.cell.key]
+                if outcome.verdict in (Verdict.PASS, Verdict.CONVERTED):
+                    yield original, structs.replace(fix, verdict=Verdict.CONVERTED)
+                else:
+                    message = f"stage {outcome.stage}: {outcome.message}"
+                    yield original, structs.replace(fix, verdict=outcome.verdict, message=message)
 
 
-def _try_in_one_reader(
-    cells: Sequence[Cell],
-    rewrite_modules: RewriteModules,
-    options: ReplayOptions,
-    notify: Callable[[str], None],
-    scratch: Path,
-) -> Iterator[tuple[Cell, FixByConversion]]:
-    def attempt(number: int, cell: Cell) -> tuple[Cell | None, FixByConversion]:
-        try:
-            return _converted_cell(cell, rewrite_modules, options, scratch / str(number))
-        except ExportCompatError as error:
-            return None, FixByConversion(message=str(error))
-
-    with ThreadPoolExecutor(options.limits.jobs) as threads:
-        attempts = list(threads.map(attempt, range(len(cells)), cells))
-    made = {}
-    for original, (cell, fix) in zip(cells, attempts, strict=True):
-        if cell is None:
-            yield original, fix
-        else:
-            made[cell.key] = original, cell, fix
-    for outcome in replay_here([cell for _, cell, _ in made.values()], options, notify=notify):
-        original, _, fix = made[outcome.cell.key]
-        if outcome.verdict in (Verdict.PASS, Verdict.CONVERTED):
-            yield original, structs.replace(fix, verdict=Verdict.CONVERTED)
-        else:
-            message = f"stage {outcome.stage}: {outcome.message}"
-            yield original, structs.replace(fix, verdict=outcome.verdict, message=message)
-
-
-def _converted_cell(
-    cell: Cell, rewrite_modules: RewriteModules, options: ReplayOptions, folder: Path
-) -> tuple[Cell, FixByConversion]:
-    """A cell of the converted golden, by the first level that does it, and what was rewritten.
-
-    Raises `ExportCompatError` where none does.
-    """
-    if cell.platform != "cpu" or cell.mode is Mode.COMPILE:
-        raise ConversionRefused(f"not tried: conversions are verified on the CPU, not on {cell.platform}.")
-    artifact = cell.golden.read_artifact()
-    reader = find_reader(cell.reader.jaxlib, options.calendar)
-    allow = {**cell.golden.manifest.options.allow, **options.policy.allow}
+def _attempt(
+    rewrite_modules: RewriteModules, options: ReplayOptions, cell: Cell, folder: Path
+) -> tuple[Cell | None, FixByConversion]:
+    """A cell of the converted golden, by the first level that does it, and what was rewritten; or why none does it."""
     try:
-        converted = convert(artifact, reader, rewrite_modules, allow=allow)
-        level = Level.MODULE if converted.module_by else Level.ENVELOPE
-    except ConversionRefused:
-        converted = convert(artifact, reader, rewrite_modules, replace_custom_calls=True, allow=allow)
-        level = Level.CUSTOM_CALLS
-    if converted.way == UNCHANGED:
-        raise ConversionRefused(f"nothing to convert: {converted.why}, and it fails there for another reason.")
-    made = converted_golden(evidence_of(cell.golden), converted)
-    golden = unstored_golden(*made, folder, options.policy)
+        if cell.platform != "cpu" or cell.mode is Mode.COMPILE:
+            raise ConversionRefused(f"not tried: conversions are verified on the CPU, not on {cell.platform}.")
+        artifact = cell.golden.read_artifact()
+        reader = find_reader(cell.reader.jaxlib, options.calendar)
+        allow = {**cell.golden.manifest.options.allow, **options.policy.allow}
+        try:
+            converted = convert(artifact, reader, rewrite_modules, allow=allow)
+            level = Level.MODULE if converted.module_by else Level.ENVELOPE
+        except ConversionRefused:
+            converted = convert(artifact, reader, rewrite_modules, replace_custom_calls=True, allow=allow)
+            level = Level.CUSTOM_CALLS
+        if converted.way == UNCHANGED:
+            raise ConversionRefused(f"nothing to convert: {converted.why}, and it fails there for another reason.")
+        made = converted_golden(evidence_of(cell.golden), converted)
+        golden = unstored_golden(*made, folder, options.policy)
+    except ExportCompatError as error:
+        return None, FixByConversion(message=str(error))
     return replace(cell, golden=golden), FixByConversion(level, None, "; ".join(converted.rewrites))
 
 

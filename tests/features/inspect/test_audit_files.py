@@ -6,7 +6,7 @@ import functools
 import shutil
 
 import pytest
-from artifacts import DATA, bare, unlisted, with_an_unknown_operation, with_another_dialect
+from artifacts import DATA, bare, changed, unlisted, with_an_unknown_operation, with_another_dialect
 
 from export_core.artifact import archive
 
@@ -48,10 +48,20 @@ KERNEL_ALLOWED = "allow: {my_kernel_of_ours: we build it}"
                 "FAIL  mhlo (dialect) is not read: jaxlib may find custom calls in it that no audit sees; found in the",
             ),
         ),
+        *(
+            (
+                *(functools.partial(changed, name=f"0.12.0.1/{name}", nr_devices=7), NOTHING, 1),
+                (
+                    "changed.jaxexport: main is not what the envelope says, written by",
+                    "  FAIL  the module of main is for 1 partition × 1 replica, and the envelope says nr_devices = 7.",
+                ),
+            )
+            for name in ("mlp", "cholesky")
+        ),
         (with_an_unknown_operation, NOTHING, 1, ("allow: {vhlo.tanh_v9: why it may be run}",)),
         (with_an_unknown_operation, "allow: {vhlo.tanh_v9: it is a tanh}", 0, ("Allowed: it is a tanh",)),
     ],
-    ids=["unlisted", "allowed", "check", "dialect", "operation", "allowed operation"],
+    ids=["unlisted", "allowed", "check", "dialect", "main", "main with calls", "operation", "allowed operation"],
 )
 def test_what_is_not_guaranteed_exits_1_unless_allowed(jaxexport, tmp_path, make, policy, code, texts):
     (tmp_path / "export_compat.yaml").write_text(policy)

@@ -15,6 +15,7 @@ from artifacts import DATA, bare, changed, raw, unlisted
 from commands import assert_bad_input
 
 from export_core.artifact import DisabledCheck, read_bytes
+from export_core.artifact.main_check import NEWEST
 from export_core.features.inspect.facts import describe
 from export_core.features.inspect.screen import LINE, WIDTH, screen
 from export_core.policy.terms import Terms
@@ -78,7 +79,8 @@ def test_a_bare_stablehlo_module_is_told_by_its_function_main(jaxexport, tmp_pat
     assert "StableHLO portable artifact" in ended.out
     assert "tensor<4x8xf32>" in ended.out
     assert "platforms" not in ended.out
-    assert facts_of(jaxexport, bare(tmp_path))["envelope"] is None
+    facts = facts_of(jaxexport, bare(tmp_path))
+    assert (facts["envelope"], facts["main"]) == (None, None)
 
 
 def facts_of(jaxexport, path):
@@ -156,6 +158,23 @@ def test_what_stands_out_on_a_screen(make, texts, jaxexport, tmp_path):
     for text in texts:
         assert text in out
     assert "\x1b" not in out
+
+
+def test_what_main_does_otherwise_than_its_envelope_says_is_shown(jaxexport, tmp_path):
+    path = changed(tmp_path, "0.12.0.1/mlp", module_kept_var_idx=(0,))
+    sentence = "main takes 2 arrays, and the envelope declares 1 kept argument."
+    lines = jaxexport("inspect", path).out.splitlines()
+    place = lines.index("convention    calling convention 10, and main does NOT follow it:")
+    assert lines[place + 1].strip() == sentence
+    assert facts_of(jaxexport, path)["main"] == {"checked": True, "problems": [sentence]}
+
+
+def test_a_calling_convention_to_come_is_not_judged(jaxexport, tmp_path):
+    fields = {"calling_convention_version": NEWEST + 1, "vjp": None, "module_kept_var_idx": (0,)}
+    path = changed(tmp_path, "0.12.0.1/mlp", **fields)
+    said = f"calling convention {NEWEST + 1}, which is not known here: main was not checked"
+    assert said in jaxexport("inspect", path).out
+    assert facts_of(jaxexport, path)["main"] == {"checked": False, "problems": []}
 
 
 def test_the_promise_runs_from_the_day_the_writer_was_built(jaxexport):

@@ -104,21 +104,14 @@ def compare_leaves(
     user_code: UserCode | None = None,
     factors: Sequence[FactorGroup] = (),
 ) -> Difference:
-    """Compare flat outputs.
+    """Compare flat outputs: those that the writer saw, and those now.
 
-    Args:
-        expected: the outputs that the writer saw.
-        actual: the outputs now.
-        comparison: comparator and tolerances, as the golden holds them.
-        noise: what the writer measured; floats are compared by it unless a tolerance of their dtype is asked for.
-        platforms: where the two ran, the writer's and the reader's.
-        tolerances: those of the policy, by platform.
-        sources: what set the parts of `comparison`.
-        user_code: runs a user's own comparator; None starts a process for it alone.
-        factors: outputs that come straight from factorizations. By default they are compared as such, and not element
-            by element.
-
-    Raises `CompareError` when the outputs cannot be compared in this way, or a user's own comparator fails.
+    `comparison` has comparator and tolerances as the golden holds them, and `sources` what set its parts; `tolerances`
+    are those of the policy, by platform, and `platforms` where the two ran, the writer's and the reader's. Floats are
+    compared by the `noise` that the writer measured unless a tolerance of their dtype is asked for; `factors`, which
+    come straight from factorizations, are compared as such. `user_code` runs a user's own comparator; None starts a
+    process for it alone. Raises `CompareError` when the outputs cannot be compared in this way, or a user's own
+    comparator fails.
     """
     if len(expected) != len(actual):
         return Difference(False, problem=f"expected {len(expected)} outputs, got {len(actual)}")

@@ -148,13 +148,8 @@ def measure_noise(
     """Run the calls of a golden in each variant, in cold processes of a worker in this environment.
 
     A variant that raises or ends its process is left out, and recorded with what it said. With `other`, what calls
-    LAPACK also runs on another kernel.
-
-    Returns:
-        The noise, or why there is none: the call itself fails, or does not run on cpu.
-
-    Raises:
-        WorkerDied: the worker was lost.
+    LAPACK also runs on another kernel. Returns why there is no noise where the call itself fails, or does not run on
+    cpu. Raises `WorkerDied` when the worker is lost.
     """
     if reason := not_measured(golden):
         return reason
@@ -260,12 +255,19 @@ def _measured(
     run: set[str] = set()
     for checks in calls.values():
         # Calls that must have the same outputs have their noise together.
-        runs = [named for check in checks for named in _runs_of(check, failed).items()]
-        run |= {_variant(name) for name, _ in runs}
         plain = from_npz(Path(checks[0].outputs or ""))
-        near = [outputs for name, outputs in runs if not _is_amplified(name)]
-        near += [from_npz(by_kernel[check.name]) for check in checks if check.name in by_kernel]
-        far = [outputs for name, outputs in runs if _is_amplified(name)]
+        near = [from_npz(by_kernel[check.name]) for check in checks if check.name in by_kernel]
+        far: list[Sequence[Leaf]] = []
+        for check in checks:
+            types = list(map(str, from_npz(Path(check.outputs or ""))))
+            for variant in (variant for variant in check.variants if variant.name not in failed):
+                outputs = from_npz(Path(variant.outputs))
+                if list(map(str, outputs)) != types:
+                    failed[variant.name] = "its outputs have other types"
+                    continue
+                kind = _variant(variant.name)
+                run.add(kind)
+                (far if kind.startswith("amplified ") else near).append(outputs)
         spreads = zip(plain, spread(plain, near), spread(plain, far), strict=True)
         measured = [noise_and_jumps(*one, narrowest) for one in spreads]
         noises.append((plain, tuple(noise for noise, _ in measured)))
@@ -280,7 +282,7 @@ def _measured(
         instruction_set=instruction_set(),
         moved=sum(name.startswith("moved ") for name in run),
         inside=sum(name.startswith("inside ") for name in run),
-        amplified=sum(map(_is_amplified, run)),
+        amplified=sum(name.startswith("amplified ") for name in run),
         compiled=(UNOPTIMIZED,) if UNOPTIMIZED in run else (),
         kernel=kernel,
         failed=_summarized(failed),
@@ -289,21 +291,6 @@ def _measured(
         undecided_outputs=undecided,
     )
     return MeasuredNoise(record, data, proves_nothing(golden, undecided))
-
-
-def _runs_of(check: CheckRequest, failed: dict[str, str]) -> dict[str, tuple[Leaf, ...]]:
-    """The outputs of a call in its variants. One that gives other types is added to those that failed."""
-    assert check.outputs is not None
-    plain = from_npz(Path(check.outputs))
-    runs = {}
-    for variant in check.variants:
-        if variant.name not in failed:
-            outputs = from_npz(Path(variant.outputs))
-            if list(map(str, outputs)) == list(map(str, plain)):
-                runs[variant.name] = outputs
-            else:
-                failed[variant.name] = "its outputs have other types"
-    return runs
 
 
 def _summarized(failed: Mapping[str, str]) -> dict[str, str]:
@@ -316,16 +303,12 @@ def _summarized(failed: Mapping[str, str]) -> dict[str, str]:
     return dict(sorted({**whole, **rest}.items()))
 
 
-def _is_amplified(name: str) -> bool:
-    return _variant(name).startswith("amplified ")
-
-
 def _variant(name: str) -> str:
     """The variant without its call: ``vjp1/inside 0`` is ``inside 0``."""
     return name.rpartition("/")[2]
 
 
-Measured = tuple[Golden, "MeasuredNoise | str"]
+Measured = tuple[Golden, MeasuredNoise | str]
 
 
 def measure_goldens(

@@ -29,8 +29,7 @@ WHAT_TO_DO = (
 )
 """Why an output cannot tell right from wrong, and what its author can do."""
 
-DEFAULT = Comparison().compare
-
+_BY_NOISE = Comparison().compare
 _MOST = 4
 """Outputs of a golden that are named."""
 
@@ -44,13 +43,9 @@ def undecided_outputs(
     """The outputs with elements that cannot tell right from wrong, by call and output: ``vjp1/0``.
 
     Elements that jump are not among them: they are named by themselves, and are what the writer saw in most readers.
-
-    Args:
-        golden: whose stored outputs say what is large.
-        noise: for each file of outputs, as noise.npz has it. It is rounded there, so that what was measured would
-            give other counts.
-        jumping: by call and output, how many elements jump, of how many.
-        outputs: the arrays of each of these files, where they have been read.
+    `jumping` says by call and output how many do, of how many. `noise` is that of each file of outputs as noise.npz has
+    it: it is rounded there, so that what was measured would give other counts. `outputs` are the arrays of these files,
+    where they have been read.
     """
     undecided: Undecided = {}
     paths = cache(partial(_paths_of_outputs, golden))  # each reads the artifact
@@ -64,7 +59,7 @@ def undecided_outputs(
         for number, (leaf, own) in enumerate(zip(leaves, noises, strict=True)):
             # Of other types, and by a tolerance or a comparator of their own, noise does not decide.
             asked = [amount for amount in amounts if amount_for(leaf.dtype, amount) is not None]
-            if own is None or leaf.dtype not in FLOATS or number in factors or asked or comparison.compare != DEFAULT:
+            if own is None or leaf.dtype not in FLOATS or number in factors or asked or comparison.compare != _BY_NOISE:
                 continue
             name, largest = f"{check.name}/{number}".removeprefix("/"), scale_of([leaf])
             count = count_undecided(own, largest) - jumping.get(name, (0,))[0]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from export_core.artifact import ArtifactError
 from export_core.artifact.export_changes import export_changes, independent_changes
 from export_core.export import ProducedGolden, outputs_for
-from export_core.goldens import Check, Golden, Leaf, Manifest, Options
+from export_core.goldens import Check, Golden, Leaf
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import ARTIFACT, OUTPUTS
 from export_core.matrix.comparisons import GoldenOutputs
@@ -31,21 +31,24 @@ class Changes(NamedTuple):
 def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:
     """What differs from the golden. `wanted` has it, and how this run compares its numbers."""
     now, then = produced.manifest, wanted.golden.manifest
-    changes = [
-        f"signature: {what}: golden {getattr(then.signature, what)}, now {getattr(now.signature, what)}"
-        for what in ("inputs", "outputs", "in_tree", "out_tree")
-        if getattr(then.signature, what) != getattr(now.signature, what)
-    ]
+    parts = ("inputs", "outputs", "in_tree", "out_tree")
+    signatures = {what: (getattr(then.signature, what), getattr(now.signature, what)) for what in parts}
+    changed = {what: (old, new) for what, (old, new) in signatures.items() if old != new}
+    changes = [f"signature: {what}: golden {old}, now {new}" for what, (old, new) in changed.items()]
     # Where types differ the signature says so, and numbers from other inputs would differ anyway.
-    comparable = all(
-        getattr(then.signature, what) == getattr(now.signature, what) for what in ("inputs", "outputs", "in_tree")
-    )
+    comparable = changed.keys() <= {"out_tree"}
     if now.writer.id == then.writer.id:
         changes += _changed_options_and_names(produced, wanted.golden)
     export = [] if changes else _changed_export(produced, wanted.golden)
     if comparable and produced.outputs is not None and not then.options.without_outputs:
         changes += _changed_numbers(produced, produced.outputs, wanted)
-    return Changes(changes, export, _changed_flags(now, then))
+    # Those of another writer have other defaults: of these only what a variable sets.
+    flags = [
+        f"{flag}: golden {then.flags[flag]}; now {value}, see {flag.upper()}"
+        for flag, value in now.flags.items()
+        if then.flags.get(flag, value) != value and (now.writer.id == then.writer.id or flag.upper() in os.environ)
+    ]
+    return Changes(changes, export, flags)
 
 
 def _changed_export(produced: ProducedGolden, reference: Golden) -> list[str]:
@@ -62,21 +65,18 @@ def _changed_export(produced: ProducedGolden, reference: Golden) -> list[str]:
         return []
 
 
-def _changed_flags(now: Manifest, then: Manifest) -> list[str]:
-    """Flags that differ. Those of another writer have other defaults: of these only what a variable sets."""
-    return [
-        f"{flag}: golden {then.flags[flag]}; now {value}, see {flag.upper()}"
-        for flag, value in now.flags.items()
-        if flag in then.flags
-        and then.flags[flag] != value
-        and (now.writer.id == then.writer.id or flag.upper() in os.environ)
-    ]
-
-
 def _changed_options_and_names(produced: ProducedGolden, reference: Golden) -> Iterator[str]:
     """What differs in how it was exported. Another jaxlib may lower the same function to other targets."""
     now, then = produced.manifest, reference.manifest
-    options = _changed_options(now.options, then.options)
+    options = []
+    for name in now.options.__struct_fields__:
+        new, old = getattr(now.options, name), getattr(then.options, name)
+        if name in ("allow", "disabled_checks"):  # the reasons may be reworded
+            new, old = sorted(new), sorted(old)
+        if name == "without_outputs":  # its reason too
+            new, old = bool(new), bool(old)
+        if new != old:
+            options.append(f"{name}: golden {_listed(old)}; now {_listed(new)}")
     yield from options
     if not options:
         yield from _changed_names("custom calls", now.custom_calls, then.custom_calls)
@@ -93,38 +93,16 @@ def _changed_numbers(produced: ProducedGolden, values: Sequence[Leaf], wanted: G
     difference = wanted.compare(Check("", outputs=OUTPUTS), reference.outputs(), values)
     if not difference.ok:
         yield f"numbers: {difference}"
-    yield from _changed_checks(produced, wanted)
-
-
-def _changed_checks(produced: ProducedGolden, wanted: GoldenOutputs) -> list[str]:
-    """Derivatives and further calls whose outputs differ from the golden's, for the same inputs."""
-    changes = []
-    reference = wanted.golden
-    for check in reference.manifest.checks:
+    for check in reference.manifest.checks:  # derivatives and further calls
         if check.inputs is None or check.outputs is None:
             continue
-        inputs, outputs = produced.files.get(check.inputs), produced.files.get(check.outputs)
+        new_inputs, outputs = produced.files.get(check.inputs), produced.files.get(check.outputs)
         # Other inputs, such as random ones, give other outputs, which say nothing.
-        if inputs is None or outputs is None or inputs != reference.content(check.inputs):
+        if new_inputs is None or outputs is None or new_inputs != reference.content(check.inputs):
             continue
         difference = wanted.compare(check, from_npz(reference.folder / check.outputs), from_npz(outputs))
         if not difference.ok:
-            changes.append(f"numbers of {check.name}: {difference}")
-    return changes
-
-
-def _changed_options(now: Options, then: Options) -> list[str]:
-    """How the options of the export differ. The reasons in `allow` and `disabled_checks` may be reworded."""
-    changes = []
-    for name in now.__struct_fields__:
-        new, old = getattr(now, name), getattr(then, name)
-        if name in ("allow", "disabled_checks"):
-            new, old = sorted(new), sorted(old)
-        if name == "without_outputs":  # its reason too
-            new, old = bool(new), bool(old)
-        if new != old:
-            changes.append(f"{name}: golden {_listed(old)}; now {_listed(new)}")
-    return changes
+            yield f"numbers of {check.name}: {difference}"
 
 
 def _listed(value: object) -> str:

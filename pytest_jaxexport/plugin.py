@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jaxexport import keyword_help, marker, project_policy, settings, unittest_classes
+from pytest_jaxexport import keyword_help, marker, settings, unittest_classes
 from pytest_jaxexport.location import full_name
 from pytest_jaxexport.unused_goldens import CollectedTests, CollectionListener, ReportedTests, why_partial
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_jaxexport.replayer import Replayer
     from pytest_jaxexport.second_export import SecondExport
 
-MARKED: pytest.StashKey[marker.MarkerOptions] = pytest.StashKey()
+MARKED: pytest.StashKey[marker.Marked] = pytest.StashKey()
 RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
 FAILED: pytest.StashKey[bool] = pytest.StashKey()
 """Whether a test that runs has failed already, as in a subtest, after which it goes on."""
@@ -63,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return
     if config.getoption("prune_goldens") and (reason := why_partial(config)):
-        raise project_policy.usage_error(
+        raise settings.usage_error(
             f"--prune-goldens: expected a run of all tests, since only that shows which goldens are unused: {reason}."
         )
     config.pluginmanager.register(GoldensReporter(listener.collected), _REPORTER)
@@ -180,7 +180,7 @@ class GoldensReporter:
         self.refused = ""
         self.reported = ReportedTests()
         self.collected = collected
-        self.unused: tuple[str, ...] = ()
+        self.unused: list[str] = []
         self.not_pruned = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -255,15 +255,15 @@ class GoldensReporter:
             self.not_pruned = f"{reason}; nothing was deleted." if delete else ""
             return
         from export_core.base.errors import ExportCompatError
-        from pytest_jaxexport.unused_goldens import list_unused, report_unused
+        from pytest_jaxexport.unused_goldens import report_unused
 
-        run = (settings.goldens_folder(config), self.reported, self.collected, config.rootpath)
+        goldens = settings.goldens_folder(config)
         try:
-            report = report_unused(*run, delete=True) if delete else list_unused(*run)
+            self.unused, errors = report_unused(goldens, self.reported, self.collected, config.rootpath, delete=delete)
+            self.not_pruned = " ".join(errors)
         except ExportCompatError as error:
-            self.not_pruned = f"{error} Nothing was deleted."
-            return
-        self.unused, self.not_pruned = report.lines, " ".join(report.errors)
+            # A golden that cannot be read fails its own test.
+            self.not_pruned = f"{error} Nothing was deleted." if delete else ""
 
     def _why_incomplete(self, session: pytest.Session, exitstatus: int) -> str:
         """Why a run of all tests has not run them all; empty where it has."""
@@ -326,7 +326,7 @@ def _recorder(item: pytest.Item) -> Recorder:
         )
     if REPLAYER not in config.stash:
         config.stash[REPLAYER] = Replayer(
-            config.stash[SETTINGS], project_policy.user_code(config), config.stash[STARTED_WITH]
+            config.stash[SETTINGS], settings.user_code(config), config.stash[STARTED_WITH]
         )
     for soon in (item, config.stash[NEXT]):
         if soon is not None and soon.stash.get(MARKED, None) is not None and not soon.get_closest_marker("skip"):

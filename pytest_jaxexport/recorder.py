@@ -33,12 +33,10 @@ from export_core.export import (
 )
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.source_difference import source_difference
-from export_core.goldens.store import ARTIFACT, MODULE_TEXT
-from export_core.judge import Result
+from export_core.goldens.store import ARTIFACT
 from export_core.matrix.comparisons import GoldenOutputs, under_policy
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
 from export_core.numbers.stored_noise import WHAT_TO_DO, outputs_to_name
-from export_core.policy import Policy
 from export_core.policy.feature_keys import with_entries
 from export_core.policy.known_issues import known_issues
 from export_core.readers.packages import import_problems, installed_packages
@@ -48,7 +46,7 @@ from export_core.run.golden_writing import add_noise, first_crash, require_audit
 from export_core.run.run import by_rules
 from pytest_jaxexport.changes import Changes, changes_since
 from pytest_jaxexport.location import full_name, locate
-from pytest_jaxexport.marker import MarkerOptions, own_targets
+from pytest_jaxexport.marker import Marked, own_targets
 from pytest_jaxexport.progress import progress
 from pytest_jaxexport.renamed import rename_hint
 from pytest_jaxexport.replayer import Replayer, correction, marked_now
@@ -92,7 +90,7 @@ class Recorder:
     def __init__(
         self,
         item: pytest.Item,
-        marked: MarkerOptions,
+        marked: Marked,
         settings: Settings,
         replayer: Replayer,
         second_exports: Sequence[SecondExport],
@@ -104,6 +102,7 @@ class Recorder:
         self._replayer = replayer
         self._store = GoldenStore(settings.goldens)
         self._exported: list[Exported] = []
+        self._marked_now = partial(marked_now, marked=marked, settings=settings)
         self._names: set[str | None] = set()
         self._deferred: set[str] = set()
         self._not_repeated: set[str] = set()
@@ -143,7 +142,10 @@ class Recorder:
         self._names.add(name)
         try:
             case = self._case(function, args, kwargs, name)
-            to_write = self._is_to_write(case.id)
+            to_write = self._settings.update == "all" or (
+                self._settings.update == "missing"
+                and not any(map(self._replayer.is_own, self._replayer.goldens(case.id)))
+            )
             if to_write:
                 self._replayer.begin_worker()
                 if self._exports_new_twice and not self._own(case.id):
@@ -158,12 +160,8 @@ class Recorder:
             # In what is to be written, also modules that import more than readers have.
             also = import_problems(produced.files, packages) if to_write else ()
             require_audited(produced.artifact, manifest.options.allow, manifest.writer, also)
-            if (
-                to_write
-                and self._exports_new_twice
-                and self._can_be_repeated(produced)
-                and not self._is_stored(produced)
-            ):
+            repeats = to_write and self._exports_new_twice
+            if repeats and self._can_be_repeated(produced) and not self._is_stored(produced):
                 self._second_exports[0].begin(self._item.nodeid)
         except ExportCompatError as error:
             self._fail(str(error))
@@ -187,24 +185,21 @@ class Recorder:
             if not whole:
                 return
             whole = free_caches(whole)  # before any other name holds one of them
-            if not self._marked.nothing_to_compare:
+            if not self._marked["nothing_to_compare"]:
                 for produced in whole:
                     require_values(produced)
             store, policy = self._store, self._settings.policy
             repeated = map(self._with_second_export, whole)
             whole = [add_noise(produced, store, policy, self._measured) for produced in repeated]
             # All are replayed before one is stored, for the same reason.
-            crashes = [first_crash(produced, self._replay) for produced in whole]
+            crashes = [
+                first_crash(produced, lambda golden: self._replayer.replay([self._marked_now(golden)]).results)
+                for produced in whole
+            ]
             for produced, crash in zip(whole, crashes, strict=True):
                 self._write(produced, crash)
         except ExportCompatError as error:
             self._fail(str(error))
-
-    def _is_to_write(self, case: str) -> bool:
-        """Whether this run writes the golden of a case, and does not check it."""
-        if self._settings.update == "missing":
-            return not any(map(self._replayer.is_own, self._replayer.goldens(case)))
-        return bool(self._settings.update)
 
     def _require_exports(self) -> None:
         """Fail a test that passed although a call of `export_golden` raised: the golden of that call is not checked.
@@ -283,9 +278,6 @@ class Recorder:
         with progress(self._item.config, f"measuring the noise of {shown(golden.id)}"):
             return self._replayer.noise(golden)
 
-    def _replay(self, golden: Golden) -> Sequence[Result]:
-        return self._replayer.replay([self._marked_now(golden)]).results
-
     def _write(self, produced: ProducedGolden, crash: str) -> None:
         is_first = not self._store.generations(produced.manifest.case)
         renamed = self._rename_hint(produced) if is_first else ""
@@ -302,9 +294,8 @@ class Recorder:
             named = [*named, "not reproducible: two exports differed, so tests compare its outputs alone"]
         alone = case in self._not_repeated and self._exports_new_twice
         event = {"case": case, "writer": writer, "written": written, "crash": crash, "renamed": renamed, "named": named}
-        self.events.append(
-            {**event, "to_do": to_do, "not_repeated": alone, **self._unmeasured(int(case in self._deferred))}
-        )
+        unmeasured = self._unmeasured(int(case in self._deferred))
+        self.events.append({**event, "to_do": to_do, "not_repeated": alone, **unmeasured})
 
     def _unmeasured(self, count: int) -> dict[str, Any]:
         """For an event: how many goldens have no noise, and the command that measures it."""
@@ -343,38 +334,38 @@ class Recorder:
         changes = self._changes(produced, reference)
         export = changes.export
         # Other numbers fail the test, whatever a second export says.
-        differs_again = (
-            bool(export)
-            and not changes.other
-            and bool(self._exports_again_otherwise(produced, len(self._second_exports)))
-        )
-        if differs_again:
-            export = []
-        fails = (self._marked.changed_module or self._settings.policy.changed_module) == "fail"
-        told = [*changes.other, *(_changed_export(export) if fails or changes.other else ())]
+        differs_again = False
+        if export and not changes.other:
+            differs_again = bool(self._exports_again_otherwise(produced, len(self._second_exports)))
+            export = [] if differs_again else export
+        fails = (self._marked["changed_module"] or self._settings.policy.changed_module) == "fail"
+        told = changes.other
+        if export and (fails or told):
+            told += ["export changed, beyond locations and names:", *(f"  {line}" for line in export)]
         if told:
-            files = {**produced.files, MODULE_TEXT: produced.module_text()}
+            differing = source_difference(
+                reference.folder, produced.files, reference.manifest, manifest, operations=not export
+            )
             self._fail(
                 f"What this test exports differs from its golden by jaxlib {reference.manifest.writer.jaxlib} "
                 f"(built {reference.manifest.writer.built}) in {reference.folder}:\n"
-                + "\n".join(
-                    [*told, *changes.flags, *source_difference(reference.folder, files, reference.manifest, manifest)]
-                )
+                + "\n".join([*told, *changes.flags, *differing])
                 + f"\nIf the change is intended: {self._remedy(manifest.test)}\n"
                 "Goldens by other writers are not changed: they represent what is deployed."
             )
         (produced,) = free_caches([produced])
         marked = [self._marked_now(golden) for golden in generations]
         results, stored = self._replayer.replayed(manifest.case, marked)
-        if self._marked.entries:
-            results = by_rules(results, with_entries(self._settings.policy, self._marked.entries))
+        if self._marked["entries"]:
+            results = by_rules(results, with_entries(self._settings.policy, self._marked["entries"]))
+        notable = [result for result in results if result.judgement.facts.badness > 0]
         self.events.append(
             {
                 "case": manifest.case,
                 "judgements": Counter(str(result.judgement) for result in results),
                 "changed": export[0] if export else "",
                 "compared_by_outputs": differs_again or not reference.manifest.reproducible,
-                "shown": [(result.golden, outcome_line(result)) for result in results if _worth_showing(result)],
+                "shown": [(result.golden, outcome_line(result)) for result in notable],
                 "own": reference.manifest.writer.id == manifest.writer.id,
                 "writer": manifest.writer.id,
                 "stored": stored,
@@ -386,14 +377,15 @@ class Recorder:
         )
         wrong = [result for result in results if result.judgement.fails_run]
         if wrong:
-            self._fail("\n\n".join(_described(result, self._settings.policy) for result in wrong))
+            issues = known_issues(self._settings.policy.known_issues)
+            findings = [broken_cell(result, issues) for result in wrong]
+            self._fail("\n\n".join(f"{finding.title}: {finding.text}" for finding in findings))
 
     def _rename_hint(self, produced: ProducedGolden) -> str:
         agrees = partial(self._agrees, produced)
-        hint = rename_hint(produced.manifest, self.cases, agrees, self._settings, self._item.config)
-        if hint.case:
-            self.renamed.append(hint.case)
-        return hint.text
+        case, hint = rename_hint(produced.manifest, self.cases, agrees, self._settings, self._item.config)
+        self.renamed += [case] if case else []
+        return hint
 
     def _agrees(self, produced: ProducedGolden, golden: Golden) -> bool:
         """Whether this golden, of another case, is what the test exports."""
@@ -410,9 +402,6 @@ class Recorder:
         (compared,) = under_policy([self._marked_now(reference)], policy)
         platform = produced.manifest.writer.platform
         return changes_since(produced, GoldenOutputs(compared, platform, policy.tolerances, self._replayer.user_code))
-
-    def _marked_now(self, golden: Golden) -> Golden:
-        return marked_now(golden, self._marked, self._settings)
 
     def _remedy(self, test: str) -> str:
         """The command that writes this test's goldens, for the folder where pytest was called."""
@@ -435,7 +424,7 @@ class SecondRecorder(Recorder):
     """
 
     def __init__(
-        self, item: pytest.Item, marked: MarkerOptions, settings: Settings, exports: dict[str, SecondArtifact]
+        self, item: pytest.Item, marked: Marked, settings: Settings, exports: dict[str, SecondArtifact]
     ) -> None:
         super().__init__(item, marked, settings, cast("Any", None), ())  # what only the first one needs
         self._exports = exports
@@ -454,17 +443,3 @@ class SecondRecorder(Recorder):
 
     def finish(self) -> None:
         """Do nothing: the session has what was exported."""
-
-
-def _changed_export(lines: Sequence[str]) -> list[str]:
-    """The part of a message about an export that changed."""
-    return ["export changed, beyond locations and names:", *(f"  {line}" for line in lines)] if lines else []
-
-
-def _worth_showing(result: Result) -> bool:
-    return result.judgement.facts.badness > 0
-
-
-def _described(result: Result, policy: Policy) -> str:
-    finding = broken_cell(result, known_issues(policy.known_issues))
-    return f"{finding.title}: {finding.text}"

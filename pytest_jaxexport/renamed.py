@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,22 +22,14 @@ if TYPE_CHECKING:
 _NEWEST = pytest.StashKey["list[Golden]"]()
 
 
-@dataclass(frozen=True)
-class RenameHint:
-    """The unused case that a test without goldens may have had before, and what to do; both empty if there is none."""
-
-    case: str = ""
-    text: str = ""
-
-
 def rename_hint(
     manifest: Manifest,
     own: Collection[str],
     agrees: Callable[[Golden], bool],
     settings: Settings,
     config: pytest.Config,
-) -> RenameHint:
-    """What to do where a test was renamed; empty unless exactly one unused case can be this one.
+) -> tuple[str, str]:
+    """The unused case that a test may have had before, and what to do; both empty unless exactly one can be this one.
 
     `manifest` is that of the missing golden, `own` are the cases of its test, and `agrees` compares what the test
     exports with a golden.
@@ -49,7 +40,7 @@ def rename_hint(
         if _is_unused(golden, manifest.test, own, config) and agrees(golden)
     ]
     if len(candidates) != 1:
-        return RenameHint()
+        return "", ""
     old = candidates[0].manifest
     words = ["jaxexport", "goldens", "rename", old.case, manifest.case]
     if exporting_test(old, manifest.case) != manifest.test:
@@ -59,7 +50,7 @@ def rename_hint(
         words += ["--goldens", folder]
     same = "jaxpr" if old.options.without_outputs else "outputs"
     text = f"Was it renamed? The unused case {old.case} has the same signature and {same}: {shlex.join(words)}"
-    return RenameHint(old.case, text)
+    return old.case, text
 
 
 def _newest_of_each_case(store: GoldenStore, config: pytest.Config) -> list[Golden]:

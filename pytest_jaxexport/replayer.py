@@ -30,7 +30,7 @@ from export_core.policy import policy_file
 from export_core.policy.run_options import ProjectOptions, RunOptions, option_words
 from export_core.run.golden_writing import OwnReader
 from pytest_jaxexport.location import full_name, locate
-from pytest_jaxexport.marker import MarkerOptions
+from pytest_jaxexport.marker import Marked
 from pytest_jaxexport.settings import Settings
 
 
@@ -92,7 +92,7 @@ class Replayer:
         """The noise of a golden that this interpreter has just made, or why there is none."""
         return self._own.noise(golden)
 
-    def begin(self, item: pytest.Item, marked: MarkerOptions) -> None:
+    def begin(self, item: pytest.Item, marked: Marked) -> None:
         """Begin to replay the goldens of a test that runs soon, unless all goldens are written.
 
         Those of calls with ``name=`` are found by the start of their names. What is not found here, `replayed` replays
@@ -143,7 +143,7 @@ class Replayer:
         is_one &= self._settings.update != "missing" or any(map(self.is_own, goldens))
         return goldens if is_one else []
 
-    def _replay_ahead(self, goldens: Future[list[Golden]], marked: MarkerOptions) -> Replayed | None:
+    def _replay_ahead(self, goldens: Future[list[Golden]], marked: Marked) -> Replayed | None:
         if goldens.cancelled() or goldens.exception():
             return None  # the test says what is wrong with them
         found = goldens.result()
@@ -188,13 +188,13 @@ def _relative(path: Path, folder: Path) -> Path:
     return Path(os.path.relpath(path, folder))
 
 
-def marked_now(golden: Golden, marked: MarkerOptions, settings: Settings) -> Golden:
+def marked_now(golden: Golden, marked: Marked, settings: Settings) -> Golden:
     """A golden of a marked test with the comparison of this run."""
     manifest = msgspec.structs.replace(golden.manifest, comparison=settings.comparison(marked))
     return replace(golden, manifest=manifest, sources=settings.sources(marked))
 
 
-def correction(goldens: Sequence[Golden], marked: MarkerOptions, settings: Settings) -> dict[str, Any] | None:
+def correction(goldens: Sequence[Golden], marked: Marked, settings: Settings) -> dict[str, Any] | None:
     """The comparison of this run as the policy would spell it, where `jaxexport matrix` compares in another way.
 
     None where it compares in the same way: it sees no marker, only what goldens recorded and the policy's rules.

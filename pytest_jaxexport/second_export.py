@@ -111,11 +111,15 @@ class SecondExport:
             stderr=subprocess.DEVNULL,
             text=True,
         )
-        options = {name: value for name, value in vars(config.option).items() if _is_plain(value)}
+        options = {
+            name: _OPTIONS.get(name, value)
+            for name, value in vars(config.option).items()
+            if isinstance(value, (str, int, float, type(None)))
+            or (isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value))
+        }
         setup = {
             "options": {
                 **options,
-                **{name: value for name, value in _OPTIONS.items() if name in options},
                 # Else pytest looks for them from the test's folder, which may have an ini file of its own.
                 "rootdir": str(config.rootpath),
                 "inifilename": str(config.inipath or os.devnull),
@@ -154,9 +158,3 @@ def exports_again_otherwise(processes: Sequence[SecondExport], test: str, produc
             if (differs := process.differs(test, case, artifact, flags)) is not False:
                 return differs
     return False
-
-
-def _is_plain(value: object) -> bool:
-    return isinstance(value, (str, int, float, bool, type(None))) or (
-        isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value)
-    )

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, cast
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_jaxexport.marker import MarkerOptions
+    from pytest_jaxexport.marker import Marked
     from pytest_jaxexport.recorder import Recorder, SecondRecorder
     from pytest_jaxexport.second_export import SecondArtifact
     from pytest_jaxexport.settings import Settings
@@ -48,7 +48,7 @@ class _Session:
         self._root = root
         self.exports: dict[str, SecondArtifact] = {}
 
-    def recorder(self, item: pytest.Item, marked: MarkerOptions, settings: Settings) -> Recorder:
+    def recorder(self, item: pytest.Item, marked: Marked, settings: Settings) -> Recorder:
         """The `export_golden` of a test."""
         return self._kind(item, marked, settings, self.exports)
 

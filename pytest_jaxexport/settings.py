@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from pathlib import Path
@@ -9,15 +10,15 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import pytest
 
-from pytest_jaxexport.marker import MarkerOptions, parse_platforms, parse_tolerance
-from pytest_jaxexport.project_policy import found_policy_file, has_policy, read_policy, usage_error
-
 if TYPE_CHECKING:
     from export_core.base.tolerances import Sources
     from export_core.export import ExportOptions
     from export_core.goldens import Comparison
+    from export_core.numbers.user_code import UserCode
     from export_core.policy import Policy
+    from pytest_jaxexport.marker import Marked
 
+_USER_CODE: pytest.StashKey[UserCode] = pytest.StashKey()
 _OPTIONS = ("goldens", "export_platforms", "export_rtol", "export_atol", "export_policy")
 
 
@@ -45,29 +46,79 @@ class Settings(NamedTuple):  # no dataclass: every pytest run makes this class, 
     noise_later: bool = False
     second_export: bool = True
 
-    def export_options(self, marked: MarkerOptions) -> ExportOptions:
+    def export_options(self, marked: Marked) -> ExportOptions:
         """How a test's function is to be exported."""
         from export_core.run import marker_keywords as core
 
-        return core.export_options(marked._asdict(), self.policy, self.platforms)
+        return core.export_options(marked, self.policy, self.platforms)
 
-    def comparison(self, marked: MarkerOptions) -> Comparison:
+    def comparison(self, marked: Marked) -> Comparison:
         """Comparator and tolerances of a test."""
         from export_core.run import marker_keywords as core
 
-        return core.comparison(marked._asdict(), self.policy, self.rtol, self.atol)
+        return core.comparison(marked, self.policy, self.rtol, self.atol)
 
-    def sources(self, marked: MarkerOptions) -> Sources:
+    def sources(self, marked: Marked) -> Sources:
         """What set the parts of a test's comparison, for messages."""
         comparison = self.comparison(marked)
         sources = {"compare": "marker"}
         for name in ("rtol", "atol", "ulp"):
-            if getattr(marked, name) is not None:
+            if marked.get(name) is not None:
                 sources[name] = "marker"
             elif getattr(comparison, name) is not None:  # `ulp` comes from the marker alone
                 of_run = getattr(self, name) is not None
                 sources[name] = f"export_{name}" if of_run else f"{name} of the policy"
         return sources
+
+
+def usage_error(text: str) -> pytest.UsageError:
+    """An error that ends the run before any test, with the prefix that the command `jaxexport` has."""
+    return pytest.UsageError(f"jaxexport: error: {text}")
+
+
+def read_policy(config: pytest.Config) -> Policy:
+    """The policy of the run, or the default one. Raises `pytest.UsageError` for a file that cannot be read."""
+    from export_core.base.errors import ExportCompatError
+    from export_core.policy import find_policy
+
+    try:
+        return find_policy(config.rootpath, _policy_file(config))
+    except ExportCompatError as error:
+        raise usage_error(str(error)) from error
+
+
+def has_policy(config: pytest.Config) -> bool:
+    """Whether there may be a policy, found without loading what reads one.
+
+    In pyproject.toml the word must stand alone: a project that only depends on pytest-jaxexport names that there.
+    """
+    # export_compat.yml too, which the policy refuses by name: it must not go unnoticed here.
+    if _policy_file(config) is not None or any(config.rootpath.glob("export_compat.y*ml")):
+        return True
+    try:
+        return bool(
+            re.search(rb"\bjaxexport\b(?<!pytest-jaxexport)", (config.rootpath / "pyproject.toml").read_bytes())
+        )
+    except OSError:
+        return False
+
+
+def _policy_file(config: pytest.Config) -> str | None:
+    if named := config.getoption("export_policy"):
+        return str(config.invocation_params.dir / str(named))
+    in_ini = config.getini("export_policy")
+    return str(config.rootpath / str(in_ini)) if in_ini else None
+
+
+def user_code(config: pytest.Config) -> UserCode:
+    """The process of this run's own comparators, with the root directory first on its `sys.path`."""
+    if _USER_CODE not in config.stash:
+        from export_core.numbers.user_code import UserCode
+
+        variables = read_policy(config).environment if has_policy(config) else ()
+        config.stash[_USER_CODE] = UserCode(config.rootpath, variables=variables)
+        config.add_cleanup(config.stash[_USER_CODE].close)
+    return config.stash[_USER_CODE]
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -178,6 +229,11 @@ def goldens_folder(config: pytest.Config) -> Path:
 
 def read_settings(config: pytest.Config) -> Settings:
     """The settings of a run. Raises `pytest.UsageError` for impossible values."""
+    from export_core.policy import policy_file
+
+    source, text = _option(config, "export_module_text")
+    if (module_text := str(text).lower()) not in ("", "yes", "no", "true", "false"):  # TOML has booleans
+        raise usage_error(f"{source}: expected yes or no, found {text!r}.")
     return Settings(
         goldens=goldens_folder(config),
         update=config.getoption("update_goldens"),
@@ -189,22 +245,14 @@ def read_settings(config: pytest.Config) -> Settings:
             f"--{name.replace('_', '-')}={value}" for name in _OPTIONS if (value := config.getoption(name)) is not None
         ),
         dump_ir=_dump_folder(config),
-        policy_file=found_policy_file(config),
+        policy_file=policy_file(config.rootpath, _policy_file(config)),
         directory=config.invocation_params.dir,
         record_packages=bool(config.getoption("record_packages")),
-        module_text=_module_text(config),
+        module_text=module_text in ("", "yes", "true"),
         cache=not config.getoption("no_export_cache"),
         noise_later=config.getoption("export_noise") == "later",
         second_export=not config.getoption("no_second_export"),
     )
-
-
-def _module_text(config: pytest.Config) -> bool:
-    source, value = _option(config, "export_module_text")
-    text = str(value).lower() or "yes"
-    if text not in ("yes", "no", "true", "false"):  # a boolean of pyproject.toml arrives as text
-        raise usage_error(f"{source}: expected yes or no, found {value!r}.")
-    return text in ("yes", "true")
 
 
 def _dump_folder(config: pytest.Config) -> Path | None:
@@ -220,16 +268,29 @@ def _dump_folder(config: pytest.Config) -> Path | None:
 
 
 def _platforms(config: pytest.Config) -> tuple[str, ...] | None:
+    from export_core.run import marker_keywords as core
+
     source, value = _option(config, "export_platforms")
     words = value if isinstance(value, list) else [value]
     # An ini file gives a list of words, the command line one text with commas.
     names = [name for word in words for name in re.split(r"[\s,]+", str(word)) if name]
-    return parse_platforms(names, source) if value else None
+    try:
+        return core.parse_platforms(names, source) if value else None
+    except core.KeywordError as error:
+        raise usage_error(str(error)) from error
 
 
 def _tolerance(config: pytest.Config, name: str) -> float | None:
     source, value = _option(config, name)
-    return parse_tolerance(value, source) if value else None
+    if not value:
+        return None
+    try:
+        number = float(str(value))
+    except ValueError:
+        number = -1.0
+    if not (number >= 0 and math.isfinite(number)):  # NaN is not: no comparison with it is true
+        raise usage_error(f"{source}: expected a finite number of 0 or more, found {value!r}.")
+    return number
 
 
 def _option(config: pytest.Config, name: str) -> tuple[str, object]:

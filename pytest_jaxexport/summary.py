@@ -13,10 +13,8 @@ def summary_lines(events: Sequence[dict[str, Any]], *, verbose: bool = False) ->
 
     `verbose`: also how many goldens did not run again.
     """
-    from export_core.base.phrases import (  # here: pytest runs without a marked test must not load export_core
-        few,
-        plural,
-    )
+    # Here: pytest runs without a marked test must not load export_core.
+    from export_core.base.phrases import few, plural
 
     written = [event for event in events if "written" in event]
     for change in ("new", "replaced", "unchanged"):
@@ -34,10 +32,8 @@ def summary_lines(events: Sequence[dict[str, Any]], *, verbose: bool = False) ->
     for event in written:
         yield from (f"  {event['case']}/{event['writer']}: {text}" for text in event["named"])
     if alone := [event["case"] for event in written if event["not_repeated"]]:
-        what = (
-            f"{plural(len(alone), 'golden')} exported once only, since no second process could with the same settings"
-        )
-        yield f"{what}: {few(alone, most=3)}"
+        once = f"{plural(len(alone), 'golden')} exported once only"
+        yield f"{once}, since no second process could with the same settings: {few(alone, most=3)}"
     yield from (f"  {text}" for text in dict.fromkeys(event["to_do"] for event in written) if text)
     checked = [event for event in events if "judgements" in event]
     if checked:
@@ -82,7 +78,7 @@ def _corrected(events: Sequence[dict[str, Any]]) -> Iterator[str]:
     if not events:
         return
     from export_core.base.phrases import plural
-    from export_core.report.policy_yaml import yaml_text
+    from export_core.report.policy_text import yaml_text
 
     cases: dict[str, list[str]] = {}
     for event in events:

@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -181,19 +181,13 @@ def _is_unused(generations: list[Golden], reported: ReportedTests, collected: Co
     return file in collected.files or not (root / file).exists()
 
 
-class PruningReport(NamedTuple):  # no dataclass, which takes milliseconds of every pytest run
-    """What is unused, a line each, and errors for the goldens that could not be deleted."""
-
-    lines: tuple[str, ...] = ()
-    errors: tuple[str, ...] = ()
-
-
 def report_unused(
     goldens: Path, reported: ReportedTests, collected: CollectedTests, root: Path, *, delete: bool
-) -> PruningReport:
-    """List what is unused, and with `delete` remove what no machine can need any more.
+) -> tuple[list[str], list[str]]:
+    """What is unused, a line each, and errors for goldens that could not be deleted.
 
-    Raises `GoldenError` where a golden cannot be read; nothing has been deleted then.
+    With `delete`, what no machine can need any more is removed. Raises `GoldenError` where a golden cannot be read;
+    nothing has been deleted then.
     """
     from export_core.goldens import GoldenError, GoldenStore
     from export_core.goldens.upkeep import delete_leftovers, strays
@@ -225,14 +219,4 @@ def report_unused(
     lines += [f"{'deleted' if stray in cleared else 'of no golden'}: {stray}" for stray in stray_files]
     if (deletable or stray_files) and not delete:
         lines.append("pytest --prune-goldens deletes unused goldens and what killed processes left behind")
-    return PruningReport(tuple(lines), tuple(errors))
-
-
-def list_unused(goldens: Path, reported: ReportedTests, collected: CollectedTests, root: Path) -> PruningReport:
-    """The report of a run that deletes nothing. A golden that cannot be read fails its own test, and nothing here."""
-    from export_core.base.errors import ExportCompatError
-
-    try:
-        return report_unused(goldens, reported, collected, root, delete=False)
-    except ExportCompatError:
-        return PruningReport()
+    return lines, errors

@@ -53,11 +53,7 @@ def figures(tmp_path: Path) -> dict[str, structure.Figure]:
             ("house.judge:5", "house.judge:6", "house.page:4"),
         ),
         ("groupings of results outside the run", 1, ("house.judge:9",)),
-        (
-            "rooms on the walk of a result to the page",
-            4,
-            ("house.judge", "house.result", "house.page", "house.text"),
-        ),
+        ("rooms on the walk of a result to the page", 4, ("house.judge", "house.result", "house.page", "house.text")),
         ("returns on that walk", 0, ()),
         ("entries of the packages", "", ("house 5",)),
         ("import lines, of all lines", "30.4 %", ()),

@@ -46,7 +46,6 @@ JAX = {
     "export_core.features.why.reduce.editing.program_parts",
     "export_core.features.why.reduce.editing.edits",
     "export_core.features.why.reduce.editing.in_double",
-    "export_core.features.why.reduce.editing.source",
 }
 """Modules that import jax or jaxlib beside export/: the programs that run in readers, and what prints a module."""
 
@@ -146,9 +145,7 @@ def test_artifact_and_releases_are_read_without_jax_and_numpy():
     assert [name_of(path) for path in these if packages_of(path, at_load_only=True) & NUMERIC] == []
 
 
-@pytest.mark.parametrize(
-    "name", ["plugin", "marker", "location", "project_policy", "settings", "summary", "unused_goldens", "__init__"]
-)
+@pytest.mark.parametrize("name", ["plugin", "marker", "location", "settings", "summary", "unused_goldens", "__init__"])
 def test_what_every_pytest_run_loads_is_light(name):
     found = set(imports_of(ROOT / "pytest_jaxexport" / f"{name}.py", at_load_only=True))
     assert not {imported for imported in found if imported.split(".")[0] in {*NUMERIC, "export_core", "nox"}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 import os
 import signal
@@ -9,7 +10,7 @@ from collections import deque
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from export_core.artifact import Artifact, ArtifactError, read_bytes
 from export_core.artifact.artifact import unreadable, what_else
@@ -114,6 +115,50 @@ def artifact_in(found: Found) -> Artifact | str:
             return read_bytes(file.read(), found.path)
     except OSError as error:
         raise unreadable(error, found.path) from None
+
+
+class ReadFile(NamedTuple, Generic[Result]):
+    """What was read of a file: a result, an error where it cannot be read, or why it is left out."""
+
+    path: str
+    result: Result | None = None
+    error: str = ""
+    left_out: str = ""
+
+
+def read_archive(
+    read: Callable[[Artifact], Result], paths: Sequence[str], left_out: Counter[str], jobs: int | None = None
+) -> Iterator[ReadFile[Result]]:
+    """What `read` returns of each artifact among these files and below these folders, in order; or its error.
+
+    `read` must be importable by its name, since other processes run it: `jobs`, or one for each core. What is no
+    artifact is counted in `left_out`.
+
+    Raises:
+        ArtifactError: there is no artifact.
+        ArchiveError: a process was killed.
+    """
+    is_empty = True
+    for file in in_parallel(functools.partial(_read_file, read), files_of(paths), jobs or os.cpu_count() or 1):
+        if file.left_out:
+            left_out[file.left_out] += 1
+        else:
+            is_empty = False
+            yield file
+    if is_empty:
+        raise no_artifacts(paths, left_out)
+
+
+def _read_file(read: Callable[[Artifact], Result], found: Found) -> ReadFile[Result]:
+    try:
+        artifact = artifact_in(found)
+        if isinstance(artifact, str):
+            return ReadFile(found.path, left_out=artifact)
+        return ReadFile(found.path, read(artifact))
+    except ArtifactError as error:
+        return ReadFile(found.path, error=str(error).removeprefix(f"{found.path}: "))
+    except MemoryError:
+        return ReadFile(found.path, error="expected memory to read it, found too little.")
 
 
 def no_artifacts(paths: Sequence[str], left_out: Counter[str]) -> ArtifactError:

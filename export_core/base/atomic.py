@@ -68,17 +68,24 @@ def hidden_name(prefix: str, folder: Path) -> Path:
 
 def put_folder(target: Path, content: Mapping[str, bytes]) -> None:
     """Write a folder with these files, or replace the one that is there, all or nothing. Raises `OSError`."""
-    _clear_abandoned(target)
+    for staged in target.parent.glob(f"{STAGED}{target.name}-*-*"):  # what a killed process staged for this golden
+        if is_abandoned(staged):
+            shutil.rmtree(staged, ignore_errors=True)
     staged = hidden_name(STAGED, target)  # beside its place, since a rename works within one file system only
     try:
         staged.mkdir(parents=True)
         for name, data in content.items():
             write_whole(staged / name, [data])
         sync_folder(staged)  # files and names are on disk before the rename that makes them a golden
-        if target.exists():  # a rename onto a folder that is not empty fails, so the two have to change places
-            _swap(staged, target)
-        else:
+        # A rename onto a folder that is not empty fails, so the two have to change places: in one system call where the
+        # kernel can, else by two renames that `recover` completes.
+        if not target.exists():
             staged.rename(target)
+        elif not exchange_folders(staged, target):
+            old = target.with_name(f"{SWAPPED_OUT}{target.name}")
+            target.rename(old)
+            staged.rename(target)
+            shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(staged, ignore_errors=True)  # after a swap, this is the old golden
 
@@ -90,13 +97,6 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _clear_abandoned(target: Path) -> None:
-    """Remove what a killed process staged for this golden."""
-    for staged in target.parent.glob(f"{STAGED}{target.name}-*-*"):
-        if is_abandoned(staged):
-            shutil.rmtree(staged, ignore_errors=True)
 
 
 def is_abandoned(hidden: Path) -> bool:
@@ -111,16 +111,6 @@ def is_abandoned(hidden: Path) -> bool:
     except (ValueError, IndexError, OverflowError, PermissionError):  # the last: it exists, and is another user's
         return False
     return False
-
-
-def _swap(staged: Path, target: Path) -> None:
-    """Exchange two folders: in one system call where the kernel can, else by two renames that `recover` completes."""
-    if exchange_folders(staged, target):
-        return
-    old = target.with_name(f"{SWAPPED_OUT}{target.name}")
-    target.rename(old)
-    staged.rename(target)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def recover(case: Path) -> None:

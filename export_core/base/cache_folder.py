@@ -10,16 +10,14 @@ NAME = "jaxexport"
 
 def cache_path(*names: str) -> str:
     """The path with these names in the folder. Imports as little as it can: `jaxexport inspect` asks for one."""
-    return os.path.join(os.environ.get("JAXEXPORT_CACHE") or _of_user(), *names)  # noqa: PTH118
-
-
-def _of_user() -> str:
-    if sys.platform == "linux":
+    folder = os.environ.get("JAXEXPORT_CACHE")
+    if not folder and sys.platform == "linux":
         # What platformdirs answers where these are set to absolute paths; to import it takes 20 ms.
         home = os.environ.get("HOME", "")
         cache = os.environ.get("XDG_CACHE_HOME") or (home and os.path.join(home, ".cache"))  # noqa: PTH118
-        if os.path.isabs(cache):  # noqa: PTH117
-            return os.path.join(cache, NAME)  # noqa: PTH118
-    import platformdirs
+        folder = os.path.join(cache, NAME) if os.path.isabs(cache) else ""  # noqa: PTH117, PTH118
+    if not folder:
+        import platformdirs
 
-    return platformdirs.user_cache_dir(NAME)
+        folder = platformdirs.user_cache_dir(NAME)
+    return os.path.join(folder, *names)  # noqa: PTH118

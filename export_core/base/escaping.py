@@ -96,15 +96,15 @@ def json_bytes(value: object, *, order: Literal["deterministic"] | None = None) 
 def in_utf8(value: Any) -> Any:
     """A value of plain types, with the number of each byte of a name that is not UTF-8, as Python's escape."""
     if isinstance(value, str):
-        return re.sub(_SURROGATE, lambda match: _as_byte(match[0]), value)
+        return re.sub(_SURROGATE, _as_byte, value)
     if isinstance(value, dict):
         return {in_utf8(key): in_utf8(item) for key, item in value.items()}
     return [in_utf8(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _as_byte(surrogate: str) -> str:
+def _as_byte(surrogate: re.Match[str]) -> str:
     """Python has a byte of a file's name that is not UTF-8 as one of 128 surrogates."""
-    number = ord(surrogate)
+    number = ord(surrogate[0])
     return f"\\x{number - 0xDC00:02x}" if 0xDC80 <= number <= 0xDCFF else f"\\u{number:04x}"
 
 
@@ -129,12 +129,10 @@ def _shown(rest: str) -> str:
     # Not after a port: in https://user:12/34@host it is a part of the password.
     shown = rest if re.fullmatch(_PLAIN_HOST, authority) else rest.rpartition("@")[2]
     start = re.search(r"[?#]", shown)
-    return shown[: start.start()] + _hidden(shown[start.start() :]) if start else shown
-
-
-def _hidden(query: str) -> str:
-    """A query and a fragment without their values."""
-    return re.sub(r"([?#&;])([^&;#\s\"'<>`)]+)", _hidden_part, query)
+    if not start:
+        return shown
+    # A query and a fragment without their values.
+    return shown[: start.start()] + re.sub(r"([?#&;])([^&;#\s\"'<>`)]+)", _hidden_part, shown[start.start() :])
 
 
 def _hidden_part(match: re.Match[str]) -> str:

@@ -57,18 +57,17 @@ def _show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     """Print one line and end the command, if asked for."""
     if not asked or ctx.resilient_parsing:
         return
-    own, jax, jaxlib = map(_version_of, (PACKAGE, "jax", "jaxlib"))
-    echo(f"jaxexport {own}, jax {jax}, jaxlib {jaxlib}, Python {platform.python_version()}")
-    ctx.exit()
-
-
-def _version_of(package: str) -> str:
     from importlib.metadata import PackageNotFoundError, version
 
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
+    versions = []
+    for package in (PACKAGE, "jax", "jaxlib"):
+        try:
+            versions.append(version(package))
+        except PackageNotFoundError:
+            versions.append("not installed")
+    own, jax, jaxlib = versions
+    echo(f"jaxexport {own}, jax {jax}, jaxlib {jaxlib}, Python {platform.python_version()}")
+    ctx.exit()
 
 
 @click.group(

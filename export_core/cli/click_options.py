@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from export_core.cli.output import echo, safe_console
-from export_core.policy.run_options import DEFAULTS, OPTIONS, Option
+from export_core.policy.run_options import DEFAULTS, OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -79,38 +79,28 @@ def declared(name: str, *, text: str = "") -> Callable[[Command], Command]:
 
     Its value goes to the parameter of that name.
     """
-    option = OPTIONS[name]
-    default = _default(option, DEFAULTS[name])
+    option, default = OPTIONS[name], DEFAULTS[name]
+    if option.of_policy or default in ("", ()):
+        default = None
+    elif default is not None and option.kind is not bool:
+        text_of_default = option.write(default)
+        default = option.kind(text_of_default) if option.kind in (int, float) else text_of_default
+    kind: Any = PATH if option.kind is Path else None
+    if isinstance(option.kind, tuple):
+        kind = click.Choice(option.kind)
+    elif option.kind in (int, float):
+        kind = (click.IntRange if option.kind is int else FiniteRange)(option.least, option.most)  # type: ignore[arg-type]
     return click.option(
         option.flag,
         name,
         metavar=option.metavar,
-        type=_click_type(option),
+        type=kind,
         is_flag=option.kind is bool,
         multiple=option.multiple,
         default=default,
         show_default=default is not None and default is not False,
         help=text or option.help,
     )
-
-
-def _default(option: Option, default: Any) -> Any:
-    """The default of a field as the command line has it; None where nothing is given."""
-    if option.of_policy or default is None or default in ("", ()):
-        return None
-    if option.kind is bool:
-        return default
-    text = option.write(default)
-    return option.kind(text) if option.kind in (int, float) else text
-
-
-def _click_type(option: Option) -> Any:
-    if isinstance(option.kind, tuple):
-        return click.Choice(option.kind)
-    ranges: dict[Any, Any] = {int: click.IntRange, float: FiniteRange}
-    if option.kind in ranges:
-        return ranges[option.kind](option.least, option.most)
-    return PATH if option.kind is Path else None
 
 
 def with_options(*names: str) -> Callable[[Command], Command]:

@@ -61,8 +61,12 @@ class HelpfulGroup(HelpfulCommand, click.Group):
         width = max(map(len, names), default=0)
         sections = self.in_sections() if ctx.parent is None else {"Commands": [self.commands[name] for name in names]}
         for title, commands in sections.items():
+            rows = []
+            for each in commands:
+                text = " ".join((each.help or "").split("\n\n")[0].split())
+                rows.append((str(each.name).ljust(width), f"{text.split('. ')[0].rstrip('.')}."))
             with formatter.section(title):
-                formatter.write_dl([(str(each.name).ljust(width), _first_sentence(each)) for each in commands])
+                formatter.write_dl(rows)
 
 
 def command(page: str, *examples: str, **kw: Any) -> Callable[[Callable[..., Any]], HelpfulCommand]:
@@ -82,8 +86,3 @@ def docs_link(page: str) -> str:
     urls: Iterable[Any] = metadata(PACKAGE).get_all("Project-URL") or ()
     site = next((url for label, _, url in (entry.partition(", ") for entry in urls) if label == "Documentation"), "")
     return f"{site.rstrip('/')}/{page.removeprefix('docs/').removesuffix('.md')}.html" if site else page
-
-
-def _first_sentence(named: click.Command) -> str:
-    text = " ".join((named.help or "").split("\n\n")[0].split())
-    return f"{text.split('. ')[0].rstrip('.')}."

@@ -30,9 +30,7 @@ from export_core.cli.report import compared, judged_run
 @policy_option
 @rejudge_day_option
 @click.option(
-    "--propose",
-    is_flag=True,
-    help="Print known failures for all broken cells, as YAML. Refused for a partial run.",
+    "--propose", is_flag=True, help="Print known failures for all broken cells, as YAML. Refused for a partial run."
 )
 @click.option(
     "--baseline", metavar="OLD", type=PATH, help="Folder of an earlier run: also show what is different from it."
@@ -62,7 +60,7 @@ def judge(
     The policy is the named one, else that of the project in the working folder, else that of the run. Exit codes are
     those of `jaxexport matrix`; --baseline alone does not change them.
     """
-    from export_core.report.policy_yaml import proposal
+    from export_core.report.policy_text import proposal
     from export_core.report.terminal import print_headline, print_report
     from export_core.report.view import view
 

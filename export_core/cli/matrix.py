@@ -109,7 +109,7 @@ class Follower:
         return Observer(self._plan, self._start, self._environment, self._note, self._result, self._end)
 
     def _plan(self, plan: Plan, whole: Plan) -> None:
-        from export_core.report.terminal import print_plan
+        from export_core.report.plan_report import print_plan
 
         print_plan(self._screen, plan)
         if self._options.shard:

@@ -26,9 +26,8 @@ def _replaced(error: UnicodeError) -> tuple[str, int]:
     """An error handler of codecs: what cannot be encoded, in ASCII."""
     assert isinstance(error, UnicodeEncodeError)
     letters = error.object[error.start : error.end]
-    return "".join(
-        _IN_ASCII.get(letter, letter.encode("ascii", "backslashreplace").decode()) for letter in letters
-    ), error.end
+    texts = (_IN_ASCII.get(letter, letter.encode("ascii", "backslashreplace").decode()) for letter in letters)
+    return "".join(texts), error.end
 
 
 codecs.register_error("jaxexport", _replaced)
@@ -88,10 +87,9 @@ class _FailSafe:
         """Write the text, or drop it."""
         try:
             self._stream.write(without_commands(text))  # here: where a line begins is known once it is wrapped
-            return len(text)
         except OSError:
             self._give_up()
-            return len(text)
+        return len(text)
 
     def flush(self) -> None:
         """Flush, or drop what cannot be written."""

@@ -53,9 +53,8 @@ def plan(as_json: bool, form: str | None, **values: Any) -> None:
     windows = policy.window_lengths()
     if form == "github":
         # Jobs start on different days, and must all judge for the same one.
-        echo_json(
-            github_jobs(cells, option_words(selection, replace(options, as_of=cells.as_of), plan=True)), indent=-1
-        )
+        words = option_words(selection, replace(options, as_of=cells.as_of), plan=True)
+        echo_json(github_jobs(cells, words), indent=-1)
         return
     if options.shard:
         cells = part_of(cells, options.shard)
@@ -74,20 +73,16 @@ for _parameter in plan.params:
 
 def selection_of(policy: Policy, values: Mapping[str, Any]) -> Selection:
     """What is selected by these values of options, and else by the policy."""
-    selection = read_options(Selection, values)
-    return replace(
-        selection,
-        readers=_own_readers(policy) if values["readers"] is None else selection.readers,
-        platforms=comma_separated(values["platforms"]) or policy.spelled_platforms(),
-    )
-
-
-def _own_readers(policy: Policy) -> str:
-    """The readers of the policy, with those of its deployment targets, which a group has anyway."""
     from export_core.matrix.selection import DEPLOYED
 
+    selection = read_options(Selection, values)
+    platforms = comma_separated(values["platforms"]) or policy.spelled_platforms()
+    if values["readers"] is not None:
+        return replace(selection, platforms=platforms)
+    # With those of its deployment targets, which a group has anyway.
     has_targets = {*GROUPS, DEPLOYED} & {*Selection(readers=policy.readers).named}
-    return policy.readers if has_targets or not policy.deployed else f"{policy.readers},{DEPLOYED}"
+    readers = policy.readers if has_targets or not policy.deployed else f"{policy.readers},{DEPLOYED}"
+    return replace(selection, readers=readers, platforms=platforms)
 
 
 def run_options(values: Mapping[str, Any]) -> RunOptions:

@@ -45,14 +45,8 @@ def with_values(
 ) -> Arguments:
     """The call with an array in place of each `jax.ShapeDtypeStruct`, on the devices of its sharding.
 
-    Args:
-        test: for messages.
-        arguments: of the call.
-        inputs: the arrays, one for each; None makes them.
-        rule: that makes them.
-
-    Raises:
-        ExportError: these are too many or too few, or of other shapes or dtypes; or no array can be made.
+    `inputs` are these arrays; where there are none, they are made by the rule. Raises `ExportError` for too many or too
+    few of them, for other shapes or dtypes, and where no array can be made.
     """
     leaves = arguments.flat()
     structs = [leaf for leaf in leaves if isinstance(leaf, jax.ShapeDtypeStruct)]
@@ -76,14 +70,8 @@ def in_domain(
 ) -> tuple[Arguments, tuple[Leaf, ...], InputsRule | None]:
     """Made arguments for which a function gives finite numbers, with these and the rule that made them.
 
-    Args:
-        arguments: made by the first rule.
-        outputs: what the function gives for them.
-        make: the arguments by another rule.
-        run: the function.
-
-    Returns:
-        What was given and None where no rule has such arguments.
+    Given are those of the first rule with what the function, `run`, gives for them; `make` gives those of another rule.
+    The rule is None, and the others are as given, where no rule has such arguments.
     """
     if is_finite(outputs):
         return arguments, outputs, RULES[0]
@@ -116,16 +104,14 @@ def _given(test: str, structs: Sequence[Any], inputs: Sequence[Any]) -> list[Any
 def _made(test: str, structs: Sequence[Any], rule: InputsRule) -> Iterator[Any]:
     random = np.random.RandomState(SEED)
     for struct, shape in zip(structs, _concrete_shapes(test, structs), strict=True):
-        yield _placed(test, _array(random, shape, struct.dtype, rule), struct)
-
-
-def _array(random: np.random.RandomState, shape: tuple[int, ...], dtype: Any, rule: InputsRule) -> Any:
-    if dtype == jax.dtypes.float0:
-        return np.zeros(shape, dtype)
-    leaf = made_leaf(random, str(dtype), shape, rule)
-    if leaf.dtype in IMPLEMENTATIONS:
-        return jax.random.wrap_key_data(jax.numpy.asarray(leaf.data), impl=IMPLEMENTATIONS[leaf.dtype])
-    return jax.numpy.asarray(leaf.numpy())
+        if struct.dtype == jax.dtypes.float0:
+            array = np.zeros(shape, struct.dtype)
+        else:
+            leaf = made_leaf(random, str(struct.dtype), shape, rule)
+            array = jax.numpy.asarray(leaf.numpy())
+            if leaf.dtype in IMPLEMENTATIONS:
+                array = jax.random.wrap_key_data(array, impl=IMPLEMENTATIONS[leaf.dtype])
+        yield _placed(test, array, struct)
 
 
 def _placed(test: str, value: Any, struct: Any) -> Any:

@@ -6,6 +6,7 @@ things.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -65,25 +66,13 @@ def export_function(
     ]
     platforms_keyword = _keyword_of(module.export, "platforms", "lowering_platforms")
     options: dict[str, Any] = {platforms_keyword: tuple(platforms), "disabled_checks": checks}
-    if jax.__version_info__ < _FIRST_TO_TAKE_NUMBERS:
-        return module.export(_BoundFunction(function, args, kwargs), **options)()
-    return module.export(function, **options)(*args, **kwargs)
-
-
-class _BoundFunction:
-    """A jitted function with its arguments, so that an export() that takes no numbers sees no arguments at all."""
-
-    def __init__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self._function, self._args, self._kwargs = function, args, kwargs
-        self.__name__ = getattr(function, "__name__", "unknown")
-
-    def lower(self, **parameters: Any) -> Any:
-        """The lowered function. export() calls it with no argument, and with `_experimental_lowering_parameters`."""
-        return self._function.lower(*self._args, **self._kwargs, **parameters)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function. export() differentiates this for the artifact's derivatives."""
-        return self._function(*args, **kwargs)
+    if jax.__version_info__ >= _FIRST_TO_TAKE_NUMBERS:
+        return module.export(function, **options)(*args, **kwargs)
+    # It sees no arguments: export() lowers what it is given, and differentiates it for the artifact's derivatives.
+    bound: Any = functools.partial(function)
+    bound.lower = functools.partial(function.lower, *args, **kwargs)
+    bound.__name__ = getattr(function, "__name__", "unknown")
+    return module.export(bound, **options)()
 
 
 def _keyword_of(function: Any, new: str, old: str) -> str:

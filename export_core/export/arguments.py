@@ -68,8 +68,18 @@ class Arguments:
         return self.with_dynamic(*jax.tree_util.tree_unflatten(tree, list(values)))
 
     def with_leaves(self, leaves: Sequence[Leaf]) -> Arguments:
-        """The call with stored values. A Python number stays a Python number."""
-        return self.with_flat([_leaf_like(value, leaf) for value, leaf in zip(self.flat(), leaves, strict=True)])
+        """The call with stored values: a Python number stays one, an array is in the same place."""
+
+        def value_like(value: Any, leaf: Leaf) -> Any:
+            if leaf.dtype in IMPLEMENTATIONS:
+                return placed_like(value, jax.random.wrap_key_data(leaf.data, impl=IMPLEMENTATIONS[leaf.dtype]))
+            if leaf.dtype == "float0":
+                return np.zeros(leaf.shape, jax.dtypes.float0)
+            if isinstance(value, (bool, int, float, complex)):
+                return type(value)(leaf.numpy().item())
+            return placed_like(value, jax.numpy.asarray(leaf.numpy()))
+
+        return self.with_flat(list(itertools.starmap(value_like, zip(self.flat(), leaves, strict=True))))
 
     def copy(self) -> Arguments:
         """The call with its values in new arrays, since a function may consume its arguments (`donate_argnums`)."""
@@ -80,16 +90,9 @@ def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str,
     """Find out which arguments are static.
 
     No release of jax lets a jitted function say that. So every choice is tried: the right one leaves exactly the tree
-    of arrays that the function takes.
+    of arrays that the function takes (`api.dynamic_tree`).
 
-    Args:
-        test: for messages.
-        args: as they were passed, positional.
-        kwargs: as they were passed, by name.
-        dynamic_tree: the tree of the arguments that the function takes as arrays (`api.dynamic_tree`).
-
-    Raises:
-        ExportError: no choice of static arguments fits, or several do; or a tree node is not as jax needs it.
+    Raises `ExportError` where no choice of static arguments fits, or several do; or a tree node is not as jax needs it.
     """
     matching = [
         arguments
@@ -124,7 +127,7 @@ def _possible_static(
     """Every set of as many arguments as are static, by position and name; those that must be are in all of them."""
     named: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
     hashable = {key: value for key, value in named if _may_be_static(value)}
-    optional = [key for key, value in hashable.items() if _may_be_array(value)]
+    optional = [key for key, value in hashable.items() if all(map(is_array, jax.tree_util.tree_leaves(value)))]
     # Text or a function can only be static. A number can be either, and is tried both ways.
     certain = hashable.keys() - set(optional)
     taken = sum(len(part.children()) for part in dynamic_tree.children())  # of the arguments, positional and by name
@@ -142,10 +145,6 @@ def _may_be_static(value: Any) -> bool:
     arrays = (jax.Array, np.ndarray, jax.ShapeDtypeStruct)
     leaves = jax.tree_util.tree_leaves(value)
     return not any(isinstance(leaf, arrays) or is_reference(leaf) for leaf in leaves)
-
-
-def _may_be_array(value: Any) -> bool:
-    return all(is_array(leaf) for leaf in jax.tree_util.tree_leaves(value))
 
 
 def is_reference(leaf: object) -> bool:
@@ -217,41 +216,24 @@ def _format(array: Any) -> Any:
     return getattr(array, "format", None) or array.sharding
 
 
-def _leaf_like(value: Any, leaf: Leaf) -> Any:
-    """A stored value as an argument of the kind of `value`: a Python number, or an array in the same place."""
-    if leaf.dtype in IMPLEMENTATIONS:
-        return placed_like(value, jax.random.wrap_key_data(leaf.data, impl=IMPLEMENTATIONS[leaf.dtype]))
-    if leaf.dtype == "float0":
-        return np.zeros(leaf.shape, jax.dtypes.float0)
-    if isinstance(value, (bool, int, float, complex)):
-        return type(value)(leaf.numpy().item())
-    return placed_like(value, jax.numpy.asarray(leaf.numpy()))
-
-
 def jitted_call(data: bytes) -> Callable[..., Any]:
     """The function of an artifact. It is compiled once for each set of shapes."""
     function: Callable[..., Any] = jax.jit(api.call_of(api.export_module().deserialize(bytearray(data))))
     return function
 
 
-def is_traced(values: Sequence[Any]) -> bool:
-    """Whether this is a call inside a function that jax traces: there are no values."""
-    return any(isinstance(value, jax.core.Tracer) for value in values)
+def nbytes(values: Any) -> int | None:
+    """Bytes of all arrays among arguments; None inside a function that jax traces, where there are no values."""
+    leaves = jax.tree_util.tree_leaves(values)
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+        return None
+    return sum(int(getattr(leaf, "nbytes", 0)) for leaf in leaves)
 
 
-def flat(values: Any) -> list[Any]:
-    """The leaves of arguments or results, in the order of the artifact's types."""
-    return list(jax.tree_util.tree_leaves(values))
-
-
-def held(values: Sequence[Any]) -> list[Any]:
-    """The values as they are now: NumPy arrays, which the caller may change, are copied."""
-    return [value.copy() if isinstance(value, np.ndarray) else value for value in values]
-
-
-def nbytes(values: Sequence[Any]) -> int:
-    """Bytes of all arrays among these values."""
-    return sum(int(getattr(value, "nbytes", 0)) for value in values)
+def held(values: Any) -> list[Any]:
+    """The leaves of arguments or results as they are now: NumPy arrays, which the caller may change, are copied."""
+    leaves = jax.tree_util.tree_leaves(values)
+    return [leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
 
 
 def stored(values: Sequence[Any], avals: Sequence[Aval]) -> list[Leaf]:
@@ -260,9 +242,8 @@ def stored(values: Sequence[Any], avals: Sequence[Aval]) -> list[Leaf]:
     Raises `GoldenError` or an error of jax, such as for an array that was donated meanwhile.
     """
     leaves = [leaf_from(value) for value in values]
-    if len(leaves) != len(avals):
-        return leaves  # what checks the number names both
-    return [as_declared(leaf, aval) for leaf, aval in zip(leaves, avals, strict=True)]
+    # Where these are not as many, what checks the number names both.
+    return list(map(as_declared, leaves, avals)) if len(leaves) == len(avals) else leaves
 
 
 def platform_of(values: Sequence[Any]) -> str:
@@ -289,15 +270,17 @@ def with_plain_trees(exported: Any, arguments: Arguments) -> tuple[Any, Flattene
 
     Nothing is done, and the second result is None, if jax.export can serialize them: tuples, lists, dicts whose keys
     are strings, None, and nodes registered with `jax.export.register_pytree_node_serialization` or
-    `register_namedtuple_serialization`. Only the trees differ; the module takes flat arrays in any case.
-
-    Args:
-        exported: jax's `Exported`.
-        arguments: those that it was exported for, for the paths of the leaves.
+    `register_namedtuple_serialization`. Only the trees differ; the module takes flat arrays in any case. `arguments`
+    are those that it was exported for, for the paths of the leaves.
     """
     nodes = {*_foreign_nodes(exported.in_tree), *_foreign_nodes(exported.out_tree)}
     if not nodes:
         return exported, None
+
+    def paths(name: str, tree: Any) -> tuple[str, ...]:
+        leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+        return tuple(name + jax.tree_util.keystr(path) for path, _ in leaves)
+
     args, kwargs = arguments.dynamic
     # jax requires that a node can be made of any values.
     result = jax.tree_util.tree_unflatten(exported.out_tree, range(exported.out_tree.num_leaves))
@@ -309,30 +292,22 @@ def with_plain_trees(exported: Any, arguments: Arguments) -> tuple[Any, Flattene
         out_tree=jax.tree_util.tree_structure(plain(result)),
         **derivative,
     )
-    inputs = (*_paths("args", args), *_paths("kwargs", kwargs))
-    return flat, Flattened(inputs, _paths("result", result), tuple(sorted(nodes)))
-
-
-def _paths(name: str, tree: Any) -> tuple[str, ...]:
-    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
-    return tuple(name + jax.tree_util.keystr(path) for path, _ in leaves)
+    inputs = (*paths("args", args), *paths("kwargs", kwargs))
+    return flat, Flattened(inputs, paths("result", result), tuple(sorted(nodes)))
 
 
 def _is_foreign(value: Any) -> bool:
     """Whether the root of this tree is a node that jax.export cannot serialize."""
     if type(value) in _DICTS and not all(isinstance(key, str) for key in value):
         return True
-    if type(value) in _OWN:
-        return False
-    if jax.tree_util.all_leaves([value]):
+    if type(value) in _OWN or jax.tree_util.all_leaves([value]):
         return False
     return type(value) not in api.serializable_nodes()
 
 
 def _foreign_nodes(tree: Any) -> Iterator[str]:
     """The types of all nodes of a `PyTreeDef` that jax.export cannot serialize."""
-    node = tree.node_data()
-    if node is None:
+    if (node := tree.node_data()) is None:
         return
     kind, data = node
     keys = {type(key).__name__ for key in data if not isinstance(key, str)} if kind in _DICTS else set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,8 +94,14 @@ def _library_call(test: str, function: Any, first: Any) -> JittedCall:
         values = [next(arrays) if _is_traced(leaf) else leaf for leaf in leaves]
         args, kwargs = jax.tree_util.tree_unflatten(tree, values)
         result = _arrays_of(inner(*args, **kwargs))
-        changed = list(_changed(values, args, kwargs))
-        return {"result": result, "changed": dict(changed)} if changed else result
+        # nnx models have mutable state: the arrays that the function has changed in its arguments, by path.
+        given = {id(value) for value in values}
+        changed = {
+            ("kwargs" if path[0].idx else "args") + jax.tree_util.keystr(path[1:]): after
+            for path, after in jax.tree_util.tree_flatten_with_path((args, kwargs))[0]
+            if _is_traced(after) and id(after) not in given
+        }
+        return {"result": result, "changed": changed} if changed else result
 
     def bind(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         constants = [leaf for leaf in jax.tree_util.tree_leaves((args, kwargs)) if not _is_traced(leaf)]
@@ -106,14 +112,6 @@ def _library_call(test: str, function: Any, first: Any) -> JittedCall:
         return args, dict(kwargs)
 
     return JittedCall(jax.jit(traced), bind)
-
-
-def _changed(before: list[Any], args: Any, kwargs: Any) -> Iterator[tuple[str, Any]]:
-    """The arrays that the function has changed in its arguments, by path: `nnx` models have mutable state."""
-    given = {id(value) for value in before}
-    for path, after in jax.tree_util.tree_flatten_with_path((args, kwargs))[0]:
-        if _is_traced(after) and id(after) not in given:
-            yield ("kwargs" if path[0].idx else "args") + jax.tree_util.keystr(path[1:]), after
 
 
 def _arrays_of(tree: Any) -> Any:

@@ -11,7 +11,7 @@ import hashlib
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,28 +73,41 @@ class Case:
     context_mesh: Any = field(default_factory=api.context_mesh)
 
     def check(self) -> None:
-        """Raise `ExportError` for a check that this jax cannot leave out."""
+        """Raise `ExportError` for options that cannot be.
+
+        They are a check that this jax cannot leave out, and no outputs of a function that every reader's machine runs.
+        """
+        options = self.options
         removed = jax.__version_info__ >= api.FIRST_WITHOUT_THE_CHECK
-        if removed and api.SHAPE_ASSERTIONS in self.options.disabled_checks:
+        if removed and api.SHAPE_ASSERTIONS in options.disabled_checks:
             raise ExportError(
                 f"{self.test}: disabled_checks: jax {jax.__version__} cannot leave out the {api.SHAPE_ASSERTIONS}, as "
                 "only jax before 0.4.29 can. Name the check in tests for such a writer alone."
+            )
+        on_cpu = "cpu" in (options.platforms or ("cpu",)) or "platform" in options.disabled_checks
+        if options.without_outputs and on_cpu:
+            raise ExportError(
+                f"{self.test}: without_outputs: expected a function that is exported for other platforms than cpu, "
+                "such as platforms=['tpu'], and with the check of the platform: on a CPU, each reader runs it and "
+                "compares its outputs. Leave without_outputs out, or cpu."
             )
 
 
 def check_arguments(test: str, arguments: Arguments) -> None:
     """Raise `ExportError` for a leaf that is not an array."""
     for path, leaf in jax.tree_util.tree_flatten_with_path(arguments.dynamic)[0]:
+        # A path in the pair (args, kwargs), without the index of the pair.
+        where = f"{test}: argument {'keyword ' if path[0].idx == 1 else ''}{jax.tree_util.keystr(path[1:])}"
         if is_reference(leaf):
             raise ExportError(
-                f"{test}: argument {_path_text(path)} is a mutable reference, and jax.export takes none. "
+                f"{where} is a mutable reference, and jax.export takes none. "
                 "Pass the array, and make the reference inside the function: ref = jax.new_ref(x)."
             )
         if not is_array(leaf):
             raise ExportError(
-                f"{test}: argument {_path_text(path)} is {value_and_type(leaf)}; expected an array (jax.Array, "
-                "numpy.ndarray) or a Python number, since the golden stores its value. Close over it, make it static "
-                "(static_argnums of jax.jit), or bind it with functools.partial before jax.jit."
+                f"{where} is {value_and_type(leaf)}; expected an array (jax.Array, numpy.ndarray) or a Python number, "
+                "since the golden stores its value. Close over it, make it static (static_argnums of jax.jit), or bind "
+                "it with functools.partial before jax.jit."
             )
 
 
@@ -118,12 +131,6 @@ def case_id(path: str, names: tuple[str, ...], call: str | None) -> str:
     return f"{safe[:_LONGEST_ID].lstrip('.')}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
 
 
-def _path_text(path: tuple[Any, ...]) -> str:
-    """Where a leaf is in the pair (args, kwargs), without the index of the pair."""
-    in_kwargs = getattr(path[0], "idx", 0) == 1
-    return f"{'keyword ' if in_kwargs else ''}{jax.tree_util.keystr(path[1:])}"
-
-
 def symbolic_arguments(case: Case, arguments: Arguments) -> Arguments | None:
     """The arguments with symbolic dimensions, as `jax.ShapeDtypeStruct`; None for a case without `symbolic_shapes`.
 
@@ -142,14 +149,14 @@ def symbolic_arguments(case: Case, arguments: Arguments) -> Arguments | None:
         raise ExportError(
             f"{case.test}: symbolic_shapes={shapes!r}: jax cannot read this for these arguments: {error}"
         ) from error
-    return arguments.with_dynamic(*jax.tree_util.tree_map(_as_jax_takes_it, specs))
 
+    def narrowed(spec: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
+        # To 32 bits where jax makes arrays so: since 0.11 it warns of a spec with more, though not of an array.
+        if jax.dtypes.issubdtype(spec.dtype, jax.dtypes.extended):
+            return spec
+        return jax.ShapeDtypeStruct(spec.shape, jax.dtypes.canonicalize_dtype(spec.dtype))
 
-def _as_jax_takes_it(spec: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
-    """With 32 bits where jax makes arrays so: since 0.11 it warns of a spec with more, though not of an array."""
-    if jax.dtypes.issubdtype(spec.dtype, jax.dtypes.extended):
-        return spec
-    return jax.ShapeDtypeStruct(spec.shape, jax.dtypes.canonicalize_dtype(spec.dtype))
+    return arguments.with_dynamic(*jax.tree_util.tree_map(narrowed, specs))
 
 
 def partition_specs(case: Case, arguments: Arguments) -> list[PartitionSpec]:
@@ -158,8 +165,14 @@ def partition_specs(case: Case, arguments: Arguments) -> list[PartitionSpec]:
     Raises `ExportError` for specs that do not fit the arguments.
     """
     given = _by_argument(case, "in_specs", arguments)
+
+    def for_each_leaf(spec: Any, tree: Any) -> Any:
+        if not _is_spec(spec):
+            raise TypeError(f"found {value_and_type(spec)}")
+        return jax.tree_util.tree_map(lambda _: PartitionSpec() if spec is None else spec, tree)
+
     try:
-        specs = jax.tree_util.tree_map(_for_each_leaf, given, arguments.dynamic, is_leaf=_is_spec)
+        specs = jax.tree_util.tree_map(for_each_leaf, given, arguments.dynamic, is_leaf=_is_spec)
     except (ValueError, TypeError) as error:
         raise ExportError(
             f"{case.test}: in_specs={case.options.in_specs!r}: expected a PartitionSpec or None for each argument, or "
@@ -190,12 +203,6 @@ def _by_argument(case: Case, option: str, arguments: Arguments) -> tuple[tuple[A
     return tuple(map(given.get, positions)), {name: given.get(name) for name in kwargs}
 
 
-def _for_each_leaf(spec: Any, tree: Any) -> Any:
-    if not _is_spec(spec):
-        raise TypeError(f"found {value_and_type(spec)}")
-    return jax.tree_util.tree_map(lambda _: PartitionSpec() if spec is None else spec, tree)
-
-
 def _is_spec(value: object) -> bool:
     return value is None or isinstance(value, PartitionSpec)
 
@@ -209,58 +216,49 @@ def registration_files(case: Case) -> dict[str, bytes]:
 
     Raises `ExportError` for a module that this process has not imported, or not from a .py file.
     """
-    return {f"{name}.register.py": _source(case, name) for name in case.options.register}
-
-
-def _source(case: Case, name: str) -> bytes:
-    module = sys.modules.get(name)
-    path = getattr(module, "__file__", None)
-    if path is None or not path.endswith(".py"):
-        raise ExportError(
-            f"{case.test}: register={name!r}: expected the name of a module that this test has imported from a .py "
-            f"file, found {'none' if module is None else repr(path)}. The reader imports a copy of it, which may "
-            "import only jax, numpy, the standard library and the policy's reader_packages."
-        )
-    return Path(path).read_bytes()
+    files = {}
+    for name in case.options.register:
+        module = sys.modules.get(name)
+        path = getattr(module, "__file__", None)
+        if path is None or not path.endswith(".py"):
+            raise ExportError(
+                f"{case.test}: register={name!r}: expected the name of a module that this test has imported from a .py "
+                f"file, found {'none' if module is None else repr(path)}. The reader imports a copy of it, which may "
+                "import only jax, numpy, the standard library and the policy's reader_packages."
+            )
+        files[f"{name}.register.py"] = Path(path).read_bytes()
+    return files
 
 
 def require_use(case: Case, arguments: Arguments, exported: Any) -> None:
     """Raise `ExportError` for options of a case that change nothing: a mistake. `exported` is jax's `Exported`."""
-    problems = [f"{case.test}: {problem}" for problem in _problems(case, arguments, exported)]
-    if problems:
-        raise ExportError("\n".join(problems))
-
-
-def _problems(case: Case, arguments: Arguments, exported: Any) -> Iterator[str]:
-    options = case.options
+    options, problems = case.options, []
     if options.constraints and options.symbolic_shapes is None:
-        yield f"constraints={options.constraints!r} change nothing without symbolic_shapes. Give those, or remove them."
-    # A symbolic dimension is no int.
-    if options.symbolic_shapes is not None and all(
-        isinstance(n, int) for aval in exported.in_avals for n in aval.shape
-    ):
-        yield (
+        problems.append(
+            f"constraints={options.constraints!r} change nothing without symbolic_shapes. Give those, or remove them."
+        )
+    sizes = [size for aval in exported.in_avals for size in aval.shape]
+    if options.symbolic_shapes is not None and all(isinstance(size, int) for size in sizes):
+        problems.append(
             f"symbolic_shapes={options.symbolic_shapes!r} change nothing: no dimension in them is symbolic. Name one, "
             "such as 'b, 4', or remove them."
         )
     if options.in_specs and not options.mesh:
-        yield (
+        problems.append(
             f"in_specs={options.in_specs!r} change nothing without a mesh. Give its axes, such as mesh={{'data': 4}}, "
             "or remove them."
         )
     if exported.nr_devices == 1 < math.prod(options.mesh.values()):
-        yield f"mesh={dict(options.mesh)} changes nothing: there is no argument to be on it. Remove it."
+        problems.append(f"mesh={dict(options.mesh)} changes nothing: there is no argument to be on it. Remove it.")
     spread = options.spread_over
-    if spread == 1 or (spread and not any(_can_be_split(leaf, spread) for leaf in arguments.flat())):
-        yield (
+    first_sizes = [size for leaf in arguments.flat() for size in np.shape(leaf)[:1]]
+    if spread == 1 or (spread and not any(size and size % spread == 0 for size in first_sizes)):
+        problems.append(
             f"spread_over={spread} changes nothing: expected 2 devices or more, and an argument whose first dimension "
             "is a multiple of that. Give such an argument, or remove it."
         )
-
-
-def _can_be_split(leaf: Any, parts: int) -> bool:
-    sizes = np.shape(leaf)[:1]
-    return any(size and size % parts == 0 for size in sizes)
+    if problems:
+        raise ExportError("\n".join(f"{case.test}: {problem}" for problem in problems))
 
 
 OUTPUTS_ADVICE = (
@@ -271,17 +269,6 @@ OUTPUTS_ADVICE = (
 
 NO_LOWERING = re.compile(r"not found for platform|Only interpret mode is supported on CPU")
 """What JAX says of a primitive, or a Pallas kernel, that it cannot lower for a platform: nothing else can be wrong."""
-
-
-def check_without_outputs(case: Case) -> None:
-    """Raise `ExportError` where the marker asks for no outputs of a function that every reader's machine runs."""
-    options = case.options
-    if options.without_outputs and ("cpu" in (options.platforms or ("cpu",)) or "platform" in options.disabled_checks):
-        raise ExportError(
-            f"{case.test}: without_outputs: expected a function that is exported for other platforms than cpu, such as "
-            "platforms=['tpu'], and with the check of the platform: on a CPU, each reader runs it and compares its "
-            "outputs. Leave without_outputs out, or cpu."
-        )
 
 
 def outputs_if_any(
@@ -302,16 +289,12 @@ def outputs_if_any(
     try:
         return compute(), ""
     except Exception as error:
-        told = _first_line(error)
+        first_line = str(error).strip().partition("\n")[0].rstrip(".")
         # With the check of the platform disabled, readers on a CPU would have to run it.
-        if NO_LOWERING.search(told) and "cpu" not in exported_for and "platform" not in options.disabled_checks:
-            return None, f"JAX cannot run it on {platform}, where it was written: {told}"
+        if NO_LOWERING.search(first_line) and "cpu" not in exported_for and "platform" not in options.disabled_checks:
+            return None, f"JAX cannot run it on {platform}, where it was written: {first_line}"
         raise ExportError(
             f"{case.test}: this function was exported for {', '.join(exported_for)}, and does not run on {platform}, "
-            f"the platform of this process: {type(error).__name__}: {told}. "
+            f"the platform of this process: {type(error).__name__}: {first_line}. "
             f"{OUTPUTS_ADVICE.format(platform=platform)}"
         ) from error
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).strip().splitlines()), "").rstrip(".")

@@ -59,16 +59,19 @@ def add_checks(produced: ProducedGolden, calls: Sequence[ExtraCall]) -> Produced
         *(_call_check(produced, call, number, files, outside) for number, call in enumerate(calls, 1)),
         *_mesh_checks(produced),
     ]
+    # If it was exported for other platforms only, only their readers can tell.
+    options = produced.manifest.options
+    runs_here = produced.manifest.writer.platform in options.platforms or "platform" in options.disabled_checks
     for check in checks:
         # A missing derivative is refused before any platform is looked at; other refusals need a call that could run.
-        if check.refused is not None and (check.vjp or _runs_here(produced)):
+        if check.refused is not None and (check.vjp or runs_here):
             _require_refusal(produced, check, calls)
     hashes = {name: sha256(content) for name, content in files.items()}
     manifest = structs.replace(
         produced.manifest,
         checks=tuple(checks),
         files={**produced.manifest.files, **hashes},
-        out_shardings=_out_shardings(produced) if produced.exported.nr_devices > 1 and _runs_here(produced) else (),
+        out_shardings=_out_shardings(produced) if produced.exported.nr_devices > 1 and runs_here else (),
     )
     return replace(produced, manifest=manifest, files={**produced.files, **files}, outside=tuple(outside))
 
@@ -99,19 +102,17 @@ def require_values(produced: ProducedGolden) -> None:
         )
 
 
-def _runs_here(produced: ProducedGolden) -> bool:
-    """Whether the artifact runs on this platform. If it was exported for others only, only their readers can tell."""
-    manifest = produced.manifest
-    return manifest.writer.platform in manifest.options.platforms or "platform" in manifest.options.disabled_checks
-
-
 def _derivative_checks(produced: ProducedGolden, files: dict[str, bytes]) -> list[Check]:
     """A check for each order that the artifact holds, and one that the next order is refused."""
     order = produced.case.options.vjp_order
     if not order:
         return []
     arguments = produced.arguments
-    values = [_as_jax(value) for value in arguments.flat()]
+    # jax.numpy has no float0: such arrays stay NumPy's.
+    values = [
+        value if getattr(value, "dtype", None) == jax.dtypes.float0 else jax.numpy.asarray(value)
+        for value in arguments.flat()
+    ]
 
     def flat(*leaves: Any) -> tuple[Any, ...]:
         call = arguments.with_flat(leaves)
@@ -144,10 +145,8 @@ def _call_check(
     else:
         arguments = place_arguments(case, arguments)
     if call.refused is not None:
-        name = f"refused{number}"
-        inputs = to_npz(map(leaf_from, arguments.flat()))
-        files[f"{name}.inputs.npz"] = inputs
-        return Check(name, inputs=f"{name}.inputs.npz", refused=call.refused, mesh=axes)
+        check = _stored_check(f"refused{number}", map(leaf_from, arguments.flat()), None, files)
+        return structs.replace(check, refused=call.refused, mesh=axes)
     name = f"call{number}"
     outputs = None if produced.outputs is None else results(case, arguments)
     if outputs is not None and take_inputs(call.args, call.kwargs)[0] is None and has_structs((call.args, call.kwargs)):
@@ -251,11 +250,6 @@ def _stored_check(
     return Check(name, vjp=vjp, inputs=inputs_file, outputs=outputs_file)
 
 
-def _as_jax(value: Any) -> Any:
-    # jax.numpy has no float0: such arrays stay NumPy's.
-    return value if getattr(value, "dtype", None) == jax.dtypes.float0 else jax.numpy.asarray(value)
-
-
 Flat = Callable[..., tuple[Any, ...]]
 """A function from flat arrays to flat arrays."""
 
@@ -281,31 +275,25 @@ def derivatives(
         return list(jitted(*arguments) if run else jax.eval_shape(function, *arguments))
 
     arguments, results = list(values), results_of(function, values)
-    random = np.random.RandomState(SEED)  # its numbers are the same in every NumPy, those of default_rng need not be
-    for _ in range(order):
-        function = _pullback(function, len(arguments))  # of the derivative before, as jax.export nests its VJPs
-        arguments = [*arguments, *(_cotangent(value, random) for value in results)]
-        results = results_of(function, arguments)
-        calls.append((arguments, results if run else None))
-    return calls
 
-
-def _pullback(function: Flat, count: int) -> Flat:
-    """The derivative of a function of `count` arguments."""
-
-    def pullback(*flat: Any) -> tuple[Any, ...]:
+    def pullback(function: Flat, count: int, *flat: Any) -> tuple[Any, ...]:
         _, pull = jax.vjp(function, *flat[:count])
         return tuple(pull(tuple(flat[count:])))
 
-    return pullback
+    def cotangent(value: Any) -> Any:
+        # Of the dtype that jax expects for this output: float0 where the output is not differentiable.
+        kind = np.dtype(value.dtype) if value.dtype == jax.dtypes.float0 else value.dtype
+        if not jax.dtypes.issubdtype(kind, np.inexact):
+            return np.zeros(value.shape, jax.dtypes.float0)
+        real = random.standard_normal(value.shape)
+        if jax.dtypes.issubdtype(kind, np.complexfloating):
+            real = real + 1j * random.standard_normal(value.shape)
+        return np.asarray(real).astype(kind)
 
-
-def _cotangent(value: Any, random: np.random.RandomState) -> Any:
-    """A cotangent of the dtype that jax expects for this output: float0 where the output is not differentiable."""
-    kind = np.dtype(value.dtype) if value.dtype == jax.dtypes.float0 else value.dtype
-    if not jax.dtypes.issubdtype(kind, np.inexact):
-        return np.zeros(value.shape, jax.dtypes.float0)
-    real = random.standard_normal(value.shape)
-    if jax.dtypes.issubdtype(kind, np.complexfloating):
-        real = real + 1j * random.standard_normal(value.shape)
-    return np.asarray(real).astype(kind)
+    random = np.random.RandomState(SEED)  # its numbers are the same in every NumPy, those of default_rng need not be
+    for _ in range(order):
+        function = partial(pullback, function, len(arguments))  # of the one before, as jax.export nests its VJPs
+        arguments = [*arguments, *map(cotangent, results)]
+        results = results_of(function, arguments)
+        calls.append((arguments, results if run else None))
+    return calls

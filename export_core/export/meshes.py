@@ -21,12 +21,11 @@ from export_core.goldens.adopted_mesh import mesh_for
 
 
 def concrete_mesh(test: str, axes: Mapping[str, int]) -> Mesh:
-    """A mesh of the first devices of this process.
+    """A mesh of the first devices of this process, its axes by name with their sizes.
 
-    `axes` maps names to sizes. Raises `ExportError` for too few devices.
+    Raises `ExportError` for too few devices.
     """
-    count = math.prod(axes.values())
-    devices = jax.devices()
+    count, devices = math.prod(axes.values()), jax.devices()
     if len(devices) < count:
         raise ExportError(
             f"{test}: a mesh {dict(axes)} needs {count} devices; this process has {len(devices)}. Give it logical "
@@ -57,12 +56,8 @@ def place_arguments(case: Case, arguments: Arguments) -> Arguments:
 def abstract_arguments(case: Case, arguments: Arguments, symbolic: Arguments | None) -> Arguments:
     """What a function is exported for: `jax.ShapeDtypeStruct` in place of arguments that are on a mesh or symbolic.
 
-    The mesh of a case has no devices if jax has such meshes.
-
-    Args:
-        case: its options say the mesh.
-        arguments: on their mesh.
-        symbolic: the same with symbolic shapes, without a mesh; None for a case without them.
+    The mesh of a case has no devices if jax has such meshes. `arguments` are on their mesh; `symbolic` are those with
+    symbolic shapes, without a mesh, and None for a case without them.
     """
     axes = case.options.mesh
     shapes = (symbolic or arguments).flat()
@@ -71,9 +66,11 @@ def abstract_arguments(case: Case, arguments: Arguments, symbolic: Arguments | N
         if symbolic is None or not any(shardings):
             return symbolic or arguments
     else:
-        # With GSPMD, jax makes no derivative of what it exported for a mesh without devices: it fails on an assertion
-        # of its own.
-        without_devices = None if case.options.vjp_order and not _uses_shardy() else _abstract_mesh(axes)
+        # Shardy is the default since 0.7. With GSPMD, jax makes no derivative of what it exported for a mesh without
+        # devices: it fails on an assertion of its own.
+        known: dict[str, Any] = jax.config.values
+        with_shardy = known.get("jax_use_shardy_partitioner", jax.__version_info__ >= (0, 7))
+        without_devices = _abstract_mesh(axes) if with_shardy or not case.options.vjp_order else None
         mesh = _context_mesh(case, axes) or without_devices or concrete_mesh(case.test, axes)
         shardings = [NamedSharding(mesh, spec) for spec in partition_specs(case, arguments)]
     return arguments.with_flat(
@@ -94,9 +91,7 @@ def mesh_of(case: Case, arguments: Arguments, artifact: Artifact, devices: int) 
     if case.options.mesh:
         return dict(case.options.mesh)
     meshes = [mesh for mesh in _meshes(arguments) if mesh.size == devices]
-    if not meshes:
-        return mesh_for(artifact, {})
-    return {str(axis): int(size) for axis, size in max(meshes, key=lambda mesh: len(mesh.shape)).shape.items()}
+    return _axes_of(max(meshes, key=lambda mesh: len(mesh.shape))) if meshes else mesh_for(artifact, {})
 
 
 def place_unplaced(case: Case, arguments: Arguments, exported: Any, axes: Mapping[str, int]) -> Arguments:
@@ -160,10 +155,7 @@ def as_artifact(case: Case, arguments: Arguments, exported: Any, axes: Mapping[s
 
 def other_mesh(arguments: Arguments, axes: Mapping[str, int]) -> dict[str, int]:
     """The axes of the mesh that these arguments are on, if it is not one of these axes; empty otherwise."""
-    for mesh in _meshes(arguments):
-        if (found := {str(axis): int(size) for axis, size in mesh.shape.items()}) != dict(axes):
-            return found
-    return {}
+    return next((own for own in map(_axes_of, _meshes(arguments)) if own != dict(axes)), {})
 
 
 def shard_layout(value: jax.Array) -> str:
@@ -177,23 +169,13 @@ def shard_layout(value: jax.Array) -> str:
     if unreduced:  # jax gives no indices of such an array
         sharding = NamedSharding(sharding.mesh, PartitionSpec(*getattr(sharding.spec, "partitions", sharding.spec)))
     indices = sharding.devices_indices_map(value.shape)
+    parts = []
     # The place in the mesh and not the id of the device: a reader may run it on other devices.
-    layout = " ".join(
-        f"{place}:[{','.join(_extent(part, size) for part, size in zip(index, value.shape, strict=True))}]"
-        for place, index in enumerate(indices.values())
-    )
+    for place, index in enumerate(indices.values()):
+        extents = [part.indices(size)[:2] for part, size in zip(index, value.shape, strict=True)]
+        parts.append(f"{place}:[{','.join(f'{start}:{stop}' for start, stop in extents)}]")
+    layout = " ".join(parts)
     return f"{layout} unreduced over {', '.join(sorted(unreduced))}" if unreduced else layout
-
-
-def _extent(part: slice, size: int) -> str:
-    start, stop, _ = part.indices(size)
-    return f"{start}:{stop}"
-
-
-def _uses_shardy() -> bool:
-    """Whether jax partitions with Shardy, its default since 0.7, and not with GSPMD."""
-    known: dict[str, Any] = jax.config.values
-    return bool(known.get("jax_use_shardy_partitioner", jax.__version_info__ >= (0, 7)))
 
 
 def _abstract_mesh(axes: Mapping[str, int]) -> Any:
@@ -214,6 +196,10 @@ def _meshes(arguments: Arguments) -> list[Mesh]:
     """The meshes on which arguments are, each once."""
     meshes = [getattr(leaf.sharding, "mesh", None) for leaf in arguments.flat() if _is_spread(leaf)]
     return list(dict.fromkeys(mesh for mesh in meshes if mesh is not None))
+
+
+def _axes_of(mesh: Mesh) -> dict[str, int]:
+    return {str(axis): int(size) for axis, size in mesh.shape.items()}
 
 
 def _context_mesh(case: Case, axes: Mapping[str, int]) -> Mesh | None:

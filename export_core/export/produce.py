@@ -6,7 +6,7 @@ import functools
 import platform as host
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import starmap
 from typing import Any, TypeAlias
@@ -15,7 +15,6 @@ import jax
 import jax._src.lib
 import jaxlib.version
 from flatbuffers.builder import BuilderSizeError
-from msgspec import structs
 
 from export_core.artifact import Artifact, read_bytes
 from export_core.artifact.numerics import factored_outputs
@@ -33,7 +32,6 @@ from export_core.export.calls import JittedCall, jitted_call
 from export_core.export.case import (
     Case,
     check_arguments,
-    check_without_outputs,
     outputs_if_any,
     registration_files,
     require_use,
@@ -65,8 +63,6 @@ _WITHOUT_LOCATIONS = {
     "jax_traceback_in_locations_limit": 0,
     "jax_hlo_source_file_canonicalization_regex": ".*",  # up to 0.6, a limit of 0 leaves the innermost file in
 }
-
-
 LARGE = 1 << 26
 """Bytes of artifacts above which memory counts for more than the time of tracing again."""
 
@@ -126,6 +122,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
     case, arguments, exported = export.case, export.arguments, export.exported
     writer = installed_writer(calendar)
     artifact = read_bytes(export.data, name=case.id)
+    assert artifact.envelope is not None  # jax.export has just written it
     mesh = mesh_of(case, arguments, artifact, exported.nr_devices)
     platforms = _platforms(case)
     if exported.nr_devices > 1 and writer.platform in platforms:
@@ -142,7 +139,9 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
         )
     inputs = leaves_as_declared(arguments, exported)
     jaxpr = describe_jaxpr(export.closed_jaxpr)
-    options = _options(case, platforms, mesh, why_none)
+    factored = factored_results(export.closed_jaxpr) if case.comparison.compare == Comparison().compare else ()
+    if factored and factored == factored_outputs(artifact):  # its custom calls say so themselves
+        factored = ()
     files = {
         ARTIFACT: export.data,
         INPUTS: to_npz(inputs),
@@ -151,11 +150,19 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
         JAXPR_TEXT: jaxpr.text.encode(),
         **registration_files(case),
     }
-    manifest = _manifest(case, writer, options, artifact, files, export.flags)
-    manifest = structs.replace(
-        manifest,
+    manifest = Manifest(
+        case=case.id,
+        test=case.test,
+        name=case.name,
+        writer=writer,
+        flags=export.flags,
+        options=_options(case, platforms, mesh, why_none),
+        comparison=case.comparison,
+        signature=signature_of(artifact.envelope),
+        custom_calls=tuple(sorted({call.target for call in artifact.custom_calls})),
+        files={name: sha256(content) for name, content in files.items()},
         jaxpr=jaxpr.summary,
-        factors=_factors(case, export.closed_jaxpr, artifact),
+        factors=tuple(starmap(FactorGroup, factored)),
         flattened=export.flattened,
         inputs_made=made,
         inputs_rule=rule or "",
@@ -193,17 +200,18 @@ class _Export:
 
 
 def _export_case(case: Case, *, reproducible: bool) -> _Export:
-    """Export a case. See `produce`."""
+    """Export a case, as `produce` does."""
     case.check()
-    check_without_outputs(case)
     values, kwargs = take_inputs(case.args, case.kwargs)
     call = jitted_call(case.test, case.function, case.args, kwargs)
     args, kwargs = call.bind(case.args, kwargs)
     case = replace(case, function=call.function, args=args, kwargs=kwargs)
-    with _no_locations(traced_anew=reproducible), _settings_of(case):
+    with _settings_of(case, traced_anew=reproducible):
         passed = _arguments(case)
         arguments = place_arguments(case, with_values(case.test, passed, values))
-        specs = _specs(case, arguments, passed)
+        specs = passed
+        if not has_structs(passed.dynamic) or case.options.symbolic_shapes is not None or case.options.mesh:
+            specs = abstract_arguments(case, arguments, symbolic_arguments(case, arguments))
         exported, flattened, data = _export(case, specs)
         require_use(case, arguments, exported)
         jaxpr = _jaxpr(case, specs)
@@ -263,16 +271,6 @@ def _arguments(case: Case) -> Arguments:
     return arguments
 
 
-def _specs(case: Case, arguments: Arguments, passed: Arguments) -> Arguments:
-    """The arguments as the function is exported for them: with symbolic dimensions, or on a mesh without devices.
-
-    `passed` are those of the test, `arguments` those with values.
-    """
-    if has_structs(passed.dynamic) and case.options.symbolic_shapes is None and not case.options.mesh:
-        return passed
-    return abstract_arguments(case, arguments, symbolic_arguments(case, arguments))
-
-
 def _export(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]:
     """The jax `Exported`, what of its trees is flattened, and the artifact.
 
@@ -301,77 +299,43 @@ def _export(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]
         raise ExportError(refusal(case.test, jax.__version__, error, lambda: _jaxpr(case, specs))) from error
 
 
-def _manifest(
-    case: Case,
-    writer: Writer,
-    options: Options,
-    artifact: Artifact,
-    files: Mapping[str, bytes],
-    flags: Flags,
-) -> Manifest:
-    assert artifact.envelope is not None  # jax.export has just written it
-    return Manifest(
-        case=case.id,
-        test=case.test,
-        name=case.name,
-        writer=writer,
-        flags=flags,
-        options=options,
-        comparison=case.comparison,
-        signature=signature_of(artifact.envelope),
-        custom_calls=tuple(sorted({call.target for call in artifact.custom_calls})),
-        files={name: sha256(content) for name, content in files.items()},
-    )
-
-
-def _factors(case: Case, closed_jaxpr: Any, artifact: Artifact) -> tuple[FactorGroup, ...]:
-    """Results that come straight from factorizations, where the artifact's custom calls do not say so themselves."""
-    if case.comparison.compare != Comparison().compare:
-        return ()
-    factored = factored_results(closed_jaxpr)
-    return () if not factored or factored == factored_outputs(artifact) else tuple(starmap(FactorGroup, factored))
-
-
 def _platforms(case: Case) -> tuple[str, ...]:
     return tuple(case.options.platforms or (api.platform_name(),))
 
 
 def _options(case: Case, platforms: tuple[str, ...], mesh: dict[str, int], without_outputs: str) -> Options:
-    """The options as the manifest holds them, in text."""
-    options = case.options
-    shapes = options.symbolic_shapes
-    return Options(
-        platforms=platforms,
-        allow=dict(options.allow),
-        disabled_checks=dict(options.disabled_checks),
-        vjp_order=options.vjp_order,
-        symbolic_shapes=() if shapes is None else (shapes,) if isinstance(shapes, str) else _texts(shapes),
-        constraints=options.constraints,
-        mesh=mesh,
-        in_specs=_texts(options.in_specs),
-        calling_convention_version=options.calling_convention_version,
-        ignore_forward_compatibility=options.ignore_forward_compatibility,
-        register=options.register,
-        refused_on=options.refused_on,
-        without_outputs=without_outputs,
-    )
+    """The options as the manifest holds them, in text. All their fields have the names of the case's own."""
+    values = {name: getattr(case.options, name) for name in Options.__struct_fields__}
+    values |= {"platforms": platforms, "mesh": mesh, "without_outputs": without_outputs}
+    values |= {name: dict(values[name]) for name in ("allow", "disabled_checks")}
+    values |= {name: _texts(values[name]) for name in ("symbolic_shapes", "in_specs")}
+    return Options(**values)
 
 
-def _texts(values: Any) -> tuple[str | None, ...]:
+def _texts(said: Any) -> tuple[str | None, ...]:
     """What an option says of each argument; with the argument where it says that: ``mask: b, 4``."""
-    if isinstance(values, Mapping):
-        return tuple(f"{argument}: {value}" for argument, value in values.items())
+    if isinstance(said, Mapping):
+        return tuple(f"{argument}: {value}" for argument, value in said.items())
+    values = (said,) if isinstance(said, str) else said or ()
     return tuple(value if value is None else str(value) for value in values)
 
 
-def _settings_of(case: Case) -> AbstractContextManager[None]:
-    """The settings of jax that the case is exported with."""
-    values: dict[str, Any] = {}
+@contextmanager
+def _settings_of(case: Case, *, traced_anew: bool) -> Iterator[None]:
+    """The settings of jax that a case is exported with.
+
+    They leave out source locations, which hold paths of this machine. A golden has none, so that an unchanged export
+    mostly has its bytes, and needs no further comparison.
+    """
+    values: dict[str, Any] = {name: value for name, value in _WITHOUT_LOCATIONS.items() if name in jax.config.values}
     if case.options.calling_convention_version is not None:
         values["jax_export_calling_convention_version"] = case.options.calling_convention_version
     if case.options.ignore_forward_compatibility:
         values["jax_export_ignore_forward_compatibility"] = True
-    return api.temporary_settings(case.test, values)
+    with api.temporary_settings(case.test, values):
+        if traced_anew:
+            jax.clear_caches()  # what was traced before has its locations, and keeps them whatever the settings say
+        yield
 
 
 def current_flags() -> Flags:
@@ -394,16 +358,3 @@ def _jaxpr(case: Case, specs: Arguments) -> Any:
     named = {name: value for name, value in specs.kwargs.items() if name in specs.static}
     traced = jax.make_jaxpr(functools.partial(case.function, **named), static_argnums=static)
     return traced(*specs.args, **specs.dynamic[1])
-
-
-@contextmanager
-def _no_locations(*, traced_anew: bool) -> Iterator[None]:
-    """Leave source locations out of what is exported: they hold paths of this machine.
-
-    A golden has none, so that an unchanged export mostly has its bytes, and needs no further comparison.
-    """
-    known = {name: value for name, value in _WITHOUT_LOCATIONS.items() if name in jax.config.values}
-    with api.temporary_settings("", known):
-        if traced_anew:
-            jax.clear_caches()  # what was traced before has its locations, and keeps them whatever the settings say
-        yield

@@ -32,13 +32,9 @@ _ADVICE = {
 
 
 def refusal(test: str, jax: str, error: Exception, jaxpr: Callable[[], Any]) -> str:
-    """The message for an error of jax.export.
+    """The message for an error of jax.export by a version of jax.
 
-    Args:
-        test: for the message.
-        jax: the version of jax.
-        error: what jax.export raised.
-        jaxpr: gives the closed jaxpr of the function, where its calls have to be named.
+    `jaxpr` gives the closed jaxpr of the function, where its calls have to be named.
     """
     text = str(error)
     if _CALLBACK.search(text):
@@ -61,8 +57,11 @@ def refusal(test: str, jax: str, error: Exception, jaxpr: Callable[[], Any]) -> 
 
 def _place(error: Exception, targets: Container[str], jaxpr: Callable[[], Any]) -> str:
     """The line of the user's source that jax refused, to follow a message; empty where nobody knows it."""
-    if frames := frames_of_error(error):
-        return f"\nIt is {call_text('made', frames)}"
+    # jax raises its error from one that has the traceback of the equation.
+    summaries = reversed(traceback.extract_tb(getattr(error.__cause__, "__traceback__", None)))
+    frames = [Frame(summary.filename, summary.lineno or 0, summary.name) for summary in summaries]
+    if outside := tuple(frame for frame in frames if not _is_jax(frame.file)):
+        return f"\nIt is {call_text('made', outside)}"
     # A call of one's own names its target; those of jax's primitives have theirs where they are lowered.
     calls = equations(jaxpr(), lambda equation: equation.params.get("target_name") in targets) if targets else ()
     return "".join(f"\n{line}" for line in dict.fromkeys(call_text(*call) for call in calls))
@@ -70,7 +69,6 @@ def _place(error: Exception, targets: Container[str], jaxpr: Callable[[], Any]) 
 
 _SHOWN = 5
 """Calls that a message lists."""
-
 _FUNCTIONALIZE = (
     "Export jax.jit(lambda *args: checkify.checkify(f)(*args)[1]): the error beside the result has other codes in each "
     "process."
@@ -84,8 +82,7 @@ _HIDDEN = "No equation of the function makes the call: a primitive does where it
 def describe_callbacks(jaxpr: Any) -> str:
     """A line for each call of a function that calls back into Python, and what to do.
 
-    Args:
-        jaxpr: of the function, closed, in any release since 0.4.24.
+    The jaxpr of the function is closed, and of any release since 0.4.24.
     """
     calls = list(equations(jaxpr, _calls_back))
     if not calls:  # such as the linear_solve of lineax
@@ -124,31 +121,21 @@ def equations(jaxpr: Any, is_wanted: Callable[[Any], bool]) -> Iterator[tuple[st
 
     `jaxpr` is open or closed, of any release since 0.4.24.
     """
-    yield from _equations(getattr(jaxpr, "jaxpr", jaxpr), is_wanted, (), set())
+    seen: set[int] = set()
 
+    def inside(jaxpr: Any, outer: tuple[Any, ...]) -> Iterator[tuple[str, tuple[Frame, ...]]]:
+        if id(jaxpr) in seen:
+            return
+        seen.add(id(jaxpr))
+        for equation in jaxpr.eqns:
+            whole = (equation, *outer)
+            if is_wanted(equation):
+                # Since 0.9, a traceback ends where an inner jaxpr begins, and the outer equation has the rest.
+                yield equation.primitive.name, tuple(frame for part in whole for frame in _frames(part))
+            for inner in inner_jaxprs(equation.params):
+                yield from inside(inner, whole)
 
-def _equations(
-    jaxpr: Any, is_wanted: Callable[[Any], bool], outer: tuple[Any, ...], seen: set[int]
-) -> Iterator[tuple[str, tuple[Frame, ...]]]:
-    if id(jaxpr) in seen:
-        return
-    seen.add(id(jaxpr))
-    for equation in jaxpr.eqns:
-        whole = (equation, *outer)
-        if is_wanted(equation):
-            # Since 0.9, a traceback ends where an inner jaxpr begins, and the outer equation has the rest.
-            yield equation.primitive.name, tuple(frame for part in whole for frame in _frames(part))
-        for inner in inner_jaxprs(equation.params):
-            yield from _equations(inner, is_wanted, whole, seen)
-
-
-def frames_of_error(error: BaseException) -> tuple[Frame, ...]:
-    """The frames of the equation that jax could not lower, the innermost first; empty where it does not say them."""
-    # jax raises its error from one that has the traceback of the equation.
-    found = traceback.extract_tb(getattr(error.__cause__, "__traceback__", None))
-    return tuple(
-        Frame(frame.filename, frame.lineno or 0, frame.name) for frame in reversed(found) if not _is_jax(frame.filename)
-    )
+    yield from inside(getattr(jaxpr, "jaxpr", jaxpr), ())
 
 
 def _frames(equation: Any) -> tuple[Frame, ...]:
@@ -185,7 +172,6 @@ def _path(frame: Frame) -> Path:
 def _library(file: str) -> str | None:
     """The folder of packages, or of the standard library, that a file is in; None for the user's own."""
     # By name, since the folder in a compiled file is the one where it was compiled, which uv may have copied it from.
-    installed = re.match(r".*[/\\](site|dist)-packages(?=[/\\])", file)
-    if installed:
+    if installed := re.match(r".*[/\\](site|dist)-packages(?=[/\\])", file):
         return installed[0]
     return next((folder for folder in (_STANDARD, _OWN) if file.startswith(folder)), None)

@@ -18,7 +18,7 @@ from export_core.artifact.hlo_sharding import Spec
 from export_core.artifact.writers import contradiction, find_writer
 from export_core.base.untrusted import UnexpectedFileError, open_regular, read_named
 from export_core.goldens.adopted_mesh import mesh_for, specs_for
-from export_core.goldens.arrays import KEYS, PLAIN, Leaf, from_npz, to_npz
+from export_core.goldens.arrays import KEYS, PLAIN, Leaf, from_npz, numpy_dtype, to_npz
 from export_core.goldens.arrays import nothing_to_compare as shows_nothing
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.made_inputs import size_of
@@ -35,8 +35,6 @@ LARGEST_UNPACKED = 1 << 28
 """Bytes of arrays that are unpacked from any file."""
 MOST_TIMES = 16
 """How many times the bytes of a larger file its arrays may have: a few bytes must not become gigabytes."""
-
-_WIDE = ("int64", "uint64", "float64", "complex128")
 
 
 @dataclass(frozen=True)
@@ -99,14 +97,17 @@ def adopt_inputs(
 ) -> tuple[Manifest, dict[str, bytes]]:
     """The golden that `adopt_artifact` makes, before its writer runs it to compute outputs. Raises `GoldenError`."""
     envelope = envelope_of(artifact)
-    _check_case_name(case)
+    if not is_plain_name(case):
+        raise GoldenError(f"--case: expected a name that a folder can have, such as models.attention, found {case!r}.")
     own_mesh = mesh_for(artifact, given.mesh)
     specs = specs_for(artifact, own_mesh, given.in_specs)
     if given.without_outputs and "cpu" in envelope.platforms:
         raise GoldenError("--without-outputs: expected an artifact that no CPU runs, found one for cpu: use --outputs.")
-    files = {ARTIFACT: bytes(artifact.data)}
-    files[INPUTS] = to_npz(_leaves_of("--inputs", inputs, envelope.in_avals, {}))
-    files |= {f"{module.stem}.register.py": _read_module(module) for module in given.register}
+    files = {
+        ARTIFACT: bytes(artifact.data),
+        INPUTS: to_npz(_leaves_of("--inputs", inputs, envelope.in_avals, {})),
+        **{f"{module.stem}.register.py": _read_module(module) for module in given.register},
+    }
     manifest = Manifest(
         case=case,
         test="",
@@ -140,8 +141,9 @@ def adopt_outputs(
     _leaves_of("--inputs", from_npz(files[INPUTS]), envelope.in_avals, sizes)
     results = _leaves_of("--outputs", outputs, envelope.out_avals, sizes)
     if (problem := shows_nothing(results)) and not nothing_to_compare:
+        where = f"--outputs {outputs}" if isinstance(outputs, Path) else "outputs"
         raise GoldenError(
-            f"{_named('--outputs', outputs)}: expected outputs that show what the function computes, but {problem}. "
+            f"{where}: expected outputs that show what the function computes, but {problem}. "
             "Give inputs for which it computes numbers, or say why this golden is meant: --nothing-to-compare REASON."
         )
     # In this order, as goldens have always been written: artifact, inputs, outputs, modules.
@@ -194,12 +196,8 @@ def envelope_of(artifact: Artifact) -> Envelope:
 
 def needs_x64(envelope: Envelope) -> bool:
     """Whether it takes or returns 64-bit values, which jax narrows with x64 off, before the artifact sees them."""
-    return any(aval.dtype in _WIDE for aval in (*envelope.in_avals, *envelope.out_avals))
-
-
-def _check_case_name(case: str) -> None:
-    if not is_plain_name(case):
-        raise GoldenError(f"--case: expected a name that a folder can have, such as models.attention, found {case!r}.")
+    wide = ("int64", "uint64", "float64", "complex128")
+    return any(aval.dtype in wide for aval in (*envelope.in_avals, *envelope.out_avals))
 
 
 def _read_module(path: Path) -> bytes:
@@ -215,18 +213,13 @@ def _read_module(path: Path) -> bytes:
     return source
 
 
-def _named(option: str, arrays: Arrays) -> str:
-    """The arrays in a message: by the option that gave their file, or as what they are."""
-    return f"{option} {arrays}" if isinstance(arrays, Path) else option.removeprefix("--")
-
-
 def _leaves_of(option: str, given: Arrays, avals: Sequence[Aval], sizes: dict[str, int]) -> list[Leaf]:
     """Arrays as leaves of these types. Sizes of symbolic dimensions are added to `sizes`.
 
     Raises `GoldenError` for another number of arrays, and for another dtype or shape.
     """
-    where = _named(option, given)
-    arrays = _read_arrays(option, given) if isinstance(given, Path) else given
+    where = f"{option} {given}" if isinstance(given, Path) else option.removeprefix("--")
+    arrays = _read_arrays(given, where) if isinstance(given, Path) else given
     if len(arrays) != len(avals):
         raise GoldenError(
             f"{where}: expected {len(avals)} arrays ({', '.join(map(str, avals)) or 'none'}), "
@@ -253,7 +246,7 @@ def _leaves_of(option: str, given: Arrays, avals: Sequence[Aval], sizes: dict[st
     return leaves
 
 
-def _read_arrays(option: str, path: Path) -> list[Any]:
+def _read_arrays(path: Path, where: str) -> list[Any]:
     """The arrays in order: NumPy arrays from numpy's names (arr_0), leaves from those of goldens (0000.bfloat16)."""
     try:
         with open_regular(path, follow=True) as file:
@@ -268,15 +261,15 @@ def _read_arrays(option: str, path: Path) -> list[Any]:
             with np.load(file, allow_pickle=False) as loaded:
                 return [loaded[name] for name in sorted(names, key=lambda name: int(name[4:]))]
     except FileNotFoundError:
-        raise GoldenError(f"{option} {path}: expected an .npz of arrays, found no such file.") from None
+        raise GoldenError(f"{where}: expected an .npz of arrays, found no such file.") from None
     except UnexpectedFileError as error:
-        raise GoldenError(f"{option} {path}: expected an .npz of arrays, found {error.found}.") from None
+        raise GoldenError(f"{where}: expected an .npz of arrays, found {error.found}.") from None
     except GoldenError as error:
         raise GoldenError(
-            f"{option} {path}: expected arrays named arr_0, arr_1, … as np.savez(file, *leaves) does: {error}"
+            f"{where}: expected arrays named arr_0, arr_1, … as np.savez(file, *leaves) does: {error}"
         ) from None
     except Exception as error:  # zipfile, zlib and numpy raise about ten types on damaged bytes
-        raise GoldenError(f"{option} {path}: expected an .npz of arrays, found something else: {error}") from None
+        raise GoldenError(f"{where}: expected an .npz of arrays, found something else: {error}") from None
 
 
 def _leaf(where: str, value: Any, aval: Aval) -> Leaf:
@@ -289,25 +282,15 @@ def _leaf(where: str, value: Any, aval: Aval) -> Leaf:
             raise GoldenError(f"{where}: expected {aval}, found {value}.")
         return value
     array = np.asarray(value, order="C")
-    wrong = GoldenError(f"{where}: expected {aval}, found {array.dtype}[{','.join(map(str, array.shape))}].")
     if aval.dtype in KEYS:
-        if array.dtype != np.uint32 or not array.ndim:
-            raise wrong
-        return Leaf(aval.dtype, array)
-    if aval.dtype in PLAIN or aval.dtype == "float0":
-        if array.dtype.name != ("bool" if aval.dtype == "float0" else aval.dtype):
-            raise wrong
-        return Leaf(aval.dtype, array.astype(array.dtype.newbyteorder("="), copy=False))
-    width = width_of(aval.dtype)
-    # numpy writes bfloat16 and its like as nameless bytes (V2), and reads them back as such.
-    if width is None or array.dtype.itemsize != width or array.dtype.kind not in "Vu":
-        raise wrong
-    return Leaf(aval.dtype, array.view(np.dtype(f"u{width}")))
-
-
-def width_of(dtype: str) -> int | None:
-    """Bytes of an element of a dtype that ml_dtypes has, else None."""
-    import ml_dtypes
-
-    scalar_type = getattr(ml_dtypes, dtype, None)
-    return None if scalar_type is None else int(np.dtype(scalar_type).itemsize)
+        if array.dtype == np.uint32 and array.ndim:
+            return Leaf(aval.dtype, array)
+    elif aval.dtype in PLAIN or aval.dtype == "float0":
+        if array.dtype.name == ("bool" if aval.dtype == "float0" else aval.dtype):
+            return Leaf(aval.dtype, array.astype(array.dtype.newbyteorder("="), copy=False))
+    else:
+        meant = numpy_dtype(aval.dtype)
+        # numpy writes bfloat16 and its like as nameless bytes (V2), and reads them back as such.
+        if meant is not None and array.dtype.itemsize == meant.itemsize and array.dtype.kind in "Vu":
+            return Leaf(aval.dtype, array.view(np.dtype(f"u{meant.itemsize}")))
+    raise GoldenError(f"{where}: expected {aval}, found {array.dtype}[{','.join(map(str, array.shape))}].")

@@ -55,15 +55,27 @@ def parse_mesh(text: str) -> Mesh:
 def parse_specs(text: str) -> tuple[Spec | None, ...]:
     """``P('data', None), None`` as one spec for each argument; None where none is given. Raises `GoldenError`."""
     try:
-        body = ast.parse(f"({text},)", mode="eval").body
-        if isinstance(body, ast.Tuple):
-            return tuple(_parsed_spec(node) for node in body.elts)
+        match ast.parse(f"({text},)", mode="eval").body:
+            case ast.Tuple(elts=nodes):
+                return tuple(map(_parsed_spec, nodes))
     except (SyntaxError, ValueError):
         pass
     raise GoldenError(
         f"--in-specs {text}: expected a PartitionSpec or None for each argument, such as "
         "\"P('data', None), None, P(('data', 'model'))\"."
     )
+
+
+def _parsed_spec(node: ast.expr) -> Spec | None:
+    match node:
+        case ast.Constant(value=None):
+            return None
+        case ast.Call(func=ast.Name(id="P" | "PartitionSpec"), args=arguments, keywords=[]):
+            spec: Spec = tuple(map(ast.literal_eval, arguments))
+            grouped = [axes if isinstance(axes, tuple) else ("" if axes is None else axes,) for axes in spec]
+            if all(isinstance(axis, str) for axes in grouped for axis in axes):
+                return spec
+    raise ValueError(ast.dump(node))
 
 
 def specs_for(artifact: Artifact, mesh: Mapping[str, int], given: Sequence[Spec | None]) -> tuple[str | None, ...]:
@@ -82,8 +94,7 @@ def specs_for(artifact: Artifact, mesh: Mapping[str, int], given: Sequence[Spec 
     for number, (spec, sharding) in enumerate(zip(given, envelope.in_shardings, strict=False)):
         if spec is None:
             continue
-        axes = [axis for axes in spec if axes for axis in ([axes] if isinstance(axes, str) else axes)]
-        if not set(axes) <= set(mesh):
+        if not {axis for axes in _whole(spec) for axis in axes} <= mesh.keys():
             raise GoldenError(
                 f"{artifact.name}: --in-specs: argument {number}: expected axes of {_as_option(mesh)}, found {spec}."
             )
@@ -98,47 +109,47 @@ def specs_for(artifact: Artifact, mesh: Mapping[str, int], given: Sequence[Spec 
 
 def meshes_of(artifact: Artifact, envelope: Envelope) -> Iterator[Mesh]:
     """The meshes that an artifact may have been exported for, the surest first."""
-    shardings = (*envelope.in_shardings, *envelope.out_shardings)
-    named = [sharding.mesh for sharding in shardings if isinstance(sharding, NamedSharding)]
-    if named:
+    if named := _named_meshes(envelope):
         # Arguments may be on several. What is on the others can also be on the one with the most axes.
-        most = max(named, key=lambda mesh: len(mesh.axis_names))
-        yield dict(zip(most.axis_names, most.axis_sizes, strict=False))
+        sizes, names = max(named, key=lambda mesh: len(mesh[1]))
+        yield dict(zip(names, sizes, strict=False))
         return
     for mesh in artifact.modules[0].meshes:
         if math.prod(mesh.values()) == envelope.nr_devices:
             yield mesh
-    for sizes in _orders(_prime_factors(envelope.nr_devices)):
+    factors, rest = [], envelope.nr_devices
+    while rest > 1:
+        factors.append(next(divisor for divisor in range(2, rest + 1) if rest % divisor == 0))
+        rest //= factors[-1]
+    for sizes in _orders(factors):
         yield {f"axis{number}": size for number, size in enumerate(sizes)}
+
+
+def _named_meshes(envelope: Envelope) -> list[tuple[tuple[int, ...], tuple[str, ...]]]:
+    """The sizes and the names of the axes of each mesh that the shardings of arguments and results name."""
+    shardings = (*envelope.in_shardings, *envelope.out_shardings)
+    return [sharding.mesh[:2] for sharding in shardings if isinstance(sharding, NamedSharding)]
 
 
 def _problem(artifact: Artifact, envelope: Envelope, mesh: Mesh) -> str:
     """Why an artifact cannot be called on a mesh; empty if it can."""
     if math.prod(mesh.values()) != envelope.nr_devices:
         return f"it was exported for {envelope.nr_devices} devices, and names the mesh {_as_option(mesh)}."
-    named = {
-        sharding.mesh[:2]
-        for sharding in (*envelope.in_shardings, *envelope.out_shardings)
-        if isinstance(sharding, NamedSharding)
-    }
+    named = {*_named_meshes(envelope)}
     if named and (tuple(mesh.values()), tuple(mesh)) not in named:
         meshes = " or ".join(_as_option(dict(zip(names, sizes, strict=False))) for sizes, names in sorted(named))
         return f"expected the mesh {meshes}, which its shardings name, found {_as_option(mesh)}."
     for what, shardings in (("argument", envelope.in_shardings), ("result", envelope.out_shardings)):
         for number, sharding in enumerate(shardings):
             if isinstance(sharding, HloSharding) and _own_spec(sharding, mesh, artifact.name) is None:
+                tiles = tiles_of(sharding.proto, artifact.name)
+                assert tiles is not None  # what is replicated fits each mesh
                 return (
-                    f"{what} {number} cannot be placed on a mesh {_as_option(mesh)}: {_parts(sharding, artifact.name)}."
+                    f"{what} {number} cannot be placed on a mesh {_as_option(mesh)}: it is in "
+                    f"{' × '.join(map(str, tiles.parts))} parts, on the devices "
+                    f"{few([str(device) for device in tiles.devices], most=16)}."
                 )
     return ""
-
-
-def _parts(sharding: HloSharding, name: str) -> str:
-    """Into how many parts XLA splits an array, and the devices in their order."""
-    tiles = tiles_of(sharding.proto, name)
-    assert tiles is not None  # what is replicated fits each mesh
-    devices = few([str(device) for device in tiles.devices], most=16)
-    return f"it is in {' × '.join(map(str, tiles.parts))} parts, on the devices {devices}"
 
 
 def _own_spec(sharding: object, mesh: Mapping[str, int], name: str) -> Spec | None:
@@ -146,25 +157,6 @@ def _own_spec(sharding: object, mesh: Mapping[str, int], name: str) -> Spec | No
     if isinstance(sharding, HloSharding):
         return spec_on(mesh, tiles_of(sharding.proto, name))
     return sharding.spec.partitions if isinstance(sharding, NamedSharding) else None
-
-
-def _parsed_spec(node: ast.expr) -> Spec | None:
-    if isinstance(node, ast.Constant) and node.value is None:
-        return None
-    if not isinstance(node, ast.Call) or node.keywords:
-        raise ValueError(ast.dump(node))
-    if not isinstance(node.func, ast.Name) or node.func.id not in ("P", "PartitionSpec"):
-        raise ValueError(ast.dump(node))
-    return tuple(_parsed_axes(argument) for argument in node.args)
-
-
-def _parsed_axes(node: ast.expr) -> str | tuple[str, ...] | None:
-    value = ast.literal_eval(node)
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, tuple) and all(isinstance(axis, str) for axis in value):
-        return value
-    raise ValueError(repr(value))
 
 
 def _whole(spec: Spec) -> list[tuple[str, ...]]:
@@ -191,14 +183,3 @@ def _orders(factors: list[int]) -> Iterator[tuple[int, ...]]:
         rest = factors.copy()
         rest.remove(first)
         yield from ((first, *order) for order in _orders(rest))
-
-
-def _prime_factors(number: int) -> list[int]:
-    factors, divisor = [], 2
-    while number > 1:
-        if number % divisor:
-            divisor += 1
-        else:
-            factors.append(divisor)
-            number //= divisor
-    return factors

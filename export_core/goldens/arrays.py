@@ -15,6 +15,7 @@ import struct
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from pathlib import Path
 from typing import IO, Any
 
@@ -31,11 +32,18 @@ PLAIN = frozenset(
     + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 )
 """dtypes that NumPy has itself."""
-
 KEYS = {"key<fry>": "key_fry", "key<rbg>": "key_rbg", "key<urbg>": "key_urbg"}
 """PRNG key dtypes as JAX prints them, and their names in an .npz: `<` is not allowed in file names everywhere."""
 
-_KEY_OF_FILE = {in_file: dtype for dtype, in_file in KEYS.items()}
+
+def numpy_dtype(name: str) -> np.dtype[Any] | None:
+    """The dtype of JAX that NumPy or ml_dtypes, which comes with jax, has by this name; None for any other."""
+    if name in PLAIN:
+        return np.dtype(name)
+    import ml_dtypes  # here only: a golden of plain dtypes is made and read where there is no jax
+
+    scalar_type = getattr(ml_dtypes, name, None)
+    return None if scalar_type is None else np.dtype(scalar_type)
 
 
 @dataclass(frozen=True)
@@ -57,20 +65,19 @@ class Leaf:
     def numpy(self) -> Array:
         """The values in the dtype they are meant in, without a copy; PRNG keys as uint32 and float0 as bool.
 
-        Needs ml_dtypes, which comes with jax, for the dtypes that NumPy lacks. Raises `GoldenError` where ml_dtypes
-        lacks it too.
+        Raises `GoldenError` for a dtype that neither NumPy nor ml_dtypes has.
         """
         if self.dtype in PLAIN or self.dtype in KEYS or self.dtype == "float0":
             return self.data
-        import ml_dtypes  # here only: a golden of plain dtypes is read where there is no jax
+        meant = numpy_dtype(self.dtype)
+        if meant is None or meant.itemsize != self.data.itemsize:
+            import ml_dtypes
 
-        meant = getattr(ml_dtypes, self.dtype, None)
-        if meant is None or np.dtype(meant).itemsize != self.data.itemsize:
             raise GoldenError(
                 f"Expected {self.data.dtype} holding a dtype that ml_dtypes {ml_dtypes.__version__} has, "
                 f"found {self.dtype}. Upgrade ml_dtypes, or restore the golden."
             )
-        return self.data.view(np.dtype(meant))
+        return self.data.view(meant)
 
     def __str__(self) -> str:
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"
@@ -156,21 +163,20 @@ def from_npz(source: Path | bytes, where: str = "<bytes>") -> tuple[Leaf, ...]:
 
     Never unpickles. Raises `GoldenError` for anything else, which names the file, or where the bytes are from.
     """
-    where = str(source) if isinstance(source, Path) else where
     try:
-        opened = open_regular(source) if isinstance(source, Path) else io.BytesIO(source)
-        with opened as file:
+        with open_regular(source) if isinstance(source, Path) else io.BytesIO(source) as file:
             # By number: as text, the 10000th would come before the 1001st. Leaves themselves cannot be ordered.
-            numbered = sorted((_member(name, data) for name, data in arrays_in(file)), key=operator.itemgetter(0))
+            numbered = sorted(starmap(_member, arrays_in(file)), key=operator.itemgetter(0))
             return tuple(leaf for _, leaf in numbered)
     except Exception as error:  # zipfile, zlib and numpy raise about ten types on damaged bytes
+        where = str(source) if isinstance(source, Path) else where
         raise GoldenError(f"{where}: expected arrays in an .npz, found something else: {error}") from error
 
 
 def _member(name: str, data: Array) -> tuple[int, Leaf]:
     """The number and the leaf of one member. Raises `ValueError` if its name does not match its dtype."""
     index, _, in_file = name.partition(".")
-    dtype = _KEY_OF_FILE.get(in_file, in_file)
+    dtype = next((key for key, key_in_file in KEYS.items() if key_in_file == in_file), in_file)
     stored = data.dtype.name
     if dtype in PLAIN:
         fits = stored == dtype
@@ -204,12 +210,11 @@ def noise_to_npz(files: Iterable[tuple[Sequence[Leaf], Noise]]) -> bytes:
 
 def noise_from_npz(data: bytes, where: str, outputs: Sequence[Sequence[Leaf]]) -> list[Noise]:
     """The noise of each file, whose outputs are given. Raises `GoldenError` for a file that does not belong to them."""
-    stored = from_npz(data, where)
-    expected = [leaf for call in outputs for leaf in call]
-    if len(stored) != len(expected):
-        raise GoldenError(f"{where}: expected an array for each of {len(expected)} outputs, found {len(stored)}.")
-    decoded = iter([_decoded(code, leaf, where) for code, leaf in zip(stored, expected, strict=True)])
-    return [tuple(next(decoded) for _ in call) for call in outputs]
+    stored, expected = from_npz(data, where), sum(map(len, outputs))
+    if len(stored) != expected:
+        raise GoldenError(f"{where}: expected an array for each of {expected} outputs, found {len(stored)}.")
+    codes = iter(stored)
+    return [tuple(_decoded(next(codes), leaf, where) for leaf in call) for call in outputs]
 
 
 def _encoded(leaf: Leaf, noise: Array | None) -> Leaf:
@@ -244,7 +249,7 @@ _LENGTHS = {(1, 0): "<H", (2, 0): "<I"}
 _HEADER = re.compile(rb"\{'descr': '([<>|=][biufc]\d+)', 'fortran_order': (True|False), 'shape': \(([\d, ]*)\), \}\s*")
 
 
-def arrays_in(file: IO[bytes]) -> Iterator[tuple[str, np.ndarray[Any, np.dtype[Any]]]]:
+def arrays_in(file: IO[bytes]) -> Iterator[tuple[str, Array]]:
     """Name and array of each member of an .npz, read without evaluating a header.
 
     NumPy reads a header with `ast.literal_eval`. Two threads must not do that at once before CPython 3.11.8 (gh-106905:
@@ -263,7 +268,7 @@ def arrays_in(file: IO[bytes]) -> Iterator[tuple[str, np.ndarray[Any, np.dtype[A
                 yield member.filename.removesuffix(_SUFFIX), _array(content, member.file_size)
 
 
-def _array(file: IO[bytes], size: int) -> np.ndarray[Any, np.dtype[Any]]:
+def _array(file: IO[bytes], size: int) -> Array:
     version = np.lib.format.read_magic(file)
     if version not in _LENGTHS:
         raise ValueError(f"expected an array of format 1.0 or 2.0, found {'.'.join(map(str, version))}")

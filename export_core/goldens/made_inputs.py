@@ -8,29 +8,25 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from export_core.artifact import Aval
 from export_core.artifact.main_check import dimension_names
-from export_core.goldens.arrays import KEYS, PLAIN, Leaf, leaf_of
+from export_core.goldens.arrays import KEYS, Leaf, leaf_of, numpy_dtype
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import InputsRule
 
 SEED = 20261122  # never to be changed, like the rest of the rule: goldens hold the arrays that it gives
-
 FIRST_SIZE = 2
 """The size of the first symbolic dimension by name, where none is given; the next one gets one more."""
-
 MOST_ELEMENTS = 1 << 29
 """Of all made inputs: a damaged artifact may declare any shape."""
-
 _KEY_SIZES = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
 """Words of 32 bits in the data of a PRNG key."""
-
-
 RULES: tuple[InputsRule, ...] = ("", "positive", "positive definite")
 """The rules in the order in which they are tried, until a function gives no NaN and no infinity."""
 
@@ -50,10 +46,13 @@ def made_leaf(random: np.random.RandomState, dtype: str, shape: Sequence[int], r
         return Leaf(dtype, random.randint(0, 2**32, (*shape, _KEY_SIZES[dtype]), dtype=np.uint32))
     if dtype == "float0":
         return Leaf(dtype, np.zeros(shape, np.bool_))
+    meant = numpy_dtype(dtype)
+    if meant is None:
+        raise GoldenError(f"expected a dtype that the installed ml_dtypes has, found {dtype}. Give inputs.")
     if dtype == "bool":
         return leaf_of(np.arange(math.prod(shape)).reshape(shape) % 2 == 0)
     if dtype.startswith(("int", "uint")):
-        return leaf_of(random.randint(1 if rule else 0, 8, shape, dtype=np.int32).astype(_numpy_dtype(dtype)))
+        return leaf_of(random.randint(1 if rule else 0, 8, shape, dtype=np.int32).astype(meant))
 
     def draw() -> Any:
         return np.asarray(random.random_sample(shape) / 2 + 0.25 if rule else random.standard_normal(shape))
@@ -62,21 +61,20 @@ def made_leaf(random: np.random.RandomState, dtype: str, shape: Sequence[int], r
     if rule == "positive definite" and len(shape) > 1 and shape[-1] == shape[-2] > 1:
         # Sums of two numbers, and no products: they are the same on every machine.
         values = (values + values.conj().swapaxes(-1, -2)) / 2 + shape[-1] * np.eye(shape[-1])
-    return leaf_of(values.astype(_numpy_dtype(dtype)))
+    return leaf_of(values.astype(meant))
 
 
 def made_inputs(
-    avals: Sequence[Aval], given_sizes: Mapping[str, int], rule: InputsRule = ""
+    avals: Sequence[Aval],
+    given_sizes: Mapping[str, int],
+    rule: InputsRule = "",
+    *,
+    most_elements: int = MOST_ELEMENTS,
 ) -> tuple[list[Leaf], dict[str, int]]:
-    """Inputs for an artifact that declares these types, and the sizes of all symbolic dimensions.
+    """Inputs by a rule for an artifact whose flat arguments have these types, and the sizes of all symbolic dimensions.
 
-    Args:
-        avals: the types of its flat arguments.
-        given_sizes: sizes of symbolic dimensions; the others, sorted by name, get 2, 3, 4 and so on.
-        rule: see `made_leaf`.
-
-    Raises:
-        GoldenError: it has no dimension of a given name, a size is not positive, or the arrays would be too large.
+    Dimensions without a given size get 2, 3, 4 and so on, sorted by name. Raises `GoldenError` where the artifact has
+    no dimension of a given name, a size is not positive, or all inputs together would have more than `most_elements`.
     """
     symbols = symbols_of(avals)
     if unknown := sorted(given_sizes.keys() - set(symbols)):
@@ -86,11 +84,20 @@ def made_inputs(
         )
     others = (symbol for symbol in symbols if symbol not in given_sizes)
     sizes = {**given_sizes, **{symbol: FIRST_SIZE + number for number, symbol in enumerate(others)}}
-    shapes = [_shape(aval, sizes) for aval in avals]
+    shapes = []
+    for aval in avals:
+        shape = [size_of(dim, sizes) or 0 for dim in aval.shape]
+        # For jax, what a symbol gives is at least 1.
+        if any(size < 1 and not isinstance(dim, int) for dim, size in zip(aval.shape, shape, strict=True)):
+            raise GoldenError(
+                f"expected sizes of symbolic dimensions that give {aval} a shape, found {sizes_in_words(sizes)}. "
+                "Give other sizes, or inputs."
+            )
+        shapes.append(shape)
     count = sum(math.prod(max(size, 1) for size in shape) for shape in shapes)  # NumPy limits also shapes with a 0
-    if count > MOST_ELEMENTS:
+    if count > most_elements:
         raise GoldenError(
-            f"expected at most {MOST_ELEMENTS:,} elements of inputs to make, found types with {count:,}. Give inputs."
+            f"expected at most {most_elements:,} elements of inputs to make, found types with {count:,}. Give inputs."
         )
     random = np.random.RandomState(SEED)
     return [made_leaf(random, aval.dtype, shape, rule) for aval, shape in zip(avals, shapes, strict=True)], sizes
@@ -99,26 +106,6 @@ def made_inputs(
 def sizes_in_words(sizes: Mapping[str, int]) -> str:
     """``b = 2, h = 3``; empty without symbolic dimensions."""
     return ", ".join(f"{name} = {size}" for name, size in sorted(sizes.items()))
-
-
-def _shape(aval: Aval, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    shape = tuple(size_of(dim, sizes) for dim in aval.shape)
-    # For jax, what a symbol gives is at least 1.
-    if all(isinstance(dim, int) or (size or 0) > 0 for dim, size in zip(aval.shape, shape, strict=True)):
-        return tuple(size or 0 for size in shape)
-    raise GoldenError(
-        f"expected sizes of symbolic dimensions that give {aval} a shape, found {sizes_in_words(sizes)}. "
-        "Give other sizes, or inputs."
-    )
-
-
-def _numpy_dtype(dtype: str) -> np.dtype[Any]:
-    if dtype in PLAIN:
-        return np.dtype(dtype)
-    import ml_dtypes  # here only: a golden of plain dtypes is made where there is no jax
-
-    made: np.dtype[Any] = np.dtype(getattr(ml_dtypes, dtype))
-    return made
 
 
 def symbols_of(avals: Iterable[Aval]) -> list[str]:
@@ -142,15 +129,26 @@ def size_of(dim: int | str, sizes: Mapping[str, int]) -> int | None:
     try:
         # jax prints powers with ^, which binds less than + in Python.
         return _value(ast.parse(dim.replace("^", "**"), mode="eval").body, sizes)
-    except (SyntaxError, KeyError, ZeroDivisionError, ValueError, RecursionError, MemoryError):
+    except (SyntaxError, KeyError, ZeroDivisionError, TypeError, ValueError, RecursionError, MemoryError):
         return None
+
+
+_OPERATIONS: dict[type[ast.operator] | str, Callable[..., int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "max": max,
+    "min": min,
+}
 
 
 def _value(node: ast.AST, sizes: Mapping[str, int]) -> int:
     """The value of a dimension's expression as jax prints it: names, integers, + - * ^, floordiv, mod, max, min.
 
-    Walks the tree instead of calling eval: the text comes from a file that is not trusted. Raises `ValueError` for
-    anything else.
+    Walks the tree instead of calling eval: the text comes from a file that is not trusted. Raises `ValueError`,
+    `KeyError` or `TypeError` for anything else.
     """
     match node:
         case ast.Constant(value=int(number)):
@@ -159,26 +157,12 @@ def _value(node: ast.AST, sizes: Mapping[str, int]) -> int:
             return sizes[name]
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_value(operand, sizes)
-        case ast.BinOp(left=left, op=operator, right=right):
-            first, second = _value(left, sizes), _value(right, sizes)
-            match operator:
-                case ast.Add():
-                    return first + second
-                case ast.Sub():
-                    return first - second
-                case ast.Mult():
-                    return first * second
-                case ast.Pow() if 0 <= second < 16:  # a shape never needs more, and a large one would take forever
-                    return int(first**second)
+        case ast.BinOp(left=left, op=ast.Pow(), right=right):
+            exponent = _value(right, sizes)
+            if 0 <= exponent < 16:  # a shape never needs more, and a large one would take forever
+                return int(_value(left, sizes) ** exponent)
+        case ast.BinOp(left=left, op=operation, right=right):
+            return _OPERATIONS[type(operation)](_value(left, sizes), _value(right, sizes))
         case ast.Call(func=ast.Name(id=name), args=arguments):
-            values = [_value(argument, sizes) for argument in arguments]
-            match name, values:
-                case "floordiv", [first, second]:
-                    return first // second
-                case "mod", [first, second]:
-                    return first % second
-                case "max", [_, *_]:
-                    return max(values)
-                case "min", [_, *_]:
-                    return min(values)
+            return _OPERATIONS[name](*(_value(argument, sizes) for argument in arguments))
     raise ValueError(ast.dump(node))

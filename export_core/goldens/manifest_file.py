@@ -25,7 +25,7 @@ from export_core.goldens.manifest import FORMAT, Manifest
 
 if TYPE_CHECKING:
     from export_core.artifact.hlo_sharding import Spec
-    from export_core.goldens.manifest import Check, Origin
+    from export_core.goldens.manifest import Check
 
 
 RESTORE = (
@@ -135,15 +135,21 @@ def is_plain_name(name: str) -> bool:
 
 def problems(manifest: Manifest) -> Problems:
     """Everything that is wrong with a manifest, each with its field."""
-    yield from _names(manifest)
-    yield from _files(manifest.files)
+    if not is_plain_name(manifest.case):
+        yield "case", f"expected the name of a folder, found {manifest.case!r}."
+    for field, text, (pattern, expected) in _texts(manifest):
+        if not pattern.fullmatch(text):
+            yield field, f"expected {expected}, found {text!r}."
+    for name, digest in manifest.files.items():
+        if not is_plain_name(name) or name == "golden.yaml":
+            yield "files", f"expected names of files beside the manifest, found {name!r}."
+        if not _SHA256[0].fullmatch(digest):
+            yield "files", f"{name}: expected {_SHA256[1]}, found {digest!r}."
     yield from _options(manifest)
     yield from _comparison(manifest)
-    yield from _factors(manifest)
     yield from _noise(manifest)
-    if manifest.origin:
-        yield from _origin(manifest.origin)
-    yield from _converted(manifest)
+    if manifest.origin and not 0 <= (manifest.origin.seed or 0) < _LARGEST:
+        yield "origin.seed", f"expected a number of 63 bits, found {manifest.origin.seed}."
     for number, check in enumerate(manifest.checks):
         for problem in _check(check, manifest):
             yield f"checks[{number}]", problem
@@ -152,37 +158,35 @@ def problems(manifest: Manifest) -> Problems:
         yield "checks", "expected a name of its own for each."
 
 
-def _names(manifest: Manifest) -> Problems:
-    if not is_plain_name(manifest.case):
-        yield "case", f"expected the name of a folder, found {manifest.case!r}."
-    writer = manifest.writer
-    yield from _text("writer.jax", writer.jax, _VERSION)
-    yield from _text("writer.jaxlib", writer.jaxlib, _VERSION)
-    yield from _text("writer.platform", writer.platform, _PLATFORM)
-
-
-def _text(field: str, value: str, form: tuple[re.Pattern[str], str], of: str = "") -> Problems:
-    pattern, expected = form
-    if not pattern.fullmatch(value):
-        yield field, f"{of}expected {expected}, found {value!r}."
-
-
-def _files(files: Mapping[str, str]) -> Problems:
-    for name, content in files.items():
-        if not is_plain_name(name) or name == "golden.yaml":
-            yield "files", f"expected names of files beside the manifest, found {name!r}."
-        yield from _text("files", content, _SHA256, f"{name}: ")
+def _texts(manifest: Manifest) -> Iterator[tuple[str, str, tuple[re.Pattern[str], str]]]:
+    """The fields whose text has a form, each with its text, a pattern and what it matches in words."""
+    yield "writer.jax", manifest.writer.jax, _VERSION
+    yield "writer.jaxlib", manifest.writer.jaxlib, _VERSION
+    yield "writer.platform", manifest.writer.platform, _PLATFORM
+    for platform in manifest.options.platforms:
+        yield "options.platforms", platform, _PLATFORM
+    for platform in manifest.options.refused_on:
+        yield "options.refused_on", platform, _PLATFORM
+    if manifest.noise:
+        yield "noise.jaxlib", manifest.noise.jaxlib, _VERSION
+    if manifest.origin and manifest.origin.outputs_by:
+        yield "origin.outputs_by", manifest.origin.outputs_by, _VERSION
+    if original := manifest.converted_from:
+        yield "converted_from.sha256", original.sha256, _SHA256
+        yield "converted_from.reader", original.reader, _VERSION
+        if original.module_by:
+            yield "converted_from.module_by", original.module_by, _VERSION
 
 
 def _options(manifest: Manifest) -> Problems:
     options = manifest.options
     yield from _mesh("options.mesh", options.mesh)
-    for field in ("platforms", "refused_on"):
-        for name in getattr(options, field):
-            yield from _text(f"options.{field}", name, _PLATFORM)
-    for field in ("vjp_order", "calling_convention_version"):
-        if not 0 <= (getattr(options, field) or 0) < MOST_DEVICES:
-            yield f"options.{field}", f"expected a whole number of 0 or more, found {getattr(options, field)}."
+    for field, number in (
+        ("vjp_order", options.vjp_order),
+        ("calling_convention_version", options.calling_convention_version or 0),
+    ):
+        if not 0 <= number < MOST_DEVICES:
+            yield f"options.{field}", f"expected a whole number of 0 or more, found {number}."
     for name in options.register:
         # A name and not a path: the reader imports the copy that is in this golden, and nothing else.
         if not all(part.isidentifier() for part in name.split(".")):
@@ -227,9 +231,6 @@ def _comparison(manifest: Manifest) -> Problems:
                 read_amount(amount, whole=field == "ulp")
             except ValueError as error:
                 yield f"comparison.{field}", str(error)
-
-
-def _factors(manifest: Manifest) -> Problems:
     outputs = [output for group in manifest.factors for output in group.outputs]
     count = len(manifest.signature.outputs)
     if len({*outputs}) < len(outputs) or not all(0 <= output < count for output in outputs):
@@ -248,7 +249,6 @@ def _noise(manifest: Manifest) -> Problems:
     for name, runs in (("moved", record.moved), ("inside", record.inside), ("amplified", record.amplified)):
         if not 0 <= runs <= MOST_RUNS:
             yield f"noise.{name}", f"expected a number of runs from 0 to {MOST_RUNS}, found {runs}."
-    yield from _text("noise.jaxlib", record.jaxlib, _VERSION)
     if record.narrowest_float not in ("", *FLOATS):
         yield "noise.narrowest_float", f"expected a float type such as bfloat16, found {record.narrowest_float!r}."
     counts = {f"undecided.{name}": pair for name, pair in record.undecided.items()}
@@ -261,22 +261,6 @@ def _noise(manifest: Manifest) -> Problems:
     for name, count in record.unstable.items():
         if not 0 < count < _LARGEST:
             yield f"noise.unstable.{name}", f"expected a number of elements, found {count}."
-
-
-def _origin(origin: Origin) -> Problems:
-    if origin.outputs_by:
-        yield from _text("origin.outputs_by", origin.outputs_by, _VERSION)
-    if not 0 <= (origin.seed or 0) < _LARGEST:
-        yield "origin.seed", f"expected a number of 63 bits, found {origin.seed}."
-
-
-def _converted(manifest: Manifest) -> Problems:
-    if (origin := manifest.converted_from) is None:
-        return
-    yield from _text("converted_from.sha256", origin.sha256, _SHA256)
-    yield from _text("converted_from.reader", origin.reader, _VERSION)
-    if origin.module_by:
-        yield from _text("converted_from.module_by", origin.module_by, _VERSION)
 
 
 def _check(check: Check, manifest: Manifest) -> Iterator[str]:

@@ -41,7 +41,6 @@ OUTPUTS = "outputs.npz"
 NOISE = "noise.npz"
 MODULE_TEXT = "module.mlir"
 JAXPR_TEXT = "jaxpr.txt"
-LFS_POINTER = b"version https://git-lfs"
 FOR_THE_EYE = (MODULE_TEXT, JAXPR_TEXT)
 
 
@@ -153,7 +152,7 @@ class Golden:
         """
         for name, expected in self.manifest.files.items():
             with self._opened(name) as file:
-                actual = sha256_of(file)
+                actual = hashlib.file_digest(file, "sha256").hexdigest()
             if actual != expected:
                 path, content = self.folder / name, self.content(name)
                 if sha256(content.replace(b"\r\n", b"\n")) == expected:
@@ -161,13 +160,12 @@ class Golden:
                         f"{path}: damaged: its line ends were converted to CR LF, as git's core.autocrlf does. Put "
                         "`* -text` into a file .gitattributes in the folder of goldens, and check them out again."
                     )
-                if content.startswith(LFS_POINTER):
+                if content.startswith(b"version https://git-lfs"):
                     raise GoldenError(
                         f"{path}: expected the file, found a Git LFS pointer. Fetch it with `git lfs pull`."
                     )
                 raise GoldenError(f"{path}: damaged: expected SHA-256 {expected}, found {actual}. {RESTORE}")
-        required = (ARTIFACT, INPUTS) if self.manifest.options.without_outputs else (ARTIFACT, INPUTS, OUTPUTS)
-        for name in required:
+        for name in (ARTIFACT, INPUTS, *(() if self.manifest.options.without_outputs else (OUTPUTS,))):
             if name not in self.manifest.files:
                 raise GoldenError(f"{self.folder / MANIFEST}: expected {name} under `files`, found none. {RESTORE}")
 
@@ -214,10 +212,14 @@ class GoldenStore:
         atomic.recover(target.parent)  # first, or a golden that waits to be put back would count as missing
         content = {MANIFEST: dump_manifest(manifest), **files}
         replaced = target.exists()
-        same = (content, self._with_stored_evidence(manifest, target, content)) if replaced else ()
-        if any(has_content(target, files) for files in same):
-            return WriteStatus.UNCHANGED
         if replaced:
+            same = [content]
+            with contextlib.suppress(GoldenError):  # it is damaged, and written again
+                # With other packages, it is still the same golden.
+                as_it_was = as_stored(manifest, self._load(target).manifest)
+                same.append({**content, MANIFEST: dump_manifest(as_it_was)})
+            if any(has_content(target, files) for files in same):
+                return WriteStatus.UNCHANGED
             refuse_newer_format(target / MANIFEST)
         try:
             atomic.put_folder(target, content)
@@ -265,16 +267,6 @@ class GoldenStore:
             )
         return Golden(manifest, folder)
 
-    def _with_stored_evidence(
-        self, manifest: Manifest, target: Path, content: Mapping[str, bytes]
-    ) -> Mapping[str, bytes]:
-        """The content with the evidence of the stored golden: with other packages, it is still the same golden."""
-        try:
-            stored = self._load(target).manifest
-        except GoldenError:  # it is damaged, and written again
-            return content
-        return {**content, MANIFEST: dump_manifest(as_stored(manifest, stored))}
-
     @staticmethod
     def _folders(parent: Path) -> Iterator[Path]:
         if parent.is_dir():
@@ -299,21 +291,15 @@ def content_of(folder: Path) -> dict[str, bytes]:
 def has_content(folder: Path, files: Mapping[str, bytes]) -> bool:
     """Whether a folder has these files and no others. One file may be larger than the memory that is left."""
     paths = {path.name: path for path in folder.iterdir() if path.is_file()}
-    return paths.keys() == files.keys() and all(_is_same(paths[name], data) for name, data in files.items())
-
-
-def _is_same(path: Path, data: bytes) -> bool:
-    if path.stat().st_size != len(data):
+    if {name: path.stat().st_size for name, path in paths.items()} != {name: len(data) for name, data in files.items()}:
         return False
-    with open_regular(path, follow=True) as file:
-        return sha256_of(file) == sha256(data)
+    for name, path in paths.items():
+        with open_regular(path, follow=True) as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != sha256(files[name]):
+                return False
+    return True
 
 
 def sha256(data: bytes) -> str:
     """The SHA-256 of a file's content, as hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
-
-
-def sha256_of(file: BufferedReader) -> str:
-    """The SHA-256 of an open file, read in pieces, as hexadecimal digits."""
-    return hashlib.file_digest(file, "sha256").hexdigest()

@@ -6,7 +6,7 @@ import contextlib
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,23 +18,9 @@ from export_core.base.layout import aligned
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import Manifest
 from export_core.goldens.manifest_file import dump_manifest, is_plain_name
-from export_core.goldens.store import MANIFEST, Golden, GoldenStore, content_of
+from export_core.goldens.store import MANIFEST, Golden, GoldenStore, content_of, has_content
 
 _DIGEST = re.compile(r"-[0-9a-f]{8}$")
-
-
-@dataclass(frozen=True)
-class _Move:
-    """One golden of the old case, and what is stored for it under the new one."""
-
-    golden: Golden
-    manifest: Manifest
-    files: Mapping[str, bytes]
-
-    def is_done(self, store: GoldenStore) -> bool:
-        """Whether the new case has exactly this golden."""
-        folder = store.root / self.manifest.case / self.manifest.writer.id
-        return folder.is_dir() and content_of(folder) == {MANIFEST: dump_manifest(self.manifest), **self.files}
 
 
 def rename_case(store: GoldenStore, old: str, new: str, test: str | None = None) -> list[Golden]:
@@ -51,44 +37,45 @@ def rename_case(store: GoldenStore, old: str, new: str, test: str | None = None)
     if (store.root / new).exists() and (store.root / old).samefile(store.root / new):
         raise GoldenError(f"{new}: expected another name than {old}; nothing was renamed.")
     test = test or exporting_test(goldens[-1].manifest, new)
-    moves = [_move(golden, new, test) for golden in goldens]
-    _refuse_other_goldens(store, moves, store.generations(new))
-    for move in moves:
-        store.write(move.manifest, move.files)
-    renamed = store.generations(new)
-    for golden in renamed:
+    existing, done = {golden.folder.name: golden.folder for golden in store.generations(new)}, 0
+    moved: list[tuple[Manifest, dict[str, bytes]]] = []
+    for golden in goldens:
         golden.verify()
-    for move in moves:
-        store.remove(move.golden)
-    return renamed
-
-
-def _move(golden: Golden, new: str, test: str) -> _Move:
-    golden.verify()
-    files = {name: data for name, data in content_of(golden.folder).items() if name != MANIFEST}
-    return _Move(golden, msgspec.structs.replace(golden.manifest, case=new, test=test), files)
-
-
-def _refuse_other_goldens(store: GoldenStore, moves: list[_Move], existing: list[Golden]) -> None:
-    """Raise `GoldenError` unless what the new case has comes from a rename that was killed.
-
-    It was killed while it wrote, and the new case has nothing else yet; or while it deleted, and has everything.
-    """
-    done = [move for move in moves if move.is_done(store)]
-    if len(done) not in (len(existing), len(moves)):
-        new = moves[0].manifest.case
+        manifest = msgspec.structs.replace(golden.manifest, case=new, test=test)
+        content = {**content_of(golden.folder), MANIFEST: dump_manifest(manifest)}
+        done += golden.folder.name in existing and has_content(existing[golden.folder.name], content)
+        del content[MANIFEST]
+        moved.append((manifest, content))
+    # What the new case has comes from a rename that was killed: while it wrote, and the new case has nothing else yet;
+    # or while it deleted, and has everything.
+    if done not in (len(existing), len(goldens)):
         raise GoldenError(
             f"{store.root / new}: expected no golden of the new case, found {len(existing)}, and nothing was renamed. "
             f"Choose another name; or delete {new} if `pytest --update-goldens` can write its goldens again."
         )
+    for manifest, content in moved:
+        store.write(manifest, content)
+    renamed = store.generations(new)
+    for golden in renamed:
+        golden.verify()
+    for golden in goldens:
+        store.remove(golden)
+    return renamed
 
 
 def exporting_test(manifest: Manifest, case: str) -> str:
     """The test that exports a case, like the one of this manifest; empty where it does not follow from the name."""
     if not manifest.test or _DIGEST.search(case):  # the digest stands for what a folder's name cannot have
         return ""
-    for file in _files_of(manifest, case):
-        names, bracket, parameters = case.removeprefix(f"{_module(file)}.").partition("[")
+    parts = case.partition("[")[0].split(".")
+    modules = [parts[:count] for count in range(len(parts) - 1, 0, -1)]
+    present = manifest.test.partition("::")[0]
+    # The test files that the case may be from: the present one, or another that exists in the working folder.
+    for module in sorted(modules, key=lambda module: f"{'/'.join(module)}.py" != present):
+        file = f"{'/'.join(module)}.py"
+        if file != present and not Path(file).is_file():
+            continue
+        names, bracket, parameters = case.removeprefix(f"{'.'.join(module)}.").partition("[")
         if manifest.name and not bracket:
             names = names.rpartition(".")[0]  # the last is the name= of the call
         elif manifest.name:
@@ -96,20 +83,6 @@ def exporting_test(manifest: Manifest, case: str) -> str:
         if names:
             return "::".join((file, *names.split("."))) + bracket + parameters
     return ""
-
-
-def _files_of(manifest: Manifest, case: str) -> Iterator[str]:
-    """The test files that a case may be from: the present one, or another that exists in the working folder."""
-    parts = case.partition("[")[0].split(".")
-    candidates = [f"{'/'.join(parts[:count])}.py" for count in range(len(parts) - 1, 0, -1)]
-    present = manifest.test.partition("::")[0]
-    if present in candidates:
-        yield present
-    yield from (file for file in candidates if Path(file).is_file())
-
-
-def _module(file: str) -> str:
-    return file.removesuffix(".py").replace("/", ".")
 
 
 @dataclass(frozen=True)
@@ -130,17 +103,25 @@ class Stray:
 def strays(root: Path) -> Iterator[Stray]:
     """All strays that can be found without reading a manifest.
 
-    A folder in a case's folder counts as a golden, whole or damaged.
-
-    Plain files beside the cases (a README, .gitattributes) are the user's own.
+    A folder in a case's folder counts as a golden, whole or damaged. Plain files beside the cases (a README,
+    .gitattributes) are the user's own.
     """
-    for case in _sorted(root):
-        if case.is_dir() and not case.name.startswith("."):
-            entries = _sorted(case)
-            if not entries:
-                yield Stray(case, "a case without a golden", leftover=True)
-            for path in entries:
-                yield from _strays_in_case(path)
+    for case in sorted(root.iterdir()) if root.is_dir() else ():
+        if not case.is_dir() or case.name.startswith("."):
+            continue
+        entries = sorted(case.iterdir())
+        if not entries:
+            yield Stray(case, "a case without a golden", leftover=True)
+        for path in entries:
+            if path.name.startswith((STAGED, REMOVED)):
+                if is_abandoned(path):  # otherwise a living process is at work in it
+                    yield Stray(path, "left by a process that was killed", leftover=True)
+            elif path.name.startswith(SWAPPED_OUT):
+                # While its replacement is missing, this is the only copy of the golden.
+                replaced = (case / path.name.removeprefix(SWAPPED_OUT)).exists()
+                yield Stray(path, "the golden that a killed update was replacing", leftover=replaced)
+            elif not path.is_dir():
+                yield Stray(path, "a file outside any golden's folder")
 
 
 def unlisted_files(store: GoldenStore) -> Iterator[Stray]:
@@ -149,7 +130,7 @@ def unlisted_files(store: GoldenStore) -> Iterator[Stray]:
     Raises `GoldenError` for a manifest that cannot be read.
     """
     for golden in store.goldens():
-        for path in _sorted(golden.folder):
+        for path in sorted(golden.folder.iterdir()):
             if path.name not in {MANIFEST, *golden.manifest.files}:
                 what = f"not one of the files of {golden.id}"
                 if path.name == "__pycache__":
@@ -170,23 +151,6 @@ def delete_leftovers(candidates: Iterable[Stray]) -> list[Stray]:
     return leftovers
 
 
-def _strays_in_case(path: Path) -> Iterator[Stray]:
-    """What one entry of a case's folder is, if it is not a golden."""
-    if path.name.startswith((STAGED, REMOVED)):
-        if is_abandoned(path):  # otherwise a living process is at work in it
-            yield Stray(path, "left by a process that was killed", leftover=True)
-    elif path.name.startswith(SWAPPED_OUT):
-        # While its replacement is missing, this is the only copy of the golden.
-        replaced = (path.parent / path.name.removeprefix(SWAPPED_OUT)).exists()
-        yield Stray(path, "the golden that a killed update was replacing", leftover=replaced)
-    elif not path.is_dir():
-        yield Stray(path, "a file outside any golden's folder")
-
-
-def _sorted(folder: Path) -> list[Path]:
-    return sorted(folder.iterdir()) if folder.is_dir() else []
-
-
 MOST = 8
 """Names that have a line of their own; the others, which are smaller, share one."""
 
@@ -202,11 +166,11 @@ def size_lines(goldens: Iterable[Golden]) -> Iterator[str]:
         for path in golden.folder.iterdir():
             sizes[path.name] += path.lstat().st_size
             counts[path.name] += 1
-    total = sizes.total()
-    rows = [(printable(name), counts[name], size) for name, size in sizes.most_common(MOST)]
-    if len(sizes) > MOST:
-        others = sizes.most_common()[MOST:]
-        rows.append((f"{len(others)} other names", sum(counts[name] for name, _ in others), sum(dict(others).values())))
-    rows.append(("all", counts.total(), total))
-    texts = [(name, f"{count:,}", f"{size / 1e3:,.1f}", f"{size / (total or 1):.0%}") for name, count, size in rows]
+    ordered = sizes.most_common()
+    rows = [(printable(name), counts[name], size) for name, size in ordered[:MOST]]
+    if others := dict(ordered[MOST:]):
+        rows.append((f"{len(others)} other names", sum(counts[name] for name in others), sum(others.values())))
+    rows.append(("all", counts.total(), sizes.total()))
+    total = sizes.total() or 1
+    texts = [(name, f"{count:,}", f"{size / 1e3:,.1f}", f"{size / total:.0%}") for name, count, size in rows]
     yield from aligned([("file", "files", "kB", "share"), *texts], right=(1, 2, 3), least=(0, 7, 9))

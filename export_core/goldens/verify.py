@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import datetime
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+import hashlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,9 @@ from export_core.artifact.audit import unread_findings
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.writers import contradiction
 from export_core.base.untrusted import decode_json, read_regular
-from export_core.goldens.conversion_record import SUFFIX
+from export_core.goldens.conversion_record import SUFFIX, ConversionRecord
 from export_core.goldens.errors import GoldenError
-from export_core.goldens.manifest import ConvertedFrom, Manifest, Writer, signature_of
+from export_core.goldens.manifest import Manifest, Writer, signature_of
 from export_core.goldens.manifest_file import RESTORE
 from export_core.goldens.store import ARTIFACT, MANIFEST, Golden, GoldenStore
 from export_core.releases import Calendar, ReleaseError, load_calendar
@@ -41,17 +42,13 @@ def check_read_whole(artifact: Artifact, allow: Mapping[str, str]) -> None:
 
 
 def verify_goldens(
-    store: GoldenStore,
-    calendar: Calendar | None = None,
-    allow: Mapping[str, str] | None = None,
-    *,
-    all_known: bool = True,
+    store: GoldenStore, calendar: Calendar, allow: Mapping[str, str] | None = None, *, all_known: bool = True
 ) -> list[Golden]:
     """Every golden of the store. Raises `GoldenError` naming those that are not complete, or when there is none.
 
-    With a calendar, what the artifact's bytes contradict is an error too, and a date that is not the calendar's: see
-    `check_bytes` and `check_dates`. With the policy's `allow`, also an artifact that is not read whole; a matrix says
-    that of each cell itself.
+    What the artifact's bytes contradict is an error too, and a date that is not the calendar's: see `check_bytes` and
+    `check_dates`. With the policy's `allow`, also an artifact that is not read whole; a matrix says that of each cell
+    itself.
     """
     goldens = store.goldens()
     if not goldens:
@@ -62,8 +59,7 @@ def verify_goldens(
         try:
             golden.verify()
             artifact = golden.read_artifact()
-            if calendar is not None:
-                check_bytes(golden, artifact, calendar)
+            check_bytes(golden, artifact, calendar)
             if allow is not None:
                 check_read_whole(artifact, {**golden.manifest.options.allow, **allow})
         except (GoldenError, ArtifactError) as error:
@@ -71,8 +67,7 @@ def verify_goldens(
     if problems:
         more = len(problems) - MOST
         raise GoldenError("\n".join([*problems[:MOST], *([f"and {more} more goldens"] if more > 0 else [])]))
-    if calendar is not None:
-        check_dates(goldens, calendar, all_known=all_known)
+    check_dates(goldens, calendar, all_known=all_known)
     return goldens
 
 
@@ -136,15 +131,26 @@ def check_bytes(golden: Golden, artifact: Artifact, calendar: Calendar) -> None:
     By another writer's name, or as a converted artifact, a golden would leave its window early; with fewer platforms or
     checks, it would have fewer cells, or cells that show less. Raises `ArtifactError` for one without a header.
     """
-    _check_writer(golden, artifact, calendar)
+    writer = golden.manifest.writer
+    entry = calendar.jaxlib.get(writer.jaxlib)
+    problem = contradiction(artifact, writer.jax, writer.jaxlib, entry.stablehlo) if entry else ""
+    if golden.manifest.converted_from is not None:
+        _check_conversion(golden, artifact, by_writer=entry is not None and not problem)
+    elif problem and not is_jax_golden(artifact, writer):
+        raise GoldenError(f"{_line(golden, 'jaxlib')}: writer: {problem} {RESTORE}")
     if artifact.envelope is not None:
-        for field, expected, found in _contradictions(golden.manifest, artifact, artifact.envelope):
-            where = f"{golden.folder / MANIFEST}: {field}"
-            raise GoldenError(f"{where}: expected {expected}, as in {ARTIFACT}, found {found}. {RESTORE}")
+        for field, *values in _shown_by_bytes(golden.manifest, artifact, artifact.envelope):
+            if values[0] != values[1]:
+                expected, found = (
+                    (", ".join(map(str, value)) or "none") if isinstance(value, (tuple, list)) else value
+                    for value in values
+                )
+                where = f"{golden.folder / MANIFEST}: {field}"
+                raise GoldenError(f"{where}: expected {expected}, as in {ARTIFACT}, found {found}. {RESTORE}")
 
 
-def _contradictions(manifest: Manifest, artifact: Artifact, envelope: Envelope) -> Iterator[tuple[str, object, object]]:
-    """Each field of a manifest that its artifact contradicts, with what it should be and what it is."""
+def _shown_by_bytes(manifest: Manifest, artifact: Artifact, envelope: Envelope) -> list[tuple[str, Any, Any]]:
+    """Each field of a manifest that its artifact shows too, with what it should be and what it is."""
     options, signature = manifest.options, signature_of(envelope)
     fields: list[tuple[str, Any, Any]] = [
         ("options.platforms", envelope.platforms, options.platforms),
@@ -170,31 +176,7 @@ def _contradictions(manifest: Manifest, artifact: Artifact, envelope: Envelope) 
         called = {check.vjp for check in manifest.checks if check.outputs is not None}
         orders = list(range(1, options.vjp_order + 1))
         fields.append(("checks", f"calls of derivatives {orders}", f"calls of derivatives {sorted(called - {0})}"))
-    for field, expected, found in fields:
-        if expected != found:
-            yield field, _listed(expected), _listed(found)
-
-
-def _listed(value: object) -> str:
-    return (", ".join(map(str, value)) or "none") if isinstance(value, (tuple, list)) else str(value)
-
-
-def _check_writer(golden: Golden, artifact: Artifact, calendar: Calendar) -> None:
-    """Raise `GoldenError` where the artifact's own bytes show that the claimed writer did not write it."""
-    writer = golden.manifest.writer
-    entry = calendar.jaxlib.get(writer.jaxlib)
-    problem = contradiction(artifact, writer.jax, writer.jaxlib, entry.stablehlo) if entry else ""
-    if golden.manifest.converted_from is not None:
-        _check_conversion(golden, artifact, by_writer=entry is not None and not problem)
-    elif problem and not is_jax_golden(artifact, writer):
-        raise GoldenError(f"{_line(golden, 'jaxlib')}: writer: {problem} {RESTORE}")
-
-
-class _Record(msgspec.Struct):
-    """What a conversion's record says that can be checked."""
-
-    sha256: str
-    converted_from: ConvertedFrom
+    return fields
 
 
 def _check_conversion(golden: Golden, artifact: Artifact, *, by_writer: bool) -> None:
@@ -208,7 +190,7 @@ def _check_conversion(golden: Golden, artifact: Artifact, *, by_writer: bool) ->
     if name not in golden.manifest.files:
         raise GoldenError(f"{where}: expected the record {name} of the conversion under `files`, found none. {RESTORE}")
     try:
-        record: _Record = decode_json(golden.content(name), _Record)
+        record: ConversionRecord = decode_json(golden.content(name), ConversionRecord)
     except msgspec.MsgspecError as error:
         raise GoldenError(f"{golden.folder / name}: not the record of a conversion: {error}. {RESTORE}") from None
     if origin != record.converted_from or record.sha256 != artifact.sha256:
@@ -258,8 +240,6 @@ def is_jax_golden(artifact: Artifact, writer: Writer) -> bool:
 
     That is a release from the day of the data on, up to the first one that this package knows.
     """
-    import hashlib
-
     calendar = load_calendar()
     built = [calendar.built(version) for version in calendar.versions()]
     for day in days_of_jax_goldens().get(hashlib.sha256(artifact.module.serialized()).hexdigest(), ()):

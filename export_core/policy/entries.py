@@ -34,6 +34,13 @@ Patterns = Annotated[Names, Meta(min_length=1)]
 """Names or globs, at least one: ``["*"]`` is all."""
 Platforms = Annotated[tuple[Platform, ...], Meta(min_length=1)]
 
+FailingVerdict = Literal["numerics", "refused", "error", "crash", "timeout"]
+FailingStage = Literal["read", "audit", "deserialize", "module", "lower", "compile", "run", "compare"]
+Amount = float | dict[str, float] | None
+"""A tolerance for every dtype, or one for each that it names; None leaves it to others."""
+Ulps = int | dict[str, int] | None
+"""Likewise, in units of the last place."""
+
 # What several tables have in common.
 _REASON = Meta(description="Why this is accepted, in a sentence that a report can repeat.")
 _OWNER = Meta(description="Who is responsible for it.")
@@ -107,14 +114,8 @@ class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cases: Annotated[Patterns, Meta(description="Case ids or globs.")]
     writers: Annotated[Patterns, Meta(description="jaxlib versions or globs.")]
     readers: Annotated[Patterns, Meta(description="jaxlib versions or globs.")]
-    verdict: Annotated[
-        Literal["numerics", "refused", "error", "crash", "timeout"],
-        Meta(description="The verdict that each cell must have."),
-    ]
-    stage: Annotated[
-        Literal["read", "audit", "deserialize", "module", "lower", "compile", "run", "compare"],
-        Meta(description="The stage in which each cell must end."),
-    ]
+    verdict: Annotated[FailingVerdict, Meta(description="The verdict that each cell must have.")]
+    stage: Annotated[FailingStage, Meta(description="The stage in which each cell must end.")]
     message: Annotated[Text, Meta(description="A part of the message that each cell must have.")]
     reason: Annotated[Text, _REASON]
     owner: Annotated[Text, _OWNER]
@@ -151,19 +152,11 @@ class Quirk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     owner: Annotated[Text, _OWNER]
     issue: Annotated[Text, _ISSUE]
     added: Annotated[datetime.date, _ADDED]
-    rtol: Annotated[
-        float | dict[str, float] | None, Meta(description="Relative tolerance, instead of the golden's own.")
-    ] = None
-    atol: Annotated[
-        float | dict[str, float] | None, Meta(description="Absolute tolerance, instead of the golden's own.")
-    ] = None
-    ulp: Annotated[
-        int | dict[str, int] | None,
-        Meta(description="Tolerance in units of the last place, instead of the golden's own."),
-    ] = None
+    rtol: Annotated[Amount, Meta(description="Relative tolerance, instead of the golden's own.")] = None
+    atol: Annotated[Amount, Meta(description="Absolute tolerance, instead of the golden's own.")] = None
+    ulp: Annotated[Ulps, Meta(description="Tolerance in units of the last place, instead of the golden's own.")] = None
     allow: Annotated[
-        Names,
-        Meta(description="Custom-call targets that this one artifact may call, in addition to the stable list."),
+        Names, Meta(description="Custom-call targets that this one artifact may call, in addition to the stable list.")
     ] = ()
     expires: Annotated[datetime.date | None, _EXPIRES] = None
     permanent: Annotated[bool, _PERMANENT] = False
@@ -220,21 +213,14 @@ class NumbersRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cases: Annotated[Patterns, Meta(description="Case ids or globs.")]
     reason: Annotated[Text, Meta(description="Why these goldens are compared so, in a sentence a report can repeat.")]
     writers: Annotated[
-        Patterns,
-        Meta(description="jaxlib versions, names of goldens' folders such as 0.12.0.1-cpu, or globs."),
+        Patterns, Meta(description="jaxlib versions, names of goldens' folders such as 0.12.0.1-cpu, or globs.")
     ] = ("*",)
     compare: Annotated[
         str, Meta(description="The comparator, as in the marker: allclose, exact, eigh and so on, or module:function.")
     ] = "allclose"
-    rtol: Annotated[float | dict[str, float] | None, Meta(description="Relative tolerance: a number, or by dtype.")] = (
-        None
-    )
-    atol: Annotated[float | dict[str, float] | None, Meta(description="Absolute tolerance: a number, or by dtype.")] = (
-        None
-    )
-    ulp: Annotated[
-        int | dict[str, int] | None, Meta(description="Tolerance in units of the last place: a number, or by dtype.")
-    ] = None
+    rtol: Annotated[Amount, Meta(description="Relative tolerance: a number, or by dtype.")] = None
+    atol: Annotated[Amount, Meta(description="Absolute tolerance: a number, or by dtype.")] = None
+    ulp: Annotated[Ulps, Meta(description="Tolerance in units of the last place: a number, or by dtype.")] = None
     location: str = msgspec.field(default="", name="place")  # ``export_compat.yaml:12``: set when a file is read
 
 

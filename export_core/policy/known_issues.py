@@ -5,20 +5,18 @@ from __future__ import annotations
 import functools
 import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from export_core.base.phrases import schema_problem
 from export_core.base.untrusted import decode_yaml, read_named
+from export_core.policy.entries import FailingStage, FailingVerdict
 from export_core.policy.source import PolicyError
 from export_core.releases import load_calendar
 
 SHIPPED = Path(__file__).parent / "data" / "known_issues.yaml"
-
-_Verdict = Literal["numerics", "refused", "error", "crash", "timeout"]
-_Stage = Literal["read", "audit", "deserialize", "module", "lower", "compile", "run", "compare"]
 
 
 class KnownIssue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,9 +28,9 @@ class KnownIssue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$(?!\n)", description="A short name, for links and filters.")]
     title: Annotated[str, Meta(description="What goes wrong, in a few words.")]
     todo: Annotated[str, Meta(description="What somebody who has it can do, in a sentence or two.")]
-    verdicts: Annotated[tuple[_Verdict, ...], Meta(min_length=1, description="Verdicts of its cells.")]
+    verdicts: Annotated[tuple[FailingVerdict, ...], Meta(min_length=1, description="Verdicts of its cells.")]
     issue: Annotated[str, Meta(pattern="^(https?://.*)?$", description="A link; empty where nobody reported it.")] = ""
-    stages: Annotated[tuple[_Stage, ...], Meta(description="Stages of its cells; all if empty.")] = ()
+    stages: Annotated[tuple[FailingStage, ...], Meta(description="Stages of its cells; all if empty.")] = ()
     platforms: Annotated[tuple[str, ...], Meta(description="Platforms of its cells; all if empty.")] = ()
     message: Annotated[str, Meta(description="A regular expression that is found in the message.")] = ""
     calls: Annotated[tuple[str, ...], Meta(description="Globs: the artifact has such a custom call.")] = ()

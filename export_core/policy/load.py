@@ -7,12 +7,11 @@ from pathlib import Path
 import msgspec
 
 from export_core.policy.entries import ExtraReleases
-from export_core.policy.feature_keys import Problems
+from export_core.policy.feature_keys import Key
 from export_core.policy.model import LOCATED, Policy
 from export_core.policy.source import PolicyError, PolicySource, has_table, read_source
 from export_core.policy.validation import problems, problems_of_releases
 from export_core.releases import load_calendar
-from export_core.releases.calendar import CalendarFile
 from export_core.releases.project_releases import FILE as RELEASES
 from export_core.releases.project_releases import additions, read_releases, unreleased_minimums
 
@@ -36,22 +35,18 @@ def _with_releases(policy: Policy, source: PolicySource | None, path: Path) -> P
     if not path.exists():
         return policy
     added, written = additions(load_calendar(), read_releases(path), path), policy.releases
-    if source and (wrong := list(_two_dates(added, written, path))):
+    wrong: list[tuple[Key, str]] = []
+    for package in ("jaxlib", "jax"):
+        here, there = getattr(written, package), getattr(added, package)
+        for version in here.keys() & there.keys():
+            if (found := here[version].built) != (expected := there[version].built):
+                problem = f"expected {expected}, as in {path}, found {found}. Keep one of the two lines."
+                wrong.append((("releases", package, version, "built"), problem))
+    if source and wrong:
         raise source.error(wrong)
     # A person wrote the policy; `jaxexport releases refresh` writes the other file.
     releases = ExtraReleases({**added.jaxlib, **written.jaxlib}, {**added.jax, **written.jax})
     return msgspec.structs.replace(policy, releases=releases)
-
-
-def _two_dates(added: CalendarFile, written: ExtraReleases, path: Path) -> Problems:
-    for package in ("jaxlib", "jax"):
-        entries, others = getattr(written, package), getattr(added, package)
-        for version in entries.keys() & others.keys():
-            if (here := entries[version].built) != (there := others[version].built):
-                yield (
-                    ("releases", package, version, "built"),
-                    f"expected {there}, as in {path}, found {here}. Keep one of the two lines.",
-                )
 
 
 def policy_file(folder: Path, named: str | None = None) -> Path | None:

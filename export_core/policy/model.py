@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from export_core.base.tolerances import Tolerance
 from export_core.policy.entries import (
+    Amount,
     CustomCallChange,
     DeploymentTarget,
     ExtraReleases,
@@ -97,11 +98,11 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = ()
     rtol: Annotated[
-        float | dict[str, float] | None,
+        Amount,
         Meta(description="Relative tolerance of new goldens, and of marked tests in pytest: a number, or by dtype."),
     ] = None
     atol: Annotated[
-        float | dict[str, float] | None,
+        Amount,
         Meta(description="Absolute tolerance of new goldens, and of marked tests in pytest: a number, or by dtype."),
     ] = None
     tolerances: Annotated[

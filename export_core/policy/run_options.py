@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -40,10 +40,12 @@ class OptionError(ExportCompatError):
 
 @dataclass(frozen=True)
 class Shard:
-    """The part `index` of `count`, counted from 1."""
+    """Which part of a plan a run is."""
 
     index: int
+    """The number of the shard, from 1."""
     count: int
+    """How many shards the plan has."""
 
     def __str__(self) -> str:
         """As --shard takes it."""
@@ -340,18 +342,16 @@ def of_cell(options: CellOptions) -> dict[str, Any]:
 def read_options(kind: type[_Options], values: Mapping[str, Any]) -> _Options:
     """Options from the values of the command line; what is missing or None there has its default."""
     given = {name: values[name] for name in _names(kind) if values.get(name) is not None}
-    # As nothing else, an empty text is None: --goldens "" is the folder of the policy.
-    return kind(
-        **{name: _read(OPTIONS[name], value) for name, value in given.items() if value or DEFAULTS[name] is not None}
-    )
-
-
-def _read(option: Option, value: Any) -> Any:
-    if option.multiple:
-        return tuple(value)
-    if option.kind in (int, float):
-        value = option.kind(value)
-    return option.read(value) if option.read else value
+    for name, value in list(given.items()):
+        option = OPTIONS[name]
+        if not value and DEFAULTS[name] is None:  # an empty text is None: --goldens "" is the folder of the policy
+            del given[name]
+        elif option.multiple:
+            given[name] = tuple(value)
+        else:
+            value = option.kind(value) if option.kind in (int, float) else value
+            given[name] = option.read(value) if option.read else value
+    return kind(**given)
 
 
 def option_words(*objects: object, plan: bool = False) -> list[str]:
@@ -359,22 +359,15 @@ def option_words(*objects: object, plan: bool = False) -> list[str]:
 
     With `plan`, also those that choose among the cells: the command makes the same plan.
     """
-    return [
-        word
-        for name, option in OPTIONS.items()
-        for options in objects
-        if option.repeated or (plan and name in _names(Selection))
-        if hasattr(options, name)
-        for value in _written(name, option, getattr(options, name))
-        for word in (option.flag, value)
-    ]
-
-
-def _written(name: str, option: Option, value: Any) -> Iterable[str]:
-    # One whose default is the policy's is always said: the policy may have another one there.
-    if value == DEFAULTS[name] and not option.of_policy:
-        return ()
-    return map(option.write, value) if option.multiple else (option.write(value),)
+    words = []
+    for name, option in OPTIONS.items():
+        if option.repeated or (plan and name in _names(Selection)):
+            for value in (getattr(options, name) for options in objects if hasattr(options, name)):
+                # One whose default is the policy's is always said: the policy may have another one there.
+                if value != DEFAULTS[name] or option.of_policy:
+                    texts = map(option.write, value) if option.multiple else (option.write(value),)
+                    words += [word for text in texts for word in (option.flag, text)]
+    return words
 
 
 def values_in(words: Sequence[str]) -> dict[str, Any]:

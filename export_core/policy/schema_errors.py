@@ -32,19 +32,12 @@ _TYPES = {
 _OF_VALUES = ("type", "enum", "anyOf", "format", "pattern")
 """Keywords that describe a whole value. The message of any other, such as the length of a list, is the library's."""
 
-_NO_TEXT = "expected text, found none."
-
 _REMOVED: dict[Key, str] = {("clock",): "no longer a key: windows always count jaxlib build dates. Delete the line."}
-
 
 _MONTHS = (
     " A month has 28 to 31 days, and a window has the same length whenever it begins: write 180 days for the 6 months "
     "of JAX, which counts them so itself, and 30 days for 1 month."
 )
-
-
-def _in_months(value: object) -> bool:
-    return isinstance(value, str) and re.search(r"\b(month|year)s?\b", value) is not None
 
 
 def schema_problems(data: Any) -> list[tuple[Key, str]]:
@@ -77,7 +70,9 @@ def _problems(error: ValidationError) -> Iterator[tuple[Key, str]]:
     if error.validator == "additionalProperties":
         known = list(error.schema["properties"])
         for name in _unknown(error):
-            yield (*key, name), _REMOVED.get((*key, name)) or f"unknown key.{_hint(name, known)}"
+            match = _similar(name, known)
+            hint = f"Did you mean `{match}`?" if match else f"Known keys here: {', '.join(known)}."
+            yield (*key, name), _REMOVED.get((*key, name)) or f"unknown key. {hint}"
     elif error.validator == "required":
         # A misspelled key is already reported as an unknown one, with the hint: it is not missing as well.
         misspelled = {_similar(name, error.validator_value) for name in _unknown(error)}
@@ -92,7 +87,8 @@ def _problems(error: ValidationError) -> Iterator[tuple[Key, str]]:
         for part in inner:
             yield from _problems(part)
     else:
-        yield key, _wrong_value(error) + (_MONTHS if key[:1] == ("windows",) and _in_months(error.instance) else "")
+        in_months = key[:1] == ("windows",) and re.search(r"\b(month|year)s?\b", str(error.instance))
+        yield key, _wrong_value(error) + (_MONTHS if in_months else "")
 
 
 def _wrong_value(error: ValidationError) -> str:
@@ -104,7 +100,8 @@ def _wrong_value(error: ValidationError) -> str:
             return f"expected some of {', '.join(choices)}, found none."
         return 'expected at least one name or glob, found none. ["*"] is all.'
     if error.validator == "pattern" and error.validator_value == WRITTEN:
-        return f"expected your own text in the place of {text[:40]!r}." if (text := value.strip()) else _NO_TEXT
+        text = value.strip()
+        return f"expected your own text in the place of {text[:40]!r}." if text else "expected text, found none."
     expected = _expected(error.schema)
     if error.validator not in _OF_VALUES or not expected:
         return f"{error.message}."
@@ -135,11 +132,6 @@ def _expected(schema: Any) -> list[str]:
 
 def _unknown(error: ValidationError) -> list[str]:
     return [name for name in error.instance if name not in error.schema["properties"]]
-
-
-def _hint(name: str, known: list[str]) -> str:
-    match = _similar(name, known)
-    return f" Did you mean `{match}`?" if match else f" Known keys here: {', '.join(known)}."
 
 
 def _similar(name: str, known: list[str]) -> str:

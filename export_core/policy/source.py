@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,11 @@ MOST_PROBLEMS = 20
 
 _TOKEN = re.compile(
     r"""
-      (?P<blank>[ \t\r]+|\#[^\n]*)
-    | (?P<line>\n)
-    | (?P<mark>[\[\]{}=,.])
-    | (?P<word>
-        \"{3}(?:[^"\\]|\\.|"(?!""))*\"{3}\"{0,2}
+    (?:[ \t\r]+|\#[^\n]*)
+    | (?P<token>
+        \n
+      | [\[\]{}=,.]
+      | \"{3}(?:[^"\\]|\\.|"(?!""))*\"{3}\"{0,2}
       | '{3}(?:[^']|'(?!''))*'{3}'{0,2}
       | "(?:[^"\\\n]|\\.)*"
       | '[^'\n]*'
@@ -234,7 +234,12 @@ def toml_lines(text: str) -> dict[Key, int]:
     The text must be one that tomllib accepts.
     """
     reader = _TomlLines(text)
-    reader.read()
+    table: Key = ()
+    while reader.token:
+        if reader.token == "[":
+            table = reader.header()
+        elif not reader.skip("\n"):
+            reader.assignment(table)
     return reader.lines
 
 
@@ -243,29 +248,34 @@ class _TomlLines:
 
     def __init__(self, text: str) -> None:
         self.lines: dict[Key, int] = {(): 1}
-        # With an end token, no method has to check whether there is a next one.
-        self._tokens = [*_tokens(text), ("end", "", 0)]
-        self._at = 0
         self._counts: dict[Key, int] = {}  # how many tables an array of tables has so far
+        self._tokens = _TOKEN.finditer(text)
+        self._next_line = 1
+        self.token = ""
+        self.next()
 
-    def read(self) -> None:
-        table: Key = ()
-        while self._kind() != "end":
-            if self._kind() == "line":
-                self._next()
-            elif self._is("["):
-                table = self._header()
-            else:
-                self._assignment(table)
+    def next(self) -> str:
+        """Go on to the next token, which is empty at the end, and return the one before it."""
+        before, self.token = self.token, ""
+        for match in self._tokens:
+            self.line = self._next_line
+            self._next_line += match[0].count("\n")
+            if match["token"]:
+                self.token = match["token"]
+                break
+        return before
 
-    def _header(self) -> Key:
-        self._next()
-        array = self._is("[")
-        if array:
-            self._next()
-        line, names = self._line(), self._names()
-        for _ in range(1 + array):
-            self._next()
+    def skip(self, *tokens: str) -> bool:
+        """Go on if the token is one of these; whether it was."""
+        return self.token in tokens and bool(self.next())
+
+    def header(self) -> Key:
+        """The table of ``[a.b]``, or the new element of ``[[a.b]]``."""
+        self.next()
+        array = self.skip("[")
+        line, names = self.line, self._names()
+        while self.skip("]"):
+            pass
         key: Key = ()
         for number, name in enumerate(names, 1):
             key = (*key, name)
@@ -278,68 +288,36 @@ class _TomlLines:
                 self.lines.setdefault(key, line)
         return key
 
-    def _assignment(self, table: Key) -> None:
-        line, key = self._line(), table
+    def assignment(self, table: Key) -> None:
+        """A key of a table, with all that is in its value."""
+        line, key = self.line, table
         for name in self._names():
             key = (*key, name)
             self.lines.setdefault(key, line)
-        self._next()  # =
+        self.next()  # =
         self._value(key)
 
     def _value(self, key: Key) -> None:
-        if self._is("["):
-            self._next()
-            number = 0
-            while not self._is("]"):
-                if self._kind() == "line" or self._is(","):
-                    self._next()
-                else:
-                    self.lines[(*key, number)] = self._line()
-                    self._value((*key, number))
-                    number += 1
-            self._next()
-        elif self._is("{"):
-            self._next()
-            while not self._is("}"):
-                if self._kind() == "line" or self._is(","):
-                    self._next()
-                else:
-                    self._assignment(key)
-            self._next()
-        else:  # a date with a time is two words, a number with a fraction three tokens
-            while self._kind() == "word" or self._is("."):
-                self._next()
+        end = {"[": "]", "{": "}"}.get(self.token)
+        self.next()
+        if end is None:  # a date with a time is two words, a number with a fraction three tokens
+            while self.token not in ("", "\n", ",", "]", "}"):
+                self.next()
+            return
+        number = 0
+        while not self.skip(end):
+            if self.skip("\n", ","):
+                continue
+            if end == "}":
+                self.assignment(key)
+            else:
+                self.lines[(*key, number)] = self.line
+                self._value((*key, number))
+                number += 1
 
     def _names(self) -> list[str]:
-        names = [_plain(self._next())]
-        while self._is("."):
-            self._next()
-            names.append(_plain(self._next()))
-        return names
-
-    def _next(self) -> str:
-        self._at += 1
-        return self._tokens[self._at - 1][1]
-
-    def _kind(self) -> str:
-        return self._tokens[self._at][0]
-
-    def _is(self, mark: str) -> bool:
-        return self._tokens[self._at][:2] == ("mark", mark)
-
-    def _line(self) -> int:
-        return self._tokens[self._at][2]
-
-
-def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
-    line = 1
-    for match in _TOKEN.finditer(text):
-        kind = str(match.lastgroup)
-        if kind != "blank":
-            yield kind, match[0], line
-        line += match[0].count("\n")
-
-
-def _plain(name: str) -> str:
-    # tomllib itself unquotes a quoted key, with all its escapes.
-    return next(iter(tomllib.loads(f"{name} = 0"))) if name[0] in "\"'" else name
+        names = [self.next()]
+        while self.skip("."):
+            names.append(self.next())
+        # tomllib itself unquotes a quoted key, with all its escapes.
+        return [next(iter(tomllib.loads(f"{name} = 0"))) if name[0] in "\"'" else name for name in names]

@@ -73,7 +73,10 @@ def terms_here(policy_file: str | None = None) -> Terms:
     """
     if policy_file is None and not _may_have_policy():
         return Terms(shipped_entries())
-    path = _terms_path(_decisive_files(policy_file))
+    files: tuple[str, ...] = (*POLICY_FILES, PROJECT_FILE)
+    if policy_file is not None:
+        files = policy_file, os.path.join(os.path.dirname(policy_file), RELEASES_FILE)  # noqa: PTH118, PTH120
+    path = _terms_path(files)
     if path and (terms := _load_terms(path)):
         return terms
     from pathlib import Path
@@ -95,13 +98,6 @@ def terms_of(policy: Policy) -> Terms:
     return Terms(releases, windows.backward_days, windows.forward_days, policy.allow)
 
 
-def _decisive_files(policy_file: str | None) -> tuple[str, ...]:
-    """The files that decide the terms, whether or not they exist."""
-    if policy_file is None:
-        return (*POLICY_FILES, PROJECT_FILE)
-    return policy_file, os.path.join(os.path.dirname(policy_file), RELEASES_FILE)  # noqa: PTH118, PTH120
-
-
 def _may_have_policy() -> bool:
     if any(map(os.path.lexists, POLICY_FILES)):  # lexists: a broken link is for the loader to report
         return True
@@ -120,7 +116,9 @@ def _terms_path(files: Sequence[str]) -> str | None:
 
     digest = hashlib.sha256()
     try:
-        for part in (*_code(), *map(_content, files)):
+        # A broken link is there too, and cannot be read.
+        contents = (os.fsencode(file) + b"\0" + read_named(file) if os.path.lexists(file) else b"" for file in files)
+        for part in (*_code(), *contents):
             digest.update(b"%d:" % len(part) + part)
     except OSError:
         return None
@@ -173,13 +171,3 @@ def _code() -> Iterator[bytes]:
                 if entry.is_file() and (folder in _CODE or entry.name == "policy_key.py"):
                     status = entry.stat()
                     yield os.fsencode(f"{entry.path} {status.st_size} {status.st_mtime_ns}")
-
-
-def _content(file: str) -> bytes:
-    """The name of a file and its bytes. Raises `OSError` for what cannot be read, which the loader reports."""
-    try:
-        return os.fsencode(file) + b"\0" + read_named(file)
-    except FileNotFoundError:
-        if os.path.lexists(file):  # a broken link
-            raise
-        return b""

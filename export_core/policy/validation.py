@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
@@ -22,7 +22,7 @@ from export_core.base.tolerances import (
 from export_core.policy.entries import ALL, CustomCallChange, DeploymentTarget, KnownFailure, NumbersRule, Quirk
 from export_core.policy.feature_keys import Key, Problems, feature_keys
 from export_core.policy.model import Policy
-from export_core.releases import Calendar, JaxlibRelease, JaxRelease, ReleaseError, load_calendar
+from export_core.releases import Calendar, JaxRelease, ReleaseError, load_calendar
 from export_core.releases.calendar import version_key
 from export_core.releases.project_releases import contradiction
 
@@ -31,7 +31,6 @@ LONGEST_DAYS = 90
 
 LONGEST_WINDOW = 36_500
 """Days of a window: a century, so that no date leaves the range of Python's dates."""
-
 
 DAYS = {
     "deployed": ("since", "until"),
@@ -70,10 +69,23 @@ def problems(policy: Policy) -> Problems:
         *path, message = problem.split(": ")
         yield ("tolerances", *path), message
     for number, rule in enumerate(policy.numbers):
-        yield from _numbers_rule(("numbers", number), rule)
+        key: Key = ("numbers", number)
+        if problem := problem_of_name(rule.compare):
+            yield (*key, "compare"), problem
+        elif ":" in rule.compare and not all(rule.compare.partition(":")):
+            yield (*key, "compare"), f"expected module:function, found {rule.compare!r}."
+        yield from _amounts(key, rule, AMOUNTS)
+        for name in () if takes_tolerances(rule.compare) else AMOUNTS:
+            if getattr(rule, name) is not None:
+                advice = f"{rule.compare!r} takes no tolerances. Leave it out, or choose another."
+                yield (*key, name), f"expected none: {advice}"
     yield from _releases(policy)
     for number, quirk in enumerate(policy.quirks):
-        yield from _quirk(("quirks", number), quirk)
+        key = ("quirks", number)
+        yield from _amounts(key, quirk, AMOUNTS)
+        if not quirk.allow and all(getattr(quirk, name) is None for name in AMOUNTS):
+            yield key, "expected at least one of rtol, atol, ulp and allow, found none."
+        yield from _expiry(key, quirk)
     for number, failure in enumerate(policy.known_failures):
         yield from _expiry(("known_failures", number), failure)
     for number, change in enumerate(policy.custom_call_changes):
@@ -81,39 +93,18 @@ def problems(policy: Policy) -> Problems:
     for number, version in enumerate(policy.retention.deployed):
         yield from _version(("retention", "deployed", number), version)
     for number, text in enumerate(policy.reader_packages):
-        yield from _reader_package(("reader_packages", number), text)
-    for key in feature_keys():
-        for number, entry in enumerate(key.of(policy)):
-            yield from key.problems((key.name, number), entry)
-
-
-def _reader_package(key: Key, text: str) -> Problems:
-    try:
-        name = canonicalize_name(Requirement(text).name)
-    except InvalidRequirement as error:
-        problem = str(error).partition("\n")[0]
-        yield key, f"expected a requirement as pip takes it, such as optax==0.2.5, found {text!r}: {problem}."
-        return
-    if name in ("jax", "jaxlib"):
-        yield key, f"expected another package than jax and jaxlib, of which each reader has its own, found {text!r}."
-
-
-def _numbers_rule(key: Key, rule: NumbersRule) -> Problems:
-    if problem := problem_of_name(rule.compare):
-        yield (*key, "compare"), problem
-    elif ":" in rule.compare and not all(rule.compare.partition(":")):
-        yield (*key, "compare"), f"expected module:function, found {rule.compare!r}."
-    yield from _amounts(key, rule, AMOUNTS)
-    for name in () if takes_tolerances(rule.compare) else AMOUNTS:
-        if getattr(rule, name) is not None:
-            yield (*key, name), f"expected none: {rule.compare!r} takes no tolerances. Leave it out, or choose another."
-
-
-def _quirk(key: Key, quirk: Quirk) -> Problems:
-    yield from _amounts(key, quirk, AMOUNTS)
-    if not quirk.allow and all(getattr(quirk, name) is None for name in AMOUNTS):
-        yield key, "expected at least one of rtol, atol, ulp and allow, found none."
-    yield from _expiry(key, quirk)
+        problem = ""
+        try:
+            if canonicalize_name(Requirement(text).name) in ("jax", "jaxlib"):
+                problem = f"another package than jax and jaxlib, of which each reader has its own, found {text!r}."
+        except InvalidRequirement as error:
+            why = str(error).partition("\n")[0]
+            problem = f"a requirement as pip takes it, such as optax==0.2.5, found {text!r}: {why}."
+        if problem:
+            yield ("reader_packages", number), f"expected {problem}"
+    for added in feature_keys():
+        for number, entry in enumerate(added.of(policy)):
+            yield from added.problems((added.name, number), entry)
 
 
 def _expiry(key: Key, entry: KnownFailure | Quirk) -> Problems:
@@ -160,25 +151,16 @@ def _releases(policy: Policy) -> Problems:
             if isinstance(entry, JaxRelease):
                 yield from _version((*key, "minimum_jaxlib"), entry.minimum_jaxlib)
             yield from _day((*key, "built"), entry.built)
-            yield from _contradiction(key, version, entry, shipped)
-
-
-def _contradiction(
-    key: Key,
-    version: str,
-    entry: JaxlibRelease | JaxRelease,
-    shipped: Mapping[str, JaxlibRelease] | Mapping[str, JaxRelease],
-) -> Problems:
-    with contextlib.suppress(ReleaseError):  # text that is no version, which is reported as that
-        if problem := contradiction(shipped, version, entry):
-            yield key, problem
-        elif version in shipped and shipped[version].yanked != entry.yanked:
-            yield (
-                (*key, "yanked"),
-                f"expected {shipped[version].yanked!r}, as in the calendar of this package, found {entry.yanked!r}. "
-                "A project adds releases, and changes none: delete the line. `jaxexport releases refresh` reads from "
-                "the index what was withdrawn.",
-            )
+            with contextlib.suppress(ReleaseError):  # text that is no version, which is reported as that
+                if problem := contradiction(shipped, version, entry):
+                    yield key, problem
+                elif version in shipped and shipped[version].yanked != entry.yanked:
+                    yield (
+                        (*key, "yanked"),
+                        f"expected {shipped[version].yanked!r}, as in the calendar of this package, found "
+                        f"{entry.yanked!r}. A project adds releases, and changes none: delete the line. `jaxexport "
+                        "releases refresh` reads from the index what was withdrawn.",
+                    )
 
 
 def _version(key: Key, version: str) -> Problems:

@@ -167,7 +167,8 @@ class Calendar:
         """
         built = self.built(jaxlib)
         if jax not in self.jax:
-            hint = _similar_release(jax, self._usable_jax())
+            usable = (version for version, entry in self.jax.items() if not entry.yanked)
+            hint = _similar_release(jax, sorted(usable, key=lambda name: (self.jax[name].built, version_key(name))))
             raise ReleaseError(
                 f"jax {jax} is not in the release calendar{self._as_of()}.{hint} For a newer one upgrade "
                 "pytest-jaxexport, or add it under `releases:` in the policy file."
@@ -223,11 +224,6 @@ class Calendar:
         matching = self.all_matching_jax(jaxlib)
         # A jax that was withdrawn goes only with a jaxlib that nothing else goes with.
         return [version for version in matching if not self.jax[version].yanked] or matching
-
-    def _usable_jax(self) -> list[str]:
-        """The jax releases that were not withdrawn, oldest build first."""
-        usable = [version for version, entry in self.jax.items() if not entry.yanked]
-        return sorted(usable, key=lambda version: (self.jax[version].built, version_key(version)))
 
     def _as_of(self) -> str:
         return f" as of {self.day}" if self.day else ""

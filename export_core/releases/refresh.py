@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import msgspec
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
@@ -20,6 +21,7 @@ from export_core.releases.index import IndexFile, RemoteFile, index_files
 from export_core.releases.wheels import Wheel, read_open_wheel, wheels_in
 
 PACKAGES = ("jaxlib", "jax")
+Entry = JaxlibRelease | JaxRelease
 
 
 @dataclass(frozen=True)
@@ -69,20 +71,30 @@ def published_on_index(index: str, known: Calendar) -> Published:
     yanked: dict[tuple[str, str], bool | str] = {}
     fetched = size = 0
     for package in PACKAGES:
-        entries: Mapping[str, JaxlibRelease | JaxRelease] = known.jaxlib if package == "jaxlib" else known.jax
-        for version, files in _by_version(index_files(index, package), entries).items():
+        entries: Mapping[str, Entry] = getattr(known, package)
+        oldest = min(map(version_key, entries), default=Version("0"))
+        files_of: dict[Version, list[IndexFile]] = defaultdict(list)
+        for file in index_files(index, package):
+            if _dates_its_release(file.name):
+                number = parse_wheel_filename(file.name)[1]
+                if number > oldest and not number.is_prerelease:
+                    files_of[number].append(file)
+        for number, files in sorted(files_of.items()):
             # An index withdraws files, not releases: a release is withdrawn when all its files are.
             reasons = [file.yanked for file in files]
-            yanked[package, version] = all(reasons) and reasons[0]
+            yanked[package, str(number)] = all(reasons) and reasons[0]
+            present = entries.get(str(number))
             for file in files:
-                if version in entries and not _is_for_new_python(file.name, entries[version]):
-                    continue
+                if present:
+                    known_pythons = {f"cp{python.replace('.', '')}" for python in getattr(present, "python", ())}
+                    interpreters = {tag.interpreter for tag in parse_wheel_filename(file.name)[3]}
+                    if package == "jax" or interpreters <= known_pythons:
+                        continue
                 # Only the ends are read, where a zip file has its list: 1.6 MB of 21 wheels with 1.6 GB.
                 with contextlib.closing(RemoteFile(file.url, index=index)) as remote:
                     source = without_credentials(file.url)
-                    wheels.append(
-                        read_open_wheel(cast(BinaryIO, remote), file.name, path=Path(file.name), source=source)
-                    )
+                    opened = cast(BinaryIO, remote)
+                    wheels.append(read_open_wheel(opened, file.name, path=Path(file.name), source=source))
                 fetched += remote.fetched
                 size += remote.size
     return Published(without_credentials(index), tuple(wheels), yanked, fetched, size)
@@ -97,8 +109,22 @@ def calendar_update(
     of the calendar whose wheels have another day, or another oldest jaxlib: a known release does not change. Wheels for
     CPythons that it did not have yet are added, and leave its day as it is, also where they were built later.
     """
-    wheels_of = _by_release(published.wheels)
-    jaxlib, jax = _merged_entries(known, wheels_of, published.yanked)
+    before: dict[tuple[str, str], Any] = {
+        (package, version): entry for package in PACKAGES for version, entry in getattr(known, package).items()
+    }
+    wheels_of: dict[tuple[str, str], list[Wheel]] = defaultdict(list)
+    for wheel in sorted(published.wheels, key=lambda wheel: version_key(wheel.version)):
+        wheels_of[wheel.name, wheel.version].append(wheel)
+    after: dict[tuple[str, str], Any] = {}
+    for release, wheels in wheels_of.items():
+        after[release] = (_jaxlib_entry if release[0] == "jaxlib" else _jax_entry)(before.get(release), wheels)
+    for release, reason in published.yanked.items():
+        if entry := after.get(release) or before.get(release):
+            after[release] = msgspec.structs.replace(entry, yanked=reason)
+    jaxlib, jax = (
+        {name: entry for (of, name), entry in after.items() if of == package and before.get((of, name)) != entry}
+        for package in PACKAGES
+    )
     if measure is not None:
         extended = known.extended(jaxlib, jax)
         for version in jaxlib:
@@ -106,51 +132,11 @@ def calendar_update(
             if version not in known.jaxlib and version in extended.versions():
                 jaxlib[version] = msgspec.structs.replace(jaxlib[version], stablehlo=measure(extended, version))
     changes = [
-        _change_line("jaxlib", version, known.jaxlib.get(version), entry)
-        + _later_wheels(entry, wheels_of.get(("jaxlib", version), []))
-        for version, entry in sorted(jaxlib.items(), key=lambda item: item[1].built)
-    ]
-    changes += [
-        _change_line("jax", version, known.jax.get(version), entry)
-        for version, entry in sorted(jax.items(), key=lambda item: item[1].built)
+        _change_line(package, version, before.get((package, version)), entry, wheels_of[package, version])
+        for package, entries in zip(PACKAGES, (jaxlib, jax), strict=True)
+        for version, entry in sorted(entries.items(), key=lambda item: item[1].built)
     ]
     return CalendarUpdate(jaxlib, jax, tuple(changes))
-
-
-def _merged_entries(
-    known: Calendar, wheels_of: Mapping[tuple[str, str], list[Wheel]], yanked: Mapping[tuple[str, str], bool | str]
-) -> tuple[dict[str, JaxlibRelease], dict[str, JaxRelease]]:
-    """The entries of jaxlib and of jax that are new, or not as the calendar has them."""
-    jaxlib: dict[str, JaxlibRelease] = {}
-    jax: dict[str, JaxRelease] = {}
-    for (package, version), wheels in wheels_of.items():
-        if package == "jaxlib":
-            jaxlib[version] = _jaxlib_entry(known.jaxlib.get(version), wheels)
-        else:
-            jax[version] = _jax_entry(known.jax.get(version), wheels)
-    for (package, version), reason in yanked.items():
-        if package == "jaxlib" and (entry := jaxlib.get(version) or known.jaxlib.get(version)):
-            jaxlib[version] = msgspec.structs.replace(entry, yanked=reason)
-        elif package == "jax" and (jax_entry := jax.get(version) or known.jax.get(version)):
-            jax[version] = msgspec.structs.replace(jax_entry, yanked=reason)
-    return (
-        {version: entry for version, entry in jaxlib.items() if known.jaxlib.get(version) != entry},
-        {version: entry for version, entry in jax.items() if known.jax.get(version) != entry},
-    )
-
-
-def _by_version(
-    files: Iterable[IndexFile], entries: Mapping[str, JaxlibRelease | JaxRelease]
-) -> dict[str, list[IndexFile]]:
-    """The wheels that date a release, by its version, oldest number first."""
-    oldest = min(map(version_key, entries), default=Version("0"))
-    by_version: dict[str, list[IndexFile]] = {}
-    for file in files:
-        if _dates_its_release(file.name):
-            version = parse_wheel_filename(file.name)[1]
-            if version > oldest and not version.is_prerelease:
-                by_version.setdefault(str(version), []).append(file)
-    return {version: by_version[version] for version in sorted(by_version, key=version_key)}
 
 
 def _dates_its_release(name: str) -> bool:
@@ -161,21 +147,6 @@ def _dates_its_release(name: str) -> bool:
         return False
     # The windows count from the x86-64 Linux wheel of a jaxlib; jax has one wheel for every machine.
     return any(tag.platform == "any" or ("linux" in tag.platform and tag.platform.endswith("x86_64")) for tag in tags)
-
-
-def _is_for_new_python(name: str, entry: JaxlibRelease | JaxRelease) -> bool:
-    if isinstance(entry, JaxRelease):
-        return False
-    interpreters = {tag.interpreter for tag in parse_wheel_filename(name)[3]}
-    return not interpreters <= {f"cp{python.replace('.', '')}" for python in entry.python}
-
-
-def _by_release(wheels: Iterable[Wheel]) -> dict[tuple[str, str], list[Wheel]]:
-    """Wheels by package and version, oldest number first."""
-    by_release: dict[tuple[str, str], list[Wheel]] = {}
-    for wheel in sorted(wheels, key=lambda wheel: version_key(wheel.version)):
-        by_release.setdefault((wheel.name, wheel.version), []).append(wheel)
-    return by_release
 
 
 def _jaxlib_entry(known: JaxlibRelease | None, wheels: list[Wheel]) -> JaxlibRelease:
@@ -208,22 +179,18 @@ def _check_unchanged(package: str, wheels: list[Wheel], fact: str, expected: obj
         )
 
 
-def _later_wheels(entry: JaxlibRelease, wheels: list[Wheel]) -> str:
-    latest: datetime.date = max((wheel.built for wheel in wheels), default=entry.built)
-    return f", with wheels built until {latest}: its build date stays {entry.built}" if latest > entry.built else ""
-
-
-def _change_line(
-    package: str, version: str, before: JaxlibRelease | JaxRelease | None, after: JaxlibRelease | JaxRelease
-) -> str:
-    parts = [f"built {after.built}"] if before is None else [*_changed_parts(before, after)]
+def _change_line(package: str, version: str, before: Entry | None, after: Entry, wheels: list[Wheel]) -> str:
+    parts = []
+    if before is None:
+        parts.append(f"built {after.built}")
+    elif isinstance(before, JaxlibRelease) and isinstance(after, JaxlibRelease) and before.python != after.python:
+        added = sorted({*after.python} - {*before.python}, key=version_key)
+        parts.append(f"wheels for CPython {', '.join(added)}")
+    if before and before.yanked and not after.yanked:
+        parts.append("no longer withdrawn")
     if after.yanked and (before is None or before.yanked != after.yanked):
         parts.append("withdrawn" + (f": {after.yanked}" if isinstance(after.yanked, str) else ", no reason given"))
+    latest: datetime.date = max((wheel.built for wheel in wheels), default=after.built)
+    if latest > after.built:
+        parts.append(f"with wheels built until {latest}: its build date stays {after.built}")
     return f"{'new' if before is None else 'changed'}  {package} {version}  {', '.join(parts)}"
-
-
-def _changed_parts(before: JaxlibRelease | JaxRelease, after: JaxlibRelease | JaxRelease) -> Iterator[str]:
-    if isinstance(before, JaxlibRelease) and isinstance(after, JaxlibRelease) and before.python != after.python:
-        yield f"wheels for CPython {', '.join(sorted({*after.python} - {*before.python}, key=version_key))}"
-    if before.yanked and not after.yanked:
-        yield "no longer withdrawn"

@@ -51,8 +51,7 @@ class DatedCalendar(msgspec.Struct, frozen=True):
 def dated_calendar(calendar: Calendar, windows: Windows, day: datetime.date) -> DatedCalendar:
     """The calendar as of a day. Raises `ReleaseError` before the first release."""
     then = calendar.as_of(day)
-    newest = then.built(then.newest())
-    versions = then.versions()
+    newest, versions = then.built(then.newest()), then.versions()
     releases = []
     for version in versions:
         built = then.built(version)
@@ -80,17 +79,8 @@ def dated_calendar(calendar: Calendar, windows: Windows, day: datetime.date) -> 
 
 def calendar_lines(calendar: DatedCalendar) -> Iterator[str]:
     """A table with a line for each release, then those that were withdrawn."""
-    rows = [
-        (
-            "jaxlib",
-            "built",
-            "days ago",
-            " jax",
-            "runs artifacts of",
-            "its artifacts are promised until",
-            "newest runs them",
-        )
-    ]
+    promises = "runs artifacts of", "its artifacts are promised until", "newest runs them"
+    rows: list[tuple[str, ...]] = [("jaxlib", "built", "days ago", " jax", *promises)]
     for release in calendar.releases:
         count, first, last = len(release.runs), release.runs[0], release.runs[-1]
         runs = first if count == 1 else f"{first} … {last} ({count})"

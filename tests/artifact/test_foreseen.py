@@ -65,6 +65,6 @@ def test_inspect_and_audit_say_it():
     text = screen(describe(artifact, terms))
     newest = terms.releases[-1].jaxlib
     assert f"cuda: calls cusolver_geqrf_ffi, cusolver_orgqr_ffi, all promised by jaxlib {newest}" in text
-    told, ok = audit_text(artifact, terms)
+    told, ok = audit_text(terms, None, None, artifact)
     assert ok
     assert f"note  on tpu: calls ProductOfElementaryHouseholderReflectors, Qr, all promised by jaxlib {newest}" in told

@@ -24,13 +24,13 @@ from making import ARTIFACTS, manifest, write_golden
 
 import export_core
 from export_core.artifact import read, read_bytes
-from export_core.artifact.archive import Found, artifact_in
+from export_core.artifact.archive import Found, artifact_in, read_archive
 from export_core.base import untrusted
 from export_core.base.errors import ExportCompatError
 from export_core.features.adopt.archive import Archive, Candidate, read_artifact_list
 from export_core.features.adopt.jax_data import find_data
 from export_core.features.convert.proof import given_evidence
-from export_core.features.inspect.inventory import InventoryRow, read_row
+from export_core.features.inspect import inventory
 from export_core.goldens import GoldenStore, adopt
 from export_core.goldens.adopt import StatedFacts, adopt_inputs
 from export_core.goldens.arrays import from_npz
@@ -71,9 +71,9 @@ def listed(path: Path) -> object:
 
 
 def inventory_row(path: Path) -> None:
-    row = read_row(Terms(shipped_entries()), Found(str(path), named=True))
-    if isinstance(row, InventoryRow) and row.error:
-        raise ExportCompatError(f"{row.file}: {row.error}")
+    (file,) = read_archive(functools.partial(inventory.inventory_row, Terms(shipped_entries())), [str(path)], Counter())
+    if file.error:
+        raise ExportCompatError(f"{file.path}: {file.error}")
 
 
 def beside(path: Path) -> None:
@@ -300,7 +300,6 @@ OWN = {
     "export_core/goldens/adopt.py": "an open file",
     "export_core/goldens/verify.py": "data of the package",
     "export_core/goldens/arrays.py": "an open file",
-    "export_core/goldens/source_difference.py": "an open file",
     "export_core/features/adopt/jax_data.py": "an open file",
     "export_core/releases/wheels.py": "an open file",
     "export_core/matrix/cache_keys.py": "the package itself, and the system's",
@@ -312,13 +311,11 @@ OWN = {
     "export_core/report/page.py": "data of the package",
     "export_core/base/untrusted.py": "the way in",
     "export_core/features/why/bisect/changes.py": "an environment in the user's cache",
-    "export_core/features/why/bisect/mixed_pairs.py": "an environment in the user's cache",
     "export_core/features/why/explain/bundle.py": "the package itself",
     "export_core/features/why/reduce/editing/program.py": "a job in a scratch folder",
-    "export_core/features/why/reduce/editing/source.py": "arrays in a scratch folder",
     "export_core/features/why/reduce/editor.py": "what a program of ours wrote into a scratch folder",
     "export_core/features/why/explain/reproduce.py": "bytes in the program itself",
-    "pytest_jaxexport/project_policy.py": "pyproject.toml, which pytest itself has read",
+    "pytest_jaxexport/settings.py": "pyproject.toml, which pytest itself has read",
     "export_core/readers/worker/program.py": "files whose hashes were compared; the system's",
 }
 """The modules that open a file otherwise, each with what it is."""

@@ -9,7 +9,7 @@ import pytest
 from commands import assert_bad_input, process
 
 from export_core.base.errors import PREFIX
-from pytest_jaxexport.project_policy import usage_error
+from pytest_jaxexport.settings import usage_error
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,7 @@ PATHS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 PAGES = [read(path) for path in PATHS if "_build" not in path.parts]
 RUN = [
     pytest.param(
-        page,
-        id=page.path.relative_to(ROOT).as_posix(),
-        marks=[getattr(pytest.mark, page.group)] if page.group else [],
+        page, id=page.path.relative_to(ROOT).as_posix(), marks=[getattr(pytest.mark, page.group)] if page.group else []
     )
     for page in PAGES
     if page.runs and page.path.parent.name != "tutorial"  # that is run by test_tutorial.py

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from export_core.judge import Judgement
-from export_core.report.links import cell_link
+from export_core.report.page_data import cell_link
 from export_core.run.results import read_results
 from tools.printed import check, read
 

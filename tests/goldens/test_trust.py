@@ -34,6 +34,7 @@ from export_core.goldens.manifest_file import check_manifest, dump_manifest, loa
 from export_core.goldens.store import INPUTS, NOISE, OUTPUTS, sha256
 from export_core.goldens.verify import verify_goldens
 from export_core.numbers.stored_noise import check_noise
+from export_core.releases import load_calendar
 
 HASH = sha256(b"")
 LISTED = {INPUTS: HASH, OUTPUTS: HASH}
@@ -132,7 +133,7 @@ def noisy(store: GoldenStore, values: Sequence[float] = (0.0, 0.25), **fields: o
 
 def test_noise_that_follows_from_its_file_is_fine(store):
     check_noise([noisy(store)])
-    assert verify_goldens(store)
+    assert verify_goldens(store, load_calendar())
 
 
 @pytest.mark.parametrize(
@@ -241,7 +242,7 @@ def test_only_regular_files_are_read(store, kind, name):
     golden = write_golden(store, manifest())
     KINDS[kind](golden.folder / name)
     with pytest.raises(GoldenError, match="expected a regular file, found a"):
-        verify_goldens(store)
+        verify_goldens(store, load_calendar())
 
 
 def link_case(golden_folder: Path) -> Path:

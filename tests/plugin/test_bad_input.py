@@ -190,9 +190,7 @@ def test_the_others_are_held_beside_it(spoiled: Spoiled) -> None:
     assert spoiled.checked["test_stored[older_alone]"].outcome == "passed"
 
 
-def test_a_case_of_an_older_writer_is_checked_and_misses_its_own(
-    spoiled: Spoiled,
-) -> None:
+def test_a_case_of_an_older_writer_is_checked_and_misses_its_own(spoiled: Spoiled) -> None:
     assert "yet of test_bad.test_stored[older_alone]: pytest --update-goldens adds it" in spoiled.checked.text
 
 

@@ -98,11 +98,7 @@ def test_show_names_the_origin_of_every_value(jaxexport, here):
         ["custom_call_changes", "1", "entry", "(pyproject.toml:8)"],
     ):
         assert wanted in rows[: rows.index(["default"])]
-    for wanted in (
-        ["windows.forward", "21", "days"],
-        ["required.outside", "true"],
-        ["known_failures", "none"],
-    ):
+    for wanted in (["windows.forward", "21", "days"], ["required.outside", "true"], ["known_failures", "none"]):
         assert wanted in rows[rows.index(["default"]) :]
 
 

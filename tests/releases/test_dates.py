@@ -159,10 +159,7 @@ def test_nothing_is_planned_before_the_first_release(when):
 def test_withdrawn_jax_is_paired_only_as_the_last_resort():
     calendar = Calendar(
         {"0.1": JaxlibRelease(day("2026-01-01")), "0.3": JaxlibRelease(day("2026-01-03"))},
-        {
-            "0.2": JaxRelease(day("2026-01-01"), "0.1"),
-            "0.3": JaxRelease(day("2026-01-03"), "0.1", yanked="broken"),
-        },
+        {"0.2": JaxRelease(day("2026-01-01"), "0.1"), "0.3": JaxRelease(day("2026-01-03"), "0.1", yanked="broken")},
     )
     assert calendar.release("0.1").jax == "0.2"
     assert calendar.release("0.3").jax == "0.3"

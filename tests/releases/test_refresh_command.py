@@ -98,10 +98,7 @@ def test_two_files_with_two_dates_of_a_release_are_an_error(tmp_path):
             "export_releases.yaml:3: jaxlib 0.13.0: `built`: expected a date such as 2026-10-25",
         ),
         ("jaxlib:\n  0.13.0: {}", "export_releases.yaml:2: jaxlib 0.13.0: expected the key `built`, found none."),
-        (
-            "jax:\n  0.13.0: {built: 2026-11-20}",
-            "yaml:2: jax 0.13.0: expected the key `minimum_jaxlib`",
-        ),
+        ("jax:\n  0.13.0: {built: 2026-11-20}", "yaml:2: jax 0.13.0: expected the key `minimum_jaxlib`"),
         ("jaxlib: {0.13.0: {built: 2026-11-20, bulit: 1}}", "jaxlib 0.13.0: `bulit`: unknown key. Correct it"),
         ("jaxlibs: {}", "export_releases.yaml: `jaxlibs`: unknown key. Correct it"),
         ("jaxlib: {nightly: {built: 2026-11-20}}", "found 'nightly'"),

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 
 import msgspec
 
@@ -20,7 +19,7 @@ from export_core.goldens.adopt import Arrays, adopt_artifact, adopt_inputs, adop
 from export_core.goldens.arrays import count_nan, is_finite
 from export_core.goldens.made_inputs import RULES, SEED, made_inputs, sizes_in_words, symbols_of
 from export_core.goldens.manifest import InputsRule
-from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
+from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, WriteStatus
 from export_core.goldens.verify import check_read_whole
 from export_core.judge.result import grouped
 from export_core.matrix import Limits, MatrixError, Outcome, Selection, Verdict
@@ -31,7 +30,7 @@ from export_core.numbers.measuring_noise import measure_goldens, not_measured, w
 from export_core.numbers.stored_noise import noise_text, proves_nothing_text
 from export_core.policy import Policy
 from export_core.policy.run_options import RunOptions
-from export_core.readers.cell import Cell, CellKey
+from export_core.readers.cell import Cell
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.hardware import instruction_set
 from export_core.readers.packages import import_problems
@@ -48,22 +47,18 @@ AT_ONCE = 32
 LARGEST_BATCH = 1 << 29
 """Bytes of drafts after which the next batch begins."""
 
-
-class Status(StrEnum):
-    """The result of adopting one artifact."""
-
-    NEW = "new"
-    REPLACED = "replaced"
-    UNCHANGED = "unchanged"
-    FAILED = "not added"
+NOT_ADDED = "not added"
 
 
 @dataclass(frozen=True)
 class Adopted:
-    """An artifact that is a golden now, or why it is not. `remarks` are about its arrays and its first runs."""
+    """An artifact that is a golden now, or why it is not.
+
+    `status` is a `WriteStatus`, or `NOT_ADDED`; `remarks` are about its arrays and its first runs.
+    """
 
     candidate: Candidate
-    status: Status
+    status: str
     golden: Golden | None = None
     problem: str = ""
     remarks: tuple[str, ...] = ()
@@ -97,7 +92,8 @@ class _Draft:
 class Adoption:
     """How artifacts are adopted: into which store, under which policy.
 
-    `replay`: each is run by its own writer first, and its noise is measured.
+    `replay`: each is run by its own writer first, and its noise is measured. `replace` has the cases whose goldens may
+    be replaced; `symbols` gets the symbolic dimensions for which sizes were needed.
     """
 
     store: GoldenStore
@@ -105,10 +101,7 @@ class Adoption:
     notify: Notify
     replay: bool = True
     replace: Collection[str] = ()
-    """The cases whose goldens may be replaced."""
-    limits: Limits = field(default_factory=Limits)
     symbols: set[str] = field(default_factory=set)
-    """The symbolic dimensions for which sizes were needed so far."""
 
     def adopt(self, candidates: Iterable[Candidate]) -> Iterator[Adopted]:
         """What becomes of each, in order; one that fails does not stop the others, and leaves nothing behind."""
@@ -136,8 +129,8 @@ class Adoption:
             if not same:
                 self.check_replaces_nothing(candidate, draft.artifact, manifest)
         except ExportCompatError as error:
-            return Adopted(candidate, Status.FAILED, problem=str(error))
-        return Adopted(candidate, Status.UNCHANGED, same) if same else draft
+            return Adopted(candidate, NOT_ADDED, problem=str(error))
+        return Adopted(candidate, WriteStatus.UNCHANGED, same) if same else draft
 
     def check_replaces_nothing(
         self, candidate: Candidate, artifact: Artifact | None = None, manifest: Manifest | None = None
@@ -170,12 +163,25 @@ class Adoption:
         check_read_whole(artifact, self.policy.allow)
         writer = writer_of(artifact, self.policy.calendar(), candidate.writer)
         remarks: list[str] = []
-        inputs: Arrays = candidate.inputs or self._make_inputs(
-            candidate, artifact.name, envelope.in_avals, remarks, rule
-        )
+        inputs: Arrays
+        if candidate.inputs is not None:
+            inputs, rule = candidate.inputs, ""
+        else:
+            inputs, sizes = self._made_inputs(candidate, artifact.name, envelope.in_avals, rule)
+            kind = f" ({rule} numbers)" if rule else ""
+            remarks.append(f"inputs made by rule{kind}" + (f" with {sizes_in_words(sizes)}" if sizes else ""))
         computes = candidate.outputs is None and not candidate.given.without_outputs
-        if computes:
-            self._check_computable(artifact.name, envelope.platforms)
+        if computes and "cpu" not in envelope.platforms:
+            raise GoldenError(
+                f"{artifact.name}: expected either --outputs NPZ, or --without-outputs REASON where nothing could "
+                f"compute them: it was exported for {', '.join(envelope.platforms)}, and its writer's environment runs "
+                "on the CPU."
+            )
+        if computes and not self.replay:
+            raise GoldenError(
+                f"{artifact.name}: expected its outputs, found none. Its writer can compute them, but not with "
+                "--no-replay."
+            )
         origin = None
         if candidate.inputs is None or computes:
             origin = Origin(
@@ -191,42 +197,25 @@ class Adoption:
             manifest, files = adopt_artifact(artifact, inputs, candidate.outputs, candidate.case, writer, given)
         if problems := import_problems(files, self.policy.reader_packages):
             raise GoldenError("\n".join(problems))
-        manifest = msgspec.structs.replace(manifest, inputs_rule="" if candidate.inputs else rule)
-        return _Draft(candidate, artifact, manifest, files, remarks)
+        return _Draft(candidate, artifact, msgspec.structs.replace(manifest, inputs_rule=rule), files, remarks)
 
-    def _make_inputs(
-        self, candidate: Candidate, name: str, avals: Sequence[Aval], remarks: list[str], rule: InputsRule
-    ) -> Sequence[Leaf]:
+    def _made_inputs(
+        self, candidate: Candidate, name: str, avals: Sequence[Aval], rule: InputsRule
+    ) -> tuple[list[Leaf], dict[str, int]]:
         if candidate.outputs is not None:
             raise GoldenError(f"{candidate.outputs}: expected outputs of inputs that are there too, found no inputs.")
         self.symbols.update(symbols := symbols_of(avals))
         dims = {symbol: size for symbol, size in candidate.dims.items() if candidate.exact or symbol in symbols}
         try:
-            inputs, sizes = made_inputs(avals, dims, rule)
+            return made_inputs(avals, dims, rule)
         except GoldenError as error:
             raise GoldenError(f"{name}: {error}") from None
-        kind = f" ({rule} numbers)" if rule else ""
-        remarks.append(f"inputs made by rule{kind}" + (f" with {sizes_in_words(sizes)}" if sizes else ""))
-        return inputs
-
-    def _check_computable(self, name: str, platforms: Sequence[str]) -> None:
-        if "cpu" not in platforms:
-            raise GoldenError(
-                f"{name}: expected either --outputs NPZ, or --without-outputs REASON where nothing could compute them: "
-                f"it was exported for {', '.join(platforms)}, and its writer's environment runs on the CPU."
-            )
-        if not self.replay:
-            raise GoldenError(
-                f"{name}: expected its outputs, found none. Its writer can compute them, but not with --no-replay."
-            )
 
     def _stored_already(self, draft: _Draft) -> Golden | None:
         """The stored golden that is this one: of the same files, as far as they are given."""
         for golden in self.store.generations(draft.manifest.case):
             stored = golden.manifest
-            if (
-                self.replay and stored.noise is None
-            ):  # it was added without a replay, or its noise could not be measured
+            if self.replay and stored.noise is None:  # added without a replay, or its noise could not be measured
                 continue
             names = (ARTIFACT, INPUTS, OUTPUTS, *(f"{name}.register.py" for name in stored.options.register))
             expected = {name: stored.files[name] for name in names if name in stored.files}
@@ -247,7 +236,20 @@ class Adoption:
             self._measure(_open(drafts))
             self._replay(_open(drafts))
         for draft in drafts:
-            yield draft if isinstance(draft, Adopted) else self._store(draft)
+            if isinstance(draft, Adopted):
+                yield draft
+                continue
+            manifest = draft.manifest
+            try:
+                if draft.problem:
+                    raise GoldenError(draft.problem)
+                status = self.store.write(manifest, draft.files)
+                golden = next(x for x in self.store.generations(manifest.case) if x.manifest.writer == manifest.writer)
+                golden.verify()
+            except GoldenError as error:
+                yield Adopted(draft.candidate, NOT_ADDED, problem=str(error))
+            else:
+                yield Adopted(draft.candidate, status, golden, remarks=tuple(draft.remarks))
 
     def _compute_outputs(self, drafts: list[_Draft]) -> None:
         """Run drafts by their writers; those whose made inputs give NaN or infinities once more by the other rules."""
@@ -265,36 +267,53 @@ class Adoption:
             )
 
     def _run(self, drafts: list[_Draft]) -> list[_Draft]:
-        """Compute the outputs of drafts. Returns those that get none, since their made inputs give no finite ones."""
+        """Compute the outputs of drafts, each in the environment of its writer, in a cold process.
+
+        Returns those that get none, since their made inputs give no finite ones.
+        """
         outside = []
         by_id = {draft.id: draft for draft in drafts}
+        options = ReplayOptions(self.policy.calendar(), self.policy, Limits())
         with _staged(drafts) as goldens:
-            for golden, outputs in _outputs_of(goldens, self.policy, self.limits, self.notify):
-                draft = by_id[golden.id]
-                if isinstance(outputs, str):
-                    draft.problem = f"{draft.artifact.name}: expected its writer to compute its outputs, but {outputs}"
+            cells = []
+            for golden in goldens:
+                if problem := not_measured(golden):
+                    by_id[golden.id].problem = _not_computed(by_id[golden.id], problem)
                     continue
-                manifest = msgspec.structs.replace(draft.manifest, instruction_set=instruction_set())
-                accepted = draft.candidate.given.nothing_to_compare
-                if draft.manifest.inputs_made and not accepted and not is_finite(outputs):
-                    outside.append(draft)
-                    continue
-                try:
-                    draft.manifest, draft.files = adopt_outputs(
-                        manifest, draft.files, draft.artifact, outputs, accepted
-                    )
-                except GoldenError as error:
-                    draft.problem = f"{draft.artifact.name}: {error}"
-                else:
-                    nan = count_nan(outputs)
-                    remark = f", {plural(nan, 'element')} NaN: other inputs may show more" if nan else ""
-                    draft.remarks.append(f"outputs computed by its own writer{remark}")
+                computed = msgspec.structs.replace(golden.manifest.options, without_outputs="they are computed now")
+                manifest = msgspec.structs.replace(golden.manifest, options=computed)
+                cells.append(Cell(replace(golden, manifest=manifest), _writer_release(golden), "cpu"))
+            with (
+                ReaderEnvironments.of(self.policy, options.calendar, notify=self.notify) as environments,
+                closing(replay_with_outputs(cells, environments.build, options)) as ran,
+            ):
+                for one in ran:
+                    draft = by_id[one.outcome.cell.golden.id]
+                    accepted = draft.candidate.given.nothing_to_compare
+                    if not one.works:
+                        draft.problem = _not_computed(draft, _why_no_outputs(one.outcome))
+                    elif draft.manifest.inputs_made and not accepted and not is_finite(one.outputs):
+                        outside.append(draft)
+                    else:
+                        self._add_outputs(draft, one.outputs)
         return outside
+
+    def _add_outputs(self, draft: _Draft, outputs: tuple[Leaf, ...]) -> None:
+        manifest = msgspec.structs.replace(draft.manifest, instruction_set=instruction_set())
+        accepted = draft.candidate.given.nothing_to_compare
+        try:
+            draft.manifest, draft.files = adopt_outputs(manifest, draft.files, draft.artifact, outputs, accepted)
+        except GoldenError as error:
+            draft.problem = f"{draft.artifact.name}: {error}"
+            return
+        nan = count_nan(outputs)
+        remark = f", {plural(nan, 'element')} NaN: other inputs may show more" if nan else ""
+        draft.remarks.append(f"outputs computed by its own writer{remark}")
 
     def _measure(self, drafts: list[_Draft]) -> None:
         by_id = {draft.id: draft for draft in drafts}
         with _staged(drafts) as goldens:
-            for golden, noise in measure_goldens(goldens, self.policy, self.limits, self.notify):
+            for golden, noise in measure_goldens(goldens, self.policy, Limits(), self.notify):
                 draft = by_id[golden.id]
                 if isinstance(noise, str):
                     draft.noise = f"its noise is not known: {noise}"
@@ -310,20 +329,14 @@ class Adoption:
         with _staged(drafts) as goldens:
             replays = replays_by_writer(goldens, self.policy, self.notify)
         for draft in drafts:
-            draft.problem = replays[draft.id].problem
-            draft.remarks += [_in_words(replays[draft.id]), draft.noise]
-
-    def _store(self, draft: _Draft) -> Adopted:
-        if draft.problem:
-            return Adopted(draft.candidate, Status.FAILED, problem=draft.problem)
-        manifest = draft.manifest
-        try:
-            status = self.store.write(manifest, draft.files)
-            golden = next(x for x in self.store.generations(manifest.case) if x.manifest.writer == manifest.writer)
-            golden.verify()
-        except GoldenError as error:
-            return Adopted(draft.candidate, Status.FAILED, problem=str(error))
-        return Adopted(draft.candidate, Status(status), golden, remarks=tuple(draft.remarks))
+            replay = replays[draft.id]
+            remark = "its own writer replays it"
+            if replay.unknown:
+                remark = f"not replayed: {replay.unknown}"
+            elif replay.crash:
+                remark = f"its own writer crashes when it replays it: {replay.crash}"
+            draft.problem = replay.problem
+            draft.remarks += [remark, draft.noise]
 
 
 def _open(drafts: Iterable[_Draft | Adopted]) -> list[_Draft]:
@@ -346,38 +359,11 @@ def _writer_release(golden: Golden) -> Release:
     return Release(writer.jaxlib, writer.jax, writer.built)
 
 
-def _outputs_of(
-    goldens: Sequence[Golden], policy: Policy, limits: Limits, notify: Notify
-) -> Iterator[tuple[Golden, tuple[Leaf, ...] | str]]:
-    """What each golden returns in the environment of its writer, in a cold process; or why that is not known.
-
-    Their manifests need no outputs. None of them is run in this process, or in any other release.
-    """
-    cells: dict[CellKey, Cell] = {}
-    for golden in goldens:
-        if problem := not_measured(golden):
-            yield golden, problem
-        else:
-            cell = Cell(golden, _writer_release(golden), "cpu")
-            cells[cell.key] = cell
-    options = ReplayOptions(policy.calendar(), policy, limits)
-    with (
-        ReaderEnvironments.of(policy, options.calendar, notify=notify) as environments,
-        closing(replay_with_outputs([*map(_not_compared, cells.values())], environments.build, options)) as ran,
-    ):
-        for one in ran:
-            yield cells[one.outcome.cell.key].golden, one.outputs if one.works else _problem(one.outcome)
+def _not_computed(draft: _Draft, problem: str) -> str:
+    return f"{draft.artifact.name}: expected its writer to compute its outputs, but {problem}"
 
 
-def _not_compared(cell: Cell) -> Cell:
-    """A cell whose outputs are not compared with any."""
-    manifest = cell.golden.manifest
-    options = msgspec.structs.replace(manifest.options, without_outputs="they are computed now")
-    return replace(cell, golden=replace(cell.golden, manifest=msgspec.structs.replace(manifest, options=options)))
-
-
-def _problem(outcome: Outcome) -> str:
-    """Why a writer gave no outputs."""
+def _why_no_outputs(outcome: Outcome) -> str:
     if outcome.stage is Stage.AUDIT:
         return outcome.message
     if outcome.verdict is Verdict.NOT_RUN:
@@ -399,15 +385,6 @@ def replays_by_writer(goldens: Sequence[Golden], policy: Policy, notify: Notify)
             replays |= {golden.id: FirstReplay(unknown=str(error)) for golden in group}
             continue
         unplanned = FirstReplay(unknown="nothing of it can be run here")
-        results: Mapping[str, FirstReplay] = {result.golden: first_replay(result) for result in run.results}
+        results = {result.golden: first_replay(result) for result in run.results}
         replays |= {golden.id: results.get(golden.id, unplanned) for golden in group}
     return replays
-
-
-def _in_words(replay: FirstReplay) -> str:
-    """A replay after which a golden may be stored, in a sentence."""
-    if replay.unknown:
-        return f"not replayed: {replay.unknown}"
-    if replay.crash:
-        return f"its own writer crashes when it replays it: {replay.crash}"
-    return "its own writer replays it"

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from export_core.artifact import Artifact, read, read_bytes
 from export_core.goldens import GoldenError, GoldenStore, Leaf, Origin, Writer
 from export_core.goldens.adopt import StatedFacts, adopt_artifact, envelope_of, writer_of
 from export_core.goldens.manifest_file import is_plain_name
-from export_core.goldens.store import INPUTS, MANIFEST, sha256
+from export_core.goldens.store import INPUTS, MANIFEST, WriteStatus, sha256
 from export_core.readers.hardware import instruction_set
 from export_core.releases import load_calendar
 
@@ -35,12 +34,6 @@ DIGITS = 12
 """Of the digest of artifact and inputs, in the name of a case: an equal call is stored once."""
 
 
-class _Added(StrEnum):
-    NEW = "new"
-    KNOWN = "known"
-    FULL = "full"
-
-
 @dataclass(frozen=True)
 class _CaseStore:
     """The goldens of one captured case in a folder that several processes may share, and the bounds of all of them."""
@@ -51,42 +44,39 @@ class _CaseStore:
     at_most: int
     max_bytes: int
 
-    def check_size(self, size: int) -> None:
-        """Raise `GoldenError` for a golden that would be too large by itself, before anything is copied."""
-        if size > self.max_bytes:
-            raise GoldenError(f"expected a golden of at most {self.max_bytes:,} bytes (max_bytes), found {size:,}.")
+    def add(
+        self, artifact: Artifact, inputs: Sequence[Leaf], outputs: Sequence[Leaf], platform: str
+    ) -> WriteStatus | None:
+        """Store a call, unless an equal one is stored; None where the bounds would be exceeded.
 
-    def add(self, artifact: Artifact, inputs: Sequence[Leaf], outputs: Sequence[Leaf], platform: str) -> _Added:
-        """Store a call, unless an equal one is stored or the bounds would be exceeded. Raises `ExportCompatError`."""
+        Raises `ExportCompatError`.
+        """
         envelope = envelope_of(artifact)
         jaxlib, jax = version("jaxlib"), version("jax")
         outputs_by = jaxlib if jax == jaxlib else f"{jaxlib}-jax{jax}"
         given = StatedFacts(origin=Origin(inputs="captured", outputs="captured", outputs_by=outputs_by))
-        writer = msgspec.structs.replace(
-            self.writer, platform=platform if platform in envelope.platforms else self.writer.platform
-        )
+        writer = self.writer
+        if platform in envelope.platforms:
+            writer = msgspec.structs.replace(writer, platform=platform)
         manifest, files = adopt_artifact(artifact, inputs, outputs, self.case, writer, given)
-        if platform == "cpu":
-            manifest = msgspec.structs.replace(manifest, instruction_set=instruction_set())
         digest = sha256((artifact.sha256 + manifest.files[INPUTS]).encode())[:DIGITS]
-        manifest = msgspec.structs.replace(manifest, case=f"{self.case}.{digest}")
+        manifest = msgspec.structs.replace(
+            manifest,
+            case=f"{self.case}.{digest}",
+            instruction_set=instruction_set() if platform == "cpu" else manifest.instruction_set,
+        )
         self.root.mkdir(parents=True, exist_ok=True)
         with filelock.FileLock(self.root / LOCK, timeout=LOCK_SECONDS):
             # A process that was killed before its golden was complete may have left the folder of a case.
-            folders = [path for path in self.root.iterdir() if re.fullmatch(self._pattern, path.name)]
+            pattern = rf"{re.escape(self.case)}\.[0-9a-f]{{{DIGITS}}}"
+            folders = [path for path in self.root.iterdir() if re.fullmatch(pattern, path.name)]
             cases = [path for path in folders if any(path.glob(f"[!.]*/{MANIFEST}"))]
             if any(path.name == manifest.case for path in cases):
-                return _Added.KNOWN
+                return WriteStatus.UNCHANGED
             size = sum(file.stat().st_size for path in cases for file in path.rglob("*"))
-            size += sum(map(len, files.values()))
-            if len(cases) >= self.at_most or size > self.max_bytes:
-                return _Added.FULL
-            GoldenStore(self.root).write(manifest, files)
-            return _Added.NEW
-
-    @property
-    def _pattern(self) -> str:
-        return rf"{re.escape(self.case)}\.[0-9a-f]{{{DIGITS}}}"
+            if len(cases) >= self.at_most or size + sum(map(len, files.values())) > self.max_bytes:
+                return None
+            return GoldenStore(self.root).write(manifest, files)
 
 
 class CapturedCall:
@@ -144,11 +134,13 @@ class CapturedCall:
             if time.monotonic() < self._next or (self._writer is not None and self._writer.is_alive()):
                 return None
             self._next = time.monotonic() + self._every
-            inputs = arguments.flat((args, kwargs))
-            if arguments.is_traced(inputs):
+            nbytes = arguments.nbytes((args, kwargs))
+            if nbytes is None:
                 return None
-            self._store.check_size(len(self._artifact.data) + arguments.nbytes(inputs))
-            return arguments.held(inputs)
+            size, most = len(self._artifact.data) + nbytes, self._store.max_bytes
+            if size > most:  # before anything is copied
+                raise GoldenError(f"expected a golden of at most {most:,} bytes (max_bytes), found {size:,}.")
+            return arguments.held((args, kwargs))
         except Exception as error:
             self._report(error)
             return None
@@ -159,7 +151,7 @@ class CapturedCall:
         from export_core.export import arguments
 
         try:
-            outputs = arguments.held(arguments.flat(result))  # now: the caller may change the containers
+            outputs = arguments.held(result)  # now: the caller may change the containers
             # Not a daemon: an interpreter that ends waits for it, and jax is not torn down under it.
             writer = threading.Thread(target=self._write, args=(inputs, outputs), name="jaxexport-capture")
             writer.start()
@@ -177,8 +169,8 @@ class CapturedCall:
         except Exception as error:  # whatever it is, the server continues
             self._report(error)
             return
-        self.captured += added is _Added.NEW
-        if added is _Added.FULL:
+        self.captured += added is WriteStatus.NEW
+        if added is None:
             self._next = math.inf
             LOG.info("%s: there are as many goldens of %s as may be captured", self._store.root, self._store.case)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from packaging.utils import parse_wheel_filename
@@ -183,7 +183,9 @@ class _Reader:
             case "bytearray" if not words and len(items) == 1 and isinstance(items[0], ast.Constant):
                 made = bytearray
             case _ if self.of_numpy(function) == "array" and len(items) == 1 and words.keys() <= {"dtype"}:
-                dtype = self.dtype(words["dtype"]) if words else None
+                dtype = self.of_numpy(words["dtype"]) if words else None
+                if dtype is not None and dtype not in PLAIN:
+                    raise DataError(f"expected a dtype of NumPy, found {dtype}", words["dtype"].lineno)
                 array = np.array(self.value(items[0]), dtype)
                 if array.dtype.name not in PLAIN:
                     raise DataError(f"expected an array of numbers, found one of {array.dtype.name}", line)
@@ -195,12 +197,6 @@ class _Reader:
             raise DataError("bytearray: expected bytes", line)
         return made(*values)
 
-    def dtype(self, node: ast.expr) -> Any:
-        name = self.of_numpy(node)
-        if name not in PLAIN:
-            raise DataError(f"expected a dtype of NumPy, found {name}", node.lineno)
-        return np.dtype(name)
-
 
 FOLDER = "jax/_src/internal_test_util/export_back_compat_test_data"
 """In the package jax. Its tests, which compare the outputs, are in no wheel."""
@@ -210,8 +206,7 @@ _LARGEST_OF_ALL = 1 << 28
 """Bytes of all data files of a wheel. Those of jax 0.12.0.1 have 1.7 MB."""
 
 
-@dataclass(frozen=True)
-class JaxData:
+class JaxData(NamedTuple):
     """The data files of one jax: its version, and the bytes of each by its path below their folder, in order."""
 
     jax: str
@@ -229,11 +224,18 @@ def find_data(named: str, policy: Policy, notify: Callable[[str], None]) -> JaxD
             raise GoldenError("--from-jax: expected jax to be installed, found none. Name a wheel file or a release.")
         root = Path(spec.origin).parents[1]
         try:
-            data = JaxData(version("jax"), tuple(_in_folder(root)))
+            data = JaxData(version("jax"), _in_folder(root))
         except PackageNotFoundError:
             raise GoldenError(f"{root}: expected the metadata of jax, found none. Name a wheel file.") from None
     elif _RELEASE.fullmatch(named) and not Path(named).exists():
-        data = _of_release(named, policy, notify)
+        calendar = policy.calendar()
+        release = calendar.release(named)
+        with ReaderEnvironments.of(policy, calendar, notify=notify) as environments:
+            folder = environments.build(Placement(release)).folder
+            info = metadata_of(folder, "jax") if folder else None
+            if info is None:
+                raise GoldenError(f"{folder}: expected an environment with jax, found none. Delete it, and try again.")
+            data = JaxData(release.jax, _in_folder(info.parent))
     else:
         data = _in_wheel(Path(named))
     if not data.files:
@@ -241,25 +243,16 @@ def find_data(named: str, policy: Policy, notify: Callable[[str], None]) -> JaxD
     return data
 
 
-def _of_release(named: str, policy: Policy, notify: Callable[[str], None]) -> JaxData:
-    calendar = policy.calendar()
-    release = calendar.release(named)
-    with ReaderEnvironments.of(policy, calendar, notify=notify) as environments:
-        folder = environments.build(Placement(release)).folder
-        info = metadata_of(folder, "jax") if folder else None
-        if info is None:
-            raise GoldenError(f"{folder}: expected an environment with jax, found none. Delete it, and try again.")
-        return JaxData(release.jax, tuple(_in_folder(info.parent)))
-
-
-def _in_folder(root: Path) -> Iterator[tuple[str, bytes]]:
+def _in_folder(root: Path) -> tuple[tuple[str, bytes], ...]:
     folder = root / FOLDER
+    files = []
     for path in sorted(folder.rglob("*.py")):
-        if path.name != "__init__.py":
-            try:
-                yield path.relative_to(folder).as_posix(), read_regular(path)
-            except OSError as error:
-                raise GoldenError(f"{path}: cannot read this data file: {error.strerror or error}.") from None
+        try:
+            if path.name != "__init__.py":
+                files.append((path.relative_to(folder).as_posix(), read_regular(path)))
+        except OSError as error:
+            raise GoldenError(f"{path}: cannot read this data file: {error.strerror or error}.") from None
+    return tuple(files)
 
 
 def _in_wheel(path: Path) -> JaxData:

@@ -74,7 +74,7 @@ def _stored(
     platform, day = record.get("platform", str), record.get("serialized_date", datetime.date)
     if platform not in PLATFORMS:
         raise DataError(f"platform: expected one of {', '.join(PLATFORMS)}, found {platform!r}")
-    inputs, outputs = (_arrays(record, key) for key in ("inputs", "expected_outputs"))
+    inputs, outputs = _arrays(record, "inputs"), _arrays(record, "expected_outputs")
     artifact = read_bytes(encode(_envelope(record, platform, inputs, outputs), _FIELDS), record.place)
     check_read_whole(artifact, accepted)
     comparison = comparison_of(record.name, outputs)

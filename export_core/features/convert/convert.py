@@ -2,42 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from export_core.artifact import read_bytes
+from export_core.artifact import Artifact, read_bytes
 from export_core.artifact.audit import belongs, judge_calls, unread_findings
 from export_core.artifact.envelope import formats
 from export_core.artifact.envelope.fields import NamedSharding
 from export_core.artifact.main_check import check_main
 from export_core.artifact.numerics import LAPACK
 from export_core.artifact.readers import Reader, loads, module_reasons, version_numbers
-from export_core.features.convert.envelope import levels_of, rewrite_envelope, shardings_of
+from export_core.features.convert.envelope import rewrite_envelope, shardings_of
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens.conversion_record import tool_name
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.policy import load_check
 from export_core.policy.terms import Terms
+from export_core.releases import Calendar, ReleaseError
 from export_core.releases.entries import calendar_entries
-from export_core.releases.errors import ReleaseError
 from export_core.releases.stable_targets import stable_targets
 
-if TYPE_CHECKING:
-    from export_core.artifact import Artifact, CustomCall
-    from export_core.artifact.readers import Reader
-    from export_core.releases import Calendar
-
-
 UNCHANGED, REWRITTEN, EXPORTED_AGAIN = "unchanged", "rewritten", "exported again"
-BYPASS = "JAX_EXPORT_DESERIALIZE_EXPIRED_VERSIONS=1"
-BYPASS_SINCE = "0.11.1"
+
+INITIALIZED_SINCE = (0, 10, 0)
+"""The first jaxlib that initializes LAPACK for an artifact: https://github.com/jax-ml/jax/issues/29610."""
 
 
 class ModuleJob(msgspec.Struct, frozen=True):
-    """What is to be done with the modules of one artifact: see `rewrite_modules`.
+    """What is to be done with the modules of one artifact.
 
     `stablehlo` is the version to write; `shardy` whether the reader parses Shardy's dialect; `replace` the targets of
     custom calls to replace, `platform` the platform whose lowering replaces them.
@@ -55,8 +49,8 @@ class RewrittenModules:
     """The modules again, what was rewritten in words, and the jaxlib that did it."""
 
     modules: tuple[bytes, ...]
-    rewrites: tuple[str, ...]
-    by: str
+    rewrites: tuple[str, ...] = ()
+    by: str = ""
 
 
 RewriteModules = Callable[[ModuleJob], RewrittenModules]
@@ -85,13 +79,21 @@ class Converted:
         return ConvertedFrom(original, self.reader.jaxlib, self.way, self.rewrites, tool_name(), self.module_by)
 
 
+def find_reader(jaxlib: str, calendar: Calendar) -> Reader:
+    """The release of that number. Raises `ReleaseError` where there is none."""
+    try:
+        return load_check.find_reader(jaxlib, Terms(calendar_entries(calendar)))
+    except ReleaseError as error:
+        raise ReleaseError(f"--for: {error}") from None
+
+
 def convert(
     artifact: Artifact,
     reader: Reader,
     rewrite_modules: RewriteModules,
     *,
     replace_custom_calls: bool = False,
-    allow: Mapping[str, str] | None = None,
+    allow: Mapping[str, str] = {},
 ) -> Converted:
     """Rewrite an artifact for a reader: its envelope, and its modules where they are in the way.
 
@@ -106,79 +108,53 @@ def convert(
         ConversionRefused: it cannot be made into one that the reader takes.
         ArtifactError: it cannot be read.
     """
-    allow = allow or {}
-    envelope = artifact.envelope
+    envelope, refusal = artifact.envelope, f"{artifact.name}: not converted"
     if envelope is None:
         raise ConversionRefused(
-            f"{artifact.name}: not converted: it is a bare StableHLO module, without the envelope that says how it is "
-            "called. Export the function again."
+            f"{refusal}: it is a bare StableHLO module, without the envelope that says how it is called. Export the "
+            "function again."
         )
-    if not_read := parts_not_read(artifact, allow):
-        raise ConversionRefused(f"{artifact.name}: not converted: {' '.join(not_read)}")
+    if not_read := _parts_not_read(artifact, allow):
+        raise ConversionRefused(f"{refusal}: {' '.join(not_read)}")
     calls = calls_not_taken(artifact, reader, allow)
     if calls and not replace_custom_calls:
         raise ConversionRefused(
-            f"{artifact.name}: not converted for jaxlib {reader.jaxlib}: {' '.join(calls.values())} "
-            "--replace-custom-calls replaces those of LAPACK."
+            f"{refusal} for jaxlib {reader.jaxlib}: {' '.join(calls.values())} --replace-custom-calls replaces those "
+            "of LAPACK."
         )
     (load,) = loads(artifact, [reader])
-    if load.ok and not calls and not _misses_shardings(artifact, reader):
+    # Named shardings with none of XLA's beside them: an older reader loads the artifact without them.
+    misses_shardings = formats.format_of(reader.jax) < formats.NAMED_SHARDINGS and any(
+        isinstance(sharding, NamedSharding) and sharding.hlo_sharding_proto is None
+        for sharding in shardings_of(envelope)
+    )
+    if load.ok and not calls and not misses_shardings:
         return Converted(artifact, reader, UNCHANGED, f"jaxlib {reader.jaxlib} takes the original")
     try:
-        in_the_way = [text for module in artifact.modules for text in module_reasons(module, reader)]
-        modules: Sequence[bytes] = [module.serialized() for module in artifact.modules]
-        by = ""
-        rewrites: tuple[str, ...] = ()
-        if in_the_way or calls:
+        done = RewrittenModules(tuple(module.serialized() for module in artifact.modules))
+        if calls or any(module_reasons(module, reader) for module in artifact.modules):
             if reader.stablehlo is None:
                 raise ConversionRefused(f"the StableHLO of jaxlib {reader.jaxlib} is not known")
-            done = rewrite_modules(_job(modules, reader, tuple(calls)))
-            modules, by, rewrites = done.modules, done.by, done.rewrites
-        data, outside = rewrite_envelope(artifact, reader, modules)
+            # Readers that do not initialize LAPACK get what XLA expands itself, which is how jax lowers for TPUs.
+            platform = "cpu" if version_numbers(reader.jaxlib) >= INITIALIZED_SINCE else "tpu"
+            job = ModuleJob(done.modules, reader.stablehlo, reader.knows_shardy, tuple(calls), platform)
+            done = rewrite_modules(job)
+        data, outside = rewrite_envelope(artifact, reader, done.modules)
         converted = read_bytes(data, f"{artifact.name} for jaxlib {reader.jaxlib}")
         check_converted(artifact, converted, reader, allow)
     except ConversionRefused as refused:
+        bypass = ""
+        if any("expired" in reason for reason in load.reasons):
+            bypass = (
+                " JAX's own bypass, JAX_EXPORT_DESERIALIZE_EXPIRED_VERSIONS=1 in the environment of the reader "
+                "(jax 0.11.1 and later), reads expired formats. It does not cover XLA's shardings from jax 0.12.0 on, "
+                "nor custom calls that are gone."
+            )
         raise ConversionRefused(
-            f"{artifact.name}: not converted for jaxlib {reader.jaxlib}: {refused.message().rstrip('.')}."
-            f"{_bypass(load.reasons, reader)}"
+            f"{refusal} for jaxlib {reader.jaxlib}: {refused.message().rstrip('.')}.{bypass}"
         ) from None
     why = "; ".join((*load.reasons, *calls)) or f"jaxlib {reader.jaxlib} would miss its shardings"
-    return Converted(converted, reader, REWRITTEN, why, (*outside, *rewrites), by, tuple(calls))
-
-
-def find_reader(jaxlib: str, calendar: Calendar) -> Reader:
-    """The release of that number.
-
-    Raises:
-        ReleaseError: there is none.
-    """
-    try:
-        return load_check.find_reader(jaxlib, Terms(calendar_entries(calendar)))
-    except ReleaseError as error:
-        raise ReleaseError(f"--for: {error}") from None
-
-
-def _job(modules: Sequence[bytes], reader: Reader, replace: tuple[str, ...]) -> ModuleJob:
-    assert reader.stablehlo is not None
-    return ModuleJob(
-        tuple(modules),
-        reader.stablehlo,
-        reader.knows_shardy,
-        replace,
-        # Readers that do not initialize LAPACK get what XLA expands itself, which is how jax lowers for TPUs.
-        "cpu" if version_numbers(reader.jaxlib) >= INITIALIZED_SINCE else "tpu",
-    )
-
-
-def _misses_shardings(artifact: Artifact, reader: Reader) -> bool:
-    """Whether a reader loads an artifact without its shardings: named ones, with none of XLA's beside them."""
-    if artifact.envelope is None or formats.format_of(reader.jax) >= formats.NAMED_SHARDINGS:
-        return False
-    return any(
-        isinstance(sharding, NamedSharding) and sharding.hlo_sharding_proto is None
-        for level in levels_of(artifact.envelope)
-        for sharding in shardings_of(level)
-    )
+    return Converted(converted, reader, REWRITTEN, why, (*outside, *done.rewrites), done.by, tuple(calls))
 
 
 def check_converted(original: Artifact, converted: Artifact, reader: Reader, allow: Mapping[str, str]) -> None:
@@ -186,7 +162,7 @@ def check_converted(original: Artifact, converted: Artifact, reader: Reader, all
     if _signature(original) != _signature(converted):
         raise ConversionRefused("it no longer takes and gives what the original does")
     (load,) = loads(converted, [reader])
-    problems = [*load.reasons, *calls_not_taken(converted, reader, allow).values(), *parts_not_read(converted, allow)]
+    problems = [*load.reasons, *calls_not_taken(converted, reader, allow).values(), *_parts_not_read(converted, allow)]
     if not load.ok or problems:
         raise ConversionRefused("; ".join(problems) or "it is not known whether the reader takes it")
     if new := [text for text in check_main(converted) if text not in check_main(original)]:
@@ -201,20 +177,6 @@ def _signature(artifact: Artifact) -> list[object]:
     return [envelope.in_tree, envelope.out_tree, envelope.platforms, envelope.vjp_order, avals]
 
 
-def _bypass(reasons: Sequence[str], reader: Reader) -> str:
-    """What JAX's own way is worth, where a reader calls an artifact expired."""
-    if not any("expired" in reason for reason in reasons):
-        return ""
-    return (
-        f" JAX's own bypass, {BYPASS} in the environment of the reader (jax {BYPASS_SINCE} and later), reads expired "
-        "formats. It does not cover XLA's shardings from jax 0.12.0 on, nor custom calls that are gone."
-    )
-
-
-INITIALIZED_SINCE = (0, 10, 0)
-"""The first jaxlib that initializes LAPACK for an artifact: https://github.com/jax-ml/jax/issues/29610."""
-
-
 def calls_not_taken(artifact: Artifact, reader: Reader, allow: Mapping[str, str]) -> dict[str, str]:
     """Each target that the reader does not take, with the reason; empty where it takes all of them.
 
@@ -227,32 +189,23 @@ def calls_not_taken(artifact: Artifact, reader: Reader, allow: Mapping[str, str]
     promised = stable_targets(reader.jax)
     findings = judge_calls(artifact.custom_calls, promised, None, allow, f"jaxlib {reader.jaxlib}")
     problems = {finding.target: finding.message for finding in findings if not finding.ok}
-    for call in artifact.custom_calls:
-        if dies_cold(call, artifact, reader):
-            problems[call.target] = (
-                f"{call.target} ends a process of jaxlib {reader.jaxlib} by signal 11 where jax has called no linear "
-                f"algebra before, until {'.'.join(map(str, INITIALIZED_SINCE))} fixed it "
-                "(https://github.com/jax-ml/jax/issues/29610)."
-            )
-    return problems
-
-
-def parts_not_read(artifact: Artifact, allow: Mapping[str, str]) -> list[str]:
-    """Each part of an artifact that is not known here, in a sentence: what it does cannot be rewritten.
-
-    Raises:
-        ArtifactError: a module cannot be read.
-    """
-    return [finding.message for finding in unread_findings(artifact, allow) if not finding.ok]
-
-
-def dies_cold(call: CustomCall, artifact: Artifact, reader: Reader) -> bool:
-    """Whether a call ends the process of a reader in which nothing has initialized LAPACK."""
-    if not call.target.startswith(LAPACK) or version_numbers(reader.jaxlib) >= INITIALIZED_SINCE:
-        return False
     envelope = artifact.envelope
-    return (
+    runs_on_cpu = (
         envelope is None
         or "cpu" in envelope.platforms
         or any(check.kind == "platform" for check in envelope.disabled_checks)
-    ) and belongs(call.target, "cpu")
+    )
+    if runs_on_cpu and version_numbers(reader.jaxlib) < INITIALIZED_SINCE:
+        for target in (call.target for call in artifact.custom_calls):
+            if target.startswith(LAPACK) and belongs(target, "cpu"):
+                problems[target] = (
+                    f"{target} ends a process of jaxlib {reader.jaxlib} by signal 11 where jax has called no linear "
+                    f"algebra before, until {'.'.join(map(str, INITIALIZED_SINCE))} fixed it "
+                    "(https://github.com/jax-ml/jax/issues/29610)."
+                )
+    return problems
+
+
+def _parts_not_read(artifact: Artifact, allow: Mapping[str, str]) -> list[str]:
+    """Each part of an artifact that is not known here, in a sentence: what it does cannot be rewritten."""
+    return [finding.message for finding in unread_findings(artifact, allow) if not finding.ok]

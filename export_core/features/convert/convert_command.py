@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from export_core.base.errors import PREFIX, ExportCompatError
 from export_core.base.phrases import plural
-from export_core.cli.click_options import (
-    PATH,
-    as_of_option,
-    day_of,
-    goldens_option,
-    policy_of,
-    policy_option,
-)
+from export_core.cli.click_options import PATH, as_of_option, day_of, goldens_option, policy_of, policy_option
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 from export_core.policy.run_options import comma_separated
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from export_core.features.convert.conversions import Conversions, Target
-    from export_core.goldens.conversion_record import ConversionRecord
 
 VERIFIED, REFUSED, BAD_INPUT, NOT_VERIFIED = 0, 1, 2, 3
 _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
@@ -110,31 +98,42 @@ def convert(
     Exit codes: 0 converted and verified, 1 refused (nothing is written), 2 bad input, 3 converted and not verified, or,
     with --expiring, an artifact of which the last promised day is not known.
     """
-    from export_core.features.convert.conversions import Conversions, check_targets, targets_of
+    import msgspec
+
+    from export_core.features.convert.conversions import Conversions
     from export_core.features.convert.errors import ConversionError
     from export_core.features.convert.programs import ModuleRewriter
+    from export_core.features.convert.targets import check_targets, expiring_targets, targets_of
+    from export_core.goldens.conversion_record import CONVERTED
+    from export_core.policy.terms import terms_here
 
     names = list(dict.fromkeys(comma_separated(readers)))
     if not names:
         raise click.UsageError("--for expects a jaxlib, such as --for 0.9.2.")
     if (inputs is None) != (outputs is None) or (inputs and len(files) > 1):
         raise click.UsageError("--inputs and --outputs belong together, to one FILE.")
-    ended = set()
+    notify = partial(echo, err=True)
+    codes: set[int] = set()
     if expiring is None:
         targets = targets_of(files, names, output)
     else:
-        targets, code = _expiring_targets(files, names, output, _last_day(expiring, as_of), policy_file)
-        ended.add(code)
+        last_day = _last_day(expiring, as_of)
+        targets, problems, unknown = expiring_targets(files, names, output, terms_here(policy_file), last_day)
+        for problem in problems:
+            notify(f"{PREFIX}{problem}")
+            codes.add(BAD_INPUT)
+        if unknown:
+            notify(f"left out: {plural(unknown, 'artifact')} whose last promised day is not known")
+            codes.add(NOT_VERIFIED)
+        if not targets:
+            codes.add(VERIFIED)
+            echo(f"no artifact leaves the window by {last_day}: nothing to convert")
     check_targets(targets, output)
     policy = policy_of(policy_file)
     folder = Path(goldens or policy.goldens)
     if goldens and not folder.is_dir():
         raise ConversionError(f"--goldens {goldens}: expected a folder of goldens, found none.")
     calendar = policy.calendar()
-
-    def notify(text: str) -> None:
-        echo(text, err=True)
-
     conversions = Conversions(
         policy=policy,
         calendar=calendar,
@@ -147,8 +146,23 @@ def convert(
         # A single file is named by --output itself.
         replace=[*replace, *(str(target.path) for target in targets if target.path == Path(output))],
     )
-    ended |= {_convert_one(conversions, target, as_json=as_json) for target in targets}
-    context.exit(next(code for code in _WORST_FIRST if code in ended))
+    for target in targets:
+        try:
+            record = conversions.run(target)
+        except ExportCompatError as error:
+            notify(f"{PREFIX}{error}")
+            codes.add(error.exit_code)
+            continue
+        codes.add(VERIFIED if record.verdict == CONVERTED else NOT_VERIFIED)
+        if as_json:
+            echo_json(msgspec.to_builtins(record), indent=-1)
+            continue
+        origin = record.converted_from
+        echo(f"{target.written}: {record.verdict}: {record.message}")
+        echo(f"  {origin.way}: {record.why}")
+        for rewrite in origin.rewrites:
+            echo(f"  - {rewrite}")
+    context.exit(next(code for code in _WORST_FIRST if code in codes))
 
 
 def _last_day(text: str, as_of: str | None) -> datetime.date:
@@ -159,68 +173,3 @@ def _last_day(text: str, as_of: str | None) -> datetime.date:
         return datetime.date.fromisoformat(text)
     except ValueError:
         raise click.UsageError(f"--expiring: expected days such as 30d, or a date, found {text!r}.") from None
-
-
-def _expiring_targets(
-    folders: Sequence[str], readers: Sequence[str], output: str, last_day: datetime.date, policy_file: str | None
-) -> tuple[list[Target], int]:
-    """What leaves the window on a day or before, and the exit code for files that cannot be read."""
-    from export_core.features.convert.conversions import targets_below
-    from export_core.features.convert.errors import ConversionError
-    from export_core.features.convert.expiring import expiring
-    from export_core.policy.terms import terms_here
-
-    terms = terms_here(policy_file)
-    targets, code, unknown = [], VERIFIED, 0
-    for folder in folders:
-        if not Path(folder).is_dir():
-            raise ConversionError(
-                f"{folder}: --expiring expects folders, found {'a file' if Path(folder).exists() else 'nothing'}."
-            )
-        if Path(output).resolve().is_relative_to(Path(folder).resolve()):
-            raise ConversionError(
-                f"--output {output}: is in {folder}, whose artifacts are never touched. Name another."
-            )
-        found = list(expiring([folder], terms, last_day))
-        for one in found:
-            if one.error:
-                echo(f"{PREFIX}{one.file}: {one.error}", err=True)
-                code = BAD_INPUT
-        unknown += sum(one.promised_until is None and not one.error for one in found)
-        files = [one.file for one in found if one.promised_until]
-        targets += targets_below(folder, sorted(files), readers, output)
-    if unknown:
-        code = code or NOT_VERIFIED
-        echo(f"left out: {plural(unknown, 'artifact')} whose last promised day is not known", err=True)
-    if not targets:
-        echo(f"no artifact leaves the window by {last_day}: nothing to convert")
-    return targets, code
-
-
-def _convert_one(conversions: Conversions, target: Target, *, as_json: bool) -> int:
-    """Convert one file for one reader, print the result or the error, and return the exit code for it."""
-    from export_core.features.convert.conversions import source_of
-    from export_core.goldens.conversion_record import CONVERTED
-
-    try:
-        record = conversions.run(source_of(target.name), target.reader, target.path)
-    except ExportCompatError as error:
-        echo(f"{PREFIX}{error}", err=True)
-        return error.exit_code
-    if as_json:
-        import msgspec
-
-        echo_json(msgspec.to_builtins(record), indent=-1)
-    else:
-        _show(target, record)
-    return VERIFIED if record.verdict == CONVERTED else NOT_VERIFIED
-
-
-def _show(target: Target, record: ConversionRecord) -> None:
-    origin = record.converted_from
-    is_golden = record.golden is not None and Path(target.name).is_dir()
-    written = target.path / str(record.golden) if is_golden else target.path
-    echo(f"{written}: {record.verdict}: {record.message}")
-    echo(f"  {origin.way}: {record.why}")
-    for rewrite in origin.rewrites:
-        echo(f"  - {rewrite}")

@@ -1,7 +1,5 @@
 """The errors of conversion."""
 
-from __future__ import annotations
-
 from export_core.base.errors import ExportCompatError
 
 

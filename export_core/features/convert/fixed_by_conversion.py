@@ -5,9 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -15,7 +14,6 @@ from export_core.base.errors import ExportCompatError
 from export_core.base.scratch import scratch_folder
 from export_core.features.convert.convert import (
     UNCHANGED,
-    Converted,
     ModuleJob,
     RewriteModules,
     RewrittenModules,
@@ -25,16 +23,13 @@ from export_core.features.convert.convert import (
 from export_core.features.convert.errors import ConversionRefused
 from export_core.features.convert.programs import ModuleRewriter
 from export_core.features.convert.proof import converted_golden, evidence_of, unstored_golden
-from export_core.goldens.store import ARTIFACT
 from export_core.judge.result import FixByConversion, Level, Result, grouped
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.outcome import Verdict
+from export_core.matrix.replay_options import ReplayOptions
+from export_core.policy.run_options import RunOptions
 from export_core.readers.cell import Cell
 from export_core.readers.placement import Mode
-
-if TYPE_CHECKING:
-    from export_core.matrix.replay_options import ReplayOptions
-    from export_core.policy.run_options import RunOptions
 
 
 def with_conversions(
@@ -71,16 +66,6 @@ def can_be_tried(result: Result) -> bool:
     return fails and result.platform == "cpu" and result.mode is Mode.RUN and not result.converted
 
 
-@dataclass(frozen=True)
-class _Made:
-    """A cell of the converted artifact of another cell."""
-
-    original: Cell
-    cell: Cell
-    level: Level
-    rewrites: tuple[str, ...]
-
-
 def try_conversions(
     cells: Sequence[Cell],
     rewrite_modules: RewriteModules,
@@ -109,52 +94,52 @@ def _try_in_one_reader(
     notify: Callable[[str], None],
     scratch: Path,
 ) -> Iterator[tuple[Cell, FixByConversion]]:
-    def make(number: int, cell: Cell) -> _Made | FixByConversion:
+    def attempt(number: int, cell: Cell) -> tuple[Cell | None, FixByConversion]:
         try:
-            return _made(cell, rewrite_modules, options, scratch / str(number))
+            return _converted_cell(cell, rewrite_modules, options, scratch / str(number))
         except ExportCompatError as error:
-            return FixByConversion(message=str(error))
+            return None, FixByConversion(message=str(error))
 
     with ThreadPoolExecutor(options.limits.jobs) as threads:
-        tried = list(threads.map(make, range(len(cells)), cells))
+        attempts = list(threads.map(attempt, range(len(cells)), cells))
     made = {}
-    for cell, one in zip(cells, tried, strict=True):
-        if isinstance(one, FixByConversion):
-            yield cell, one
+    for original, (cell, fix) in zip(cells, attempts, strict=True):
+        if cell is None:
+            yield original, fix
         else:
-            made[one.cell.key] = one
-    for outcome in replay_here([one.cell for one in made.values()], options, notify=notify):
-        one = made[outcome.cell.key]
+            made[cell.key] = original, cell, fix
+    for outcome in replay_here([cell for _, cell, _ in made.values()], options, notify=notify):
+        original, _, fix = made[outcome.cell.key]
         if outcome.verdict in (Verdict.PASS, Verdict.CONVERTED):
-            yield one.original, FixByConversion(one.level, Verdict.CONVERTED, "; ".join(one.rewrites))
+            yield original, structs.replace(fix, verdict=Verdict.CONVERTED)
         else:
-            yield one.original, FixByConversion(one.level, outcome.verdict, f"stage {outcome.stage}: {outcome.message}")
+            message = f"stage {outcome.stage}: {outcome.message}"
+            yield original, structs.replace(fix, verdict=outcome.verdict, message=message)
 
 
-def _made(cell: Cell, rewrite_modules: RewriteModules, options: ReplayOptions, folder: Path) -> _Made:
-    """Convert the golden of a cell, by the first level that does it. Raises `ExportCompatError` where none does."""
+def _converted_cell(
+    cell: Cell, rewrite_modules: RewriteModules, options: ReplayOptions, folder: Path
+) -> tuple[Cell, FixByConversion]:
+    """A cell of the converted golden, by the first level that does it, and what was rewritten.
+
+    Raises `ExportCompatError` where none does.
+    """
     if cell.platform != "cpu" or cell.mode is Mode.COMPILE:
         raise ConversionRefused(f"not tried: conversions are verified on the CPU, not on {cell.platform}.")
-    converted, level = _converted(cell, rewrite_modules, options)
-    if converted.way == UNCHANGED:
-        raise ConversionRefused(f"nothing to convert: {converted.why}, and it fails there for another reason.")
-    evidence = evidence_of(cell.golden)
-    made = converted_golden(evidence, converted, converted.origin(evidence.manifest.files[ARTIFACT]))
-    golden = unstored_golden(*made, folder, options.policy)
-    return _Made(cell, replace(cell, golden=golden), level, converted.rewrites)
-
-
-def _converted(cell: Cell, rewrite_modules: RewriteModules, options: ReplayOptions) -> tuple[Converted, Level]:
-    """What its reader takes, without other custom calls if that is enough. Raises `ConversionRefused`."""
     artifact = cell.golden.read_artifact()
     reader = find_reader(cell.reader.jaxlib, options.calendar)
     allow = {**cell.golden.manifest.options.allow, **options.policy.allow}
     try:
-        done = convert(artifact, reader, rewrite_modules, allow=allow)
+        converted = convert(artifact, reader, rewrite_modules, allow=allow)
+        level = Level.MODULE if converted.module_by else Level.ENVELOPE
     except ConversionRefused:
-        done = convert(artifact, reader, rewrite_modules, replace_custom_calls=True, allow=allow)
-        return done, Level.CUSTOM_CALLS
-    return done, Level.MODULE if done.module_by else Level.ENVELOPE
+        converted = convert(artifact, reader, rewrite_modules, replace_custom_calls=True, allow=allow)
+        level = Level.CUSTOM_CALLS
+    if converted.way == UNCHANGED:
+        raise ConversionRefused(f"nothing to convert: {converted.why}, and it fails there for another reason.")
+    made = converted_golden(evidence_of(cell.golden), converted)
+    golden = unstored_golden(*made, folder, options.policy)
+    return replace(cell, golden=golden), FixByConversion(level, None, "; ".join(converted.rewrites))
 
 
 def remedy(cell: Cell, options: ReplayOptions) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from export_core.artifact import read_bytes
+from export_core.artifact import Artifact, read_bytes
 from export_core.artifact.envelope import formats
 from export_core.artifact.readers import Reader, loads, readers_of, version_numbers, version_pair
 from export_core.base.phrases import signal_name
@@ -28,18 +27,15 @@ from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.errors import EnvironmentFailed
 from export_core.readers.placement import Placement
 from export_core.releases import Calendar
-from export_core.releases.entries import calendar_entries
-
-if TYPE_CHECKING:
-    from export_core.artifact import Artifact
-    from export_core.releases.entries import CalendarEntry
-
+from export_core.releases.entries import CalendarEntry, calendar_entries
 
 SECONDS = 300.0
 """How long a program may take: a module of 30,000 operations takes a second."""
 
+MOST_RELEASES = 2
+"""Releases that are tried to export an artifact again: each may have to be installed first."""
+
 REWRITE, EXPORT_AGAIN = (Path(__file__).parent / "rewriting" / name for name in ("program.py", "export_again.py"))
-JOB, RESULT = "job.json", "result.json"
 
 
 class ProgramResult(msgspec.Struct, frozen=True):
@@ -51,42 +47,41 @@ class ProgramResult(msgspec.Struct, frozen=True):
 
 
 def run_program(
-    environment: Environment, program: Path, folder: Path, outputs: tuple[str, ...]
+    environment: Environment, program: Path, job: object, inputs: Mapping[str, bytes], outputs: tuple[str, ...]
 ) -> tuple[ProgramResult, tuple[bytes, ...]]:
-    """Run ``program FOLDER``, whose job is in the folder; return what it says and the files that it wrote.
+    """Run ``program FOLDER``, with a job and these files in the folder; return what it says, and the files it wrote.
 
     Raises:
         ConversionRefused: it refused the job, died, took too long, or wrote nothing that can be read.
     """
     jaxlib = f"jaxlib {environment.release.jaxlib}"
-    try:
-        ended = subprocess.run(
-            [str(environment.python), "-B", str(program), str(folder)],  # -B: nothing is written beside the program
-            env=dict(environment.variables),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise ConversionRefused(f"{jaxlib} was still at work on it after {SECONDS:g} s") from None
-    except OSError as error:
-        raise ConversionRefused(f"{jaxlib} cannot be started: {error}") from None
-    try:
-        result = decode_json((folder / RESULT).read_bytes(), ProgramResult)
-        if result.refused:
-            raise ConversionRefused(result.refused)
-        return result, tuple((folder / name).read_bytes() for name in outputs)
-    except OSError as error:
-        stopped = f"died by {signal_name(-ended.returncode)}" if ended.returncode < 0 else _last_line(ended.stderr)
-        raise ConversionRefused(f"{jaxlib} did not rewrite it: {stopped or error}") from None
-    except msgspec.MsgspecError as error:
-        raise ConversionRefused(f"{jaxlib} says nothing that can be read of it: {error}") from None
-
-
-def _last_line(stderr: bytes) -> str:
-    lines = stderr.decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else ""
+    with scratch_folder() as folder:
+        for name, data in {**inputs, "job.json": msgspec.json.encode(job)}.items():
+            (folder / name).write_bytes(data)
+        try:
+            ended = subprocess.run(
+                [str(environment.python), "-B", str(program), str(folder)],  # -B: nothing is written beside the program
+                env=dict(environment.variables),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise ConversionRefused(f"{jaxlib} was still at work on it after {SECONDS:g} s") from None
+        except OSError as error:
+            raise ConversionRefused(f"{jaxlib} cannot be started: {error}") from None
+        try:
+            result = decode_json((folder / "result.json").read_bytes(), ProgramResult)
+            if result.refused:
+                raise ConversionRefused(result.refused)
+            return result, tuple((folder / name).read_bytes() for name in outputs)
+        except OSError as error:
+            _, _, last_line = ended.stderr.decode(errors="replace").strip().rpartition("\n")
+            stopped = f"died by {signal_name(-ended.returncode)}" if ended.returncode < 0 else last_line
+            raise ConversionRefused(f"{jaxlib} did not rewrite it: {stopped or error}") from None
+        except msgspec.MsgspecError as error:
+            raise ConversionRefused(f"{jaxlib} says nothing that can be read of it: {error}") from None
 
 
 class ModuleRewriter:
@@ -107,27 +102,16 @@ class ModuleRewriter:
         except EnvironmentFailed as error:
             problem = f"its module has to be rewritten, and there is no jaxlib for that: {error}"
             raise ConversionRefused(problem) from None
-        with scratch_folder() as folder:
-            return _run(self._environment, job, folder)
+        words = {**msgspec.structs.asdict(job), "modules": len(job.modules)}
+        inputs = {f"{number}.bc": code for number, code in enumerate(job.modules)}
+        outputs = tuple(f"{number}.out" for number in range(len(job.modules)))
+        result, modules = run_program(self._environment, REWRITE, words, inputs, outputs)
+        return RewrittenModules(modules, result.rewrites, result.by)
 
     def _newest(self) -> Environment:
         release = self._calendar.release(self._calendar.newest())
         # Its lock is not released before the process ends: nobody may remove it meanwhile.
         return ReaderEnvironments(self._calendar, notify=self._notify).build(Placement(release))
-
-
-def _run(environment: Environment, job: ModuleJob, folder: Path) -> RewrittenModules:
-    for number, code in enumerate(job.modules):
-        (folder / f"{number}.bc").write_bytes(code)
-    words = {**msgspec.structs.asdict(job), "modules": len(job.modules)}
-    (folder / JOB).write_bytes(msgspec.json.encode(words))
-    outputs = tuple(f"{number}.out" for number in range(len(job.modules)))
-    result, modules = run_program(environment, REWRITE, folder, outputs)
-    return RewrittenModules(modules, result.rewrites, result.by)
-
-
-_MOST = 2
-"""Releases that are tried: each may have to be installed first."""
 
 
 def export_again(
@@ -145,28 +129,33 @@ def export_again(
     envelope = artifact.envelope
     if envelope is None or envelope.nr_devices > 1:
         raise ConversionRefused(f"{refusal}: only an artifact of jax.export for one device is.")
-    problems = []
-    for release in list(_between(artifact, reader, calendar))[:_MOST]:
-        try:
-            converted = _exported_by(release, artifact, reader, calendar, notify)
-            check_converted(artifact, converted.artifact, reader, allow)
-            return converted
-        except (ConversionRefused, EnvironmentFailed) as error:
-            problems.append(f"jaxlib {release}: {str(error).rstrip('.')}")
-    reason = "; ".join(problems) or "no known release reads it and writes what that one takes"
-    raise ConversionRefused(f"{refusal}: {reason}.")
-
-
-def _between(artifact: Artifact, reader: Reader, calendar: Calendar) -> Iterator[str]:
-    """The releases that read an artifact and write what a reader takes, those with the nearest numbers first."""
     entries = calendar_entries(calendar)
     readers = readers_of(entries)
     place = next(number for number, entry in enumerate(entries) if entry.jaxlib == reader.jaxlib)
+    job = {"vjp_order": envelope.vjp_order, "x64": needs_x64(envelope)}
+    problems: list[str] = []
+    # Those with the nearest numbers first.
     for _, entry in sorted(enumerate(entries), key=lambda numbered: abs(numbered[0] - place)):
-        if entry.jaxlib != reader.jaxlib and _writes_for(entry, reader):
-            (load,) = loads(artifact, [readers[entry.jaxlib]])
-            if load.ok:
-                yield entry.jaxlib
+        jaxlib = entry.jaxlib
+        if jaxlib == reader.jaxlib or not _writes_for(entry, reader) or not loads(artifact, [readers[jaxlib]])[0].ok:
+            continue
+        if len(problems) == MOST_RELEASES:
+            break
+        try:
+            with ReaderEnvironments(calendar, notify=notify) as environments:
+                environment = environments.build(Placement(calendar.release(jaxlib)))
+                inputs = {"original.jaxexport": bytes(artifact.data)}
+                result, (data,) = run_program(environment, EXPORT_AGAIN, job, inputs, ("again.jaxexport",))
+            again = read_bytes(data, f"{artifact.name} exported again for jaxlib {reader.jaxlib}")
+            check_converted(artifact, again, reader, allow)
+        except (ConversionRefused, EnvironmentFailed) as error:
+            problems.append(f"jaxlib {jaxlib}: {str(error).rstrip('.')}")
+            continue
+        why = f"jaxlib {jaxlib} reads the original, and exports what jaxlib {reader.jaxlib} takes"
+        rewrites = (f"deserialized and exported again by jaxlib {jaxlib}",)
+        return Converted(again, reader, EXPORTED_AGAIN, why, rewrites, result.by)
+    reason = "; ".join(problems) or "no known release reads it and writes what that one takes"
+    raise ConversionRefused(f"{refusal}: {reason}.")
 
 
 def _writes_for(entry: CalendarEntry, reader: Reader) -> bool:
@@ -180,25 +169,3 @@ def _writes_for(entry: CalendarEntry, reader: Reader) -> bool:
         # jax 0.9.1 has stopped writing the 16-bit number of devices, without a new format.
         return "nr_devices_short" in fields and version_numbers(entry.jax) < (0, 9, 1) and version in (2, 3)
     return reads < (0, 11, 1) or "nr_devices" in fields
-
-
-def _exported_by(
-    jaxlib: str, artifact: Artifact, reader: Reader, calendar: Calendar, notify: Callable[[str], None]
-) -> Converted:
-    """What one release exports. Raises `ConversionRefused`, or `EnvironmentFailed`."""
-    envelope = artifact.envelope
-    assert envelope is not None
-    with ReaderEnvironments(calendar, notify=notify) as environments, scratch_folder() as folder:
-        environment = environments.build(Placement(calendar.release(jaxlib)))
-        (folder / "original.jaxexport").write_bytes(artifact.data)
-        job = {"vjp_order": envelope.vjp_order, "x64": needs_x64(envelope)}
-        (folder / JOB).write_bytes(msgspec.json.encode(job))
-        result, (data,) = run_program(environment, EXPORT_AGAIN, folder, ("again.jaxexport",))
-    return Converted(
-        read_bytes(data, f"{artifact.name} exported again for jaxlib {reader.jaxlib}"),
-        reader,
-        EXPORTED_AGAIN,
-        f"jaxlib {jaxlib} reads the original, and exports what jaxlib {reader.jaxlib} takes",
-        (f"deserialized and exported again by jaxlib {jaxlib}",),
-        result.by,
-    )

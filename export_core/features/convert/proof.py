@@ -6,56 +6,33 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import starmap
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import numpy as np
 from msgspec import structs
 
-from export_core.artifact import Artifact, Aval, Envelope, read_bytes
-from export_core.artifact.main_check import dimension_names
+from export_core.artifact import Artifact, read_bytes
 from export_core.artifact.numerics import factored_outputs
 from export_core.artifact.writers import writers
 from export_core.base.scratch import scratch_folder
 from export_core.base.untrusted import read_regular
 from export_core.features.convert.convert import UNCHANGED, Converted
 from export_core.features.convert.errors import ConversionRefused
-from export_core.goldens import (
-    Comparison,
-    FactorGroup,
-    Golden,
-    GoldenError,
-    GoldenStore,
-    Leaf,
-    Manifest,
-    Options,
-    Writer,
-)
-from export_core.goldens.adopt import adopt_artifact, needs_x64, width_of
-from export_core.goldens.adopted_mesh import mesh_for
-from export_core.goldens.arrays import KEYS, PLAIN, to_npz
-from export_core.goldens.made_inputs import size_of
-from export_core.goldens.manifest import UNKNOWN, ConvertedFrom, signature_of
-from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, sha256
+from export_core.goldens import Comparison, FactorGroup, Golden, GoldenError, GoldenStore, Manifest, Writer
+from export_core.goldens.adopt import adopt_artifact, adopt_inputs
+from export_core.goldens.made_inputs import made_inputs
+from export_core.goldens.manifest import UNKNOWN
+from export_core.goldens.store import ARTIFACT, MODULE_TEXT, sha256
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.outcome import Verdict
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.compare import Difference
+from export_core.policy import Policy
 from export_core.readers.cell import Cell, Limits
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Calendar
 from export_core.releases.entries import calendar_entries
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from export_core.policy import Policy
-    from export_core.releases import Calendar
-
-
-_KEY_WORDS = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
-_MADE = "made inputs, whose outputs are not known"
-_MOST_BYTES = 1 << 28
+_MOST_ELEMENTS = 1 << 26
 """Of all made inputs together: a file may claim arguments of any size."""
 
 
@@ -100,100 +77,34 @@ def evidence_of(golden: Golden) -> Evidence:
 
 def given_evidence(artifact: Artifact, inputs: Path, outputs: Path, calendar: Calendar) -> Evidence:
     """Arrays in files. Raises `GoldenError` for others than the artifact declares."""
-    manifest, files = adopt_artifact(artifact, inputs, outputs, "converted", _writer(artifact, calendar))
-    return Evidence(manifest, files)
+    return Evidence(*adopt_artifact(artifact, inputs, outputs, "converted", _writer(artifact, calendar)))
 
 
 def made_evidence(artifact: Artifact, calendar: Calendar) -> Evidence | None:
-    """Inputs of ones, to see whether a reader runs the artifact at all; None where none can be made."""
-    envelope = artifact.envelope
-    if envelope is None:
+    """Inputs made by rule, to see whether a reader runs the artifact at all; None where none can be made."""
+    if artifact.envelope is None:
         return None
     try:
-        mesh = mesh_for(artifact, {})
+        inputs, _ = made_inputs(artifact.envelope.in_avals, {}, most_elements=_MOST_ELEMENTS)
+        manifest, files = adopt_inputs(artifact, inputs, "converted", _writer(artifact, calendar))
     except GoldenError:
         return None
-    leaves = _made_leaves(envelope)
-    if leaves is None:
-        return None
-    files = {ARTIFACT: bytes(artifact.data), INPUTS: to_npz(leaves)}
-    manifest = Manifest(
-        case="converted",
-        test="",
-        name=None,
-        writer=_writer(artifact, calendar),
-        flags={"jax_enable_x64": needs_x64(envelope)},
-        options=Options(platforms=envelope.platforms, mesh=mesh, without_outputs=_MADE),
-        comparison=Comparison(),
-        signature=signature_of(envelope),
-        custom_calls=(),
-        files={name: sha256(content) for name, content in files.items()},
-    )
-    return Evidence(manifest, files, compared=False)
+    options = structs.replace(manifest.options, without_outputs="made inputs, whose outputs are not known")
+    return Evidence(structs.replace(manifest, options=options), files, compared=False)
 
 
 def _writer(artifact: Artifact, calendar: Calendar) -> Writer:
     """One of the releases that can have written it: it only names the golden that is replayed."""
     possible = writers(artifact, calendar_entries(calendar))
-    jaxlib = possible[-1] if possible else calendar.newest()
-    release = calendar.release(jaxlib)
-    return Writer(jax=release.jax, jaxlib=jaxlib, built=release.built, python=UNKNOWN, platform="cpu")
+    release = calendar.release(possible[-1] if possible else calendar.newest())
+    return Writer(jax=release.jax, jaxlib=release.jaxlib, built=release.built, python=UNKNOWN, platform="cpu")
 
 
-def _made_leaves(envelope: Envelope) -> list[Leaf] | None:
-    names = dimension_names(envelope.in_avals)
-    sizes = {name: number + 2 for number, name in enumerate(names)}
-    leaves = []
-    left = _MOST_BYTES
-    for aval in envelope.in_avals:
-        shape = [size_of(dim, sizes) for dim in aval.shape]
-        leaf = _ones(aval, shape, left)
-        if leaf is None:
-            return None
-        left -= leaf.data.nbytes
-        leaves.append(leaf)
-    return leaves
-
-
-def _ones(aval: Aval, shape: list[int | None], most_bytes: int) -> Leaf | None:
-    """An array of ones; None for a size that is not known or too large, and for a dtype that has no arrays here."""
-    if aval.dtype in KEYS:
-        name, shape = "uint32", [*shape, _KEY_WORDS[aval.dtype]]
-    elif aval.dtype in PLAIN:
-        name = aval.dtype
-    elif aval.dtype == "float0":
-        name = "bool"
-    else:
-        width = width_of(aval.dtype)
-        if width is None:
-            return None
-        name = f"u{width}"
-    dtype = np.dtype(name)
-    count = dtype.itemsize
-    for size in shape:
-        if size is None or size < 0 or (count := count * size) > most_bytes:
-            return None
-    if aval.dtype in PLAIN or aval.dtype in KEYS:
-        return Leaf(aval.dtype, np.ones(shape, dtype))
-    return Leaf(aval.dtype, np.zeros(shape, dtype))  # in bits: 0 in every dtype that NumPy lacks
-
-
-@dataclass(frozen=True)
-class Proof:
-    """What the replay showed: whether the outputs are those of the golden, in a sentence, and the largest errors."""
-
-    verified: bool
-    message: str
-    difference: Difference | None = None
-
-
-def converted_golden(
-    evidence: Evidence, converted: Converted, origin: ConvertedFrom
-) -> tuple[Manifest, dict[str, bytes]]:
+def converted_golden(evidence: Evidence, converted: Converted) -> tuple[Manifest, dict[str, bytes]]:
     """The golden with the converted artifact in place of the original; the golden itself where nothing was changed."""
     if converted.way == UNCHANGED:
         return evidence.manifest, dict(evidence.files)
-    original = read_bytes(evidence.files[ARTIFACT])
+    original = evidence.files[ARTIFACT]
     files = {**evidence.files, ARTIFACT: bytes(converted.artifact.data)}
     if converted.module_by:
         files.pop(MODULE_TEXT, None)  # it shows the module of the original
@@ -202,8 +113,8 @@ def converted_golden(
         files={name: sha256(content) for name, content in files.items()},
         custom_calls=tuple(sorted({call.target for call in converted.artifact.custom_calls})),
         # The original's calls say it; another algorithm in their place gives other signs and phases.
-        factors=evidence.manifest.factors or tuple(starmap(FactorGroup, factored_outputs(original))),
-        converted_from=origin,
+        factors=evidence.manifest.factors or tuple(starmap(FactorGroup, factored_outputs(read_bytes(original)))),
+        converted_from=converted.origin(sha256(original)),
     )
     return manifest, files
 
@@ -217,6 +128,15 @@ def unstored_golden(manifest: Manifest, files: Mapping[str, bytes], folder: Path
     return golden
 
 
+@dataclass(frozen=True)
+class Proof:
+    """What the replay showed: whether the outputs are those of the golden, in a sentence, and the largest errors."""
+
+    verified: bool
+    message: str
+    difference: Difference | None = None
+
+
 def prove(
     manifest: Manifest,
     files: Mapping[str, bytes],
@@ -225,10 +145,10 @@ def prove(
     options: ReplayOptions,
     notify: Callable[[str], None],
 ) -> Proof:
-    """Replay a converted golden in its reader.
+    """Replay a converted golden, as `converted_golden` gives it, in its reader.
 
     Args:
-        manifest: of the converted golden; with `files`, as `converted_golden` gives them.
+        manifest: of the converted golden.
         files: its files.
         evidence: what it was made of.
         converted: the artifact and its reader.
@@ -238,29 +158,28 @@ def prove(
     Raises:
         ConversionRefused: the reader does not run it, or gives other outputs.
     """
-    jaxlib = converted.reader.jaxlib
     if "cpu" not in manifest.replayed_on:
         return Proof(False, f"it was exported for {', '.join(manifest.options.platforms)}, which were not tried")
+    release = options.calendar.release(converted.reader.jaxlib)
     options = replace(options, limits=Limits(jobs=1))  # it is one cell
     with scratch_folder() as scratch:
         golden = unstored_golden(manifest, files, scratch / "golden", options.policy)
-        (outcome,) = replay_here([Cell(golden, options.calendar.release(jaxlib), "cpu")], options, notify=notify)
-    compared_as = ""
-    if manifest.factors and converted.replaced and manifest.comparison.compare == Comparison().compare:
-        names = " and ".join(dict.fromkeys(group.compare for group in manifest.factors))
-        compared_as = f", compared as factors of {names}, which are unique up to sign"
-    difference = outcome.difference
+        (outcome,) = replay_here([Cell(golden, release, "cpu")], options, notify=notify)
+    jaxlib = f"jaxlib {release.jaxlib}"
     match outcome.verdict:
         case Verdict.PASS if evidence.compared:
-            name = f"golden {evidence.golden}" if evidence.golden else "outputs that were given"
-            return Proof(True, f"jaxlib {jaxlib} gives the outputs of the {name}{compared_as}", difference)
+            outputs = f"golden {evidence.golden}" if evidence.golden else "outputs that were given"
+            if manifest.factors and converted.replaced and manifest.comparison.compare == Comparison().compare:
+                names = " and ".join(dict.fromkeys(group.compare for group in manifest.factors))
+                outputs += f", compared as factors of {names}, which are unique up to sign"
+            return Proof(True, f"{jaxlib} gives the outputs of the {outputs}", outcome.difference)
         case Verdict.PASS:
-            return Proof(False, f"jaxlib {jaxlib} loads, compiles and runs it; no golden has this artifact")
+            return Proof(False, f"{jaxlib} loads, compiles and runs it; no golden has this artifact")
         case Verdict.NOT_RUN:
-            return Proof(False, f"not tried in jaxlib {jaxlib}: {outcome.message}")
+            return Proof(False, f"not tried in {jaxlib}: {outcome.message}")
         case Verdict.ERROR if not evidence.compared and outcome.stage in (Stage.LOWER, Stage.RUN):
             # Sizes that were made up may break a constraint: this is no proof against the artifact.
-            return Proof(False, f"jaxlib {jaxlib} loads it, and does not run it with inputs of ones: {outcome.message}")
+            return Proof(False, f"{jaxlib} loads it, and does not run it with made inputs: {outcome.message}")
     raise ConversionRefused(
         f"{converted.artifact.name}: not written: the converted artifact ends in {outcome.verdict} in stage "
         f"{outcome.stage}: {outcome.message}"

@@ -106,8 +106,8 @@ def _show_inventory(
         ExportCompatError: there is no artifact, or the policy cannot be used.
     """
     from export_core.artifact import as_dict
-    from export_core.artifact.archive import files_of, in_parallel, no_artifacts
-    from export_core.features.inspect.inventory import Inventory, InventoryRow, read_row
+    from export_core.artifact.archive import read_archive
+    from export_core.features.inspect.inventory import Inventory, InventoryRow, inventory_row
     from export_core.policy.terms import terms_here
 
     day = day_of(as_of)
@@ -116,35 +116,29 @@ def _show_inventory(
     inventory = Inventory(day, terms.releases[-1].jaxlib if terms.releases else "")
     if as_csv:
         echo(_csv_line(InventoryRow._fields), nl=False)
-    for row in in_parallel(functools.partial(read_row, terms), files_of(paths), jobs or os.cpu_count() or 1):
+    for file in read_archive(functools.partial(inventory_row, terms), paths, inventory.left_out, jobs):
+        row = file.result or InventoryRow(file.path, file.error)
         inventory.add(row)
-        if isinstance(row, str):
-            continue
         if as_json:
             echo_json(as_dict(row), indent=-1)
         elif as_csv:
             echo(_csv_line(row), nl=False)
         if row.error is not None:
             echo(f"{PREFIX}{row.file}: {row.error}", err=True)
-    if not inventory.artifacts and not inventory.unread:
-        raise no_artifacts(paths, inventory.left_out)
     for line in inventory.lines():
         echo(line, err=as_json or as_csv)
     return BAD_INPUT if inventory.unread else FINE
 
 
-def _csv_line(values: Any) -> str:
+def _csv_line(values: Iterable[Any]) -> str:
+    cells = []
+    for value in values:
+        text = " ".join(map(str, value)) if isinstance(value, tuple) else "" if value is None else str(value)
+        text = printable(text)
+        cells.append(f"'{text}" if text.startswith(_FORMULA) else text)  # or a spreadsheet would run it
     line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(map(_cell, values))
+    csv.writer(line, lineterminator="\n").writerow(cells)
     return line.getvalue()
-
-
-def _cell(value: Any) -> str:
-    """A value as a cell. What a spreadsheet would run as a formula gets a quote in front."""
-    if value is None:
-        return ""
-    text = printable(" ".join(map(str, value)) if isinstance(value, tuple) else str(value))
-    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 @command(
@@ -175,8 +169,8 @@ def audit(
     Exit codes: 0 no problems found, 1 a call is not guaranteed or `main` does not match the envelope, 2 a file cannot
     be read.
     """
-    from export_core.artifact.archive import files_of, in_parallel
-    from export_core.features.inspect.audit_text import audit_found
+    from export_core.artifact.archive import read_archive
+    from export_core.features.inspect.audit_text import audit_text
     from export_core.policy import find_policy
     from export_core.policy.terms import terms_of
 
@@ -184,35 +178,25 @@ def audit(
     calendar = policy.calendar()
     for version in filter(None, (writer, reader)):
         calendar.built(version)  # a name that is no release is bad input
-    read = functools.partial(audit_found, terms_of(policy), writer, reader)
-    context.exit(_show_audit(paths, in_parallel(read, files_of(paths), jobs or os.cpu_count() or 1)))
-
-
-def _show_audit(paths: Sequence[str], audited: Iterable[tuple[str, bool | None] | str]) -> int:
-    from export_core.artifact.archive import no_artifacts
-
     below = any(map(os.path.isdir, paths))
-    fine: Counter[bool | None] = Counter()
+    ended: Counter[bool | None] = Counter()
     left_out: Counter[str] = Counter()
-    for answer in audited:
-        if isinstance(answer, str):
-            left_out[answer] += 1
+    for file in read_archive(functools.partial(audit_text, terms_of(policy), writer, reader), paths, left_out, jobs):
+        if file.result is None:
+            ended[None] += 1
+            echo(f"{PREFIX}{file.path}: {file.error}", err=True)  # the other files are still audited
             continue
-        text, ok = answer
-        fine[ok] += 1
-        if ok is None:
-            echo(f"{PREFIX}{text}", err=True)  # the other files are still audited
-        elif not ok or not below:
+        text, is_fine = file.result
+        ended[is_fine] += 1
+        if not is_fine or not below:
             echo(text, nl=False)
-    if not fine:
-        raise no_artifacts(paths, left_out)
     if below:
         others = plural(left_out.total(), "other file")
         echo(
-            f"{plural(fine.total(), 'artifact')}: {fine[True]:,} ok, {fine[False]:,} with problems, "
-            f"{fine[None]:,} not read; {others} left out"
+            f"{plural(ended.total(), 'artifact')}: {ended[True]:,} ok, {ended[False]:,} with problems, "
+            f"{ended[None]:,} not read; {others} left out"
         )
-    return BAD_INPUT if fine[None] else NOT_FINE if fine[False] else FINE
+    context.exit(BAD_INPUT if ended[None] else NOT_FINE if ended[False] else FINE)
 
 
 @command("docs/reference/artifacts.md", "jaxexport diff old.jaxexport new.jaxexport", section="Artifacts")

@@ -84,12 +84,14 @@ def _of_artifact(artifact: Artifact) -> Iterator[tuple[str, str]]:
     if envelope is None:
         yield "formats", "bare StableHLO"
         return
-    yield "formats", f"serialization format {_format(envelope)}"
+    # The number on the wire, which is wrong before jax 0.11.1; else those that can have written it.
+    first, last = envelope.format_range
+    wire = envelope.serialization_version
+    number = str(max(first, wire)) if wire >= first or first == last else f"{first} to {last}"
+    yield "formats", f"serialization format {number}"
     yield "formats", f"calling convention {envelope.calling_convention_version}"
-    level: Envelope | None = envelope
-    while level is not None:
+    for level in envelope.levels:
         yield from (("dtypes", aval.dtype) for aval in (*level.in_avals, *level.out_avals))
-        level = level.vjp
     for effect in (*envelope.ordered_effects, *envelope.unordered_effects):
         yield "effects", effect.rpartition(".")[2].rstrip("'>")  # as a jaxpr has it: "<class 'module.Name'>"
     yield from (("features", name) for name in _features(envelope))
@@ -122,14 +124,6 @@ def _kinds(tree: Tree) -> Iterator[str]:
     yield tree.kind
     for child in tree.children:
         yield from _kinds(child)
-
-
-def _format(envelope: Envelope) -> str:
-    """The number on the wire, which is wrong before jax 0.11.1; then those that can have written it."""
-    first, last = envelope.format_range
-    if envelope.serialization_version >= first or first == last:
-        return str(max(first, envelope.serialization_version))
-    return f"{first} to {last}"
 
 
 def coverage_text(covered: Coverage) -> str:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from export_core.base.escaping import printable
 from export_core.base.phrases import plural
+from export_core.features.inspect.facts import Inspection, ModuleFacts
 from export_core.features.inspect.screen import LINE, custom_call, joined, need_in_words, size, who_wrote
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from export_core.features.inspect.facts import Inspection, ModuleFacts
-
-Rows = dict[str, str]
 
 
 def differences(old: Inspection, new: Inspection, operations: Sequence[str] = ()) -> str:
@@ -36,7 +31,7 @@ def differences(old: Inspection, new: Inspection, operations: Sequence[str] = ()
     return "".join(f"{printable(line)}\n" for line in lines)
 
 
-def _rows(facts: Inspection, depth: int) -> Rows:
+def _rows(facts: Inspection, depth: int) -> dict[str, str]:
     """What is compared, by name, in the order of the screen."""
     signature, writer = facts.signature, facts.writer
     rows: dict[str, Any] = {

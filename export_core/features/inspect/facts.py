@@ -19,9 +19,8 @@ from export_core.policy.terms import PromisedDays, Terms, promised_days
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from export_core.artifact import Artifact, Envelope, Module, UnknownField
+    from export_core.artifact import Artifact, Module
     from export_core.artifact.envelope.fields import Sharding
-    from export_core.releases.entries import CalendarEntry
 
 FORMAT = 1
 EXPORTED = "serialized jax.export.Exported"
@@ -223,6 +222,7 @@ def describe(artifact: Artifact, terms: Terms, *, whole: bool = True, reader: st
     newest = releases[-1].jaxlib if releases else None
     findings = audit_calls(artifact, writer, terms.allow, reader or (newest if writer.candidates else None))
     converted = _converted(artifact)
+    built = {release.jaxlib: release.built for release in releases}
     facts = Inspection(
         format=FORMAT,
         file=artifact.name,
@@ -234,12 +234,16 @@ def describe(artifact: Artifact, terms: Terms, *, whole: bool = True, reader: st
         foreseen=foreseen_everywhere(artifact, reader or newest),
         modules=tuple(_module(module, artifact.data) for module in artifact.modules),
         writer=writer,
-        readers=_readers(artifact, releases),
+        readers=tuple(
+            ReaderFacts(load.reader.jaxlib, load.reader.jax, built[load.reader.jaxlib], load.ok, load.reasons)
+            for load in loads(artifact, readers_of(releases).values())
+        ),
         stablehlo_promise=stablehlo_promise(artifact),
         converted=converted,
     )
     if envelope is None:
         return facts
+    unknown = [field for level in envelope.levels for field in level.unknown_fields]
     return facts._replace(
         platforms=envelope.platforms,
         nr_devices=envelope.nr_devices,
@@ -251,7 +255,7 @@ def describe(artifact: Artifact, terms: Terms, *, whole: bool = True, reader: st
         calling_convention_version=envelope.calling_convention_version,
         main=MainFacts(is_known(envelope), tuple(check_main(artifact))),
         disabled_checks=tuple(map(str, envelope.disabled_checks)),
-        unknown_fields=tuple(f"{field.table}[{field.index}]" for field in _unknown(envelope)),
+        unknown_fields=tuple(f"{field.table}[{field.index}]" for field in unknown),
         promise=None if converted is not None and converted.is_other else promised_days(writer, terms),
         envelope=as_dict(envelope) if whole else None,
     )
@@ -278,10 +282,6 @@ def _shardings(shardings: Sequence[Sharding]) -> tuple[str | None, ...]:
     return tuple(None if sharding is None else str(sharding) for sharding in shardings)
 
 
-def _unknown(envelope: Envelope) -> list[UnknownField]:
-    return [*envelope.unknown_fields, *(_unknown(envelope.vjp) if envelope.vjp is not None else ())]
-
-
 def _module(module: Module, data: bytes | bytearray) -> ModuleFacts:
     import hashlib
 
@@ -300,14 +300,6 @@ def _module(module: Module, data: bytes | bytearray) -> ModuleFacts:
             for constant in module.constants
         ),
         needs(module),
-    )
-
-
-def _readers(artifact: Artifact, releases: Sequence[CalendarEntry]) -> tuple[ReaderFacts, ...]:
-    built = {release.jaxlib: release.built for release in releases}
-    return tuple(
-        ReaderFacts(load.reader.jaxlib, load.reader.jax, built[load.reader.jaxlib], load.ok, load.reasons)
-        for load in loads(artifact, readers_of(releases).values())
     )
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -37,8 +36,13 @@ def golden_screen(golden: Golden, others: Sequence[Golden], policy: Policy) -> s
     `others` are the goldens of the case by other writers; `policy` decides with the golden how it is compared.
     """
     lines = [f"{golden.id}: in {golden.folder}"]
-    described = [*_manifest(golden), *_compared(golden, policy)]
-    described += [*_artifact(golden), *_arrays(golden), *_files(golden)]
+    described: list[tuple[str, str]] = []
+    for name, value in msgspec.to_builtins(golden.manifest, builtin_types=(datetime.date,)).items():
+        if name in ("case", "files") or (name == "reproducible" and value):  # as goldens are
+            continue
+        if value not in (None, False, "", {}, [], ()):
+            described += _field(name, value)
+    described += [*_compared(golden, policy), *_artifact(golden), *_arrays(golden), *_files(golden)]
     if others:
         described.append(("other writers", joined(other.manifest.writer.id for other in others)))
     for name, text in described:
@@ -60,15 +64,6 @@ def side_file(golden: Golden, name: str) -> str:
         ) from None
     except OSError as error:
         raise GoldenError(f"{path}: cannot read this file: {error.strerror}.") from None
-
-
-def _manifest(golden: Golden) -> Iterator[tuple[str, str]]:
-    fields = msgspec.to_builtins(golden.manifest, builtin_types=(datetime.date,))
-    for name, value in fields.items():
-        if name == "reproducible" and value:  # as goldens are
-            continue
-        if name not in ("case", "files") and value not in (None, False, "", {}, [], ()):
-            yield from _field(name, value)
 
 
 def _compared(golden: Golden, policy: Policy) -> Iterator[tuple[str, str]]:
@@ -133,14 +128,10 @@ def _artifact(golden: Golden) -> Iterator[tuple[str, str]]:
     if envelope is None:
         yield "artifact", "a bare StableHLO module"
         return
-    follows = (
-        "" if not is_known(envelope) else ", and main does NOT follow it:" if problems else ", and main follows it"
-    )
+    follows = ", and main does NOT follow it:" if problems else ", and main follows it"
     derivatives = f"derivatives to order {envelope.vjp_order}" if envelope.vjp_order else "no derivatives"
-    yield (
-        "artifact",
-        f"{artifact.module.producer}; {derivatives}; calling convention {envelope.calling_convention_version}{follows}",
-    )
+    convention = f"calling convention {envelope.calling_convention_version}{follows if is_known(envelope) else ''}"
+    yield "artifact", f"{artifact.module.producer}; {derivatives}; {convention}"
     yield from (("", problem) for problem in problems)
 
 
@@ -148,7 +139,11 @@ def _arrays(golden: Golden) -> Iterator[tuple[str, str]]:
     for name in sorted(file for file in golden.manifest.files if file.endswith(".npz")):
         label = name.removesuffix(".npz")
         try:
-            leaves = _noise(golden) if name == NOISE else from_npz(golden.folder / name)
+            if name == NOISE:  # of each output, in its own unit; none of those that must be equal
+                noises = [noise for noises in golden.noise().values() for noise in noises]
+                leaves = tuple(Leaf("float64", np.zeros(0) if noise is None else noise) for noise in noises)
+            else:
+                leaves = from_npz(golden.folder / name)
         except GoldenError as error:
             yield label, str(error)
             continue
@@ -158,12 +153,6 @@ def _arrays(golden: Golden) -> Iterator[tuple[str, str]]:
             yield "", f"and {len(leaves) - MOST} more"
         if not leaves:
             yield label, "no arrays"
-
-
-def _noise(golden: Golden) -> Sequence[Leaf]:
-    """The noise of each output, in its own unit; none of those that must be equal."""
-    noises = [noise for noises in golden.noise().values() for noise in noises]
-    return [Leaf("float64", np.zeros(0) if noise is None else noise) for noise in noises]
 
 
 def _values(leaf: Leaf) -> str:
@@ -178,21 +167,18 @@ def _values(leaf: Leaf) -> str:
 def _files(golden: Golden) -> Iterator[tuple[str, str]]:
     """Each file with its size, files that the manifest does not list, and whether all are as they were written."""
     known = golden.manifest.files
-    sizes = [f"{name} {_size(golden.folder / name)}" for name in known]
+    sizes = []
+    for name in known:
+        try:
+            sizes.append(f"{name} {size((golden.folder / name).stat().st_size)}")
+        except OSError:
+            sizes.append(f"{name} (missing)")
     yield "files", joined(sizes)
     more = sorted(path.name for path in golden.folder.iterdir() if path.name not in {"golden.yaml", *known})
     if more:
         yield "", f"{plural(len(more), 'file')} that the manifest does not list: {joined(more)}"
     try:
         golden.verify()
+        yield "", "every file is as it was written"
     except GoldenError as error:
         yield "", str(error)
-    else:
-        yield "", "every file is as it was written"
-
-
-def _size(path: Path) -> str:
-    try:
-        return size(path.stat().st_size)
-    except OSError:
-        return "(missing)"

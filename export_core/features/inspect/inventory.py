@@ -9,28 +9,22 @@ from __future__ import annotations
 import bisect
 import datetime
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
-from export_core.artifact import ArtifactError
-from export_core.artifact.archive import artifact_in
+from export_core.artifact import Artifact
 from export_core.base.escaping import printable
 from export_core.base.phrases import plural
 from export_core.features.inspect.facts import describe
 from export_core.features.inspect.screen import WIDTH, joined, size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from export_core.artifact.archive import Found
-    from export_core.features.inspect.facts import Inspection
-    from export_core.policy.terms import Terms
+from export_core.policy.terms import Terms
 
 MOST = 12  # lines of one kind
 NAMED = 8  # files that are named for one reason
 SOON = {30: "for 30 days at most", 90: "for 31 to 90 days"}
 """Days ahead: what leaves the window within them is counted, and the first of it is named."""
 COUNT = 9  # the width of a number
+NO_RELEASE = "no release"
 
 
 class InventoryRow(NamedTuple):
@@ -72,19 +66,9 @@ class InventoryRow(NamedTuple):
     """The last built release that loads it; null where none does."""
 
 
-def read_row(terms: Terms, found: Found) -> InventoryRow | str:
-    """The row of a file, or why it is left out."""
-    try:
-        artifact = artifact_in(found)
-        return artifact if isinstance(artifact, str) else _row(describe(artifact, terms, whole=False))
-    except ArtifactError as error:
-        return InventoryRow(found.path, str(error).removeprefix(f"{found.path}: "))
-    except MemoryError:
-        return InventoryRow(found.path, "expected memory to read it, found too little.")
-
-
-def _row(facts: Inspection) -> InventoryRow:
-    writer, promise, calls = facts.writer, facts.promise, facts.custom_calls
+def inventory_row(terms: Terms, artifact: Artifact) -> InventoryRow:
+    """The row of an artifact. Raises `ArtifactError` for a module that cannot be read."""
+    facts = describe(artifact, terms, whole=False)
     loading = [reader.jaxlib for reader in facts.readers if reader.loads]
     return InventoryRow(
         facts.file,
@@ -92,109 +76,84 @@ def _row(facts: Inspection) -> InventoryRow:
         nbytes=facts.nbytes,
         sha256=facts.sha256,
         function=facts.signature.name,
-        jax=writer.jax,
-        writers=writer.candidates,
-        formats=writer.formats or (),
+        jax=facts.writer.jax,
+        writers=facts.writer.candidates,
+        formats=facts.writer.formats or (),
         platforms=facts.platforms,
         nr_devices=facts.nr_devices,
-        custom_calls=tuple(call.target for call in calls if call.count),
-        unpromised=tuple(call.target for call in calls if not call.ok),
-        promised_until=promise.until[0] if promise else None,
+        custom_calls=tuple(call.target for call in facts.custom_calls if call.count),
+        unpromised=tuple(call.target for call in facts.custom_calls if not call.ok),
+        promised_until=facts.promise.until[0] if facts.promise else None,
         readers=len(loading),
         unknown_readers=sum(reader.loads is None for reader in facts.readers),
         newest_reader=loading[-1] if loading else None,
     )
 
 
-@dataclass
 class Inventory:
-    """Counters, and the few files that are named. It does not grow with the number of files."""
+    """Counters, and the few files that are named. It does not grow with the number of files.
 
-    as_of: datetime.date
-    newest: str
-    """The newest release."""
-    artifacts: int = 0
-    nbytes: int = 0
-    writers: Counter[str] = field(default_factory=Counter)
-    formats: Counter[str] = field(default_factory=Counter)
-    platforms: Counter[str] = field(default_factory=Counter)
-    calls: Counter[str] = field(default_factory=Counter)
-    unpromised: Counter[str] = field(default_factory=Counter)
-    promised: Counter[str | None] = field(default_factory=Counter)
-    readers: Counter[str] = field(default_factory=Counter)
-    left_out: Counter[str] = field(default_factory=Counter)
-    unread: int = 0
-    leaving: list[str] = field(default_factory=list)
-    stranded: list[str] = field(default_factory=list)
+    `as_of` is the day from which the days of the promise are counted, `newest` the newest release.
+    """
 
-    def add(self, row: InventoryRow | str) -> None:
-        """Count a file, or why it is left out."""
-        if isinstance(row, str):
-            self.left_out[row] += 1
-        elif row.error is not None:
+    def __init__(self, as_of: datetime.date, newest: str) -> None:
+        self.as_of = as_of
+        self.newest = newest
+        self.artifacts = 0
+        self.nbytes = 0
+        self.unread = 0
+        self.left_out: Counter[str] = Counter()
+        titles = ("written by", "format", "platforms", "custom calls", "not promised", "promised", "loads in")
+        self._counts: dict[str, Counter[str]] = {title: Counter() for title in titles}
+        self._leaving: list[str] = []
+        self._stranded: list[str] = []
+
+    def add(self, row: InventoryRow) -> None:
+        """Count a file."""
+        if row.error is not None:
             self.unread += 1
-        else:
-            self._add(row)
-
-    def _add(self, row: InventoryRow) -> None:
+            return
         self.artifacts += 1
         self.nbytes += row.nbytes or 0
-        self.writers[_writer(row)] += 1
-        self.formats[" to ".join(dict.fromkeys(map(str, row.formats))) or f"none: {row.kind}"] += 1
-        self.platforms[joined(row.platforms) or "not named"] += 1
-        self.calls.update(row.custom_calls or ["none"])
-        self.unpromised.update(row.unpromised)
-        until = row.promised_until
-        self.promised[until] += 1
-        if until is not None and 0 <= self._days_to(until) <= max(SOON):
-            _keep_first(self.leaving, f"{until}  {row.file}")
-        readers = self._readers(row)
-        self.readers[readers] += 1
-        if readers == NO_RELEASE:
-            _keep_first(self.stranded, row.file)
-
-    def _readers(self, row: InventoryRow) -> str:
+        counts = self._counts
+        counts["written by"][_writer(row)] += 1
+        counts["format"][" to ".join(dict.fromkeys(map(str, row.formats))) or f"none: {row.kind}"] += 1
+        counts["platforms"][joined(row.platforms) or "not named"] += 1
+        counts["custom calls"].update(row.custom_calls or ["none"])
+        counts["not promised"].update(row.unpromised)
+        if row.promised_until is None:
+            counts["promised"]["not known"] += 1
+        elif (days := (datetime.date.fromisoformat(row.promised_until) - self.as_of).days) < 0:
+            counts["promised"]["no longer"] += 1
+        else:
+            counts["promised"][next((words for most, words in SOON.items() if days <= most), "longer")] += 1
+            if days <= max(SOON):
+                _keep_first(self._leaving, f"{row.promised_until}  {row.file}")
         if row.newest_reader == self.newest:
-            return f"{self.newest}, the newest release"
-        if row.newest_reader is not None:
-            return f"older releases, {row.newest_reader} the newest of them"
-        return "not known" if row.unknown_readers else NO_RELEASE
-
-    def _days_to(self, until: str) -> int:
-        return (datetime.date.fromisoformat(until) - self.as_of).days
+            counts["loads in"][f"{self.newest}, the newest release"] += 1
+        elif row.newest_reader is not None:
+            counts["loads in"][f"older releases, {row.newest_reader} the newest of them"] += 1
+        elif row.unknown_readers:
+            counts["loads in"]["not known"] += 1
+        else:
+            counts["loads in"][NO_RELEASE] += 1
+            _keep_first(self._stranded, row.file)
 
     def lines(self) -> Iterator[str]:
         """The screen."""
         yield f"{plural(self.artifacts, 'artifact')}, {size(self.nbytes)}, as of {self.as_of}"
-        yield from _counted("written by", self.writers)
-        yield from _counted("format", self.formats)
-        yield from _counted("platforms", self.platforms)
-        yield from _counted("custom calls", self.calls)
-        yield from _counted("not promised", self.unpromised)
-        yield from _counted("promised", self._promised(), by_count=False)
-        yield from _named("leave first", self.leaving)
-        yield from _counted("loads in", self.readers)
-        yield from _named("in none", self.stranded)
-        yield from _counted("left out", self.left_out)
+        for title in ("written by", "format", "platforms", "custom calls", "not promised"):
+            yield from _counted(title, _most_first(self._counts[title]))
+        promised = self._counts["promised"]
+        kinds = ("no longer", *SOON.values(), "longer", "not known")
+        rows = [(kind, promised[kind]) for kind in kinds if promised[kind] or kind in SOON.values()]
+        yield from _counted("promised", rows)
+        yield from _named("leave first", self._leaving)
+        yield from _counted("loads in", _most_first(self._counts["loads in"]))
+        yield from _named("in none", self._stranded)
+        yield from _counted("left out", _most_first(self.left_out))
         if self.unread:
-            yield from _counted("not read", {"damaged, or no artifacts": self.unread})
-
-    def _promised(self) -> dict[str, int]:
-        counts = dict.fromkeys(("no longer", *SOON.values(), "longer", "not known"), 0)
-        for until, number in self.promised.items():
-            counts[self._how_long(until)] += number
-        return {name: number for name, number in counts.items() if number or name in SOON.values()}
-
-    def _how_long(self, until: str | None) -> str:
-        if until is None:
-            return "not known"
-        days = self._days_to(until)
-        if days < 0:
-            return "no longer"
-        return next((words for most, words in SOON.items() if days <= most), "longer")
-
-
-NO_RELEASE = "no release"
+            yield from _counted("not read", [("damaged, or no artifacts", self.unread)])
 
 
 def _writer(row: InventoryRow) -> str:
@@ -211,8 +170,11 @@ def _keep_first(names: list[str], name: str) -> None:
     del names[NAMED:]
 
 
-def _counted(title: str, counts: Mapping[str, int], *, by_count: bool = True) -> Iterator[str]:
-    rows = sorted(counts.items(), key=lambda row: (-row[1], row[0])) if by_count else list(counts.items())
+def _most_first(counts: Counter[str]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda row: (-row[1], row[0]))
+
+
+def _counted(title: str, rows: list[tuple[str, int]]) -> Iterator[str]:
     for number, (name, count) in enumerate(rows[:MOST]):
         yield f"{'' if number else title:<{WIDTH}}{count:>{COUNT},}  {printable(name)}"
     if len(rows) > MOST:
@@ -220,6 +182,6 @@ def _counted(title: str, counts: Mapping[str, int], *, by_count: bool = True) ->
         yield f"{'':<{WIDTH}}{rest:>{COUNT},}  {len(rows) - MOST} others; --json has all"
 
 
-def _named(title: str, names: list[str]) -> Iterator[str]:
+def _named(title: str, names: Iterable[str]) -> Iterator[str]:
     for number, name in enumerate(names):
         yield f"{'' if number else title:<{WIDTH}}{printable(name)}"

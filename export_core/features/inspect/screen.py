@@ -19,14 +19,8 @@ from export_core.policy.terms import terms_here
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from export_core.artifact.audit import AuditFinding, Foreseen
-    from export_core.features.inspect.facts import (
-        ConvertedFacts,
-        Inspection,
-        ModuleFacts,
-        ReaderFacts,
-        StableHloPromise,
-    )
+    from export_core.artifact.audit import AuditFinding
+    from export_core.features.inspect.facts import Inspection, ModuleFacts, ReaderFacts, StableHloPromise
 
 WIDTH = 14  # of the first column
 LINE = 150  # characters of a line; what is longer is cut, and --json has all of it
@@ -72,18 +66,15 @@ def inspect_text(
         load = check_load(artifact, terms, find_reader(reader, terms))
     facts = describe(artifact, terms, whole=as_json, reader=reader)
     if as_json:
-        return _json(facts), load is None or load.ok
+        import json
+
+        shown = as_dict(facts)
+        text = json.dumps(shown)
+        # Half of a pair of surrogates, which JSON has no text for, is a byte of a file's name.
+        text = for_json(json.dumps(in_utf8(shown)) if "\\udc" in text else text) + "\n"
+        return text, load is None or load.ok
     last = f"{'reader':<{WIDTH}}{printable(str(load))}\n" if load else ""
     return without_commands(f"{screen(facts)}{last}"), load is None or load.ok
-
-
-def _json(facts: Inspection) -> str:
-    import json
-
-    shown = as_dict(facts)
-    text = json.dumps(shown)
-    # Half of a pair of surrogates, which JSON has no text for, is a byte of a file's name.
-    return for_json(json.dumps(in_utf8(shown)) if "\\udc" in text else text) + "\n"
 
 
 def screen(facts: Inspection) -> str:
@@ -109,14 +100,23 @@ def _rows(facts: Inspection) -> _Rows:
     for module in facts.modules:
         yield "inside" if module.vjp_order == 0 else f"derivative {module.vjp_order}", _inside(module)
     yield "custom calls", list(map(custom_call, facts.custom_calls)) or "none"
-    yield "foreseen", foreseen(facts.foreseen)
+    alike: dict[str, list[str]] = {}  # three platforms that refuse are one line
+    for platform in facts.foreseen:
+        alike.setdefault(platform.note, []).append(platform.platform)
+    yield "foreseen", [f"{joined(platforms)}: {note}" for note, platforms in alike.items()]
     yield "checks", [f"switched off by the exporter: {name}" for name in facts.disabled_checks]
     yield "unknown", [f"field {name}, from a newer schema" for name in facts.unknown_fields]
     yield "written by", who_wrote(facts)
-    yield "written as", _written_as(facts)
+    formats = " to ".join(dict.fromkeys(map(str, facts.writer.formats or ())))
+    bytecode = f"{facts.writer.producer}, MLIR bytecode {facts.modules[0].bytecode_version}"
+    yield "written as", f"{bytecode}; envelope format {formats}" if formats else bytecode
     yield "needs", dict.fromkeys(map(need_in_words, facts.modules))
-    if facts.converted is not None:
-        yield "converted", converted(facts.converted)
+    if converted := facts.converted:
+        # JAX promises nothing for it, whatever its original was promised.
+        about = f"for jaxlib {converted.reader} by {converted.tool}, {converted.way}, from SHA-256 "
+        rewrites = [f"- {rewrite}" for rewrite in converted.rewrites]
+        said = [f"{about}{converted.sha256[:16]}…", f"{converted.verdict}: {converted.message}", *rewrites]
+        yield "converted", converted.problem or said
     loading = [reader for reader in facts.readers if reader.loads]
     count = f"{len(loading)} of the {len(facts.readers)} releases known"
     yield "loads in", f"{spans(facts.readers, loading)} ({count})"
@@ -156,28 +156,13 @@ def _envelope(facts: Inspection) -> _Rows:
     effects = [*(f"{name} (ordered)" for name in facts.ordered_effects), *facts.unordered_effects]
     yield "effects", joined(effects) or "none"
     yield "derivatives", f"reverse mode to order {facts.vjp_order}" if facts.vjp_order else "none"
-    yield "convention", convention(facts)
-
-
-def converted(facts: ConvertedFacts) -> list[str]:
-    """Where a converted artifact comes from: JAX promises nothing for it, whatever its original was promised."""
-    if facts.problem:
-        return [facts.problem]
-    return [
-        f"for jaxlib {facts.reader} by {facts.tool}, {facts.way}, from SHA-256 {facts.sha256[:16]}…",
-        f"{facts.verdict}: {facts.message}",
-        *(f"- {rewrite}" for rewrite in facts.rewrites),
-    ]
-
-
-def convention(facts: Inspection) -> list[str]:
-    """The calling convention, and whether `main` follows it: a line, and one for each problem."""
-    name, main = f"calling convention {facts.calling_convention_version}", facts.main
+    convention, main = f"calling convention {facts.calling_convention_version}", facts.main
     if main is None or not main.checked:
-        return [f"{name}, which is not known here: main was not checked"]
-    if not main.problems:
-        return [f"{name}, and main follows it"]
-    return [f"{name}, and main does NOT follow it:", *main.problems]
+        yield "convention", f"{convention}, which is not known here: main was not checked"
+    elif not main.problems:
+        yield "convention", f"{convention}, and main follows it"
+    else:
+        yield "convention", [f"{convention}, and main does NOT follow it:", *main.problems]
 
 
 def _types(types: Sequence[str]) -> str:
@@ -204,20 +189,6 @@ def custom_call(call: AuditFinding) -> str:
     else:
         standing = f"{call.standing if call.ok else call.standing.upper()}: {why}"
     return f"{call.target}{times}: {what}; {standing}"
-
-
-def foreseen(platforms: Iterable[Foreseen]) -> list[str]:
-    """A line for each note, with the platforms that it is about: three platforms that refuse are one line."""
-    alike: dict[str, list[str]] = {}
-    for platform in platforms:
-        alike.setdefault(platform.note, []).append(platform.platform)
-    return [f"{', '.join(names)}: {note}" for note, names in alike.items()]
-
-
-def _written_as(facts: Inspection) -> str:
-    formats = " to ".join(dict.fromkeys(map(str, facts.writer.formats or ())))
-    bytecode = f"{facts.writer.producer}, MLIR bytecode {facts.modules[0].bytecode_version}"
-    return f"{bytecode}; envelope format {formats}" if formats else bytecode
 
 
 def who_wrote(facts: Inspection) -> str:
@@ -254,8 +225,14 @@ def _not_in(readers: Sequence[ReaderFacts]) -> Iterator[str]:
     """The releases that do not load it, or may not, by their reason; the latest first."""
     groups: dict[tuple[bool, str], list[ReaderFacts]] = {}
     for reader in readers:
-        if not reader.loads:
-            groups.setdefault((reader.loads is None, in_general(reader.reasons[0])), []).append(reader)
+        if reader.loads:
+            continue
+        reason = reader.reasons[0]
+        own, _, need = reason.partition(", and ")
+        if own.startswith("jaxlib ") and " has StableHLO " in own:
+            # Without the release's own StableHLO version, several releases share a line.
+            reason = need.replace(" came with ", " came with StableHLO ")
+        groups.setdefault((reader.loads is None, reason), []).append(reader)
     for (open_, reason), group in sorted(groups.items(), key=lambda item: item[1][-1].built, reverse=True):
         more = max(len(reader.reasons) for reader in group) - 1
         also = f" (and {more} more)" if more else ""
@@ -287,14 +264,6 @@ def promises_in_words(by_stablehlo: StableHloPromise | None) -> tuple[str, str]:
         f"by StableHLO {by_stablehlo.backward_years} years backward and {by_stablehlo.forward_years} forward, "
         "between the builds of StableHLO that wrote and read it; custom calls aside"
     )
-
-
-def in_general(reason: str) -> str:
-    """Return a reason without the release's own StableHLO version, so that several releases share a line."""
-    own, _, need = reason.partition(", and ")
-    if own.startswith("jaxlib ") and " has StableHLO " in own:
-        return need.replace(" came with ", " came with StableHLO ")
-    return reason
 
 
 def spans(readers: Sequence[ReaderFacts], chosen: Sequence[ReaderFacts]) -> str:

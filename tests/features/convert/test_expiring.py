@@ -6,13 +6,9 @@ import shutil
 
 import pytest
 from kept import DATA
-from making import day
 
 from export_core.artifact import read
-from export_core.features.convert.expiring import expiring
 from export_core.goldens import GoldenStore
-from export_core.policy.terms import Terms
-from export_core.releases.entries import shipped_entries
 
 OLD, NEW = DATA / "0.9.2" / "mlp.jaxexport", DATA / "0.12.0.1" / "mlp.jaxexport"
 
@@ -141,10 +137,3 @@ def test_bad_input(archive, convert, words, said):
     ended = convert(*words)
     assert ended.code == 2
     assert said in ended.err
-
-
-def test_the_last_day_is_the_last_promised_one(archive):
-    terms = Terms(shipped_entries())
-    found = list(expiring([str(archive)], terms, day("2026-09-14")))
-    assert [(one.promised_until.isoformat(), one.error) for one in found] == [("2026-09-14", "")]
-    assert not list(expiring([str(archive)], terms, day("2026-09-13")))

@@ -29,8 +29,13 @@ LONGEST_REASON = 400
 def main(folder: Path) -> None:
     """Do the job in a folder."""
     job = json.loads((folder / "job.json").read_text())
+    done: Counter[str] = Counter()
     try:
-        rewrites = Rewriting(job).run(folder)
+        for number in range(job["modules"]):
+            code = rewritten((folder / f"{number}.bc").read_bytes(), job, done)
+            (folder / f"{number}.out").write_bytes(code)
+        counts = [f"{what}: {count}" for what, count in done.items()]
+        rewrites = [f"modules written for StableHLO {job['stablehlo']}", *counts]
         result = {"rewrites": rewrites, "by": version.__version__}
     except RefusedError as refused:
         result = {"refused": str(refused)[:LONGEST_REASON]}
@@ -39,50 +44,39 @@ def main(folder: Path) -> None:
     (folder / "result.json").write_text(json.dumps(result))
 
 
-class Rewriting:
-    """One job: its modules, and what was rewritten in all of them."""
+def rewritten(code: bytes, job: dict[str, Any], done: Counter[str]) -> bytes:
+    """One module again. What was rewritten in it is counted in `done`, in words."""
+    with ir.Context() as context, ir.Location.unknown():
+        for dialect in (stablehlo, chlo, sdy):
+            dialect.register_dialect(context)
+        read = stablehlo.deserialize_portable_artifact
+        module = attempt("the newest jaxlib does not read it", read, context, code)
+        if job["replace"]:
+            import lapack  # type: ignore[import-not-found]  # only this needs jax
 
-    def __init__(self, job: dict[str, Any]) -> None:
-        self.job = job
-        self.done: Counter[str] = Counter()
+            done.update(lapack.replace_calls(module, job["replace"], job["platform"]))
+        if not job["shardy"]:
+            # Written and read once with its meshes, by which groups of devices are spelled out for old versions.
+            module = attempt("it cannot be read again", read, context, written(module, job["stablehlo"]))
+            done.update(shardy.shardings_as_xlas(module))
+        attempt("what was rewritten is no valid module", module.operation.verify)
+        return written(module, job["stablehlo"])
 
-    def run(self, folder: Path) -> list[str]:
-        """Rewrite all modules. Returns what was rewritten, in words."""
-        for number in range(self.job["modules"]):
-            code = self.rewritten((folder / f"{number}.bc").read_bytes())
-            (folder / f"{number}.out").write_bytes(code)
-        target = f"modules written for StableHLO {self.job['stablehlo']}"
-        return [target, *(f"{what}: {count}" for what, count in self.done.items())]
 
-    def rewritten(self, code: bytes) -> bytes:
-        """One module again."""
-        with ir.Context() as context, ir.Location.unknown():
-            for dialect in (stablehlo, chlo, sdy):
-                dialect.register_dialect(context)
-            read = stablehlo.deserialize_portable_artifact
-            module = attempt("the newest jaxlib does not read it", read, context, code)
-            if self.job["replace"]:
-                self.replace_calls(module)
-            if not self.job["shardy"]:
-                # Written and read once with its meshes, by which groups of devices are spelled out for old versions.
-                module = attempt("it cannot be read again", read, context, self.written(module))
-                self.done.update(shardy.shardings_as_xlas(module))
-            attempt("what was rewritten is no valid module", module.operation.verify)
-            return self.written(module)
-
-    def written(self, module: Any) -> bytes:
-        """A module as a portable artifact for the reader's StableHLO. Changes the module."""
-        # Mixed: dialects other than VHLO stay as they are, for readers that parse them.
-        mixed = any(name.startswith("sdy.") for name in dialect_names(module))
-        target, write = self.job["stablehlo"], _jax.mlir.serialize_portable_artifact
-        code: bytes = attempt(f"it cannot be written for StableHLO {target}", write, module, target, mixed)
-        return code
-
-    def replace_calls(self, module: Any) -> None:
-        """Replace the custom calls that the job names. Only this needs jax."""
-        import lapack  # type: ignore[import-not-found]
-
-        self.done.update(lapack.replace_calls(module, self.job["replace"], self.job["platform"]))
+def written(module: Any, target: str) -> bytes:
+    """A module as a portable artifact for a version of StableHLO. Changes the module."""
+    # The names of all operations, and of all attributes of operations and of functions' arguments and results.
+    names: set[str] = set()
+    for operation in operations(module):
+        own = attributes(operation)
+        names |= {operation.name, *own}
+        for field in ("arg_attrs", "res_attrs"):
+            if field in own:
+                names |= {named.name for one in ir.ArrayAttr(own[field]) for named in ir.DictAttr(one)}
+    # Mixed: dialects other than VHLO stay as they are, for readers that parse them.
+    mixed, write = any(name.startswith("sdy.") for name in names), _jax.mlir.serialize_portable_artifact
+    code: bytes = attempt(f"it cannot be written for StableHLO {target}", write, module, target, mixed)
+    return code
 
 
 def attempt(what: str, function: Any, *args: Any) -> Any:
@@ -91,18 +85,6 @@ def attempt(what: str, function: Any, *args: Any) -> Any:
         return function(*args)
     except Exception as error:  # what it raises differs by release
         raise RefusedError(f"{what}: {' '.join(str(error).split())}") from error
-
-
-def dialect_names(module: Any) -> set[str]:
-    """The names of all operations, and of all attributes of operations and of functions' arguments and results."""
-    names: set[str] = set()
-    for operation in operations(module):
-        own = attributes(operation)
-        names |= {operation.name, *own}
-        for field in ("arg_attrs", "res_attrs"):
-            if field in own:
-                names |= {named.name for one in ir.ArrayAttr(own[field]) for named in ir.DictAttr(one)}
-    return names
 
 
 if __name__ == "__main__":

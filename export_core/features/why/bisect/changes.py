@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -36,55 +36,46 @@ class CommitsLink(msgspec.Struct, frozen=True):
     """The page."""
 
 
-Installed = Callable[[Release], Path | None]
-"""The folder of the environment of a release, if it is built here."""
-
-
 def changes_between(good: Release, bad: Release, calendar: Calendar) -> tuple[ChangedPart, ...]:
     """The parts that are not the same. `good` may be the younger of both."""
+
+    def stablehlo(release: Release) -> str:
+        entry = calendar.jaxlib.get(release.jaxlib)
+        return (entry.stablehlo[0] if entry else None) or ""
+
     parts = (
         ("jax", good.jax, bad.jax),
         ("jaxlib", good.jaxlib, bad.jaxlib),
-        ("StableHLO", _stablehlo(good, calendar), _stablehlo(bad, calendar)),
+        ("StableHLO", stablehlo(good), stablehlo(bad)),
     )
     return tuple(ChangedPart(*part) for part in parts if part[1] != part[2])
 
 
-def commits_between(good: Release, bad: Release, installed: Installed) -> tuple[CommitsLink, ...]:
+def commits_between(good: Release, bad: Release, folders: Mapping[Release, Path | None]) -> tuple[CommitsLink, ...]:
     """Links to the commits from the older release to the younger one.
 
     Tags name the commits of releases; a jaxlib says itself from which commit of the same repository it was built, and
-    in that commit is a file with the one of XLA. What a release does not say is left out.
+    in that commit is a file with the one of XLA. What a release does not say is left out. `folders` are the
+    environments of these releases, of those that are built here.
     """
     older, younger = sorted((good, bad), key=lambda release: (release.built, version_key(release.jaxlib)))
     names: dict[str, list[str]] = {}
+
+    def compare(package: str, ends: Sequence[str]) -> None:
+        start, end = ends
+        if start and end and start != end:
+            names.setdefault(f"{REPOSITORY}/compare/{start}...{end}", []).append(package)
+
     if older.jax != younger.jax:
-        ends = [_tag(release.jax) or _commit(release, "jax", installed) for release in (older, younger)]
-        names.setdefault(_comparison(*ends), []).append("jax")
-    if older.jaxlib == younger.jaxlib:
-        return _links(names)
-    built_from = {release: _commit(release, "jaxlib", installed) for release in (older, younger)}
-    # A jaxlib that does not say its commit has that of the jax with the same number.
-    ends = [commit or _tag(release.jaxlib) for release, commit in built_from.items()]
-    names.setdefault(_comparison(*ends), []).append("jaxlib")
-    for release, commit in built_from.items():
-        if commit:
-            names[f"{REPOSITORY}/tree/{commit}/third_party/xla"] = [f"XLA of jaxlib {release.jaxlib}"]
-    return _links(names)
-
-
-def _comparison(older: str, younger: str) -> str:
-    """The page with the commits from one to the other; empty where one of them is not known, or both are the same."""
-    return f"{REPOSITORY}/compare/{older}...{younger}" if older and younger and older != younger else ""
-
-
-def _links(names: Mapping[str, Sequence[str]]) -> tuple[CommitsLink, ...]:
-    return tuple(CommitsLink(" and ".join(parts), link) for link, parts in names.items() if link)
-
-
-def _stablehlo(release: Release, calendar: Calendar) -> str:
-    entry = calendar.jaxlib.get(release.jaxlib)
-    return (entry.stablehlo[0] if entry else None) or ""
+        compare("jax", [_tag(each.jax) or _commit(folders.get(each), "jax") for each in (older, younger)])
+    if older.jaxlib != younger.jaxlib:
+        built_from = {each: _commit(folders.get(each), "jaxlib") for each in (older, younger)}
+        # A jaxlib that does not say its commit has that of the jax with the same number.
+        compare("jaxlib", [commit or _tag(each.jaxlib) for each, commit in built_from.items()])
+        for release, commit in built_from.items():
+            if commit:
+                names[f"{REPOSITORY}/tree/{commit}/third_party/xla"] = [f"XLA of jaxlib {release.jaxlib}"]
+    return tuple(CommitsLink(" and ".join(parts), link) for link, parts in names.items())
 
 
 def _tag(version: str) -> str:
@@ -93,9 +84,8 @@ def _tag(version: str) -> str:
     return "" if number.is_prerelease or number.local else f"jax-v{version}"
 
 
-def _commit(release: Release, package: str, installed: Installed) -> str:
-    """The commit that an installed package says it was built from; empty where it says none."""
-    folder = installed(release)
+def _commit(folder: Path | None, package: str) -> str:
+    """The commit that a package says it was built from; empty where it says none, or there is no environment."""
     info = metadata_of(folder, package) if folder else None
     try:
         match = _COMMIT.search((info.parent / package / "version.py").read_text(encoding="utf-8")) if info else None

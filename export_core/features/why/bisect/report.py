@@ -1,4 +1,4 @@
-"""What a bisection finds, as data, and how it is told: each release that was run, the edge, what is to blame."""
+"""What a bisection finds, as data, and how it is told: each release that was run, the edge, what changed there."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from export_core.readers.worker.protocol import Stage
 
 FOUND, NOT_REPRODUCED, NO_ANSWER = 0, 1, 3
 """Exit codes; 2 is bad input."""
-JAX, JAXLIB, EITHER, BOTH = "jax", "jaxlib", "either", "both"
-"""What is to blame."""
+_LABEL = 10
 
 
 class TriedRelease(msgspec.Struct, frozen=True):
@@ -41,19 +40,6 @@ class TriedRelease(msgspec.Struct, frozen=True):
     """The error in units of noise, or the figure of the cost, by which it was bisected."""
     is_bad: Answer
     """Whether it is like the reader that was asked about; null where it says nothing."""
-
-
-class MixedPair(msgspec.Struct, frozen=True):
-    """A jax on a jaxlib that it was not released for."""
-
-    jax: str
-    """The version of jax."""
-    jaxlib: str
-    """The version of jaxlib."""
-    is_bad: Answer
-    """Whether it fails as the first bad release does; null for no answer."""
-    why: str
-    """What happened there; of no answer, why it is none."""
 
 
 class Bisection(msgspec.Struct, frozen=True):
@@ -93,47 +79,28 @@ class Bisection(msgspec.Struct, frozen=True):
     """The first release on the bad side of it. Where it is the older one, the failure ended with `last_good`."""
     changes: tuple[ChangedPart, ...] = ()
     """What is not the same in these two."""
-    blame: str = ""
-    """Which of jax and jaxlib brings the failure: jax, jaxlib, either, both; empty where that is not known."""
-    pairs: tuple[MixedPair, ...] = ()
-    """What the two mixed pairs say of that."""
     commits: tuple[CommitsLink, ...] = ()
     """Links to the commits in between."""
 
 
-_LABEL = 10
-_ANSWERS = {True: "fails alike", False: "does not fail like that", None: "no answer"}
-_BLAMED = {
-    JAX: "jax",
-    JAXLIB: "jaxlib",
-    EITHER: "jax and jaxlib: each alone is enough",
-    BOTH: "jax and jaxlib together: none of them alone is enough",
-    "": "not known: jax, jaxlib or both",
-}
-
-
 def bisect_lines(found: Bisection, width: int) -> Iterator[str]:
-    """The lines, wrapped at a width."""
-    for line in (_title(found), "", *_runs(found)):
-        yield plain_text(line)
+    """The lines, wrapped at a width; the last one has the answer and the exit code."""
+    by = f"{found.by}, {found.figure}" if found.figure else str(found.by)
+    yield plain_text(f"{found.golden} on {found.platform}, by {by}, as of {found.as_of}")
+    yield ""
+    # A row for each run of releases that are alike, next to each other by build date.
+    runs = itertools.groupby(found.tried, lambda tried: (tried.label, tried.is_bad))
+    yield from map(plain_text, aligned((_row(found, list(run)) for _, run in runs), indent="  "))
     if found.tried:
         yield ""
-    for label, text in answer(found):
+    told = list(answer(found))
+    for label, text in told:
         first, text = f"{label:<{_LABEL}} ", plain_text(text)
         # A link stays on one line: it is copied as it is.
         yield from [f"{first}{text}"] if "://" in text else wrapped(text, width, first, _LABEL + 1)
-    yield _headline(found)
-
-
-def _title(found: Bisection) -> str:
-    by = f"{found.by}, {found.figure}" if found.figure else str(found.by)
-    return f"{found.golden} on {found.platform}, by {by}, as of {found.as_of}"
-
-
-def _runs(found: Bisection) -> Iterator[str]:
-    """A line for each run of releases that are alike, next to each other by build date."""
-    runs = itertools.groupby(found.tried, lambda tried: (tried.label, tried.is_bad))
-    return aligned((_row(found, list(run)) for _, run in runs), indent="  ")
+    edge = f": {told[0][0]} is jaxlib {found.first_bad.jaxlib}" if found.first_bad else ""
+    word = {FOUND: "FOUND", NOT_REPRODUCED: "NOT REPRODUCED"}.get(found.exit_code, "NO ANSWER")
+    yield plain_text(f"{word}{edge}. Exit code {found.exit_code}.")
 
 
 def _row(found: Bisection, run: Sequence[TriedRelease]) -> tuple[str, str, str]:
@@ -148,28 +115,26 @@ def _row(found: Bisection, run: Sequence[TriedRelease]) -> tuple[str, str, str]:
         text = f"{first.label.partition(':')[0]}{message}"
     sizes = sorted({each.size for each in run if each.size is not None})
     if sizes:
-        shown = dict.fromkeys(_size(found, size) for size in (sizes[0], sizes[-1]))
+        form = ",.0f" if found.by is BisectBy.COST else ".3g"
+        shown = dict.fromkeys(f"{size:{form}}" for size in (sizes[0], sizes[-1]))
         text += f", {' to '.join(shown)} {found.figure or 'x noise'}"
     return releases, days, text
 
 
-def _size(found: Bisection, size: float) -> str:
-    return f"{size:,.0f}" if found.by is BisectBy.COST else f"{size:.3g}"
-
-
 def answer(found: Bisection) -> Iterator[tuple[str, str]]:
-    """Labels with texts: the edge, what changed, what is to blame, links, doubts."""
+    """Labels with texts: the bad side of the edge, the other one, what changed, links, doubts."""
     if found.first_bad and found.last_good:
-        bad, good = _sides(found, found.last_good)
+        # Where the good side is younger, the failure has ended there. It may also fail in another way.
+        began = found.last_good.date_order < found.first_bad.date_order
+        works = not any(tried.reader == found.last_good and not tried.verdict.works for tried in found.tried)
+        bad, good, other = ("first bad", "last good", "before it") if began else ("last bad", "first good", "after it")
         yield bad, release_name(found.first_bad)
-        yield good, release_name(found.last_good)
-        yield "changed", ", ".join(f"{each.name} {_from_to(found, each)}" for each in found.changes)
-        if found.pairs or found.blame:
-            silent = found.blame and any(pair.is_bad is None for pair in found.pairs)
-            yield "blame", f"{_BLAMED[found.blame]}{', by the one pair that answers' if silent else ''}"
-        for pair in found.pairs:
-            why = next(iter(pair.why.strip().splitlines()), "")
-            yield "", f"jax {pair.jax} on jaxlib {pair.jaxlib}: {_ANSWERS[pair.is_bad]} ({why})"
+        yield good if works else other, release_name(found.last_good)
+        changed = []
+        for part in found.changes:
+            older, younger = (part.good, part.bad) if began else (part.bad, part.good)
+            changed.append(f"{part.name} {older or '?'} → {younger or '?'}")
+        yield "changed", ", ".join(changed)
         for each in found.commits:
             yield "commits", f"{each.name}: {each.link}"
     if found.message:
@@ -180,32 +145,3 @@ def answer(found: Bisection) -> Iterator[tuple[str, str]]:
             f"{len(found.tried)} of {plural(found.releases, 'release')} were run, by binary search. A failure that "
             "comes and goes has other edges too, which --all shows.",
         )
-
-
-def _sides(found: Bisection, good: ReaderOf) -> tuple[str, str]:
-    """How the bad side of the edge is called, and the other one, which may fail in another way."""
-    works = not any(tried.reader == good and not tried.verdict.works for tried in found.tried)
-    if _began(found):
-        return "first bad", "last good" if works else "before it"
-    return "last bad", "first good" if works else "after it"
-
-
-def _began(found: Bisection) -> bool:
-    """Whether the failure begins at the edge; where the good side is younger, it has ended there."""
-    assert found.first_bad
-    assert found.last_good
-    return found.last_good.date_order < found.first_bad.date_order
-
-
-def _from_to(found: Bisection, change: ChangedPart) -> str:
-    versions = (change.good, change.bad) if _began(found) else (change.bad, change.good)
-    return " → ".join(version or "?" for version in versions)
-
-
-def _headline(found: Bisection) -> str:
-    """The last line: the answer, and the exit code."""
-    word = {FOUND: "FOUND", NOT_REPRODUCED: "NOT REPRODUCED"}.get(found.exit_code, "NO ANSWER")
-    edge = ""
-    if found.first_bad and found.last_good:
-        edge = f": {_sides(found, found.last_good)[0]} is jaxlib {found.first_bad.jaxlib}"
-    return plain_text(f"{word}{edge}. Exit code {found.exit_code}.")

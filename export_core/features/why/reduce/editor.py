@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import msgspec
 
 from export_core.base.processes import kill_group
 from export_core.base.scratch import scratch_folder
-from export_core.goldens.store import INPUTS
 from export_core.readers.environment import Environment
 
 PROGRAM = Path(__file__).with_name("editing") / "program.py"
@@ -27,7 +26,10 @@ Edit = tuple[str | int, ...]
 
 
 class Source(msgspec.Struct, frozen=True):
-    """What an argument or result of a changed main is: the one with the number `was`, or a value of an operation."""
+    """What an argument or result of a changed main is: the one with the number `was`, or a value of an operation.
+
+    `type` is the shape and dtype of such a value, `text` how the operation is shown.
+    """
 
     was: int | None = None
     operation: int = -1
@@ -39,7 +41,6 @@ class Source(msgspec.Struct, frozen=True):
 class ModuleSummary(msgspec.Struct, frozen=True):
     """A module as the program sees it; `edits` are the changes that may be tried, by kind."""
 
-    operations: int = 0
     names: tuple[str, ...] = ()
     arguments: tuple[Source, ...] = ()
     results: tuple[Source, ...] = ()
@@ -75,31 +76,26 @@ class ModuleEditor:
 
     def summary(self, module: ModuleParts) -> ModuleSummary:
         """What may be tried on a module."""
-        return self._ask(self._request(module))
+        return self._ask(module)
 
     def edited(self, module: ModuleParts, edits: Sequence[Edit]) -> tuple[ModuleSummary, bytes, bytes]:
         """A changed module: what it is, its bytes, its text. The first says where it was refused."""
         code, text = self._scratch / "changed.bc", self._scratch / "changed.mlir"
-        request = {**self._request(module), "apply": edits, "stablehlo": module.stablehlo}
-        summary = self._ask({**request, "out": str(code), "text": str(text)})
-        if summary.refused:
-            return summary, b"", b""
-        return summary, code.read_bytes(), text.read_bytes()
+        summary = self._ask(module, apply=edits, stablehlo=module.stablehlo, out=str(code), text=str(text))
+        return (summary, b"", b"") if summary.refused else (summary, code.read_bytes(), text.read_bytes())
 
-    def source(self, module: ModuleParts, inputs: bytes) -> tuple[bytes, str]:
-        """A module as a program of JAX that is called with the arrays of an .npz; or why there is none."""
-        arrays, text = self._scratch / INPUTS, self._scratch / "source.py"
-        arrays.write_bytes(inputs)
-        summary = self._ask({**self._request(module), "inputs": str(arrays), "source": str(text)})
-        return (b"" if summary.refused else text.read_bytes()), summary.refused
-
-    def _request(self, module: ModuleParts) -> dict[str, Any]:
+    def _ask(self, module: ModuleParts, **wanted: object) -> ModuleSummary:
         path = self._scratch / "module.bc"
         path.write_bytes(module.code)
-        return {"module": str(path), "leading": module.leading, "tokens": module.tokens}
-
-    def _ask(self, request: dict[str, Any]) -> ModuleSummary:
-        process = self._process = self._process or self._started()
+        request = {"module": str(path), "leading": module.leading, "tokens": module.tokens, **wanted}
+        process = self._process = self._process or subprocess.Popen(
+            [str(self._environment.python), "-B", str(PROGRAM)],  # -B: nothing is written beside the program
+            env=dict(self._environment.variables),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         assert process.stdin
         assert process.stdout
         watch = threading.Timer(SECONDS, kill_group, (process,))
@@ -114,16 +110,6 @@ class ModuleEditor:
             return ModuleSummary(refused="the process that changes modules died, or answered nothing that can be read")
         finally:
             watch.cancel()
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [str(self._environment.python), "-B", str(PROGRAM)],  # -B: nothing is written beside the program
-            env=dict(self._environment.variables),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
 
     def _end(self) -> None:
         if process := self._process:

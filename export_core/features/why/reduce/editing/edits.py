@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable
 from typing import Any
 
 from in_double import make_double  # type: ignore[import-not-found]  # beside this file, as the next one
@@ -36,6 +35,15 @@ LONGEST_TEXT = 400
 """Characters by which an operation is named."""
 TOKEN = "!stablehlo.token"
 _ELEMENT = re.compile(r"u?i\d+|b?f\d+\w*|complex<f\d+>")
+_DTYPES = {
+    "i1": "bool",
+    "bf16": "bfloat16",
+    "complex<f32>": "complex64",
+    "complex<f64>": "complex128",
+    **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)},
+    **{f"{sign}i{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (2, 4, 8, 16, 32, 64)},
+}
+"""JAX's names of the element types of MLIR, but for narrow floats."""
 _FIXED = ("func.func", "func.return", "stablehlo.return")
 
 # A size in the text of a module: in the type of a tensor, as the limit of a slice, in a rule of sharding; and in lists.
@@ -71,8 +79,8 @@ def described(program: Program) -> dict[str, Any]:
         edits["region"] += [
             ["region", number, place] for place in range(len(operation.regions)) if _fits(operation, place)
         ]
-    sizes = {size for one in operations for value in one.results for size in (type_of(value) or ([], ""))[0]}
-    sizes |= {size for value in program.body.arguments for size in (type_of(value) or ([], ""))[0]}
+    values = [*program.body.arguments, *(value for one in operations for value in one.results)]
+    sizes = {size for value in values for size in (type_of(value) or ([], ""))[0]}
     for size in sorted(sizes, reverse=True):
         edits["size"] += [["size", size, to] for to in dict.fromkeys((1, 2, 3, 4, size // 2)) if 0 < to < size]
     return {**program.signature(), "edits": edits}
@@ -92,8 +100,12 @@ def applied(program: Program, edits: list[Edit]) -> Program:
             _return_all_values(program, operations)
         elif kind == "double":
             make_double(program)
+        elif kind == "end":
+            _end_after(program, operations, *numbers)
+        elif kind == "region":
+            _replace_by_region(operations, *numbers)
         elif kind != "result":
-            _BY_KIND[kind](program, operations, *numbers)
+            _replace_results(program, operations, kind, *numbers)
     if dropped:
         program.set_results([result for number, result in enumerate(program.results()) if number not in dropped])
     return program
@@ -102,26 +114,17 @@ def applied(program: Program, edits: list[Edit]) -> Program:
 # --- the edits --------------------------------------------------------------------------------------------------------
 
 
-def _replace_by_operands(program: Program, operations: list[Any], number: int) -> None:
-    operation = operations[number]
-    for result in operation.results:
-        if list(result.uses):
-            result.replace_all_uses_with(_same_typed(operation, result))
-    _without_effects(operation)
-
-
-def _replace_by_constants(program: Program, operations: list[Any], number: int) -> None:
-    operation = operations[number]
-    for result in operation.results:
-        if list(result.uses):
-            result.replace_all_uses_with(_constant(result.type, ir.InsertionPoint(operation)))
-    _without_effects(operation)
-
-
-def _replace_by_arguments(program: Program, operations: list[Any], number: int) -> None:
+def _replace_results(program: Program, operations: list[Any], kind: str, number: int) -> None:
+    """Let operands of an operation, constants or arguments of main take the place of its results."""
     operation = operations[number]
     for place, result in enumerate(operation.results):
-        if list(result.uses):
+        if not list(result.uses):
+            continue
+        if kind == "operand":
+            result.replace_all_uses_with(_same_typed(operation, result))
+        elif kind == "constant":
+            result.replace_all_uses_with(_constant(result.type, ir.InsertionPoint(operation)))
+        else:
             program.add_argument(result, _source(number, place, result))
     _without_effects(operation)
 
@@ -153,16 +156,10 @@ def _return_all_values(program: Program, operations: list[Any]) -> None:
     program.set_results(values)
 
 
-def _replace_by_region(program: Program, operations: list[Any], number: int, place: int) -> None:
+def _replace_by_region(operations: list[Any], number: int, place: int) -> None:
     operation = operations[number]
     (block,) = operation.regions[place].blocks
-    for argument, operand in zip(block.arguments, _entering(operation, block), strict=True):
-        argument.replace_all_uses_with(operand)
-    *inner, end = [one.operation for one in block.operations]
-    for one in inner:
-        one.move_before(operation)
-    for result, value in zip(operation.results, list(end.operands), strict=True):
-        result.replace_all_uses_with(value)
+    _put_in_place_of(operation, block, _entering(operation, block))
 
 
 def _inline_calls(program: Program) -> None:
@@ -174,15 +171,20 @@ def _inline_calls(program: Program) -> None:
             called = functions[call.attributes["callee"].value]
             copy = called.clone(ir.InsertionPoint(called)).operation
             (block,) = copy.regions[0].blocks
-            for argument, operand in zip(block.arguments, list(call.operands), strict=True):
-                argument.replace_all_uses_with(operand)
-            *inner, end = [one.operation for one in block.operations]
-            for one in inner:
-                one.move_before(call)
-            for result, value in zip(call.results, list(end.operands), strict=True):
-                result.replace_all_uses_with(value)
+            _put_in_place_of(call, block, list(call.operands))
             copy.erase()
             call.erase()
+
+
+def _put_in_place_of(operation: Any, block: Any, entering: list[Any]) -> None:
+    """Let the operations of a block do what one operation did, of whose results no use is left."""
+    for argument, operand in zip(block.arguments, entering, strict=True):
+        argument.replace_all_uses_with(operand)
+    *inner, end = [one.operation for one in block.operations]
+    for one in inner:
+        one.move_before(operation)
+    for result, value in zip(operation.results, list(end.operands), strict=True):
+        result.replace_all_uses_with(value)
 
 
 def _with_size(program: Program, size: int, to: int) -> Program:
@@ -195,24 +197,18 @@ def _with_size(program: Program, size: int, to: int) -> Program:
     raise RefusedError(f"what has the size {size} cannot have the size {to}")
 
 
-_BY_KIND: dict[str, Callable[..., None]] = {
-    "operand": _replace_by_operands,
-    "constant": _replace_by_constants,
-    "value": _replace_by_arguments,
-    "end": _end_after,
-    "region": _replace_by_region,
-}
-
-
 # --- values and their types -------------------------------------------------------------------------------------------
 
 
 def type_of(value: Any) -> list[Any] | None:
-    """The shape and element type of a value that main may take or return; None for any other."""
+    """The shape and dtype, by JAX's name, of a value that main may take or return; None for any other."""
     if not isinstance(value.type, ir.RankedTensorType) or not value.type.has_static_shape:
         return None
     element = str(value.type.element_type)
-    return [list(value.type.shape), element] if _ELEMENT.fullmatch(element) else None
+    if not _ELEMENT.fullmatch(element):
+        return None
+    bits, _, form = element.lstrip("f").lower().partition("e")  # of a narrow float, such as f8E4M3FN
+    return [list(value.type.shape), _DTYPES.get(element, f"float{bits}_e{form}")]
 
 
 def _source(number: int, place: int, value: Any) -> dict[str, Any]:
@@ -224,10 +220,9 @@ def _source(number: int, place: int, value: Any) -> dict[str, Any]:
 
 def _same_typed(operation: Any, result: Any) -> Any:
     """An operand with the type of a result, that of the same number first, as loops have it; None for none."""
-    operands = list(operation.operands)
-    number = result.result_number
-    same_place = operands[number : number + 1]
-    return next((value for value in (*same_place, *operands) if value.type == result.type), None)
+    operands, number = list(operation.operands), result.result_number
+    first = operands[number : number + 1]
+    return next((value for value in (*first, *operands) if value.type == result.type), None)
 
 
 def _constant_text(kind: Any) -> str:

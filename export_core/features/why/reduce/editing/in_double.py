@@ -8,17 +8,27 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import ml_dtypes
 import numpy as np
-from element_types import dtype_of  # type: ignore[import-not-found]  # beside this file, as the next ones
 from jaxlib.mlir import ir
-from literals import dense_elements, numpy_dtype  # type: ignore[import-not-found]
-from program_parts import Program, RefusedError, attributes, text_of  # type: ignore[import-not-found]
+from program_parts import (  # type: ignore[import-not-found]  # beside this file
+    Program,
+    RefusedError,
+    attributes,
+    text_of,
+)
 
 _NARROW = re.compile(r"(?<=[x<])(?:bf16|f16|f32)(?=[,>])")
 """An element type in the text of a type."""
 _UNKNOWN = re.compile(r"f\d+E\d\w*|!quant\.\w+")
 """Types whose numbers would have to be rounded all the same: what they hold was chosen for them."""
 _CONSTANT = re.compile(r" dense<(?P<elements>.*)> : tensor<(?P<shape>(?:\d+x)*)(?P<element>[^\s,]*)>", re.DOTALL)
+_DTYPES = {
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "f16": np.dtype("float16"),
+    "f32": np.dtype("float32"),
+    "complex<f32>": np.dtype("complex64"),
+}
 _LAPACK = {"s": "d", "c": "z"}
 _FOR_ALL_TYPES = ("mhlo.", "stablehlo.", "Sharding", "SPMD", "annotate_device_placement")
 """How the names of custom calls begin that XLA replaces by operations of any type."""
@@ -86,14 +96,22 @@ def _widen(constant: Any) -> None:
     # would be printed in another form.
     if not (match := _CONSTANT.search(constant.get_asm(assume_verified=True))):
         raise RefusedError(f"it has a constant of {kind} that cannot be read")
-    dtype, shape = dtype_of(match["element"]), tuple(map(int, match["shape"].split("x")[:-1]))
-    if match["elements"].startswith('"0x'):
-        values = np.frombuffer(bytes.fromhex(match["elements"][3:-1]), numpy_dtype(dtype))
+    dtype, elements = _DTYPES[match["element"]], match["elements"]
+    shape = tuple(map(int, match["shape"].split("x")[:-1]))
+    if elements.startswith('"0x'):
+        values = np.frombuffer(bytes.fromhex(elements[3:-1]), dtype)
     else:
-        values = dense_elements(match["elements"], dtype, shape)
-    wide = values.astype(np.complex128 if dtype.startswith("complex") else np.float64)
-    whole = np.array(np.broadcast_to(wide if wide.size == 1 else wide.reshape(shape), shape))
+        part = np.empty(0, dtype).real.dtype
+        numbers = [_number(word, part) for word in re.findall(r"[-+.\w]+", elements)]
+        values = np.array(numbers, part).view(dtype)
+    wide = values.astype(np.complex128 if dtype.kind == "c" else np.float64)
+    whole = np.full(shape, wide[0]) if wide.size == 1 else wide.reshape(shape)
     constant.attributes["value"] = ir.DenseElementsAttr.get(whole, type=_double(kind))
+
+
+def _number(word: str, dtype: np.dtype[Any]) -> Any:
+    """A number of a constant, or the bits of one that has no decimal form."""
+    return np.array(int(word, 16), f"u{dtype.itemsize}").view(dtype)[()] if word.startswith("0x") else float(word)
 
 
 def _keep_bits(cast: Any) -> list[Any]:

@@ -67,10 +67,9 @@ class Program:
         return found
 
     def signature(self) -> dict[str, Any]:
-        """How many operations there are and what main takes and returns."""
-        operations = self.operations()
-        counted = [name_of(one) for one in operations if one.name not in _UNCOUNTED]
-        return {"operations": len(counted), "names": counted, "arguments": self.sources, "results": self.given}
+        """The names of all operations, and what main takes and returns."""
+        names = [name_of(one) for one in self.operations() if one.name not in _UNCOUNTED]
+        return {"names": names, "arguments": self.sources, "results": self.given}
 
     def add_argument(self, value: Any, source: Source) -> None:
         """Let main take a value as an argument, in place of the operation that computes it."""

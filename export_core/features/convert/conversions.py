@@ -26,7 +26,7 @@ from export_core.features.convert.programs import export_again
 from export_core.goldens import Golden, GoldenStore, Manifest, conversion_record
 from export_core.goldens.conversion_record import SUFFIX, ConversionRecord, dump_record, is_rewritten, record_file
 from export_core.goldens.store import ARTIFACT, MANIFEST, sha256
-from export_core.judge.judgement import finite_or_none
+from export_core.judge.judgement import largest_errors
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy
 from export_core.policy.terms import Terms, promised_days
@@ -213,9 +213,7 @@ class Conversions:
             why=converted.why,
             golden=evidence.golden if evidence else None,
             custom_calls=tuple(sorted({call.target for call in converted.artifact.custom_calls})),
-            max_abs_error=finite_or_none(difference.max_abs_error if difference else None),
-            max_rel_error=finite_or_none(difference.max_rel_error if difference else None),
-            max_noise_error=finite_or_none(difference.max_noise_error if difference else None),
+            **largest_errors(difference),
             allowed=difference.tolerance if difference else "",
         )
         if made and target.is_golden:

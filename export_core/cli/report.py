@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,7 +125,9 @@ def judged_run(folder: Path, policy_file: str | None, as_of: str | None, fail_on
 
     Raises `RunError` for a policy under which the cells would have run or compared differently.
     """
-    from export_core.judge import RunFacts, calendar_facts, judge_again
+    from msgspec.structs import replace
+
+    from export_core.judge import calendar_facts, judge_again
     from export_core.policy import load_policy
     from export_core.policy import policy_file as policy_path
     from export_core.run.results import read_run
@@ -147,7 +148,7 @@ def judged_run(folder: Path, policy_file: str | None, as_of: str | None, fail_on
     options += ["--as-of", str(day)] if day != before.as_of else []
     options += [word for kind in fail_on for word in ("--fail-on", kind)]
     policy = with_fail_on(policy, fail_on)
-    facts = replace(RunFacts.from_summary(before), as_of=day, calendar=calendar_facts(policy.calendar(), day))
+    facts = replace(before, as_of=day, calendar=calendar_facts(policy.calendar(), day))
     results = (judge_again(result, policy, day) for result in recorded.results)
     return judge_run(results, policy, facts, plan=recorded.plan, folder=folder, options=shlex.join(options))
 

@@ -40,10 +40,12 @@ class OptionError(ExportCompatError):
 
 @dataclass(frozen=True)
 class Shard:
-    """The part `index` of `count`, counted from 1."""
+    """Which part of a plan a run is."""
 
     index: int
+    """The number of the shard, from 1."""
     count: int
+    """How many shards the plan has."""
 
     def __str__(self) -> str:
         """As --shard takes it."""

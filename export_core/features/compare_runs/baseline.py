@@ -14,7 +14,7 @@ import msgspec
 from export_core.base.escaping import json_bytes
 from export_core.base.phrases import plural
 from export_core.judge.cost import FIGURES, CostChange, change_in
-from export_core.judge.gate import RunFacts, exit_code_of, lost_bonuses, summarize
+from export_core.judge.gate import exit_code_of, lost_bonuses, summarize
 from export_core.judge.judgement import judge_again
 from export_core.judge.result import Result
 from export_core.judge.verdicts import WORST_FIRST, Judgement
@@ -114,7 +114,7 @@ def compare_with_baseline(run: Run, baseline: Path) -> BaselineDifference:
     judged = by_rules([judge_again(result, policy, run.summary.as_of) for result in recorded.results], policy)
     earlier = replace(recorded, results=judged)
     if (grown := by_rules(run.results, policy, earlier.by_cell)) != run.results:
-        run = replace(run, results=grown, summary=summarize(grown, policy, RunFacts.from_summary(run.summary)))
+        run = replace(run, results=grown, summary=summarize(grown, policy, run.summary))
     # Of runs without a common cell, everything would be new or gone, and nothing worse.
     old, new = earlier.by_cell, run.by_cell
     if old.keys().isdisjoint(new):

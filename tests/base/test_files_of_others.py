@@ -4,8 +4,6 @@
 found in the source.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import io
@@ -310,10 +308,10 @@ OWN = {
     "export_core/report/svg.py": "data of the package",
     "export_core/report/page.py": "data of the package",
     "export_core/base/untrusted.py": "the way in",
-    "export_core/features/why/bisect/changes.py": "an environment in the user's cache",
+    "export_core/features/why/bisect/report.py": "an environment in the user's cache",
     "export_core/features/why/explain/bundle.py": "the package itself",
     "export_core/features/why/reduce/editing/program.py": "a job in a scratch folder",
-    "export_core/features/why/reduce/editor.py": "what a program of ours wrote into a scratch folder",
+    "export_core/features/why/reduce/reduced_program.py": "what a program of ours wrote into a scratch folder",
     "export_core/features/why/explain/reproduce.py": "bytes in the program itself",
     "pytest_jaxexport/settings.py": "pyproject.toml, which pytest itself has read",
     "export_core/readers/worker/program.py": "files whose hashes were compared; the system's",

@@ -3,11 +3,7 @@
 from export_core.base.feature import Feature
 
 FEATURE = Feature(
-    commands={
-        "explain": "commands:explain",
-        "bisect": "commands:bisect",
-        "reduce": "commands:reduce",
-    },
+    commands={"explain": "commands:explain", "bisect": "commands:bisect", "reduce": "commands:reduce"},
     schemas={
         "bisection": (
             "bisect.report:Bisection",

@@ -143,8 +143,8 @@ def explain(
     from export_core.features.why.explain import explanation as explaining
     from export_core.features.why.explain.bundle import check_new, program_of, reduced_program, write_bundle
     from export_core.features.why.explain.double_reference import reference_lines
-    from export_core.features.why.reduce.editor import ModuleEditor
     from export_core.features.why.reduce.folder import ReductionFolder
+    from export_core.features.why.reduce.reduced_program import ModuleEditor
     from export_core.matrix import Verdict
 
     if bundle:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from export_core.features.why.reduce.editor import ModuleEditor
+from export_core.features.why.reduce.reduced_program import ModuleEditor
 from export_core.readers.environment import this_interpreter
 
 

@@ -11,7 +11,7 @@ from jaxlib import _jax
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from export_core.features.why.reduce.editor import ModuleParts, ModuleSummary
+from export_core.features.why.reduce.reduced_program import ModuleParts, ModuleSummary
 
 VERSION = stablehlo.get_current_version()
 BRANCH = """

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from making import release
 
 from export_core.features.why.bisect.bisection import Edge, edge_in, find_edge
-from export_core.features.why.bisect.changes import changes_between, commits_between
 from export_core.features.why.bisect.criterion import Answer
+from export_core.features.why.bisect.report import changes_between, commits_between
 from export_core.releases import load_calendar
 
 ANSWERS = st.sampled_from([True, False, None])

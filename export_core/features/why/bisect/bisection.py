@@ -5,17 +5,23 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import structs
 
 from export_core.base.processes import deciding_variables
-from export_core.features.why.bisect.changes import changes_between, commits_between
 from export_core.features.why.bisect.criterion import Answer, BisectBy, Criterion, Measure
-from export_core.features.why.bisect.report import FOUND, NO_ANSWER, NOT_REPRODUCED, Bisection, TriedRelease
+from export_core.features.why.bisect.report import (
+    FOUND,
+    NO_ANSWER,
+    NOT_REPRODUCED,
+    Bisection,
+    TriedRelease,
+    changes_between,
+    commits_between,
+)
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
 from export_core.judge import Result, judge
@@ -33,6 +39,7 @@ from export_core.releases.index import with_nightlies_of
 from export_core.run.journal import make_folder
 from export_core.run.plan_record import hash_of, policy_hash
 
+_BY_MESSAGE = Measure()
 BISECTED = "bisected"
 """The folder of what was run, inside that of results."""
 AT_ONCE = 12
@@ -52,7 +59,7 @@ def bisect(
     notify: Callable[[str], None],
     *,
     good: str = "",
-    measure: Measure = Measure(),  # noqa: B008 - it is frozen
+    measure: Measure = _BY_MESSAGE,
     every: bool = False,
     resume: bool = False,
 ) -> Bisection:
@@ -80,7 +87,13 @@ def bisect(
         message="",
         figure=measure.figure if measure.by is BisectBy.COST else "",
     )
-    with Trials(choice, options, RESULTS / BISECTED, resume=resume, notify=notify) as trials:
+    folder = RESULTS / BISECTED
+    try:
+        make_folder(folder)
+    except OSError as error:
+        notify(f"{folder}: cannot be made, so that nothing can be resumed: {error.strerror or error}")
+    with OutcomeCache(folder, notify) as cache:
+        trials = Trials(options, {}, choice, cache, resume, notify)
         try:
             first, criterion = _good_end(choice, good, measure, trials)
         except NotBisectedError as error:
@@ -114,39 +127,21 @@ def bisect(
     )
 
 
+@dataclass
 class Trials:
-    """The results of the golden of a choice, by release: each release is run once. A context manager.
+    """The results of the golden of a choice, by release: each release is run once.
 
-    Outcomes are stored in a folder of the project too. The usual cache has none of an accelerator, nor those of a
-    user's comparators, and may be of another machine.
-
-    Args:
-        choice: the cell.
-        options: how it is run in each release.
-        folder: where outcomes are stored. A run never fails because it cannot be written: `notify` says so.
-        resume: take outcomes that are in the folder, of the same golden, run in the same way.
-        notify: called with a line about each release that was run, and about what happens beside it.
+    `options` say how, `notify` is called with a line about each. Outcomes are in a cache of the project too, and are
+    taken from it where a bisection is resumed: the usual one has none of an accelerator, nor those of a user's
+    comparators, and may be of another machine.
     """
 
-    def __init__(
-        self, choice: Choice, options: ReplayOptions, folder: Path, *, resume: bool, notify: Callable[[str], None]
-    ) -> None:
-        try:
-            make_folder(folder)
-        except OSError as error:
-            notify(f"{folder}: cannot be made, so that nothing can be resumed: {error.strerror or error}")
-        self.results: dict[Release, Result] = {}
-        self.options = options
-        self._choice = choice
-        self._cache = OutcomeCache(folder, notify)
-        self._resume = resume
-        self._notify = notify
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._cache.close()
+    options: ReplayOptions
+    results: dict[Release, Result]
+    _choice: Choice
+    _cache: OutcomeCache
+    _resume: bool
+    _notify: Callable[[str], None]
 
     def __getitem__(self, release: Release) -> Result:
         self.run([release])

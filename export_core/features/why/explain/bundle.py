@@ -23,10 +23,9 @@ from export_core.features.why.bisect.report import answer
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
 from export_core.features.why.explain.explanation import Explanation, FailureCause, InRelease
-from export_core.features.why.reduce.editor import ModuleEditor
 from export_core.features.why.reduce.failing_alike import KEPT_SHARE
 from export_core.features.why.reduce.folder import ReductionFolder
-from export_core.features.why.reduce.reduced_program import NotEditedError
+from export_core.features.why.reduce.reduced_program import ModuleEditor, NotEditedError
 from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS
 from export_core.judge import Result
@@ -193,68 +192,60 @@ def uv_lines(choice: Choice, rows: Sequence[InRelease]) -> list[str]:
 
 def issue(choice: Choice, result: Result, explanation: Explanation, program: Program) -> str:
     """The text of an issue for JAX's tracker, by its template: a description, and the system."""
+    reader, writer, platform = choice.cell.reader, choice.cell.golden.manifest.writer, choice.cell.platform
+    python, _ = _python_and_packages(choice, reader)
+    phrase = VERDICTS[result.verdict].phrase
     message = textwrap.indent(plain_text(result.message).strip() or str(result.verdict), "    ")
-    commands = textwrap.indent("\n".join(uv_lines(choice, explanation.releases)), "    ")
     promise = (
         f"The reader is inside the window of JAX's promise ({result.direction}, {result.days} days)."
         if result.promised
         else "The reader is outside the window of JAX's promise, so this may be as it should be."
     )
-    reader, writer, platform = choice.cell.reader, choice.cell.golden.manifest.writer, choice.cell.platform
-    python, _ = _python_and_packages(choice, reader)
-    # The link to an issue that is known is this project's own; other causes quote what a library says.
-    is_known = explanation.cause is FailureCause.UPSTREAM
-    device = f" ({for_markdown(result.device)})" if result.device else ""
-    edge = []
+    commands = textwrap.indent("\n".join(uv_lines(choice, explanation.releases)), "    ")
+    rows = "\n".join(
+        f"| {for_markdown(f'jax {row.reader.jax}, jaxlib {row.reader.jaxlib}')} | {row.reader.built} | {row.verdict} |"
+        for row in explanation.releases
+    )
+    module = edge = ""
+    if text := plain_text(program.text):  # first: what is left out might have been in the middle of a fence
+        fence = "`" * (1 + max((len(run) for run in re.findall("`{3,}", text)), default=2))  # longer than any in it
+        module = f"Its module, reduced:\n\n{fence}mlir\n{text.strip()}\n{fence}\n\n"
     if explanation.bisection and explanation.bisection.first_bad:
         told = answer(explanation.bisection)
         # Links are this project's own.
-        edge = [f"- {label}: {text if label == 'commits' else for_markdown(text)}" for label, text in told]
-        edge.append("")
-    return "\n".join(
-        (
-            f"<!-- Title: a serialized jax.export artifact of jaxlib {writer.jaxlib} "
-            f"{VERDICTS[result.verdict].phrase} in jaxlib {reader.jaxlib} -->",
-            f"<!-- Look for the same issue first: {_TRACKER} -->",
-            "",
-            "### Description",
-            "",
-            f"A function exported by jax {writer.jax} with jaxlib {writer.jaxlib} "
-            f"{VERDICTS[result.verdict].phrase} when it was read by {release_name(reader_of(reader))} on {platform}, "
-            f"in stage {result.stage}:",
-            "",
-            message,
-            "",
-            promise,
-            "",
-            f"`{SCRIPT}` has the artifact and its inputs in it, and needs jax alone:",
-            "",
-            commands,
-            "",
-            *_block(program.text),
-            "The same artifact in other releases:",
-            "",
-            "| reader | built | result |",
-            "| - | - | - |",
-            *(
-                f"| {for_markdown(f'jax {x.reader.jax}, jaxlib {x.reader.jaxlib}')} | {x.reader.built} | {x.verdict} |"
-                for x in explanation.releases
-            ),
-            "",
-            *edge,
-            f"What is known: {explanation.because if is_known else for_markdown(explanation.because)}",
-            "",
-            "### System info (python version, jaxlib version, accelerator, etc.)",
-            "",
-            f"jax {reader.jax}, jaxlib {reader.jaxlib}, CPython {python}, {platform}{device}. "
-            f"`uv run {SCRIPT} --info` prints the rest.",
-            "",
-        )
-    )
+        lines = (f"- {label}: {text if label == 'commits' else for_markdown(text)}\n" for label, text in told)
+        edge = "".join(lines) + "\n"
+    # The link to an issue that is known is this project's own; other causes quote what a library says.
+    is_known = explanation.cause is FailureCause.UPSTREAM
+    known = explanation.because if is_known else for_markdown(explanation.because)
+    device = f" ({for_markdown(result.device)})" if result.device else ""
+    return f"""\
+<!-- Title: a serialized jax.export artifact of jaxlib {writer.jaxlib} {phrase} in jaxlib {reader.jaxlib} -->
+<!-- Look for the same issue first: {_TRACKER} -->
 
+### Description
 
-def _block(text: str) -> tuple[str, ...]:
-    """The text of a module between fences longer than any in it; nothing where there is none."""
-    text = plain_text(text)  # first: what is left out might have been in the middle of a fence
-    fence = "`" * (1 + max((len(run) for run in re.findall("`{3,}", text)), default=2))
-    return ("Its module, reduced:", "", f"{fence}mlir", text.strip(), fence, "") if text else ()
+A function exported by jax {writer.jax} with jaxlib {writer.jaxlib} {phrase} when it was read by \
+{release_name(reader_of(reader))} on {platform}, in stage {result.stage}:
+
+{message}
+
+{promise}
+
+`{SCRIPT}` has the artifact and its inputs in it, and needs jax alone:
+
+{commands}
+
+{module}The same artifact in other releases:
+
+| reader | built | result |
+| - | - | - |
+{rows}
+
+{edge}What is known: {known}
+
+### System info (python version, jaxlib version, accelerator, etc.)
+
+jax {reader.jax}, jaxlib {reader.jaxlib}, CPython {python}, {platform}{device}. \
+`uv run {SCRIPT} --info` prints the rest.
+"""

@@ -14,9 +14,8 @@ from export_core.base.phrases import plural
 from export_core.base.tolerances import FLOATS
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
-from export_core.features.why.reduce.editor import ModuleEditor
 from export_core.features.why.reduce.failing_alike import program_reader
-from export_core.features.why.reduce.reduced_program import ReducedProgram, flat_program
+from export_core.features.why.reduce.reduced_program import ModuleEditor, ReducedProgram, flat_program
 from export_core.features.why.reduce.reduction import failing_call
 from export_core.goldens import Leaf
 from export_core.goldens.arrays import Array, from_npz

@@ -13,7 +13,7 @@ from export_core.artifact.audit import DISABLED
 from export_core.artifact.readers import LoadResult, loads
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.feature import hooks
-from export_core.base.phrases import first_line, plural
+from export_core.base.phrases import first_line, plural, ranges
 from export_core.features.why.bisect.report import Bisection, TriedRelease, answer
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
@@ -28,7 +28,7 @@ from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms, terms_of
 from export_core.releases import Direction
 from export_core.releases.entries import calendar_entries
-from export_core.report.wording import cell_sentence, evidence, ranges
+from export_core.report.wording import cell_sentence, evidence
 
 
 class FailureCause(StrEnum):

@@ -25,7 +25,6 @@ from export_core.goldens.store import ARTIFACT, INPUTS, MANIFEST, MODULE_TEXT, O
 STEPS = "steps.jsonl"
 _OWN = (ARTIFACT, INPUTS, OUTPUTS, MANIFEST, MODULE_TEXT, STEPS)
 FORMAT = 1
-STARTED, FINISHED = "started", "finished"
 
 
 class DivergingOperation(msgspec.Struct, frozen=True):

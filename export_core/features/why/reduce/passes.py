@@ -11,9 +11,8 @@ from typing import TypeVar
 import numpy as np
 
 from export_core.artifact import Aval
-from export_core.features.why.reduce.editor import Edit, ModuleEditor
 from export_core.features.why.reduce.failing_alike import Oracle
-from export_core.features.why.reduce.reduced_program import NotEditedError, ReducedProgram, Values
+from export_core.features.why.reduce.reduced_program import Edit, ModuleEditor, NotEditedError, ReducedProgram, Values
 from export_core.goldens import Leaf
 from export_core.goldens.arrays import PLAIN, Array
 

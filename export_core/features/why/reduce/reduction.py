@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +14,6 @@ from msgspec import structs
 from export_core.base.tolerances import FLOATS
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
-from export_core.features.why.reduce.editor import ModuleEditor
 from export_core.features.why.reduce.failing_alike import (
     KEPT_SHARE,
     Divergence,
@@ -25,17 +24,9 @@ from export_core.features.why.reduce.failing_alike import (
     manifest_of,
     program_reader,
 )
-from export_core.features.why.reduce.folder import (
-    FINISHED,
-    STARTED,
-    DivergingOperation,
-    Reduced,
-    Reduction,
-    ReductionFolder,
-    Step,
-)
+from export_core.features.why.reduce.folder import DivergingOperation, Reduced, Reduction, ReductionFolder, Step
 from export_core.features.why.reduce.passes import KINDS, Passes, traced_program
-from export_core.features.why.reduce.reduced_program import NotEditedError, ReducedProgram, flat_program
+from export_core.features.why.reduce.reduced_program import ModuleEditor, NotEditedError, ReducedProgram, flat_program
 from export_core.goldens import Check, Comparison, Golden
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import ARTIFACT, INPUTS
@@ -49,6 +40,8 @@ from export_core.readers.hardware import missing_hardware
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage, WorkerStarter
 
+STARTED, FINISHED = "started", "finished"
+"""What is done in the first step and in the last one, beside the passes."""
 LEAST_SECONDS = 10.0
 """How long a smaller program may always take."""
 TIMES_AS_LONG = 4
@@ -74,12 +67,8 @@ class NotReproducedError(WhyError):
 def reduce_chosen(choice: Choice, good: str, folder: ReductionFolder, *, resume: bool, notify: Notify) -> Reduced:
     """Reduce the cell of a choice.
 
-    Args:
-        choice: the cell, and how it is replayed.
-        good: the jaxlib of the second reader; empty for the writer of the golden.
-        folder: where the smallest program so far is kept.
-        resume: continue the reduction that is in the folder.
-        notify: called with a line about what happens.
+    `good` is the jaxlib of the second reader, empty for the writer of the golden. `folder` always holds the smallest
+    program so far; a reduction in it is continued where `resume` says so. `notify` gets lines about what happens.
 
     Raises:
         WhyError: nothing can be reduced.
@@ -118,14 +107,8 @@ def reduce_cell(
 ) -> Reduced:
     """Reduce the program of a failing cell. The folder always holds the smallest one so far.
 
-    Args:
-        cell: what fails.
-        environments: where to run it and its smaller programs.
-        options: limits of each cell, policy and calendar.
-        folder: free, unless a reduction in it is continued.
-        earlier: that one.
-        notify: called with a line about what happens.
-        start: starts workers; None starts those that are closed at the end.
+    `earlier` is a reduction in the folder, which is continued; without one, the folder has to be free. `start` starts
+    workers; None starts those that are closed at the end.
 
     Raises:
         WhyError: nothing can be reduced, with the reason; `NotReproducedError` where it does not fail here.
@@ -162,13 +145,12 @@ class _Run:
     folder: ReductionFolder
     notify: Notify
     steps: list[Step] = field(default_factory=list)
-    earlier_seconds: float = 0.0
     earlier_tried: int = 0
     started: float = field(default_factory=time.monotonic)
 
     def begin(self) -> None:
         """Run the original, and say how it fails."""
-        golden = self.cell.golden
+        golden, readers = self.cell.golden, [reader for reader in (self.failing, self.second) if reader]
         outcome = self.failing.run_golden(golden).outcome
         call = failing_call(golden, outcome.message)
         outcome = replace(outcome, message=outcome.message.removeprefix(f"{call.name}: ")) if call.name else outcome
@@ -176,14 +158,14 @@ class _Run:
         if outcome.verdict is not Verdict.TIMEOUT:
             limit = self.failing.options.limits.timeout
             seconds = max(LEAST_SECONDS, TIMES_AS_LONG * outcome.seconds)
-            for reader in self._readers:
+            for reader in readers:
                 reader.limit_time(min(limit, seconds) if limit else seconds)
         program = flat_program(golden.read_artifact(), call.vjp, from_npz(golden.folder / (call.inputs or INPUTS)))
         operations = len(self.editor.summary(program.module).names)
         self.program = self._written_again(program, golden.artifact)
         self.failure = Failure.of(outcome)
         if golden.manifest.options.register:
-            self._leave_out_modules()
+            self._leave_out_modules(readers)
         is_numerics = outcome.verdict is Verdict.NUMERICS
         wanted = self._divergence() if is_numerics else Divergence()
         if not is_numerics and self.second and not (tried := self.second.run([self.program])[0]).works:
@@ -213,23 +195,17 @@ class _Run:
         except NotEditedError as error:
             raise WhyError(f"{artifact}: its module cannot be changed: {error}") from None
 
-    @property
-    def _readers(self) -> list[ProgramReader]:
-        return [reader for reader in (self.failing, self.second) if reader]
-
-    def _leave_out_modules(self) -> None:
+    def _leave_out_modules(self, readers: Sequence[ProgramReader]) -> None:
         """Do without the modules that the golden registers, if it fails without them: they are for trees, mostly."""
         golden = self.cell.golden
         options = structs.replace(golden.manifest.options, register=())
         without = replace(golden, manifest=structs.replace(golden.manifest, options=options))
-        readers = self._readers
         for reader in readers:
             reader.cell = replace(reader.cell, golden=without)
         failing, *others = (reader.run([self.program])[0] for reader in readers)
         is_numerics = self.failure.signature.verdict is Verdict.NUMERICS
-        if not (failing.works if is_numerics else Failure.of(failing.outcome) == self.failure) or not all(
-            tried.works for tried in others
-        ):
+        fails_alike = failing.works if is_numerics else Failure.of(failing.outcome) == self.failure
+        if not fails_alike or not all(tried.works for tried in others):
             for reader in readers:
                 reader.cell = replace(reader.cell, golden=golden)
 
@@ -273,7 +249,8 @@ class _Run:
         if not self.oracle.fails_alike(self.program):
             raise NotReproducedError(f"{self.folder.path}: the program in it does not fail here. Name another folder.")
         self.steps = [step for step in earlier.steps if step.done != FINISHED]
-        self.earlier_seconds, self.earlier_tried = earlier.steps[-1].seconds, earlier.steps[-1].tried
+        self.started -= earlier.steps[-1].seconds
+        self.earlier_tried = earlier.steps[-1].tried
 
     def _divergence(self) -> Divergence:
         """How far the outputs of the two readers are apart."""
@@ -293,7 +270,7 @@ class _Run:
 
     def keep(self, program: ReducedProgram, done: str) -> Reduced:
         """Write the smallest program so far, which a pass has found, and return what is in the folder now."""
-        operations, seconds = len(program.names), round(self.earlier_seconds + time.monotonic() - self.started, 1)
+        operations, seconds = len(program.names), round(time.monotonic() - self.started, 1)
         tried = self.earlier_tried + self.oracle.tried
         self.steps.append(Step(done, operations, tried, seconds))
         manifest = manifest_of(self.failing.cell.golden.manifest, program)

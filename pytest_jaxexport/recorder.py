@@ -36,7 +36,7 @@ from export_core.goldens.source_difference import source_difference
 from export_core.goldens.store import ARTIFACT
 from export_core.matrix.comparisons import GoldenOutputs, under_policy
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
-from export_core.numbers.noise_text import WHAT_TO_DO, outputs_to_name
+from export_core.numbers.stored_noise import WHAT_TO_DO, outputs_to_name
 from export_core.policy.feature_keys import with_entries
 from export_core.policy.known_issues import known_issues
 from export_core.readers.packages import import_problems, installed_packages
@@ -252,10 +252,7 @@ class Recorder:
         return self._settings.second_export and fits
 
     def _exports_again_otherwise(self, produced: ProducedGolden, seeds: int) -> bool | None:
-        """Whether a process with one of so many other hash seeds exports something else.
-
-        None where it cannot, or is not wanted.
-        """
+        """Whether one of so many other hash seeds exports something else. None where it cannot, or is not wanted."""
         if not self._can_be_repeated(produced):
             return None
         test = self._item.nodeid
@@ -418,10 +415,7 @@ class Recorder:
 
 
 class SecondRecorder(Recorder):
-    """The `export_golden` of the second pytest: it exports, and neither checks nor writes.
-
-    `exports` gets what it exports, by its case.
-    """
+    """The `export_golden` of the second pytest: it exports into `exports`, by case, and neither checks nor writes."""
 
     def __init__(
         self, item: pytest.Item, marked: Marked, settings: Settings, exports: dict[str, SecondArtifact]

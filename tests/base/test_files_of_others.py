@@ -4,8 +4,6 @@
 found in the source.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import io

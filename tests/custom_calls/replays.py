@@ -4,8 +4,6 @@ Two writers, each with the lowering of its day, and readers from before the chan
 library of its day: real releases, real artifacts, real verdicts. Needs g++.
 """
 
-from __future__ import annotations
-
 import datetime
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 `PAGE_IMAGES=docs/images nox -s browser -- -k tutorial` makes the pictures.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import shutil

@@ -107,12 +107,12 @@ def written(projects: Projects, request: pytest.FixtureRequest) -> Written:
     return Written(project, first, project.pytest(), elsewhere, written_elsewhere)
 
 
-def test_every_kind_of_argument_is_written(written: Written) -> None:
+def test_every_kind_of_argument_is_written(written):
     assert written.written.outcomes() == {"passed": list(written.written.tests)}, written.written.text
     assert written.written.code == 0
 
 
-def test_every_kind_of_argument_is_held_in_a_cold_process(written: Written) -> None:
+def test_every_kind_of_argument_is_held_in_a_cold_process(written):
     """Those of test_random_inputs too, which are others in each run: the golden's own inputs count."""
     assert written.checked.outcomes() == {"passed": list(written.checked.tests)}, written.checked.text
     assert "8 cases checked against 8 goldens: 8 kept" in written.checked.text
@@ -139,26 +139,24 @@ NARROW = ["bfloat16[6]", "float16[6]", "float8_e4m3fn[6]", "float8_e5m2[6]", "in
         ("test_types", ["float32[n,2*h]", "int32[]"], ["float32[n,2*h]"]),
     ],
 )
-def test_the_manifest_says_the_types_as_jax_prints_them(
-    written: Written, case: str, inputs: list[str], outputs: list[str]
-) -> None:
+def test_the_manifest_says_the_types_as_jax_prints_them(written, case, inputs, outputs):
     signature = written.project.manifest(f"test_arguments.{case}")["signature"]
     assert (signature["inputs"], signature["outputs"]) == (inputs, outputs)
 
 
-def test_two_folders_give_the_same_bytes_also_with_a_warm_jax(written: Written) -> None:
+def test_two_folders_give_the_same_bytes_also_with_a_warm_jax(written):
     here, there = written.project.stored(), written.elsewhere.stored()
     assert written.written_elsewhere.code == 0
     assert here.keys() == there.keys()
     assert [name for name in here if here[name] != there[name] and "random_inputs" not in name] == []
 
 
-def test_goldens_hold_no_path_of_the_machine(written: Written) -> None:
+def test_goldens_hold_no_path_of_the_machine(written):
     place = str(written.project.folder.parent).encode()
     assert [name for name, data in written.elsewhere.stored().items() if place in data or b"conftest" in data] == []
 
 
-def test_the_manifest_says_which_values_the_plugin_made(written: Written) -> None:
+def test_the_manifest_says_which_values_the_plugin_made(written):
     cases = [path.parents[1].name for path in written.project.goldens.rglob("golden.yaml")]
     made = {case for case in cases if "inputs_made" in written.project.manifest(case)}
     assert made == {"test_arguments.test_types"}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from commands import written_to
-from projects import Project, Projects
+from projects import Project
 from warm_pytest import NO_NOISE, WHOLE_NOISE, own_variables
 
 from export_core.goldens import GoldenStore
@@ -93,7 +93,7 @@ def whole_goldens(project: Project) -> list[str]:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 2)])
-def test_an_interrupted_run_says_what_it_has_written(projects: Projects, number: signal.Signals, code: int) -> None:
+def test_an_interrupted_run_says_what_it_has_written(projects, number, code):
     # What a shell starts in the background ignores SIGINT, and so does everything that is started there.
     heard = "    signal.signal(signal.SIGINT, signal.default_int_handler)\n" if number is signal.SIGINT else ""
     project = projects(
@@ -106,7 +106,7 @@ def test_an_interrupted_run_says_what_it_has_written(projects: Projects, number:
     assert whole_goldens(project) == ["test_a.test_first"]
 
 
-def test_a_backfill_hands_its_sigterm_to_pytest(projects: Projects) -> None:
+def test_a_backfill_hands_its_sigterm_to_pytest(projects):
     project = projects(conftest=NO_NOISE, test_a=TESTS + '    Path("waiting").touch()\n    time.sleep(120)\n')
     project.use_warm_workers()
     command = [sys.executable, "-c", BACKFILL, "--update-goldens", "--no-second-export"]
@@ -124,7 +124,7 @@ def test_a_backfill_hands_its_sigterm_to_pytest(projects: Projects) -> None:
     assert "1 golden new: test_a.test_first/" in text
 
 
-def test_what_the_interrupted_test_has_written_is_in_the_summary(projects: Projects) -> None:
+def test_what_the_interrupted_test_has_written_is_in_the_summary(projects):
     project = projects(conftest=TERMINATED_WHILE_IT_STORES, test_a=TWO_CALLS)
     done = project.pytest("--update-goldens")
     assert done.code == 143, done.text
@@ -132,20 +132,20 @@ def test_what_the_interrupted_test_has_written_is_in_the_summary(projects: Proje
     assert "1 golden new: test_a.test_two.n0/" in done.text
 
 
-def test_a_sigterm_before_the_first_golden_is_told(projects: Projects) -> None:
+def test_a_sigterm_before_the_first_golden_is_told(projects):
     done = projects(test_a=ENDS).pytest("--update-goldens")
     assert done.code == 143, done.text
     assert "--update-goldens: interrupted before a golden was written." in done.text
 
 
-def test_a_handler_of_the_user_stays(projects: Projects) -> None:
+def test_a_handler_of_the_user_stays(projects):
     own = "import signal\n\nsignal.signal(signal.SIGTERM, lambda *_: print('own handler'))\n"
     done = projects(conftest=own, test_a=ENDS).pytest("--update-goldens", "-s")
     assert "own handler" in done.text
     assert "1 passed" in done.text
 
 
-def test_a_terminal_shows_which_golden_is_measured(projects: Projects) -> None:
+def test_a_terminal_shows_which_golden_is_measured(projects):
     project = projects(conftest=SLOW_NOISE, test_a=TWO_CALLS)
     ours, theirs = pty.openpty()
     words = ["--update-goldens", "--no-second-export"]
@@ -159,7 +159,7 @@ def test_a_terminal_shows_which_golden_is_measured(projects: Projects) -> None:
     assert "not seen" not in text
 
 
-def test_a_log_has_no_line_of_progress(projects: Projects) -> None:
+def test_a_log_has_no_line_of_progress(projects):
     done = projects(noise=WHOLE_NOISE, conftest=SLOW_NOISE, test_a=TWO_CALLS).pytest("--update-goldens")
     assert "2 goldens new" in done.text
     assert "measuring" not in done.text

@@ -72,16 +72,16 @@ def _command(run: Run) -> list[str]:
     return shlex.split(found.group(1))
 
 
-def test_every_test_has_a_golden_of_its_own(named: Named) -> None:
+def test_every_test_has_a_golden_of_its_own(named):
     assert named.written.code == 0
     assert len(named.written.tests) == len(named.cases) == 7 + 2 + 1
 
 
-def test_plain_parameters_can_be_read_in_the_folder_name(named: Named) -> None:
+def test_plain_parameters_can_be_read_in_the_folder_name(named):
     assert {"test_names.test_scale[plain]", "test_names.test_scale[0.5]", "test_names.test_scale[]"} <= set(named.cases)
 
 
-def test_classes_and_folders_are_in_the_folder_name(named: Named) -> None:
+def test_classes_and_folders_are_in_the_folder_name(named):
     expected = {"test_names.TestOne.test_same", "test_names.TestTwo.test_same", "below.test_names.test_scale"}
     assert expected <= set(named.cases)
 
@@ -89,29 +89,29 @@ def test_classes_and_folders_are_in_the_folder_name(named: Named) -> None:
 PORTABLE = re.compile(r"[\w.+=\[\],-]{1,140}", re.ASCII)
 
 
-def test_odd_parameters_become_portable_file_names(named: Named) -> None:
+def test_odd_parameters_become_portable_file_names(named):
     assert all(PORTABLE.fullmatch(case) for case in named.cases)
 
 
-def test_every_odd_parameter_has_a_portable_name_of_its_own() -> None:
+def test_every_odd_parameter_has_a_portable_name_of_its_own():
     odd = ["a/b", "a@b", "a b", "a-b", "..", "", "x" * 300, "x" * 301, "你好", "好你", "[]"]
     cases = {case_id("test_a.py", (f"test_f[{parameter}]",), None) for parameter in odd}
     assert len(cases) == len(odd)
     assert all(PORTABLE.fullmatch(case) for case in cases)
 
 
-def test_the_group_that_xdist_adds_is_not_part_of_the_case(named: Named) -> None:
+def test_the_group_that_xdist_adds_is_not_part_of_the_case(named):
     assert not [case for case in named.cases if "together" in case]
     assert named.project.manifest("test_names.test_scale[plain]")["test"] == "test_names.py::test_scale[plain]"
 
 
-def test_what_two_processes_wrote_one_process_holds(named: Named) -> None:
+def test_what_two_processes_wrote_one_process_holds(named):
     assert named.checked.code == 0
     assert named.checked.outcomes() == {"passed": list(named.checked.tests)}
     assert "10 cases checked against 10 goldens: 10 kept" in named.checked.text
 
 
-def test_the_advised_command_writes_one_golden_of_odd_parameters(named: Named) -> None:
+def test_the_advised_command_writes_one_golden_of_odd_parameters(named):
     assert named.missing.code == 1
     assert (named.by_its_command.code, len(named.after_command)) == (0, 1)
     assert "9 goldens new" in named.written.text

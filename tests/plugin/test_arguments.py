@@ -3,10 +3,10 @@
 Two exports of the same arguments give the same bytes.
 """
 
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
-from projects import Project, Projects, Run
+from projects import Projects
 from warm_pytest import WITH_AND_WITHOUT
 
 FUNCTIONS = """
@@ -83,28 +83,20 @@ jax.jit(jnp.cumsum)(np.zeros(8))
 """
 
 
-@dataclass(frozen=True)
-class Written:
-    """Written in one folder, checked there, and written again in another folder where jax was already warm."""
-
-    project: Project
-    written: Run
-    checked: Run
-    elsewhere: Project
-    written_elsewhere: Run
-
-
 @pytest.fixture(scope="module", params=WITH_AND_WITHOUT)
-def written(projects: Projects, request: pytest.FixtureRequest) -> Written:
+def written(projects: Projects, request: pytest.FixtureRequest) -> SimpleNamespace:
+    """Written in one folder, checked there, and written again in another folder where jax was already warm."""
     project = projects(noise=request.param, functions=FUNCTIONS, test_arguments=TESTS)
     elsewhere = project.copy(project.folder.parent / "another folder of another length")
     elsewhere.write(conftest=WARM)
-    written_elsewhere = elsewhere.pytest("--update-goldens", elsewhere.folder.name, cwd=project.folder.parent)
+    written = SimpleNamespace(project=project, elsewhere=elsewhere)
+    written.written_elsewhere = elsewhere.pytest("--update-goldens", elsewhere.folder.name, cwd=project.folder.parent)
     # In a new interpreter, which hashes strings in another way.
     project.write(conftest=request.param)
     project.use_warm_workers()
-    first = project.pytest("--update-goldens", cold=True)
-    return Written(project, first, project.pytest(), elsewhere, written_elsewhere)
+    written.written = project.pytest("--update-goldens", cold=True)
+    written.checked = project.pytest()
+    return written
 
 
 def test_every_kind_of_argument_is_written(written):

@@ -3,13 +3,13 @@
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from msgspec import structs
-from projects import Project, Projects, Run
+from projects import Project, Projects
 
 from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
@@ -97,29 +97,20 @@ class TestCall:
 """
 
 
-@dataclass(frozen=True)
-class Spoiled:
-    """Goldens with an error in each, checked; and an update by tests that do something wrong."""
-
-    project: Project
-    written: Run
-    before: dict[str, bytes]
-    checked: Run
-    after_checked: dict[str, bytes]
-    updated: Run
-    after_update: dict[str, bytes]
-
-
 @pytest.fixture(scope="module")
-def spoiled(projects: Projects) -> Spoiled:
+def spoiled(projects: Projects) -> SimpleNamespace:
+    """Goldens with an error in each, checked; and an update by tests that do something wrong."""
     project = projects(test_bad=TESTS.replace("@KINDS@", repr(KINDS)))
-    written = project.pytest("-q", "--update-goldens", "-k", "stored and whole")
+    spoiled = SimpleNamespace(
+        project=project, written=project.pytest("-q", "--update-goldens", "-k", "stored and whole")
+    )
     _spoil(project)
-    before = project.stored()
-    checked = project.pytest()
-    after_checked = project.stored()
-    updated = project.pytest("-q", "--update-goldens", "-k", "not stored")
-    return Spoiled(project, written, before, checked, after_checked, updated, project.stored())
+    spoiled.before = project.stored()
+    spoiled.checked = project.pytest()
+    spoiled.after_checked = project.stored()
+    spoiled.updated = project.pytest("-q", "--update-goldens", "-k", "not stored")
+    spoiled.after_update = project.stored()
+    return spoiled
 
 
 def _spoil(project: Project) -> None:

@@ -3,11 +3,11 @@
 The command that pytest prints for a failed cell names goldens and policy if `jaxexport` would find others.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from projects import Project, Projects, Run
+from projects import Projects
 
 from export_core.policy import Policy
 from pytest_jaxexport.replayer import run_options
@@ -55,17 +55,9 @@ export_module_text = no
 """
 
 
-@dataclass(frozen=True)
-class Configured:
-    """Written with more on the command line, and checked."""
-
-    project: Project
-    written: Run
-    checked: Run
-
-
 @pytest.fixture(scope="module")
-def configured(projects: Projects) -> Configured:
+def configured(projects: Projects) -> SimpleNamespace:
+    """Written with more on the command line, and checked."""
     project = projects(conftest=CONFTEST, test_a=TESTS)
     (project.folder / "export_compat.yaml").write_text(POLICY)
     with (project.folder / "pytest.ini").open("a") as ini:
@@ -75,7 +67,7 @@ def configured(projects: Projects) -> Configured:
     written = project.pytest(*words, "--update-goldens", environment=alone, cold=True)
     project.write(conftest=CONFTEST_OF_CHECK)
     checked = project.pytest(*words, environment=alone)
-    return Configured(project, written, checked)
+    return SimpleNamespace(project=project, written=written, checked=checked)
 
 
 def test_the_plugin_works_where_plugins_are_named_one_by_one(configured):

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from msgspec import structs
-from projects import Project, Projects, Run
+from projects import Projects
 from warm_pytest import WHOLE_NOISE
 
 from export_core.goldens import GoldenStore
@@ -44,27 +44,11 @@ def text(marked: Mapping[str, str]) -> str:
     return "\n".join(["import jax, jax.numpy as jnp, numpy as np, pytest", *tests, CHAOS])
 
 
-@dataclass(frozen=True)
-class Corrected:
-    """A golden of two generations for each test, written without its marker, with outputs 1e-3 off; checked with it."""
-
-    project: Project
-    written: Run
-    before: dict[str, bytes]
-    checked: Run
-    checked_with_option: Run
-
-    @property
-    def older(self) -> str:
-        """The writer of the older generation."""
-        writers = (golden.manifest.writer for golden in GoldenStore(self.project.goldens).goldens())
-        return min(writers, key=lambda writer: writer.built).jaxlib
-
-
 @pytest.fixture(scope="module")
-def corrected(projects: Projects) -> Corrected:
+def corrected(projects: Projects) -> SimpleNamespace:
+    """A golden of two generations for each test, written without its marker, with outputs 1e-3 off; checked with it."""
     project = projects(noise=WHOLE_NOISE, test_a=text({"plain": ""}))
-    written = project.pytest("--update-goldens")
+    corrected = SimpleNamespace(project=project, written=project.pytest("--update-goldens"))
     project.add_older_generation("test_a.test_plain")
     for golden in GoldenStore(project.goldens).generations("test_a.test_plain"):
         other = to_npz([leaf_of(leaf.numpy() + np.float32(1e-3)) for leaf in from_npz(golden.folder / OUTPUTS)])
@@ -74,13 +58,15 @@ def corrected(projects: Projects) -> Corrected:
         for name in MARKED.keys() - {"plain"}:
             project.add_golden(golden, case=f"test_a.test_{name}", test=f"test_a.py::test_{name}", files=files)
     project.write(test_a=text(MARKED))
-    before = project.stored()
-    return Corrected(
-        project, written, before, project.pytest(), project.pytest("--export-rtol", "1e-6", "-k", "plain or ulp")
-    )
+    corrected.before = project.stored()
+    corrected.checked = project.pytest()
+    corrected.checked_with_option = project.pytest("--export-rtol", "1e-6", "-k", "plain or ulp")
+    writers = (golden.manifest.writer for golden in GoldenStore(project.goldens).goldens())
+    corrected.older = min(writers, key=lambda writer: writer.built).jaxlib
+    return corrected
 
 
-def policy(corrected: Corrected, *rules: str) -> None:
+def policy(corrected: SimpleNamespace, *rules: str) -> None:
     (corrected.project.folder / POLICY).write_text("\nnumbers:\n" + "\n".join(f"  - {{{rule}}}" for rule in rules))
 
 

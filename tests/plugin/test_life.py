@@ -1,12 +1,12 @@
 """The life of a golden: missing, written, checked, changed, updated."""
 
 import re
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 import yaml
 from jax._src.lib import jaxlib_extension_version
-from projects import Project, Projects, Run
+from projects import Project, Projects
 
 MODELS = """
 import jax.numpy as jnp
@@ -52,46 +52,25 @@ def test_of_something_else():
 FILES = {"golden.yaml", "artifact.jaxexport", "inputs.npz", "outputs.npz", "module.mlir", "jaxpr.txt"}
 
 
-@dataclass(frozen=True)
-class Life:
-    """Each step's run, and the goldens after it."""
-
-    project: Project
-    missing: Run
-    stored_when_missing: bool
-    written: Run
-    golden: dict[str, bytes]
-    checked: Run
-    times_before: dict[str, int]
-    times_after: dict[str, int]
-    changed: Run
-    golden_when_changed: dict[str, bytes]
-    updated: Run
-    golden_updated: dict[str, bytes]
-    checked_again: Run
-
-
 @pytest.fixture(scope="module")
-def life(projects: Projects) -> Life:
-    project = projects(models=MODELS, test_models=TESTS)
-    above = project.folder.parent
-    missing = project.pytest("--strict-markers", "project", cwd=above)
-    stored_when_missing = project.goldens.exists()
-    written = project.pytest("--update-goldens", "project", cwd=above)
-    golden, times_before = project.stored(), _times(project)
-    checked = project.pytest("-p", "no:xdist")
-    times_after = _times(project)
+def life(projects: Projects) -> SimpleNamespace:
+    """Each step's run, and the goldens after it."""
+    life = SimpleNamespace(project=projects(models=MODELS, test_models=TESTS))
+    project, above = life.project, life.project.folder.parent
+    life.missing = project.pytest("--strict-markers", "project", cwd=above)
+    life.stored_when_missing = project.goldens.exists()
+    life.written = project.pytest("--update-goldens", "project", cwd=above)
+    life.golden, life.times_before = project.stored(), _times(project)
+    life.checked = project.pytest("-p", "no:xdist")
+    life.times_after = _times(project)
     project.add_older_generation("test_models.test_wave")
     project.write(models=CHANGED)
-    changed = project.pytest("-q")
-    golden_when_changed = project.stored()
-    updated = project.pytest("-q", "--lf", "--update-goldens")
-    golden_updated = project.stored()
-    checked_again = project.pytest("-k", "wave or both")
-    return Life(
-        project, missing, stored_when_missing, written, golden, checked, times_before, times_after,
-        changed, golden_when_changed, updated, golden_updated, checked_again,
-    )  # fmt: skip
+    life.changed = project.pytest("-q")
+    life.golden_when_changed = project.stored()
+    life.updated = project.pytest("-q", "--lf", "--update-goldens")
+    life.golden_updated = project.stored()
+    life.checked_again = project.pytest("-k", "wave or both")
+    return life
 
 
 def _times(project: Project) -> dict[str, int]:

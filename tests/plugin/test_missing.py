@@ -1,9 +1,9 @@
 """`--update-goldens=missing`: goldens that this writer does not have are written, all others are checked."""
 
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
-from projects import Project, Projects, Run
+from projects import Projects
 
 TESTS = """
 import jax, numpy as np, pytest
@@ -35,15 +35,8 @@ def test_new(export_golden):
 """
 
 
-@dataclass(frozen=True)
-class Missing:
-    project: Project
-    before: dict[str, bytes]
-    run: Run
-
-
 @pytest.fixture(scope="module")
-def missing(projects: Projects) -> Missing:
+def missing(projects: Projects) -> SimpleNamespace:
     """One test has changed, one is new, one has one more call, and of one there is a golden by another writer only."""
     project = projects(test_a=TESTS)
     assert project.pytest("--update-goldens").code == 0
@@ -55,7 +48,7 @@ def missing(projects: Projects) -> Missing:
     changed = "def test_changed(export_golden):\n    export_golden(jax.jit(lambda x: x + 1)"
     project.write(test_a=TESTS.replace(changed, changed.replace("+", "-")) + MORE)
     before = project.stored()
-    return Missing(project, before, project.pytest("--update-goldens=missing", "-n", "2"))
+    return SimpleNamespace(project=project, before=before, run=project.pytest("--update-goldens=missing", "-n", "2"))
 
 
 def test_what_has_no_golden_of_this_writer_is_written(missing):

@@ -2,10 +2,10 @@
 
 import re
 import shlex
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
-from projects import Project, Projects, Run
+from projects import Projects, Run
 
 from export_core.export import case_id
 
@@ -38,31 +38,17 @@ def test_scale(export_golden):
 """
 
 
-@dataclass(frozen=True)
-class Named:
-    """Updated by two processes that xdist told to keep a group together, checked by one process."""
-
-    project: Project
-    missing: Run
-    by_its_command: Run
-    after_command: set[str]
-    written: Run
-    checked: Run
-
-    @property
-    def cases(self) -> list[str]:
-        return sorted(path.name for path in self.project.goldens.iterdir())
-
-
 @pytest.fixture(scope="module")
-def named(projects: Projects) -> Named:
+def named(projects: Projects) -> SimpleNamespace:
+    """Updated by two processes that xdist told to keep a group together, checked by one process."""
     project = projects(test_names=TESTS, below__test_names=AGAIN)
-    missing = project.pytest("-k", "a/b")
-    by_its_command = project.pytest(*_command(missing))
-    after_command = {path.name for path in project.goldens.iterdir()}
-    written = project.pytest("--update-goldens", "-n", "2", "--dist", "loadgroup")
-    checked = project.pytest("-q", "-p", "no:cacheprovider")
-    return Named(project, missing, by_its_command, after_command, written, checked)
+    named = SimpleNamespace(project=project, missing=project.pytest("-k", "a/b"))
+    named.by_its_command = project.pytest(*_command(named.missing))
+    named.after_command = {path.name for path in project.goldens.iterdir()}
+    named.written = project.pytest("--update-goldens", "-n", "2", "--dist", "loadgroup")
+    named.checked = project.pytest("-q", "-p", "no:cacheprovider")
+    named.cases = sorted(path.name for path in project.goldens.iterdir())
+    return named
 
 
 def _command(run: Run) -> list[str]:

@@ -1,9 +1,9 @@
 """Marked tests in classes of unittest and absltest have `self.export_golden`, and are tests like others."""
 
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
-from projects import Project, Projects, Run
+from projects import Projects
 
 TESTS = """
 import unittest
@@ -97,22 +97,14 @@ class TestUnmarked(parameterized.TestCase):
 """
 
 
-@dataclass(frozen=True)
-class Classes:
-    """Goldens of unittest classes, written and checked; and tests that fail, updated in a project of their own."""
-
-    project: Project
-    written: Run
-    checked: Run
-    failing: Project
-    failed: Run
-
-
 @pytest.fixture(scope="module")
-def classes(projects: Projects) -> Classes:
-    project, failing = projects(test_classes=TESTS), projects(test_failing=FAILING)
-    written = project.pytest("--update-goldens")
-    return Classes(project, written, project.pytest(), failing, failing.pytest("--update-goldens"))
+def classes(projects: Projects) -> SimpleNamespace:
+    """Goldens of unittest classes, written and checked; and tests that fail, updated in a project of their own."""
+    classes = SimpleNamespace(project=projects(test_classes=TESTS), failing=projects(test_failing=FAILING))
+    classes.written = classes.project.pytest("--update-goldens")
+    classes.checked = classes.project.pytest()
+    classes.failed = classes.failing.pytest("--update-goldens")
+    return classes
 
 
 def test_marked_methods_write_goldens_and_check_them(classes):

@@ -20,7 +20,7 @@ from export_core.judge.result import by_build_date
 from export_core.judge.verdicts import VERDICTS
 from export_core.report.document import Comparison, Document, Finding, by_kind, capped, issue_of
 from export_core.report.map_svg import map_svg
-from export_core.report.page_data import cause_link, cell_link, file_address, filter_link, page_data, web_address
+from export_core.report.page_data import cause_link, cell_link, filter_link, page_data, web_address
 from export_core.report.run_tables import Grid, GridBlock, grid, release_map
 from export_core.report.wording import LEGEND, began_and_ended, first_sentence, writer_and_reader
 from export_core.run.run import Run
@@ -40,7 +40,6 @@ def html_page(document: Document) -> str:
     not_promised = [name for name in (Judgement.BONUS, Judgement.OUTSIDE) if name in run.by_judgement]
     judgements = [*(name for name in run.by_judgement if name not in not_promised), *not_promised]
     listed, more = capped(document.findings, MOST_FINDINGS)
-    data = page_data(table, file_address(summary.identity.source_url, summary.identity.goldens), comparison)
     return rendered(
         _TEMPLATES / "page.html",
         SCRIPTS,
@@ -62,7 +61,7 @@ def html_page(document: Document) -> str:
         writers=[_writer(block, judgements) for block in table.blocks],
         marks=" · ".join(LEGEND.splitlines()[2:]),
         # JSON that cannot end the element that it is in: < is written as an escape.
-        data=Markup(safe_json(data).decode().replace("<", "\\u003c")),
+        data=Markup(safe_json(page_data(document, table)).decode().replace("<", "\\u003c")),
     )
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from export_core.base.layout import labelled_paragraphs, wrapped
 from export_core.base.phrases import few, first_line, plural, ranges
-from export_core.judge import Judgement, Result, Summary
+from export_core.judge import Judgement, Summary
 from export_core.judge.result import by_build_date
 from export_core.judge.verdicts import FAIL_ON, Kind
 from export_core.policy.run_options import RESULTS
@@ -268,7 +268,12 @@ def print_table(console: Console, run: Run) -> None:
         for block in table.blocks:
             lines.append(Text(block.head, style="bold"))
             for row in block.rows:
-                cells = [_cell(row.cells.get(reader)) for reader in readers]
+                cells = [
+                    Text(cell_mark(result), result.judgement.facts.style)
+                    if (result := row.cells.get(reader))
+                    else Text()
+                    for reader in readers
+                ]
                 lines.append(_line(f"  {row.name}", label, cells, width))
         console.print()
         # Not a table of rich: for 2,000 cells that takes longer than planning and judging them. In pieces, since a
@@ -286,7 +291,3 @@ def _line(name: str, label: int, texts: Sequence[Text], width: int) -> Text:
     for text in texts:
         line.append_text(text).append(" " * (width - len(text)))
     return line
-
-
-def _cell(result: Result | None) -> Text:
-    return Text(cell_mark(result), style=result.judgement.facts.style) if result else Text("")

@@ -25,7 +25,7 @@ from export_core.judge.verdicts import VERDICTS
 from export_core.readers.cell import CellKey
 from export_core.readers.placement import Mode
 from export_core.report.document import Document
-from export_core.report.run_tables import Grid, release_term
+from export_core.report.run_tables import GridBlock, release_term
 from export_core.report.wording import figures_line, judgement_mark, limits_line, window_line
 
 _ELEMENT = re.compile(r"(?m)^\s*((?:worst|first) at \[[^\]\n]*\]): expected (.+), got (.+)$")
@@ -64,7 +64,7 @@ class _Columns:
             self.columns[name].append(self.tables[name][value])
 
 
-def page_data(document: Document, table: Grid) -> PageData:
+def page_data(document: Document, table: Sequence[GridBlock]) -> PageData:
     """The rows of the table in its order, and the cells of each row by build date of the reader."""
     changes = document.comparison.cells if document.comparison else {}
     identity = document.run.summary.identity
@@ -74,11 +74,11 @@ def page_data(document: Document, table: Grid) -> PageData:
     )
     goldens: list[str] = []
     start, seconds, timings = [0], [], []
-    for reader in table.readers:
+    for reader in document.run.readers:
         cells.tables["reader"][reader] = len(cells.tables["reader"])
-    for block in table.blocks:
+    for block in table:
         for row in block.rows:
-            results = [row.cells[reader] for reader in table.readers if reader in row.cells]
+            results = [row.cells[reader] for reader in document.run.readers if reader in row.cells]
             first = results[0]
             rows.append(
                 case=(plain_text(row.case), plain_text(row.name.removesuffix(f" {row.platform}"))),

@@ -239,10 +239,11 @@ class Adoption:
             if isinstance(draft, Adopted):
                 yield draft
                 continue
+            if draft.problem:
+                yield Adopted(draft.candidate, NOT_ADDED, problem=draft.problem)
+                continue
             manifest = draft.manifest
             try:
-                if draft.problem:
-                    raise GoldenError(draft.problem)
                 status = self.store.write(manifest, draft.files)
                 golden = next(x for x in self.store.generations(manifest.case) if x.manifest.writer == manifest.writer)
                 golden.verify()

@@ -11,9 +11,9 @@ from operator import or_
 
 from export_core.artifact.errors import LIMIT, ArtifactError
 
-STRINGS, DIALECTS, ATTR_TYPES, ATTR_TYPE_OFFSETS, IR, RESOURCES, RESOURCE_OFFSETS, DIALECT_VERSIONS, PROPERTIES = range(
-    9
-)
+(
+    STRINGS, DIALECTS, ATTR_TYPES, ATTR_TYPE_OFFSETS, IR, RESOURCES, RESOURCE_OFFSETS, DIALECT_VERSIONS, PROPERTIES,
+) = range(9)  # fmt: skip
 SECTION_NAMES = (
     "string", "dialect", "attribute and type", "attribute and type offset", "IR", "resource", "resource offset",
     "dialect versions", "properties",
@@ -311,15 +311,12 @@ class Tables:
             raise self.error(f"UTF-8 text in {what}", f"byte 0x{raw[error.start]:02x}", at) from None
 
     def _read_dialects(self, cursor: Cursor) -> None:
-        strings = len(self.string_ends)
         self.dialects: list[str] = []
         for _ in range(self._few(cursor, "dialects")):
             at = cursor.at
             head = cursor.varint("a dialect's name")
             # Bytecode 1 added a flag here; what is in a dialect's version does not change how VHLO is read.
             number, versioned = (head >> 1, head & 1) if self.version >= 1 else (head, 0)
-            if number >= strings:
-                raise cursor.error(f"the number of one of {strings} strings", str(number), at)
             self.dialects.append(self._short(number, "a dialect's name", at))
             if versioned:
                 kind, _ = cursor.section(self.start)
@@ -337,8 +334,6 @@ class Tables:
                 head = cursor.varint("an operation's name")
                 # Bytecode 5 added the flag; before it, every operation counts as registered.
                 number, registered = (head >> 1, bool(head & 1)) if self.version >= 5 else (head, True)
-                if number >= strings:
-                    raise cursor.error(f"the number of one of {strings} strings", str(number), at)
                 # One text for each name, however many entries repeat it: 4,096 times 256 bytes would be a megabyte.
                 key = (dialect, number)
                 if key not in names:
@@ -354,10 +349,13 @@ class Tables:
         return count
 
     def _short(self, number: int, what: str, at: int) -> str:
+        if number >= len(self.string_ends):
+            raise self.error(f"the number of one of {len(self.string_ends)} strings", str(number), at)
         start = self.string_ends[number - 1] if number else self.strings_from
         if self.string_ends[number] - start > MAX_NAME:
-            found = f"{self.string_ends[number] - start}"
-            raise self.error(f"at most {MAX_NAME} bytes in {what}", found, at, advice=LIMIT)
+            raise self.error(
+                f"at most {MAX_NAME} bytes in {what}", str(self.string_ends[number] - start), at, advice=LIMIT
+            )
         return self.string(number, what)
 
     def _read_offsets(self, cursor: Cursor) -> None:

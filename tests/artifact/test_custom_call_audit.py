@@ -122,7 +122,7 @@ def test_targets_are_named_as_what_they_are(target, kind):
 
 
 @pytest.mark.skipif(not jax_goldens(), reason="no jax is installed here to take goldens from")
-def test_mosaic_payloads_give_their_own_version_and_of_several_the_first_is_shown():
+def test_of_mosaic_payloads_the_first_version_is_shown():
     calls: dict[str, list[CustomCall]] = {}
     for golden in jax_goldens().values():
         for call in read_bytes(golden["mlir_module_serialized"]).custom_calls:

@@ -24,7 +24,7 @@ from export_core.goldens.verify import check_read_whole
 from export_core.judge.result import grouped
 from export_core.matrix import Limits, MatrixError, Outcome, Selection, Verdict
 from export_core.matrix.comparisons import under_policy
-from export_core.matrix.one_reader import replay_with_outputs
+from export_core.matrix.replay import replay_with_outputs
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.measuring_noise import measure_goldens, not_measured, with_noise
 from export_core.numbers.stored_noise import noise_text, proves_nothing_text

@@ -22,7 +22,7 @@ from export_core.features.remote.dispatch import batches, replay_at, replay_on
 from export_core.features.remote.job import Job, JobResult, make_job, run_job
 from export_core.goldens import Comparison, Golden
 from export_core.matrix import Cell, Limits, Verdict
-from export_core.matrix.outcome_cache import CachedOutcome
+from export_core.matrix.cached_replay import CachedOutcome
 from export_core.matrix.replay import replay
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.user_code import UserCode

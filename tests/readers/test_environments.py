@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-import zipfile
 from pathlib import Path
 
 import filelock
@@ -34,12 +33,6 @@ from export_core.releases import load_calendar
 CHECK = "import sys, tiny; print(sys.prefix)"
 
 
-@pytest.fixture
-def cache(tmp_path, monkeypatch) -> Path:
-    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "environments"
-
-
 def build(*content: object, salt: str = "", **options: object) -> Built:
     """Build by a recipe of this content; nobody uses it afterwards."""
     with EnvironmentLocks() as locks:
@@ -49,13 +42,7 @@ def build(*content: object, salt: str = "", **options: object) -> Built:
 @pytest.fixture
 def tiny(tmp_path) -> tuple[str]:
     """A wheel made here, so that nothing is downloaded."""
-    path = tmp_path / "tiny-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w") as wheel:
-        wheel.writestr("tiny.py", "")
-        wheel.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
-        wheel.writestr("tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr("tiny-1.0.dist-info/RECORD", "tiny.py,,\n")
-    return (str(path),)
+    return (str(make_wheel(tmp_path, "tiny", "1.0")),)
 
 
 def test_a_reader_requires_its_jax_its_jaxlib_and_what_they_need():
@@ -150,32 +137,26 @@ def test_variables_that_decide_are_those_that_machines_share(monkeypatch):
     assert deciding_variables(variables) == [("LD_LIBRARY_PATH", "/cuda"), ("MY_FLAG", "1")]
 
 
-def test_the_cache_folder_is_the_variables_or_the_users(monkeypatch, tmp_path):
-    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path))
-    assert cache_folder() == tmp_path
+def test_the_cache_folder_is_the_variables_or_the_users(cache, monkeypatch):
+    assert cache_folder() == cache.parent
     monkeypatch.delenv("JAXEXPORT_CACHE")
     assert "jaxexport" in str(cache_folder())
 
 
 def test_an_environment_is_built_once_and_found_by_its_content(cache, tiny):
-    first = build("empty", sys.executable, tiny, CHECK)
-    assert Path(first.checked) == first.folder
+    said: list[str] = []
+    first = build("empty", sys.executable, tiny, CHECK, announcement="about 7 MB", notify=said.append)
+    assert (Path(first.checked), said) == (first.folder, ["about 7 MB"])
     stamp = (first.folder / "ready.json").stat().st_mtime_ns
-    assert build("empty", sys.executable, tiny, CHECK) == first
+    assert build("empty", sys.executable, tiny, CHECK, announcement="nothing", notify=said.append) == first
+    assert said == ["about 7 MB"]
     assert (first.folder / "ready.json").stat().st_mtime_ns == stamp
     assert build("empty", sys.executable, tiny, CHECK, salt="other").folder != first.folder
 
 
-def test_what_a_killed_build_left_is_built_anew(cache, tiny):
-    first = build("empty", sys.executable, tiny, CHECK)
-    (first.folder / "ready.json").unlink()
-    (first.folder / "half").write_text("left")
-    assert build("empty", sys.executable, tiny, CHECK) == first
-    assert not (first.folder / "half").exists()
-
-
 def lost(file: Path) -> None:
     file.unlink()
+    (file.parent / "half").write_text("left by a killed build")
 
 
 def cut(file: Path) -> None:
@@ -189,20 +170,20 @@ def cut(file: Path) -> None:
         (lost, "lib/python*/site-packages/tiny/__init__.py"),
         (lost, "lib/python*/site-packages/tiny-1.0.dist-info/RECORD"),
         (lost, "bin/python"),
+        (lost, "ready.json"),
         (cut, "lib/python*/site-packages/tiny/__init__.py"),
         (cut, "ready.json"),
     ],
-    ids=["a file gone", "a record gone", "the interpreter gone", "a file cut", "half a note of the build"],
+    ids=["a file gone", "a record gone", "the interpreter gone", "killed", "a file cut", "half a note of the build"],
 )
-def test_a_damaged_environment_is_built_anew(cache, tmp_path, breaks, what):
-    tiny = (str(make_wheel(tmp_path, "tiny", "1.0")),)
+def test_a_damaged_environment_is_built_anew(cache, tiny, breaks, what):
     first = build("tiny", sys.executable, tiny, "import tiny; print(tiny.__version__)")
     assert first.checked == "1.0"
     (file,) = first.folder.glob(what)
     breaks(file)
     again = build("tiny", sys.executable, tiny, "import tiny; print(tiny.__version__)")
     assert again == first
-    assert module.damage_in(first.folder) == ""
+    assert (module.damage_in(first.folder), list(first.folder.rglob("half"))) == ("", [])
 
 
 def test_a_build_that_fails_twice_leaves_nothing_and_says_both(cache, tiny, tmp_path):
@@ -338,8 +319,7 @@ def test_a_file_of_several_packages_is_as_one_of_them_says(cache, tmp_path):
         ("tiny.libs/notes.txt", False),
     ],
 )
-def test_a_file_of_no_package_that_python_may_run_is_damage(cache, tmp_path, name, is_damage):
-    tiny = (str(make_wheel(tmp_path, "tiny", "1.0")),)
+def test_a_file_of_no_package_that_python_may_run_is_damage(cache, tiny, name, is_damage):
     folder = build("tiny", sys.executable, tiny, "import tiny").folder
     assert module.changed_in(folder) == ""
     (site,) = folder.glob("lib/python*/site-packages")

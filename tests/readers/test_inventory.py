@@ -1,4 +1,7 @@
-"""Environments in the cache folder: listed, cleaned, and never taken from under a process that uses them."""
+"""Environments in the cache folder: listed, cleaned, and never taken from under a process that uses them.
+
+What those cost that are not there is known by those that are, else by typical figures.
+"""
 
 from __future__ import annotations
 
@@ -13,23 +16,22 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from making import make_wheel
+from making import day, make_wheel
 
 from export_core.cli.app import jaxexport
 from export_core.readers import build as locks_module
 from export_core.readers.build import READY, EnvironmentLocks, Recipe, build, find_built
+from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.errors import UnknownEnvironment
-from export_core.readers.inventory import cached_environments, remove, to_clean
+from export_core.readers.inventory import MissingEnvironment, cached_environments, expected_cost, remove, to_clean
+from export_core.readers.placement import TYPICAL, Mode, Placement, parse_targets
+from export_core.releases import JaxlibRelease, JaxRelease, load_calendar
+
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 def today() -> datetime.date:
     return datetime.datetime.now(datetime.UTC).date()
-
-
-@pytest.fixture
-def cache(tmp_path, monkeypatch) -> Path:
-    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "environments"
 
 
 def made(cache: Path, name: str, *, whole: bool = True, days: int = 0) -> Path:
@@ -184,3 +186,53 @@ def test_an_environment_on_a_disk_without_locks_can_be_used(tmp_path, monkeypatc
     monkeypatch.setattr(locks_module.fcntl, "flock", refuses)
     with EnvironmentLocks() as locks:
         assert locks.take(tmp_path) is is_taken
+
+
+# --- those that are missing -------------------------------------------------------------------------------------------
+
+VERSIONS = ("9.0", "9.1", "9.2")
+HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
+CALENDAR = load_calendar().extended(
+    {version: JaxlibRelease(day("2026-11-01"), python=(HERE,)) for version in VERSIONS},
+    {version: JaxRelease(day("2026-11-01"), version) for version in VERSIONS},
+)
+ENVIRONMENTS = ReaderEnvironments(CALENDAR)
+PLACEMENTS = [Placement(CALENDAR.release(version)) for version in VERSIONS]
+
+
+def record(folder, **known):
+    folder.mkdir(parents=True)
+    (folder / READY).write_text(json.dumps(known))
+
+
+def test_where_nothing_is_built_figures_are_typical(cache):
+    cost = expected_cost(ENVIRONMENTS, PLACEMENTS)
+    each = TYPICAL[""]
+    assert (cost.needed, cost.built) == (3, 0)
+    sums = cost.megabytes, cost.download_megabytes, cost.seconds
+    assert sums == (3 * each.megabytes, 3 * each.download, 3 * each.seconds)
+    assert cost.missing[0] == MissingEnvironment("9.0", "9.0", "cpu", each.megabytes, each.download, each.seconds)
+    assert not cache.exists(), "nothing was built"
+
+
+def test_built_ones_are_counted_and_lend_their_figures(cache):
+    record(ENVIRONMENTS.folder(PLACEMENTS[0]), size=400e6, seconds=20)
+    record(cache / "jaxlib-9.1-older", size=600e6)
+    record(cache / "jaxlib-9.1-libtpu-other", size=9e9, seconds=900)
+    (cache / "jaxlib-9.2-half").mkdir()
+    cost = expected_cost(ENVIRONMENTS, PLACEMENTS)
+    assert (cost.needed, cost.built) == (3, 1)
+    assert [(one.jaxlib, one.megabytes, one.seconds) for one in cost.missing] == [("9.1", 600, 20), ("9.2", 500, 20)]
+
+
+def test_one_environment_for_two_devices_is_counted_once():
+    devices = [parse_targets((text,))["tpu"] for text in ("tpu=v5e", "tpu=v6e")]
+    placements = [Placement(CALENDAR.release("9.0"), "tpu", Mode.COMPILE, device) for device in devices]
+    assert expected_cost(ENVIRONMENTS, placements).needed == 1
+
+
+def test_what_nobody_has_measured_is_not_known():
+    cuda = Placement(CALENDAR.release("9.0"), "cuda", Mode.RUN, parse_targets(())["cuda"])
+    cost = expected_cost(ENVIRONMENTS, [cuda])
+    assert (cost.megabytes, cost.missing[0].megabytes, cost.missing[0].seconds) == (0, None, None)
+    assert cost.download_megabytes == TYPICAL["cuda12-run"].download

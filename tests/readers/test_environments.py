@@ -181,8 +181,8 @@ def test_a_build_that_nobody_wants_ends_though_what_it_started_holds_its_pipes(c
 
 
 def test_a_check_that_hangs_fails_the_environment(cache, tiny, monkeypatch):
-    monkeypatch.setattr(module, "CHECK_SECONDS", 0.5)
-    with pytest.raises(EnvironmentFailed, match=r"tried twice, and each time importing .* took longer than 0\.5 s"):
+    monkeypatch.setattr(module, "CHECK_SECONDS", 0.3)
+    with pytest.raises(EnvironmentFailed, match=r"tried twice, and each time importing .* took longer than 0\.3 s"):
         build("hangs", sys.executable, tiny, "import time; time.sleep(60)")
 
 
@@ -192,7 +192,7 @@ def test_a_long_wait_for_another_builder_is_reported_once(cache, tiny, monkeypat
     folder.parent.mkdir(parents=True)
     said: list[str] = []
     with filelock.FileLock(f"{folder}.lock", thread_local=False) as lock:
-        threading.Timer(1.5, lock.release).start()
+        threading.Timer(1.0, lock.release).start()
         build("taken", sys.executable, tiny, CHECK, notify=said.append)
     assert said == [f"waiting for another process that builds {folder}, and holds {folder}.lock"]
 

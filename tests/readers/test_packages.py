@@ -109,16 +109,14 @@ def test_what_is_installed_here_is_held_without_jax_and_folders():
 def test_constraints_decide_what_is_installed(tmp_path):
     for number in ("1.0", "2.0"):
         make_wheel(tmp_path, "tiny", number)
-    top = make_wheel(tmp_path, "top", "1.0", needs="tiny")
+    top = str(make_wheel(tmp_path, "top", "1.0", needs="tiny"))
     options = ("--no-index", f"--find-links={tmp_path}")
-    check = "import tiny; print(tiny.__version__)"
-    plain = Recipe("tiny", sys.executable, (str(top),), check, options=options)
-    held = Recipe("tiny", sys.executable, (str(top),), check, options=options, constraints=("tiny==1.0",))
+    plain = Recipe("tiny", sys.executable, (top,), "import tiny; print(tiny.__version__)", options=options)
     with EnvironmentLocks() as locks:
         assert build(plain, locks).checked == "2.0"
-        assert build(held, locks).checked == "1.0"
+        assert build(replace(plain, constraints=("tiny==1.0",)), locks).checked == "1.0"
         with pytest.raises(EnvironmentFailed, match=r"(?s)installing .*tiny==3\.0"):
-            build(replace(held, constraints=("tiny==3.0",)), locks)
+            build(replace(plain, constraints=("tiny==3.0",)), locks)
 
 
 # --- what a module that a golden registers may import -----------------------------------------------------------------
@@ -191,17 +189,13 @@ def test_packages_are_installed_in_an_environment_of_their_own(wheels):
     assert plain.folder != added.folder
     assert plain.content_hash != added.content_hash, "outcomes of one are not those of the other"
     assert list(added.folder.glob("lib/*/site-packages/added")) != []
-    assert {cached.folder: cached.packages for cached in cached_environments()} == {
-        plain.folder: (),
-        added.folder: ("added",),
-    }
+    listed = {cached.folder: cached.packages for cached in cached_environments()}
+    assert listed == {plain.folder: (), added.folder: ("added",)}
 
 
 def test_a_package_never_changes_the_reader_itself(wheels):
-    with (
-        EnvironmentLocks() as locks,
-        pytest.raises(EnvironmentFailed, match=r"(?s)reader==1\.0, added failed.*reader>=2"),
-    ):
+    conflict = r"(?s)reader==1\.0, added failed.*reader>=2"
+    with EnvironmentLocks() as locks, pytest.raises(EnvironmentFailed, match=conflict):
         build(recipe(wheels, "1.0", "added"), locks)
 
 

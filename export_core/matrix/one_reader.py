@@ -67,10 +67,8 @@ def replay_with_outputs(
 class OneReader:
     """One reader for many small replays: its worker stays, and its environment is looked at once. A context manager.
 
-    Args:
-        environment: that of the reader.
-        options: limits, policy and calendar; they may be changed from one replay to the next.
-        start: starts its worker; None starts one that is closed at the end.
+    The `options` may be changed from one replay to the next. `start` starts its worker; without one, it has a worker
+    that is closed at the end.
     """
 
     def __init__(self, environment: Environment, options: ReplayOptions, start: WorkerStarter | None = None) -> None:

@@ -105,7 +105,13 @@ class OutcomeCache:
         # Flaky also against a timeout, which `get` leaves out.
         if last := (self._guarded(lambda database: _rows(database, [key])) or {}).get(key):
             outcome = replace(outcome, flaky=_other_verdict(outcome, *last))
-        self._guarded(lambda database: _put(database, key, CachedOutcome.from_outcome(outcome)))
+
+        def store(database: sqlite3.Connection) -> None:
+            data = msgspec.msgpack.encode(CachedOutcome.from_outcome(outcome))
+            row = key, _checksum(key, data) + data, _today()
+            database.execute("INSERT OR REPLACE INTO cached_outcomes VALUES (?, ?, ?)", row)
+
+        self._guarded(store)
         return outcome
 
     @contextlib.contextmanager
@@ -185,12 +191,6 @@ def _rows(database: sqlite3.Connection, keys: Sequence[str]) -> dict[str, tuple[
         rows = database.execute(f"SELECT key, outcome, day FROM cached_outcomes WHERE key IN ({marks})", batch)
         outcomes.update((key, (outcome, day)) for key, data, day in rows if (outcome := _decoded(key, data)))
     return outcomes
-
-
-def _put(database: sqlite3.Connection, key: str, outcome: CachedOutcome) -> None:
-    data = msgspec.msgpack.encode(outcome)
-    row = (key, _checksum(key, data) + data, _today())
-    database.execute("INSERT OR REPLACE INTO cached_outcomes VALUES (?, ?, ?)", row)
 
 
 def _decoded(key: str, data: bytes) -> CachedOutcome | None:

@@ -80,15 +80,10 @@ def replay(
 ) -> Generator[Outcome, None, None]:
     """Run cells and yield one outcome for each, in the order in which they end.
 
-    Args:
-        cells: what to run; placements are taken in the order in which they first appear, promised cells first.
-        environment_for: gives the environment of a placement.
-        options: what is the same for all of them.
-        notify: called with a line about what happens beside the cells.
-        start: starts a worker; `WarmWorkers.start` uses one for many replays.
-        stopping: set when nobody wants the outcomes any more, so that `environment_for` can give up too.
-        repairs: what was found damaged by earlier replays in the same environments.
-        look: called with what comes back from each cell.
+    Placements are taken in the order in which they first appear, promised cells first. `environment_for` gives the
+    environment of a placement, and `start` a worker: `WarmWorkers.start` uses one for many replays. `stopping` is set
+    when nobody wants the outcomes any more, so that `environment_for` can give up too. `repairs` is what earlier
+    replays in the same environments found damaged. `look` is called with what comes back from each cell.
 
     What fails around a cell (its worker, its environment, a disk) is tried once more; a verdict never is.
     """

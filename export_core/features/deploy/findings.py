@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from export_core.base.phrases import plural
-from export_core.judge.coverage import DeploymentTargetSummary
+from export_core.judge.gate import DeploymentTargetSummary
 from export_core.judge.verdicts import Kind
 from export_core.report.document import Finding
 from export_core.run.run import Run

@@ -178,7 +178,7 @@ def _key(cell: Cell, options: ReplayOptions) -> str:
     return hashlib.sha256(msgspec.msgpack.encode(parts, order="deterministic")).hexdigest()
 
 
-def result_line(result: Result) -> str:
+def result_line(result: Result | Outcome) -> str:
     """What happened to a cell, in a line: ``crash in stage run: died by signal 11 (SIGSEGV)``."""
     if result.verdict.works:
         return str(result.verdict)

@@ -15,6 +15,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import filelock
 import pytest
 from click.testing import CliRunner
 from making import day, make_wheel
@@ -130,6 +131,9 @@ def test_one_in_use_stays_until_its_process_is_killed(cache):
 def test_one_that_this_process_uses_stays_until_its_with_ends(cache):
     folder = made(cache, "jaxlib-0.9.0-a")
     (cached,) = cached_environments()
+    with filelock.FileLock(f"{folder}.lock"):  # as a builder has it
+        assert [one.in_use for one in cached_environments()] == [True]
+        assert not remove(cached)
     with EnvironmentLocks() as locks:
         assert find_built(folder, locks)
         assert find_built(folder, locks), "once more, as after a worker has died"

@@ -1,23 +1,17 @@
 """A test without goldens that was renamed: the unused case whose goldens are its own, and the command to rename it."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from export_core.base.errors import ExportCompatError
-from export_core.goldens import GoldenStore
+from export_core.goldens import Golden, GoldenStore, Manifest
 from export_core.goldens.upkeep import exporting_test
+from pytest_jaxexport.settings import Settings
 from pytest_jaxexport.unused_goldens import is_named_in, why_partial
-
-if TYPE_CHECKING:
-    from export_core.goldens import Golden, Manifest
-    from pytest_jaxexport.settings import Settings
 
 _NEWEST = pytest.StashKey["list[Golden]"]()
 

@@ -4,14 +4,10 @@
 its own folder: they are imported when they are needed, since `jaxexport --help` must not load what a matrix needs.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 FOLDER = "export_core.features"
 

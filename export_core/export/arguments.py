@@ -37,14 +37,12 @@ PASS_LEAVES = (
 
 @dataclass(frozen=True)
 class Arguments:
-    """The arguments of a call.
-
-    `static` holds the positions and names that are static (`static_argnums` of `jax.jit`).
-    """
+    """The arguments of a call."""
 
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     static: frozenset[int | str] = frozenset()
+    """The positions and names that are static (`static_argnums` of `jax.jit`)."""
 
     @property
     def dynamic(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -87,12 +85,10 @@ class Arguments:
 
 
 def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_tree: Any) -> Arguments:
-    """Find out which arguments are static.
+    """Find out which arguments are static, or raise `ExportError` where no choice fits, or several do.
 
     No release of jax lets a jitted function say that. So every choice is tried: the right one leaves exactly the tree
     of arrays that the function takes (`api.dynamic_tree`).
-
-    Raises `ExportError` where no choice of static arguments fits, or several do; or a tree node is not as jax needs it.
     """
     matching = [
         arguments

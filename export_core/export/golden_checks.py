@@ -48,9 +48,8 @@ class ExtraCall:
 def add_checks(produced: ProducedGolden, calls: Sequence[ExtraCall]) -> ProducedGolden:
     """The golden with its further calls, and the results that they have in this process.
 
-    This compiles the artifact, so its custom calls must have been audited before.
-
-    Raises `ExportError` when a call that must be refused is not, or with another message.
+    This compiles the artifact, so its custom calls must have been audited before. Raises `ExportError` when a call that
+    must be refused is not, or with another message.
     """
     files: dict[str, bytes] = {}
     outside = list(produced.outside)
@@ -190,11 +189,9 @@ def _mesh_checks(produced: ProducedGolden) -> list[Check]:
 
 
 def _out_shardings(produced: ProducedGolden) -> tuple[str, ...]:
-    """How the artifact shards each output.
+    """How the artifact shards each output, or an `ExportError` where jax cannot call what it exported.
 
     Seen by calling it: for an output without a sharding of its own, XLA chooses one when it compiles.
-
-    Raises `ExportError` where jax exports a function and cannot call what it exported.
     """
     case, mesh = produced.case, produced.manifest.options.mesh
     args, kwargs = plain(place_unplaced(case, produced.arguments.copy(), produced.exported, mesh).dynamic)
@@ -263,9 +260,7 @@ def derivatives(
 
     They are computed without the artifact: the expected results of the derivatives that it holds. The derivative of
     order k takes the arguments of order k-1 followed by a cotangent for each of its outputs, and gives a cotangent for
-    each of its arguments, as `jax.export.Exported.vjp` has it.
-
-    The cotangents are random numbers from a fixed seed, the same for every writer.
+    each of its arguments, as `jax.export.Exported.vjp` has it. The cotangents are random numbers from a fixed seed.
     """
     calls: list[tuple[list[Any], list[Any] | None]] = []
 

@@ -182,10 +182,7 @@ def export_again(case: Case) -> tuple[bytes, Flags]:
 
 @dataclass(frozen=True)
 class _Export:
-    """A case as it was exported.
-
-    `values` are for the abstract arguments, `passed` the arguments of the test, `arguments` the same with values.
-    """
+    """A case as exported: `passed` are the test's arguments, `values` what it gives for abstract ones among them."""
 
     case: Case
     call: JittedCall
@@ -223,9 +220,8 @@ def _export_case(case: Case, *, reproducible: bool) -> _Export:
 def free_caches(produced: Sequence[ProducedGolden]) -> list[ProducedGolden]:
     """Free what jax holds of functions with large artifacts: modules and programs, each with its constants.
 
-    Returns the goldens without jax's `Exported`, which has the module once more.
-
-    The processes that replay take as much again. Later tests trace and compile anew what they share with these.
+    Returns the goldens without jax's `Exported`, which has the module once more. The processes that replay take as much
+    again. Later tests trace and compile anew what they share with these.
     """
     if sum(len(golden.artifact.data) for golden in produced) > LARGE:
         api.free_memory()
@@ -272,10 +268,7 @@ def _arguments(case: Case) -> Arguments:
 
 
 def _export(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]:
-    """The jax `Exported`, what of its trees is flattened, and the artifact.
-
-    Raises `ExportError` when jax.export refuses.
-    """
+    """The jax `Exported`, what of its trees is flattened, and the artifact. Raises `ExportError` where jax refuses."""
     options = case.options
     try:
         exported = api.export_function(

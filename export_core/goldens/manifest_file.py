@@ -5,6 +5,7 @@ Below are the rules of a manifest that its types do not express. A manifest that
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import math
 import re
@@ -35,13 +36,10 @@ RESTORE = (
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes text with line breaks, so that it reads back unchanged.
-
-    PyYAML folds some of them (U+0085) in other styles.
-    """
+    """Quotes text with line breaks, of which PyYAML folds some (U+0085) in other styles."""
 
     def text(self, value: str) -> yaml.ScalarNode:
-        """A YAML string."""
+        """A YAML string that reads back unchanged."""
         style = None if value.splitlines() in ([], [value]) else '"'
         return self.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
@@ -87,14 +85,9 @@ def check_manifest(manifest: Manifest, where: str) -> None:
 
 
 def refuse_newer_format(path: Path) -> None:
-    """Raise `GoldenError` for a manifest that a newer version of this tool wrote.
-
-    A damaged or missing one may be overwritten.
-    """
-    try:
+    """Raise `GoldenError` for a manifest that a newer version of this tool wrote."""
+    with contextlib.suppress(OSError, msgspec.MsgspecError):  # a damaged or missing one may be overwritten
         _refuse_newer(path, decode_yaml(read_regular(path)))
-    except (OSError, msgspec.MsgspecError):
-        return
 
 
 def _refuse_newer(path: Path, fields: Any) -> None:

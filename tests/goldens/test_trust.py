@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -17,17 +17,7 @@ from making import files, manifest, write_golden, writer
 
 from export_core.base import atomic, untrusted
 from export_core.base.untrusted import found_in
-from export_core.goldens import (
-    Check,
-    Comparison,
-    FactorGroup,
-    Golden,
-    GoldenError,
-    GoldenStore,
-    Manifest,
-    Options,
-    Origin,
-)
+from export_core.goldens import Check, Comparison, FactorGroup, Golden, GoldenError, GoldenStore, Options, Origin
 from export_core.goldens.arrays import leaf_of, noise_to_npz
 from export_core.goldens.manifest import NoiseRecord, UndecidedOutput
 from export_core.goldens.manifest_file import check_manifest, dump_manifest, load_manifest
@@ -187,22 +177,20 @@ def test_a_manifest_that_breaks_a_rule_is_not_written(store, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def nested_blocks() -> str:
-    return "\n".join(" " * level + "a:" for level in range(3000))
-
-
 @pytest.mark.parametrize(
     "text",
-    ["[" * 40_000, "a: " + "{a: " * 40_000, "- " * 40_000 + "x", "? " * 40_000, nested_blocks()],
+    [
+        *("[" * 40_000, "a: " + "{a: " * 40_000, "- " * 40_000 + "x", "? " * 40_000),
+        "\n".join(" " * level + "a:" for level in range(3000)),
+    ],
     ids=["lists", "tables", "block lists", "keys", "block tables"],
 )
 def test_deep_nesting_is_an_error_and_no_signal(tmp_path, text):
     path = tmp_path / "golden.yaml"
     path.write_text(text)
     started = time.monotonic()
-    with pytest.raises(
-        GoldenError, match=r"golden\.yaml: not a golden's manifest: .*(inside each other|not |maximum nesting depth)"
-    ):
+    message = r"golden\.yaml: not a golden's manifest: .*(inside each other|not |maximum nesting depth)"
+    with pytest.raises(GoldenError, match=message):
         load_manifest(path)
     assert time.monotonic() - started < 5
 
@@ -216,46 +204,23 @@ def test_aliases_are_refused_before_they_expand(tmp_path):
         load_manifest(path)
 
 
-def replace_by_link(path: Path) -> None:
-    outside = path.parents[3] / "outside"
-    outside.write_bytes(path.read_bytes())
-    path.unlink()
-    path.symlink_to(outside)
-
-
-def replace_by_fifo(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
-def replace_by_device(path: Path) -> None:
-    path.unlink()
-    path.symlink_to("/dev/zero")
-
-
-KINDS = {"link": replace_by_link, "FIFO": replace_by_fifo, "device": replace_by_device}
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["link", "FIFO", "device"])
 @pytest.mark.parametrize("name", ["golden.yaml", "artifact.jaxexport", "inputs.npz"])
-def test_only_regular_files_are_read(store, kind, name):
-    golden = write_golden(store, manifest())
-    KINDS[kind](golden.folder / name)
+def test_only_regular_files_are_read(store, tmp_path, kind, name):
+    path = write_golden(store, manifest()).folder / name
+    path.rename(tmp_path / "outside")
+    if kind == "FIFO":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(tmp_path / "outside" if kind == "link" else "/dev/zero")
     with pytest.raises(GoldenError, match="expected a regular file, found a"):
         verify_goldens(store, load_calendar())
 
 
-def link_case(golden_folder: Path) -> Path:
-    return golden_folder.parent
-
-
-def link_writer(golden_folder: Path) -> Path:
-    return golden_folder
-
-
-@pytest.mark.parametrize("which", [link_case, link_writer])
-def test_a_golden_behind_a_link_is_refused(store, tmp_path, which: Callable[[Path], Path]):
-    linked = which(write_golden(store, manifest()).folder)
+@pytest.mark.parametrize("which", ["tests.test_a.test_f", "tests.test_a.test_f/0.12.0.1-cpu"], ids=["case", "writer"])
+def test_a_golden_behind_a_link_is_refused(store, tmp_path, which):
+    write_golden(store, manifest())
+    linked = store.root / which
     linked.rename(tmp_path / "outside")
     linked.symlink_to(tmp_path / "outside")
     with pytest.raises(GoldenError, match="expected a folder, found a symbolic link"):
@@ -284,7 +249,6 @@ def test_the_same_text_is_searched_in_another_process_once(monkeypatch):
 
 
 def test_a_write_that_only_the_disk_doubts_says_so(store, monkeypatch):
-    made, content = hashed(manifest()), files()
     calls = []
 
     def fails_at_last(folder: Path) -> None:
@@ -294,10 +258,6 @@ def test_a_write_that_only_the_disk_doubts_says_so(store, monkeypatch):
 
     monkeypatch.setattr(atomic, "sync_folder", fails_at_last)
     with pytest.raises(GoldenError, match="is written and complete, but the disk did not confirm it") as raised:
-        store.write(made, content)
+        write_golden(store, manifest())
     assert "Nothing stored was changed" not in str(raised.value)
     assert [golden.id for golden in store.goldens()] == ["tests.test_a.test_f/0.12.0.1-cpu"]
-
-
-def hashed(made: Manifest) -> Manifest:
-    return msgspec.structs.replace(made, files={name: sha256(data) for name, data in files().items()})

@@ -1,7 +1,12 @@
-"""Further calls and refusals of a case: the writer itself must do what every reader must. Safety checks by name."""
+"""Options of a case: further calls and refusals, safety checks, goldens without outputs, modules to register.
+
+The writer itself must do what every reader must.
+"""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import jax
@@ -10,7 +15,8 @@ import numpy as np
 import pytest
 
 from export_core.export import Case, ExportError, ExtraCall, add_checks, api
-from export_core.export.case import ExportOptions
+from export_core.export.case import ExportOptions, outputs_if_any
+from export_core.goldens.arrays import leaf_of
 
 X = np.ones((2, 3), np.float32)
 
@@ -110,3 +116,88 @@ def test_a_jax_without_the_check_refuses_its_name():
     case = Case("a", "test_a.py::test_a", None, jax.jit(jnp.sin), (1.0,), {}, options)
     with pytest.raises(ExportError, match=r"cannot leave out the shape_assertions, as only jax before 0\.4\.29 can"):
         case.check()
+
+
+# --- whether a function is run when its golden is written -------------------------------------------------------------
+
+OUTPUTS = (leaf_of(np.ones(2)),)
+
+
+def outputs_on(platform: str, reason: str, error: Exception | None = None):
+    def compute():
+        if error:
+            raise error
+        return OUTPUTS
+
+    options = ExportOptions(platforms=("cuda",), without_outputs=reason)
+    case = Case("test_a.test_f", "test_a.py::test_f", None, lambda: None, (), {}, options)
+    return outputs_if_any(case, platform, ("cuda",), compute)
+
+
+@pytest.mark.parametrize(("platform", "reason"), [("cpu", ""), ("cuda", ""), ("cuda", "CI has no GPU")])
+def test_a_function_that_runs_has_outputs_also_on_its_own_platform(platform, reason):
+    assert outputs_on(platform, reason) == (OUTPUTS, "")
+
+
+def test_with_a_reason_nothing_is_run_elsewhere():
+    assert outputs_on("cpu", "CI has no GPU", AssertionError("it ran")) == (None, "CI has no GPU")
+
+
+NOT_FOUND = "MLIR translation rule for primitive 'mine' not found for platform cpu"
+
+
+@pytest.mark.parametrize("told", [NOT_FOUND, "Only interpret mode is supported on CPU backend"])
+def test_where_jax_has_no_lowering_its_message_is_the_reason(told):
+    reason = f"JAX cannot run it on cpu, where it was written: {told}"
+    assert outputs_on("cpu", "", NotImplementedError(f"{told}.\nmore")) == (None, reason)
+
+
+def test_an_error_elsewhere_asks_for_a_reason():
+    with pytest.raises(ExportError, match=r"does not run on cpu.*ValueError: no rule\. .*without_outputs='why'"):
+        outputs_on("cpu", "", ValueError("no rule.\nmore"))
+
+
+def test_an_error_on_its_own_platform_is_that_of_the_function():
+    with pytest.raises(ValueError, match="no rule"):
+        outputs_on("cuda", "CI has no GPU", ValueError("no rule"))
+
+
+# --- modules that a reader must import first --------------------------------------------------------------------------
+
+NODES = """
+import jax
+from jax import export
+
+class Box:
+    def __init__(self, value):
+        self.value = value
+
+jax.tree_util.register_pytree_node(Box, lambda box: ((box.value,), None), lambda _, children: Box(*children))
+export.register_pytree_node_serialization(
+    Box, serialized_name="tests.Box", serialize_auxdata=lambda _: b"", deserialize_auxdata=lambda _: None
+)
+"""
+
+
+@pytest.fixture(scope="module")
+def boxes(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("modules")
+    (folder / "boxes_to_register.py").write_text(NODES)
+    sys.path.insert(0, str(folder))
+    import boxes_to_register
+
+    yield boxes_to_register
+    sys.path.remove(str(folder))
+
+
+def test_a_copy_of_the_module_is_one_of_the_goldens_files(exported, boxes):
+    produced = exported(lambda box: boxes.Box(box.value + 1), boxes.Box(X), register=("boxes_to_register",))
+    assert produced.files["boxes_to_register.register.py"] == Path(boxes.__file__).read_bytes()
+    assert "boxes_to_register.register.py" in produced.manifest.files
+    assert produced.manifest.options.register == ("boxes_to_register",)
+
+
+@pytest.mark.parametrize(("name", "found"), [("nobody_imported_this", "found none"), ("builtins", "found None")])
+def test_what_was_not_imported_from_a_file_is_told(exported, name, found):
+    with pytest.raises(ExportError, match=rf"register='{name}': expected the name of a module .* {found}"):
+        exported(lambda x: x, X, register=(name,))

@@ -12,7 +12,7 @@ import pytest
 def locate(item: pytest.Item) -> tuple[str, tuple[str, ...]]:
     """The test file relative to the root directory, and the names inside it."""
     names = tuple(node.name for node in item.listchain() if isinstance(node, (pytest.Class, pytest.Item)))
-    return relative_file(item.path, item.config), names
+    return relative_file(item.path, item.config.rootpath), names
 
 
 def full_name(item: pytest.Item) -> str:
@@ -21,14 +21,7 @@ def full_name(item: pytest.Item) -> str:
     return "::".join((path, *names))
 
 
-def relative_file(path: Path, config: pytest.Config) -> str:
-    """A file relative to the root directory, with ``..`` for one outside, which --rootdir allows.
-
-    A golden must not contain a path of one machine.
-    """
-    return _relative(path, config.rootpath)
-
-
 @functools.cache  # asked for each test that exists, and a file has many
-def _relative(path: Path, folder: Path) -> str:
+def relative_file(path: Path, folder: Path) -> str:
+    """A file relative to the root directory, also one outside: a golden must not contain a path of one machine."""
     return Path(os.path.relpath(path, folder)).as_posix()

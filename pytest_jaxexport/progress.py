@@ -12,10 +12,7 @@ import pytest
 
 @contextmanager
 def progress(config: pytest.Config, text: str) -> Iterator[None]:
-    """Show a line while the block runs, and remove it. Nothing in a log, nor in a worker of xdist, which cannot print.
-
-    Output of tests stays captured.
-    """
+    """Show a line while the block runs, and remove it. Nothing in a log, nor in a worker of xdist: it cannot print."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     terminal = config.get_terminal_writer()
     if not (reporter and reporter.isatty and terminal.hasmarkup):

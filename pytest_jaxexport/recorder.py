@@ -33,7 +33,7 @@ from export_core.export import (
 )
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.source_difference import source_difference
-from export_core.goldens.store import ARTIFACT, MODULE_TEXT
+from export_core.goldens.store import ARTIFACT
 from export_core.matrix.comparisons import GoldenOutputs, under_policy
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
 from export_core.numbers.noise_text import WHAT_TO_DO, outputs_to_name
@@ -252,10 +252,7 @@ class Recorder:
         return self._settings.second_export and fits
 
     def _exports_again_otherwise(self, produced: ProducedGolden, seeds: int) -> bool | None:
-        """Whether a process with one of so many other hash seeds exports something else.
-
-        None where it cannot, or is not wanted.
-        """
+        """Whether one of so many other hash seeds exports something else. None where it cannot, or is not wanted."""
         if not self._can_be_repeated(produced):
             return None
         test = self._item.nodeid
@@ -343,13 +340,13 @@ class Recorder:
         if export and (fails or told):
             told += ["export changed, beyond locations and names:", *(f"  {line}" for line in export)]
         if told:
-            files = {**produced.files, MODULE_TEXT: produced.module_text()}
+            differing = source_difference(
+                reference.folder, produced.files, reference.manifest, manifest, operations=not export
+            )
             self._fail(
                 f"What this test exports differs from its golden by jaxlib {reference.manifest.writer.jaxlib} "
                 f"(built {reference.manifest.writer.built}) in {reference.folder}:\n"
-                + "\n".join(
-                    [*told, *changes.flags, *source_difference(reference.folder, files, reference.manifest, manifest)]
-                )
+                + "\n".join([*told, *changes.flags, *differing])
                 + f"\nIf the change is intended: {self._remedy(manifest.test)}\n"
                 "Goldens by other writers are not changed: they represent what is deployed."
             )
@@ -418,10 +415,7 @@ class Recorder:
 
 
 class SecondRecorder(Recorder):
-    """The `export_golden` of the second pytest: it exports, and neither checks nor writes.
-
-    `exports` gets what it exports, by its case.
-    """
+    """The `export_golden` of the second pytest: it exports into `exports`, by case, and neither checks nor writes."""
 
     def __init__(
         self, item: pytest.Item, marked: Marked, settings: Settings, exports: dict[str, SecondArtifact]

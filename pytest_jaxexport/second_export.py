@@ -57,8 +57,41 @@ class SecondExport:
 
     def start(self, test: str) -> None:
         """Start the process, which imports jax while this one traces its function; `test` is a node id."""
-        if self._process is None:
-            self._start(test)
+        if self._process is not None:
+            return
+        config = self._config
+        variables = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+        variables["PYTHONHASHSEED"] = self._seed
+        variables |= {flag.upper(): str(value) for flag, value in self._flags.items() if value is not None}
+        process = subprocess.Popen(
+            [sys.executable, "-P", Path(__file__).with_name("second_run.py")],
+            cwd=config.invocation_params.dir,
+            env=variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        options = {
+            name: _OPTIONS.get(name, value)
+            for name, value in vars(config.option).items()
+            if isinstance(value, (str, int, float, type(None)))
+            or (isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value))
+        }
+        setup = {
+            "options": {
+                **options,
+                # Else pytest looks for them from the test's folder, which may have an ini file of its own.
+                "rootdir": str(config.rootpath),
+                "inifilename": str(config.inipath or os.devnull),
+            },
+            "path": str(config.rootpath / test.partition("::")[0]),
+            "root": str(config.rootpath),
+            "sys_path": sys.path,
+        }
+        self._process = process
+        self._send(setup)
+        threading.Thread(target=self._read, args=(process.stdout,), daemon=True).start()
 
     def begin(self, test: str) -> None:
         """Begin to export a test, once; `test` is its node id."""
@@ -96,41 +129,6 @@ class SecondExport:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-
-    def _start(self, test: str) -> None:
-        config = self._config
-        variables = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-        variables["PYTHONHASHSEED"] = self._seed
-        variables |= {flag.upper(): str(value) for flag, value in self._flags.items() if value is not None}
-        process = subprocess.Popen(
-            [sys.executable, "-P", Path(__file__).with_name("second_run.py")],
-            cwd=config.invocation_params.dir,
-            env=variables,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        options = {
-            name: _OPTIONS.get(name, value)
-            for name, value in vars(config.option).items()
-            if isinstance(value, (str, int, float, type(None)))
-            or (isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value))
-        }
-        setup = {
-            "options": {
-                **options,
-                # Else pytest looks for them from the test's folder, which may have an ini file of its own.
-                "rootdir": str(config.rootpath),
-                "inifilename": str(config.inipath or os.devnull),
-            },
-            "path": str(config.rootpath / test.partition("::")[0]),
-            "root": str(config.rootpath),
-            "sys_path": sys.path,
-        }
-        self._process = process
-        self._send(setup)
-        threading.Thread(target=self._read, args=(process.stdout,), daemon=True).start()
 
     def _send(self, message: object) -> None:
         assert self._process

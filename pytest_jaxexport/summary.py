@@ -9,10 +9,7 @@ from typing import Any
 
 
 def summary_lines(events: Sequence[dict[str, Any]], *, verbose: bool = False) -> Iterator[str]:
-    """A few lines: what was written, what was replayed and how it is judged, what is missing.
-
-    `verbose`: also how many goldens did not run again.
-    """
+    """What was written, replayed, judged, and is missing. `verbose`: also how many goldens did not run again."""
     # Here: pytest runs without a marked test must not load export_core.
     from export_core.base.phrases import few, plural
 
@@ -78,7 +75,7 @@ def _corrected(events: Sequence[dict[str, Any]]) -> Iterator[str]:
     if not events:
         return
     from export_core.base.phrases import plural
-    from export_core.report.policy_yaml import yaml_text
+    from export_core.report.policy_text import yaml_text
 
     cases: dict[str, list[str]] = {}
     for event in events:

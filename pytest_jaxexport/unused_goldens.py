@@ -63,7 +63,7 @@ class CollectionListener:
         """Note the file of a module that was collected whole. One that was skipped or broke hides its tests."""
         report: Any = yield
         if isinstance(collector, pytest.Module) and report.passed:
-            self.collected.files.add(relative_file(collector.path, self._config))
+            self.collected.files.add(relative_file(collector.path, self._config.rootpath))
         self.collected.broken |= report.failed
         return report
 

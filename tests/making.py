@@ -51,11 +51,12 @@ def summarize(
     planned: int,
     as_of: datetime.date,
     selection: dict[str, Any],
+    seconds: float = 0.0,
     **facts: Any,
 ) -> Summary:
     """The summary of a run that is made of these results."""
     calendar = calendar_facts(policy.calendar(), as_of)
-    return gate.summarize(with_causes(results), policy, RunFacts(planned, as_of, selection, calendar, **facts))
+    return gate.summarize(with_causes(results), policy, RunFacts(planned, as_of, selection, calendar, seconds, **facts))
 
 
 def run_of(results: Sequence[Result], policy: Policy | None = None) -> Run:

@@ -45,8 +45,6 @@ JAX = {
     "export_core.features.why.reduce.editing.program",
     "export_core.features.why.reduce.editing.program_parts",
     "export_core.features.why.reduce.editing.edits",
-    "export_core.features.why.reduce.editing.in_double",
-    "export_core.features.why.reduce.editing.source",
 }
 """Modules that import jax or jaxlib beside export/: the programs that run in readers, and what prints a module."""
 

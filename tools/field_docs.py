@@ -12,6 +12,7 @@ import textwrap
 import types
 import typing
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from typing import Any
 
 import msgspec
@@ -19,9 +20,10 @@ import msgspec
 
 @functools.cache
 def field_docs(kind: type) -> dict[str, str]:
-    """The text below each field of a class, and below each member of an enumeration, in one line."""
+    """The text below each field of a class or a base of it, and below each member of an enumeration, in one line."""
+    inherited = field_docs(kind.__base__) if kind.__base__ and kind.__base__.__module__ == kind.__module__ else {}
     definition = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
-    return _docs_below(typing.cast(ast.ClassDef, definition).body)
+    return inherited | _docs_below(typing.cast(ast.ClassDef, definition).body)
 
 
 def _docs_below(body: list[ast.stmt]) -> dict[str, str]:
@@ -39,17 +41,18 @@ def _assigned(statement: ast.stmt) -> Iterator[str]:
 
 
 def types_in(kind: object) -> Iterator[type]:
-    """A type of data and all that its fields have, each once: structs, named tuples, enumerations."""
+    """A type of data and all that its fields have, each once: structs, data classes, named tuples, enumerations."""
     seen: set[type] = set()
     left = [kind]
     while left:
         found = left.pop()
         left += typing.get_args(found)
         if isinstance(found, type) and not isinstance(found, types.GenericAlias) and found not in seen:
-            if issubclass(found, (msgspec.Struct, enum.Enum)) or _is_named_tuple(found):
+            has_fields = issubclass(found, msgspec.Struct) or is_dataclass(found) or _is_named_tuple(found)
+            if has_fields or issubclass(found, enum.Enum):
                 seen.add(found)
                 yield found
-            if issubclass(found, msgspec.Struct) or _is_named_tuple(found):
+            if has_fields:
                 left += typing.get_type_hints(found, include_extras=True).values()
 
 

@@ -7,8 +7,7 @@ Its data are named tuples, not dataclasses, for the sake of `jaxexport inspect`,
 from __future__ import annotations
 
 from export_core.artifact.artifact import Artifact, as_dict, read, read_bytes
-from export_core.artifact.bytecode.contents import Constant, CustomCall, Function
-from export_core.artifact.bytecode.module import Module
+from export_core.artifact.bytecode.module import Constant, CustomCall, Function, Module
 from export_core.artifact.envelope.fields import (
     AbstractDevice,
     AbstractMesh,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from export_core.artifact.bytecode.module import Module
@@ -13,9 +14,7 @@ from export_core.artifact.errors import ArtifactError
 from export_core.base.untrusted import UnexpectedFileError, read_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from export_core.artifact.bytecode.contents import CustomCall
+    from export_core.artifact.bytecode.module import CustomCall
     from export_core.artifact.envelope.fields import Envelope
     from export_core.artifact.unread import Unread
 
@@ -90,13 +89,8 @@ class Artifact:
         """The function's module and those of its nested VJPs, by order."""
         if self.envelope is None:
             return (Module(self.data, 0, len(self.data), self.name),)
-        modules: list[Module] = []
-        level: Envelope | None = self.envelope
-        while level is not None:
-            span = level.module_source
-            modules.append(Module(span.data, span.start, span.length, self.name, len(modules)))
-            level = level.vjp
-        return tuple(modules)
+        spans = [level.module_source for level in self.envelope.levels]
+        return tuple(Module(span.data, span.start, span.length, self.name, order) for order, span in enumerate(spans))
 
     @cached_property
     def custom_calls(self) -> tuple[CustomCall, ...]:
@@ -116,18 +110,16 @@ class Artifact:
         Raises:
             ArtifactError: a module cannot be read.
         """
-        return tuple(self._unread())
-
-    def _unread(self) -> Iterator[tuple[str, Unread]]:
         from export_core.artifact.unread import unread_fields, unread_module
 
-        level = self.envelope
-        for module in self.modules:
+        parts: list[tuple[str, Unread]] = []
+        levels = self.envelope.levels if self.envelope is not None else ()
+        for module, level in zip_longest(self.modules, levels):
             of = f"the VJP of order {module.vjp_order}" if module.vjp_order else ""
             if level is not None:
-                yield from ((of or "the envelope", part) for part in unread_fields(level))
-                level = level.vjp
-            yield from ((of or "the module", part) for part in unread_module(module))
+                parts += ((of or "the envelope", part) for part in unread_fields(level))
+            parts += ((of or "the module", part) for part in unread_module(module))
+        return tuple(parts)
 
 
 def read(path: str | os.PathLike[str]) -> Artifact:

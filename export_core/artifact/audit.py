@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set
 
     from export_core.artifact.artifact import Artifact
-    from export_core.artifact.bytecode.contents import CustomCall
+    from export_core.artifact.bytecode.module import CustomCall
     from export_core.artifact.envelope.fields import DisabledCheck
     from export_core.artifact.unread import Unread
 

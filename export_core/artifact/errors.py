@@ -28,23 +28,19 @@ class ArtifactError(ExportCompatError):
     advice: str
     """What to do."""
 
-    def __init__(self, expected: str, found: str, at: int | None = None, *, name: str = "", advice: str = DAMAGED):
+    def __init__(self, expected: str, found: str, at: int | None = None, name: str = "", advice: str = DAMAGED):
         self.expected = expected
         self.found = found
         self.at = at
         self.name = name
         self.advice = advice
-        super().__init__(expected, found, at, name, advice)
+        super().__init__(expected, found, at, name, advice)  # by which it can be pickled
 
     def message(self) -> str:
         """The message: what was expected, what was found, where, and what to do."""
         where = "" if self.at is None else f", at byte {self.at}"
         named = f"{self.name}: " if self.name else ""
         return f"{named}expected {self.expected}, found {self.found}{where}. {self.advice}"
-
-    # Exceptions are unpickled by calling the class with `args`: that would pass name and advice by position.
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (self.expected, self.found, self.at, self.name, self.advice)
 
 
 def guarded(read: Callable[[], Result], name: str) -> Result:
@@ -60,7 +56,3 @@ def guarded(read: Callable[[], Result], name: str) -> Result:
         found = f"bytes on which it failed ({type(error).__name__}: {error})"
         advice = "The file is damaged. The reader should have said how: please report it with the file."
         raise ArtifactError("bytes that the reader foresaw", found, name=name, advice=advice) from error
-
-
-def _rebuild(expected: str, found: str, at: int | None, name: str, advice: str) -> ArtifactError:
-    return ArtifactError(expected, found, at, name=name, advice=advice)

@@ -8,14 +8,13 @@ from hashlib import sha256
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any
 
-from export_core.artifact.bytecode.listing import Line, Listing, listing
+from export_core.artifact.bytecode.listing import Line, Listing, digest_of, listing
 from export_core.artifact.envelope.fields import HloSharding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from export_core.artifact import Artifact
-    from export_core.artifact.bytecode.module import Module
     from export_core.artifact.envelope.fields import Envelope
 
 MOST = 12
@@ -53,17 +52,38 @@ def export_changes(then: Artifact, now: Artifact, *, exact: bool = True) -> list
     Raises:
         ArtifactError: one of them cannot be read.
     """
-    return [*_envelope_changes(then.envelope, now.envelope), *operations_that_differ(then, now, exact=exact)]
+    changes: list[str] = []
+    order, old, new = 0, then.envelope, now.envelope
+    while old is not None and new is not None:
+        of = f" of derivative {order}" if order else ""
+        changes += [
+            f"{what}{of}: {was} → {value}{_VARIABLES.get(name, '')}"
+            for name in FIELDS
+            for what, was, value in _field(name, old, new)
+        ]
+        old, new, order = old.vjp, new.vjp, order + 1
+    if (old is None) != (new is None):
+        changes.append(f"derivatives: {order - 1} orders, and now {'more' if old is None else 'fewer'}")
+    return changes + operations_that_differ(then, now, exact=exact)
 
 
 def operations_that_differ(then: Artifact, now: Artifact, *, exact: bool = True) -> list[str]:
-    """A line for each of the first operations that differ in each module of two artifacts. See `export_changes`."""
+    """A line for each of the first operations that differ in each module of two artifacts. See `export_changes`.
+
+    Each says the function and, where it is not for all, the platforms that it is for.
+    """
     platforms = now.envelope.platforms if now.envelope else ()
-    return [
-        line
-        for old, new in zip(then.modules, now.modules, strict=False)
-        for line in _module_changes(old, new, platforms, exact=exact)
-    ]
+    changes: list[str] = []
+    for modules in zip(then.modules, now.modules, strict=False):
+        old, new = (listing(module, platforms=len(platforms) or 1, exact=exact) for module in modules)
+        if digest_of(old) == digest_of(new):
+            continue
+        of = f" of derivative {order}" if (order := modules[1].vjp_order) else ""
+        lines = list(islice(_changed_lines(old, new, platforms), 10 * MOST))
+        changes += [f"module{of}: {line}" for line in lines[:MOST]]
+        if len(lines) > MOST:
+            changes.append(f"{len(lines) - MOST} or more other operations differ{of}")
+    return changes
 
 
 def export_digest(artifact: Artifact) -> str:
@@ -74,7 +94,7 @@ def export_digest(artifact: Artifact) -> str:
     digest, level = sha256(), artifact.envelope
     for module in artifact.modules:
         fields = [getattr(level, name) for name in FIELDS] if level else []
-        digest.update(repr((fields, listing(module).digest)).encode("utf-8", "surrogateescape"))
+        digest.update(repr((fields, digest_of(listing(module)))).encode("utf-8", "surrogateescape"))
         level = level.vjp if level else None
     return digest.hexdigest()
 
@@ -90,38 +110,11 @@ def independent_changes(then: Artifact, now: Artifact) -> list[str]:
     ]
 
 
-def _envelope_changes(then: Envelope | None, now: Envelope | None) -> list[str]:
-    changes: list[str] = []
-    order = 0
-    while then is not None and now is not None:
-        of = f" of derivative {order}" if order else ""
-        changes += [
-            f"{what}{of}: {old} → {new}{_VARIABLES.get(name, '')}"
-            for name in FIELDS
-            for what, old, new in _field(name, then, now)
-        ]
-        then, now, order = then.vjp, now.vjp, order + 1
-    if (then is None) != (now is None):
-        changes.append(f"derivatives: {order - 1} orders, and now {'more' if then is None else 'fewer'}")
-    return changes
-
-
 def _same_by_others(old: object, new: object) -> bool:
     """Whether two releases may write the same field so: older ones have shardings in another form."""
     if isinstance(old, HloSharding) or isinstance(new, HloSharding):
         return (old is None) == (new is None)
     return _words(old) == _words(new)
-
-
-def _module_changes(then: Module, now: Module, platforms: Sequence[str], *, exact: bool) -> list[str]:
-    """A line for each of the first operations that differ, with the function and the platforms that it is for."""
-    old, new = (listing(module, platforms=len(platforms) or 1, exact=exact) for module in (then, now))
-    if old.digest == new.digest:
-        return []
-    of = f" of derivative {now.vjp_order}" if now.vjp_order else ""
-    lines = list(islice(_changed_lines(old, new, platforms), 10 * MOST))
-    more = [f"{len(lines) - MOST} or more other operations differ{of}"] if len(lines) > MOST else []
-    return [f"module{of}: {line}" for line in lines[:MOST]] + more
 
 
 def _field(
@@ -132,17 +125,9 @@ def _field(
     if name.endswith(("avals", "shardings")) and len(old) == len(new):
         for number, (was, value) in enumerate(zip(old, new, strict=True)):
             if not same(was, value):
-                yield f"{name}[{number}]", *_both(was, value)
+                yield f"{name}[{number}]", *_texts(was, value)
     elif not same(old, new):
-        yield name, *_both(old, new)
-
-
-def _both(old: object, new: object) -> tuple[str, str]:
-    """Two values that differ as texts that do: the short form, unless it leaves out what differs."""
-    texts = tuple(_words(value) for value in (old, new))
-    if texts[0] == texts[1]:
-        texts = tuple(map(repr, (old, new)))
-    return _cut(*texts)
+        yield name, *_texts(old, new)
 
 
 def _words(value: object) -> str:
@@ -152,14 +137,24 @@ def _words(value: object) -> str:
     return (", ".join(map(str, value)) or "none") if is_list else str(value)  # type: ignore[call-overload]
 
 
+def _texts(old: object, new: object) -> tuple[str, str]:
+    """Two values that differ as texts that do: the short form, unless it leaves out what differs."""
+    texts = _words(old), _words(new)
+    return _cut(*(texts if texts[0] != texts[1] else (repr(old), repr(new))))
+
+
 def _cut(old: str, new: str) -> tuple[str, str]:
     """Two texts that differ, of long ones the part around the first difference."""
-    same = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
-    start = max(0, same - WIDTH // 4) if max(len(old), len(new)) > WIDTH else 0
+    start = max(0, _alike(old, new) - WIDTH // 4) if max(len(old), len(new)) > WIDTH else 0
     before = "…" if start else ""
     return tuple(
         f"{before}{text[start : start + WIDTH]}{'…' if len(text) > start + WIDTH else ''}" for text in (old, new)
     )  # type: ignore[return-value]
+
+
+def _alike(old: Sequence[object], new: Sequence[object]) -> int:
+    """How many of the first items are the same."""
+    return next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
 
 
 _Placed = tuple[str, Line]
@@ -167,9 +162,7 @@ _Placed = tuple[str, Line]
 
 
 def _changed_lines(then: Listing, now: Listing, platforms: Sequence[str]) -> Iterator[str]:
-    old, new = (
-        [(function, line) for function, lines in side.functions.items() for line in lines] for side in (then, now)
-    )
+    old, new = ([(function, line) for function, lines in side.items() for line in lines] for side in (then, now))
     differs = False
     for was, line in _pairs(old, new):
         differs = True
@@ -194,7 +187,7 @@ def _changed_lines(then: Listing, now: Listing, platforms: Sequence[str]) -> Ite
 def _pairs(old: list[_Placed], new: list[_Placed]) -> Iterator[tuple[_Placed | None, _Placed | None]]:
     """Operations that differ, each with the one in whose place it is; None for one that was added or removed."""
     left, right = ([f"{line.depth} {line}" for _, line in side] for side in (old, new))
-    start = next((at for at, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
+    start = _alike(left, right)
     if max(len(left), len(right)) - start > TOO_LONG:
         yield from (
             (a, b) for a, b in zip_longest(old[start:], new[start:]) if not (a and b and str(a[1]) == str(b[1]))

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from export_core.artifact.artifact import Artifact
-    from export_core.artifact.bytecode.contents import Function
-    from export_core.artifact.bytecode.module import Module
+    from export_core.artifact.bytecode.module import Function, Module
     from export_core.artifact.envelope.fields import Aval, Envelope, Sharding, Tree
 
 OLDEST, NEWEST = 1, 10

@@ -15,11 +15,17 @@ from export_core.base.errors import ExportCompatError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from mmap import mmap
 
     from export_core.artifact import Artifact
-    from export_core.artifact.bytecode.contents import Constant
-    from export_core.artifact.bytecode.module import Module
+    from export_core.artifact.bytecode.module import Constant, Module
+
+LONG = 100
+"""Elements that a constant may have and not be long. MLIR prints the bytes of a longer one, as hexadecimal digits."""
+
+_PIECE = 1 << 20  # bytes: the digits of a whole constant would take twice its memory
+_DIGITS = re.compile(r'dense<"0x[0-9A-F]*">')
+_LEFT_OUT = re.compile(r"(stablehlo\.constant .*?)dense_resource<__elided__>")
+_SHAPE = re.compile(r"tensor<((?:\d+x)*)(\w+)")
 
 
 class TextError(ExportCompatError):
@@ -53,7 +59,12 @@ def module_text(artifact: Artifact, *, spelled: bool = True) -> str:
         try:
             stablehlo.register_dialect(context)
             chlo.register_dialect(context)
-            _shardy(context)
+            try:
+                from jaxlib.mlir.dialects import sdy
+            except ImportError:  # before 0.4.36
+                pass
+            else:
+                sdy.register_dialect(context)
             module = stablehlo.deserialize_portable_artifact(context, data).operation
             if spelled:
                 return str(module)
@@ -66,35 +77,16 @@ def module_text(artifact: Artifact, *, spelled: bool = True) -> str:
             ) from None
 
 
-def _shardy(context: object) -> None:
-    """Register Shardy's operations, if this jaxlib has them (0.4.36 and later)."""
-    try:
-        from jaxlib.mlir.dialects import sdy
-    except ImportError:
-        return
-    sdy.register_dialect(context)
-
-
-LONG = 100
-"""Elements that a constant may have and not be long. MLIR prints the bytes of a longer one, as hexadecimal digits."""
-
-_PIECE = 1 << 20  # bytes: the digits of a whole constant would take twice its memory
-_DIGITS = re.compile(rb'dense<"0x[0-9A-F]*">')
-_LEFT_OUT = re.compile(r"(stablehlo\.constant .*?)dense_resource<__elided__>")
-_SHAPE = re.compile(r"tensor<((?:\d+x)*)(\w+)")
-
-
-def hashed(text: Iterable[bytes | memoryview]) -> str:
-    """What stands for the text of a constant, which is given in pieces: its hash."""
-    digest = hashlib.sha256()
-    for piece in text:
-        digest.update(piece)
-    return f"dense<SHA-256 {digest.hexdigest()[:12]}>"
-
-
 def long_constants(module: Module) -> list[Constant]:
     """The constants with more than `LONG` elements that are not all equal, in order, each as often as it is used."""
-    return [constant for constant in module.constants_in_order() if _is_long(constant)]
+    constants = []
+    for constant in module.constants_in_order():
+        match = _SHAPE.match(constant.type)
+        # Where all elements are equal, the file has one of them: a bit in a byte, or up to 16 bytes.
+        one = 1 if match and match[2] == "i1" else 16
+        if match and math.prod(map(int, match[1].split("x")[:-1])) > LONG and constant.nbytes > one:
+            constants.append(constant)
+    return constants
 
 
 def with_hashes(text: str, module: Module) -> str:
@@ -105,31 +97,17 @@ def with_hashes(text: str, module: Module) -> str:
     """
     constants = long_constants(module)
     if len(_LEFT_OUT.findall(text)) == len(constants):
-        hashes = (hashed(_digits(module, constant)) for constant in constants)
+        hashes = (_hash_of(_digits(module, constant)) for constant in constants)
         text = _LEFT_OUT.sub(lambda match: match[1] + next(hashes), text)
-    return without_digits(text.encode()).decode()
+    return _DIGITS.sub(lambda match: _hash_of([match[0].encode()]), text)
 
 
-def without_digits(text: bytes | mmap) -> bytes:
-    """A module's text, which may spell its long constants, with their hashes."""
-    parts, end = [], 0
-    with memoryview(text) as view:
-        for match in _DIGITS.finditer(text):
-            pieces = (view[start : min(start + _PIECE, match.end())] for start in range(*match.span(), _PIECE))
-            parts += [text[end : match.start()], hashed(pieces).encode()]
-            end = match.end()
-    return b"".join([*parts, text[end:]])
-
-
-def _is_long(constant: Constant) -> bool:
-    shape, dtype = _shape(constant.type)
-    # Where all elements are equal, the file has one of them: a bit in a byte, or up to 16 bytes.
-    return math.prod(shape) > LONG and constant.nbytes > (1 if dtype == "i1" else 16)
-
-
-def _shape(of: str) -> tuple[list[int], str]:
-    match = _SHAPE.match(of)
-    return ([int(size) for size in match[1].split("x")[:-1]], match[2]) if match else ([], "")
+def _hash_of(text: Iterable[bytes]) -> str:
+    """What stands for the text of a constant, which is given in pieces."""
+    digest = hashlib.sha256()
+    for piece in text:
+        digest.update(piece)
+    return f"dense<SHA-256 {digest.hexdigest()[:12]}>"
 
 
 def _digits(module: Module, constant: Constant) -> Iterator[bytes]:

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from export_core.artifact.bytecode.sections import IR, Cursor
-from export_core.artifact.bytecode.walk import HAS_ATTRIBUTES, HAS_OPERANDS, HAS_PROPERTIES, HAS_RESULTS, walk
 from export_core.artifact.errors import ArtifactError
 from export_core.artifact.unread import vhlo_tables
 
@@ -19,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
 
     from export_core.artifact.artifact import Artifact
-    from export_core.artifact.bytecode.module import Module
-    from export_core.artifact.bytecode.walk import Operation
+    from export_core.artifact.bytecode.listing import Line
 
 LAPACK = ("lapack_", "blas_")
 """How the targets of calls of LAPACK on a CPU begin."""
@@ -61,10 +58,6 @@ _EIG: dict[tuple[bool, bool], _Roles] = {  # by whether it is a call of the FFI,
     (False, True): {3: 0, 5: 1, 6: 2},
     (False, False): {2: 0, 3: 1, 4: 2},
 }
-_SAME = ("vhlo.subtract", "vhlo.complex", "vhlo.slice")
-"""Operations by which jax makes results of its first operand: pivots are counted from 0, the eigenvalues of LAPACK have
-real and imaginary parts, R is a slice."""
-_FILLED = ("vhlo.broadcast_in_dim", "vhlo.constant")
 
 
 class Factor(NamedTuple):
@@ -98,185 +91,156 @@ def factored_outputs(artifact: Artifact) -> tuple[tuple[str, tuple[int, ...]], .
 
     Empty where the module cannot be read, which its audit says.
     """
-    from export_core.artifact.numerics import bodies as bodies_of  # of no use to `jaxexport inspect`
+    from export_core.artifact.bytecode.listing import listing  # of no use to `jaxexport inspect`
 
     try:
-        bodies, main = bodies_of(artifact.module), artifact.module.main
-        if main is None:
+        module = artifact.module
+        search = _Search(listing(module), {function.name: len(function.inputs) for function in module.functions})
+        if module.main is None:
             return ()
-        search, body = _Search(bodies), bodies[main.name]
-        outputs = zip(body.returned, main.outputs, strict=False)
+        body = search.body("main")
+        outputs = zip(body.returned, module.main.outputs, strict=False)
         return groups_of(search.factor(_Value(body, number)) for number, kind in outputs if "token" not in kind)
     except (ArtifactError, LookupError):  # a function or a value that the module does not have
         return ()
 
 
-class _Caller(NamedTuple):
-    """A call of a function, the body that it is in, and the call that has led there; None for main."""
+class _Body(NamedTuple):
+    """The operations of a function. Its values are numbered: arguments first, then the results of each operation."""
 
-    call: Maker
-    body: Body
-    caller: _Caller | None
+    arguments: int
+    makers: list[tuple[Line, int]]
+    """For each value that is no argument, the operation that makes it, and the number of its first result."""
+    returned: tuple[int, ...]
 
 
 class _Value(NamedTuple):
-    """A value in the body of a function that a call has led to."""
+    """A value in the body of a function, and the result of the call that has led there; None for main."""
 
-    body: Body
+    body: _Body
     number: int
-    caller: _Caller | None = None
+    caller: _Value | None = None
 
     @property
-    def maker(self) -> Maker | None:
-        """The operation that makes it; None for an argument."""
-        made = self.number - self.body.arguments
-        return self.body.makers[made] if made >= 0 else None
+    def is_argument(self) -> bool:
+        return self.number < self.body.arguments
 
+    @property
+    def made_by(self) -> Line:
+        """The operation that makes it, where it is no argument."""
+        return self.body.makers[self.number - self.body.arguments][0]
 
-class _Source(NamedTuple):
-    """A value that a custom call or a loop makes, that operation, and which of its results it is."""
+    @property
+    def first(self) -> int:
+        """The number of the first result of the operation that makes it."""
+        return self.body.makers[self.number - self.body.arguments][1]
 
-    value: _Value
-    made: Maker
-    result: int
-    shifted: bool
+    @property
+    def result(self) -> int:
+        """Which result of that operation it is."""
+        return self.number - self.first
+
+    @property
+    def target(self) -> str:
+        """The target of the custom call that makes it; empty where another operation does."""
+        return dict(self.made_by.attributes).get("call_target_name", "")[1:-1]
 
     @property
     def key(self) -> tuple[int, ...]:
-        """What tells this operation from others: the calls that lead to it."""
-        path, caller = [self.made.first], self.value.caller
-        while caller:
-            path.append(caller.call.first)
-            caller = caller.caller
+        """What tells the operation that makes it from others: the calls that lead to it."""
+        path: list[int] = []
+        value: _Value | None = self
+        while value is not None:
+            path.append(value.first)
+            value = value.caller
         return tuple(path)
 
 
 class _Search:
     """Follows values to what makes them, as far as `MOST_STEPS` go."""
 
-    def __init__(self, bodies: Mapping[str, Body]) -> None:
-        self.bodies = bodies
-        self.steps = iter(range(MOST_STEPS))
+    def __init__(self, functions: Mapping[str, list[Line]], arguments: Mapping[str, int]) -> None:
+        self._functions = functions
+        self._arguments = arguments
+        self._bodies: dict[str, _Body] = {}
+        self._steps = iter(range(MOST_STEPS))
+
+    def body(self, name: str) -> _Body:
+        if name not in self._bodies:
+            makers: list[tuple[Line, int]] = []
+            returned: tuple[int, ...] = ()
+            first = self._arguments[name]
+            for line in self._functions[name]:
+                if line.depth == BODY and line.name != "arguments":  # what is inside of its regions is left out
+                    makers += [(line, first)] * len(line.types)
+                    first += len(line.types)
+                    returned = line.values if line.name == "return" else returned
+            self._bodies[name] = _Body(self._arguments[name], makers, returned)
+        return self._bodies[name]
 
     def factor(self, value: _Value) -> Factor | None:
         """The factor that a value is, or None."""
-        source = self.source(value)
+        source = self._source(value)
         if source is None:
             return None
+        value, is_shifted = source
         # How jax makes a permutation of pivots: in a loop on a CPU, in a kernel on a GPU.
-        if source.made.name.startswith("vhlo.while") or source.made.symbol.endswith("_lu_pivots_to_permutation"):
-            operands = source.made.operands[:MOST_CARRIED]
-            taken = (self.source(source.value._replace(number=operand)) for operand in operands)
-            pivots = (one.key for one in taken if one and one.result == 1 and "getrf" in one.made.symbol)
+        if value.made_by.name == "while" or value.target.endswith("_lu_pivots_to_permutation"):
+            operands = value.made_by.values[:MOST_CARRIED]
+            taken = [found for operand in operands if (found := self._source(value._replace(number=operand)))]
+            pivots = (made.key for made, _ in taken if made.result == 1 and "getrf" in made.target)
             return next((Factor(key, "lu", 2) for key in pivots), None)
-        target = TARGET.fullmatch(source.made.symbol)
+        target = TARGET.fullmatch(value.target)
         if target is None:
             return None
         routine, is_ffi, is_real = target["routine"], bool(target["ffi"]), target["letter"] in ("s", "d")
-        if source.shifted and (routine, source.result) not in (("getrf", 1), ("geqp3", 1)):
+        if is_shifted and (routine, value.result) not in (("getrf", 1), ("geqp3", 1)):
             return None  # another matrix: only from pivots does jax itself subtract something
         if routine in ("orgqr", "ungqr"):  # Q is made of reflectors, whose lengths it takes last
-            made_of = self.source(source.value._replace(number=source.made.operands[-1]))
-            return made_of and Factor(made_of.key, "qr", 0)
+            made_of = self._source(value._replace(number=value.made_by.values[-1]))
+            return made_of and Factor(made_of[0].key, "qr", 0)
         compare, roles = ("eig", _EIG[is_ffi, is_real]) if routine == "geev" else _ROUTINES.get(routine, ("", {}))
         if routine == "gees" and not is_ffi:
             roles = _OLD_SCHUR
-        return Factor(source.key, compare, roles[source.result]) if source.result in roles else None
+        return Factor(value.key, compare, roles[value.result]) if value.result in roles else None
 
-    def source(self, value: _Value) -> _Source | None:
-        """The custom call or the loop that makes a value, through calls of functions and what jax does to results."""
-        shifted = False
-        for _ in self.steps:
-            made, caller = value.maker, value.caller
-            if made is None:
-                if caller is None:
+    def _source(self, value: _Value) -> tuple[_Value, bool] | None:
+        """The result of a custom call or a loop that a value is, and whether something was subtracted from it.
+
+        Calls of functions are followed, and what jax does to results.
+        """
+        is_shifted = False
+        for _ in self._steps:
+            if value.is_argument:
+                if value.caller is None:
                     return None
-                value = _Value(caller.body, caller.call.operands[value.number], caller.caller)
+                call = value.caller
+                value = _Value(call.body, call.made_by.values[value.number], call.caller)
                 continue
-            result = value.number - made.first
-            match made.name.rpartition("_v")[0]:
-                case "vhlo.custom_call" | "vhlo.while":
-                    return _Source(value, made, result, shifted)
-                case "vhlo.call":
-                    body = self.bodies[made.symbol]
-                    value = _Value(body, body.returned[result], _Caller(made, value.body, caller))
-                case "vhlo.select":
+            match value.made_by.name:
+                case "custom_call" | "while":
+                    return value, is_shifted
+                case "call":
+                    body = self.body(value.made_by.calls[0])
+                    value = _Value(body, body.returned[value.result], value)
+                case "select":
                     # A result or NaN, R or the zeros below it: one side is filled with one number.
-                    sides = [value._replace(number=operand) for operand in made.operands[1:]]
-                    followed = [side for side in sides if not (side.maker and side.maker.name.startswith(_FILLED))]
+                    sides = [value._replace(number=operand) for operand in value.made_by.values[1:]]
+                    followed = [
+                        side
+                        for side in sides
+                        if side.is_argument or side.made_by.name not in ("broadcast_in_dim", "constant")
+                    ]
                     if len(followed) != 1:
                         return None
                     value = followed[0]
-                case name if name in _SAME:
-                    shifted = shifted or name == "vhlo.subtract"
-                    value = value._replace(number=made.operands[0])
+                # Pivots are counted from 0, the eigenvalues of LAPACK have real and imaginary parts, R is a slice.
+                case "subtract" | "complex" | "slice" as name:
+                    is_shifted = is_shifted or name == "subtract"
+                    value = value._replace(number=value.made_by.values[0])
                 case _:
                     return None
         return None
-
-
-class Maker(NamedTuple):
-    """An operation in the body of a function; what is inside its regions is left out."""
-
-    name: str
-    """Its name, such as vhlo.call_v1."""
-    symbol: str
-    """The target of a custom call, the function that a call calls; empty for others."""
-    operands: tuple[int, ...]
-    """The numbers of the values that it takes."""
-    first: int
-    """The number of its first result."""
-
-
-class Body:
-    """The operations of a function. Its values are numbered: arguments first, then the results of each operation."""
-
-    def __init__(self, arguments: int):
-        self.arguments = arguments
-        self.returned: tuple[int, ...] = ()
-        self.makers: list[Maker] = []
-        """For each value that is no argument, the operation that makes it."""
-
-
-def bodies(module: Module) -> dict[str, Body]:
-    """The body of each function by its name. Raises `ArtifactError` for an operation that cannot be read."""
-    contents = module._contents  # no part of the public class
-    tables = contents.tables
-    section = tables.sections[IR]
-    functions = iter(contents.functions)
-    made: dict[str, Body] = {}
-    current = [Body(0)]
-
-    def visit(op: Operation) -> None:
-        kind = tables.op_names[op.name]
-        if kind == "vhlo.func_v1":
-            function = next(functions)
-            current[0] = made[function.name] = Body(len(function.inputs))
-        elif op.depth == BODY:
-            body = current[0]
-            operands, results = _values(Cursor(section.data, op.at, section.end, section.name))
-            if kind == "vhlo.return_v1":
-                body.returned = operands
-            symbol = contents.symbol(op)
-            body.makers += [Maker(kind, symbol, operands, body.arguments + len(body.makers))] * results
-
-    tables.left = 2 * tables.most  # a walk of its own, which looks into every operation
-    walk(tables, dict.fromkeys(range(len(tables.op_names)), visit), {})
-    return made
-
-
-def _values(cursor: Cursor) -> tuple[tuple[int, ...], int]:
-    """The operands of an operation, and the number of its results. The walk has checked that they are in the file."""
-    cursor.varint("a name")
-    mask = cursor.byte("what an operation has")
-    for part in (-1, HAS_ATTRIBUTES, HAS_PROPERTIES):  # -1: each has a location
-        if mask & part:
-            cursor.varint("a part of an operation")
-    results = cursor.count("results") if mask & HAS_RESULTS else 0
-    for _ in range(results):
-        cursor.varint("a type")
-    count = cursor.count("operands") if mask & HAS_OPERANDS else 0
-    return tuple(cursor.varint("an operand") for _ in range(count)), results
 
 
 # By significant bits, fewest first; JAX's name of each, and VHLO's without its version.

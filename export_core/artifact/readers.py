@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from export_core.artifact.artifact import Artifact
     from export_core.artifact.bytecode.module import Module
-    from export_core.artifact.envelope.fields import Envelope, Sharding, Tree
+    from export_core.artifact.envelope.fields import Envelope, Tree
     from export_core.releases.entries import CalendarEntry
 
 
@@ -99,7 +99,7 @@ def needs(module: Module) -> Needs:
             by_version.setdefault(version, set()).add(name)
     # What custom calls require without a name in the tables: rules of VhloToVersion.cpp for one operation.
     if any(name.startswith("vhlo.custom_call") for name in parts.op_names):
-        if module.has_typed_ffi:
+        if module.contents.typed_ffi:
             by_version.setdefault((1, 3), set()).add("custom_call with a dictionary of arguments")
         if any("future_v1" in names for names in by_version.values()):
             by_version.setdefault((1, 17), set()).add("custom_call with a future")
@@ -190,22 +190,20 @@ def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ..
         ArtifactError: a module of the artifact cannot be read.
     """
     modules = [(needs(module), module.producer) for module in artifact.modules]
-    return tuple(_load(artifact.envelope, modules, reader) for reader in readers)
-
-
-def _load(envelope: Envelope | None, modules: list[tuple[Needs, str]], reader: Reader) -> LoadResult:
-    reasons: list[str] = []
-    doubts: list[str] = []
-    level = envelope
-    while level is not None:
-        reasons += _envelope_reasons(level, version_numbers(reader.jax))
-        doubts += [f"the field {field.table}[{field.index}] is not known" for field in level.unknown_fields]
-        level = level.vjp
-    for need, producer in modules:
-        _module_reasons(need, producer, reader, reasons, doubts)
-    # Doubts count only without reasons: a reader that certainly refuses one part refuses the whole.
-    ok = False if reasons else None if doubts else True
-    return LoadResult(reader, ok, tuple(dict.fromkeys(reasons or doubts)))
+    levels = artifact.envelope.levels if artifact.envelope is not None else ()
+    results = []
+    for reader in readers:
+        reasons: list[str] = []
+        doubts: list[str] = []
+        for level in levels:
+            reasons += _envelope_reasons(level, version_numbers(reader.jax))
+            doubts += [f"the field {field.table}[{field.index}] is not known" for field in level.unknown_fields]
+        for need, producer in modules:
+            _module_reasons(need, producer, reader, reasons, doubts)
+        # Doubts count only without reasons: a reader that certainly refuses one part refuses the whole.
+        ok = False if reasons else None if doubts else True
+        results.append(LoadResult(reader, ok, tuple(dict.fromkeys(reasons or doubts))))
+    return tuple(results)
 
 
 def _envelope_reasons(envelope: Envelope, jax: tuple[int, ...]) -> Iterator[str]:
@@ -228,7 +226,7 @@ def _envelope_reasons(envelope: Envelope, jax: tuple[int, ...]) -> Iterator[str]
     if jax >= (0, 11, 1):
         if short and "nr_devices" not in envelope.slots:
             yield "jax from 0.11.1 on calls it expired: written before 0.8.2"
-        elif any(isinstance(sharding, HloSharding) for sharding in _shardings(envelope)):
+        elif any(isinstance(sharding, HloSharding) for sharding in (*envelope.in_shardings, *envelope.out_shardings)):
             yield "jax from 0.11.1 on calls it expired: its shardings were written before 0.9.0"
     for dtype in {aval.dtype for aval in (*envelope.in_avals, *envelope.out_avals)}:
         since = _DTYPES_SINCE.get(dtype)
@@ -265,21 +263,10 @@ def _module_reasons(need: Needs, producer: str, reader: Reader, reasons: list[st
     if need.range_locations and jaxlib < version_numbers(_RANGES_SINCE):
         reasons.append(f"jaxlib before {_RANGES_SINCE} does not parse locations with a range")
     doubts += [f"{name} is not in the tables" for name in need.unknown]
-    if not need.exact and not need.unknown and not _reaches(reader, producer):
-        doubts.append(f"it was written for {producer}, newer than the tables")
-
-
-def _reaches(reader: Reader, producer: str) -> bool:
-    """Whether the reader's StableHLO is at least what the module was written for: then it surely reads it."""
-    try:
+    if not need.exact and not need.unknown:  # the writer's version is above the tables'
         written = version_pair(producer.partition("_v")[2])
-        return reader.stablehlo is not None and version_pair(reader.stablehlo) >= written
-    except ValueError:
-        return False
-
-
-def _shardings(envelope: Envelope) -> tuple[Sharding, ...]:
-    return (*envelope.in_shardings, *envelope.out_shardings)
+        if reader.stablehlo is None or version_pair(reader.stablehlo) < written:  # else it surely reads it
+            doubts.append(f"it was written for {producer}, newer than the tables")
 
 
 def _has_custom(tree: Tree) -> bool:

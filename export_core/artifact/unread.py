@@ -117,7 +117,7 @@ def unread_module(module: Module) -> Iterator[Unread]:
         ArtifactError: the module cannot be read.
     """
     yield from unread_in_tables(module.tables)
-    yield from unread_attributes(module.tables, module.attributes_of)
+    yield from unread_attributes(module.tables, module.contents.attributes_of)
 
 
 def unread_fields(envelope: Envelope) -> Iterator[Unread]:

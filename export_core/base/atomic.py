@@ -100,10 +100,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def is_abandoned(hidden: Path) -> bool:
-    """Whether the process that made this hidden folder is gone.
-
-    False where the name holds no process id: a user's own folder.
-    """
+    """Whether the process that made a hidden folder is gone. False where its name, by a user, holds no process id."""
     try:
         os.kill(int(hidden.name.rsplit("-", 2)[1]), 0)  # signal 0 only asks whether the process exists
     except ProcessLookupError:

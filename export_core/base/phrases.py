@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import signal
 from collections.abc import Iterable, Sequence
@@ -45,6 +46,20 @@ def first_line(text: str) -> str:
 def few(names: Sequence[str], most: int = 4) -> str:
     """All names where there are at most `most`, else the first three and how many more there are."""
     return ", ".join(names) if len(names) <= most else f"{', '.join(names[:3])} and {len(names) - 3} more"
+
+
+def ranges(versions: Sequence[str], among: Sequence[str]) -> str:
+    """``0.9.1 to 0.11.2, 0.12.0.1``: versions, of which three or more next to each other `among` all are a range.
+
+    Both are in one order, that of build dates.
+    """
+    places = {version: number for number, version in enumerate(among)}
+    parts: list[str] = []
+    # Places that rise together with their number in the list are next to each other.
+    for _, run in itertools.groupby(enumerate(versions), lambda pair: places.get(pair[1], -1) - pair[0]):
+        names = [version for _, version in run]
+        parts += [f"{names[0]} to {names[-1]}"] if len(names) > 2 else names
+    return ", ".join(parts)
 
 
 def signal_name(number: int | None) -> str:

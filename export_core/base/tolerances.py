@@ -170,10 +170,7 @@ def default_rtol(dtype: str, platforms: Iterable[str] = ()) -> float:
 
 
 def read_amount(value: object, *, whole: bool = False) -> Any:
-    """A tolerance as it is written down: a number, or numbers by dtype, sorted; whole numbers where `whole`.
-
-    Raises `ValueError` for anything else.
-    """
+    """A tolerance: a number, or numbers by dtype, sorted; `whole` numbers if so. Raises `ValueError` for any other."""
     if not isinstance(value, Mapping):
         return _number(value, whole=whole)
     if not value:

@@ -12,7 +12,6 @@ import click
 
 from export_core.base.errors import NOBODY_READS, PREFIX, ExportCompatError, report_unforeseen
 from export_core.base.feature import feature_commands
-from export_core.cli.badge import badge
 from export_core.cli.environments import environments_group
 from export_core.cli.goldens import goldens_group
 from export_core.cli.help import PACKAGE, HelpfulGroup
@@ -23,7 +22,7 @@ from export_core.cli.output import accept_any_text, echo
 from export_core.cli.plan import plan
 from export_core.cli.policy import policy_group
 from export_core.cli.releases import releases
-from export_core.cli.report import report
+from export_core.cli.report import badge, report
 
 _COMMANDS = (goldens_group, plan, matrix, merge, judge, report, badge, releases, policy_group, environments_group)
 """The commands of the kernel, in the order of the help."""

@@ -75,10 +75,7 @@ Command = TypeVar("Command", bound="Callable[..., Any]")
 
 
 def declared(name: str, *, text: str = "") -> Callable[[Command], Command]:
-    """The option that `run_options` declares as the field `name`, maybe with another text in its help.
-
-    Its value goes to the parameter of that name.
-    """
+    """The option that `run_options` declares as the field `name`, which is its parameter, maybe with another help."""
     option, default = OPTIONS[name], DEFAULTS[name]
     if option.of_policy or default in ("", ()):
         default = None
@@ -174,10 +171,7 @@ def check_different(files: Sequence[str | None]) -> None:
 
 
 def write_output(name: str, data: bytes) -> None:
-    """Write a file that was named in an option, all or nothing; - is standard output.
-
-    Raises `ReportError` where that is not possible.
-    """
+    """Write a file all or nothing; - is standard output. Raises `ReportError` where that is not possible."""
     from export_core.base.atomic import write_whole
     from export_core.report.document import ReportError
 

@@ -165,10 +165,7 @@ def prune(project: Project, as_of: str | None, delete: bool, quiet: bool) -> Non
 
 
 def find_golden(store: GoldenStore, name: str) -> tuple[list[Golden], Golden]:
-    """The goldens of a case, and the named one of them: the newest, or that of a writer.
-
-    Raises `GoldenError` for an unknown case or writer.
-    """
+    """The goldens of a case, and the newest or that of the named writer. Raises `GoldenError` where there is none."""
     from export_core.goldens import GoldenError
 
     case, _, writer = _inside(store, name).partition("/")

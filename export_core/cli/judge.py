@@ -60,7 +60,7 @@ def judge(
     The policy is the named one, else that of the project in the working folder, else that of the run. Exit codes are
     those of `jaxexport matrix`; --baseline alone does not change them.
     """
-    from export_core.report.policy_yaml import proposal
+    from export_core.report.policy_text import proposal
     from export_core.report.terminal import print_headline, print_report
     from export_core.report.view import view
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+import contextlib
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -70,7 +70,7 @@ def matrix(quiet: bool, unpromised: str | None, fail_on: Sequence[str], **values
     follower = Follower(screen, options, quiet=quiet)
     try:
         with interruptible():
-            with follower:
+            with follower.shown:
                 run = run_matrix(policy, selection_of(policy, values), options, observer=follower.observer())
             print_report(screen, view(run, folder=options.results or RESULTS))
     except Interrupted as stop:
@@ -83,24 +83,16 @@ def matrix(quiet: bool, unpromised: str | None, fail_on: Sequence[str], **values
 
 
 class Follower:
-    """Prints the plan and the progress of a run; a context manager that ends the progress bar."""
+    """Prints the plan and the progress of a run. `shown` is a context manager that ends the progress bar."""
 
     def __init__(self, screen: Console, options: RunOptions, *, quiet: bool) -> None:
         self._screen = screen
         self._options = options
         self._quiet = quiet
+        self.shown = contextlib.ExitStack()
         self._progress: RunProgress | None = None
         self._planned = 0
         self._is_complete = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._progress:
-            self._progress.__exit__(kind, error, trace)
 
     def observer(self) -> Observer:
         """What is called during the run."""
@@ -109,7 +101,7 @@ class Follower:
         return Observer(self._plan, self._start, self._environment, self._note, self._result, self._end)
 
     def _plan(self, plan: Plan, whole: Plan) -> None:
-        from export_core.report.terminal import print_plan
+        from export_core.report.plan_report import print_plan
 
         print_plan(self._screen, plan)
         if self._options.shard:
@@ -119,8 +111,8 @@ class Follower:
         from export_core.report.progress import RunProgress
 
         self._planned = len(plan.cells)
-        # Entered here and not by a `with`: the plan, which says how long the bar is, is made inside the run.
-        self._progress = RunProgress(self._screen, plan, quiet=self._quiet).__enter__()
+        # Not before the run: the plan, which says how long the bar is, is made inside it.
+        self._progress = self.shown.enter_context(RunProgress(self._screen, plan, quiet=self._quiet))
         if self._options.resume:
             self._note(f"{len(results)} of {self._planned} cells already have a result")
         for result in results:

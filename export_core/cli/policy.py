@@ -29,7 +29,7 @@ def init(goldens: str | None) -> None:
     from export_core.goldens import GoldenStore
     from export_core.policy import FILE, Policy, PolicyError, policy_file
     from export_core.policy.model import policy_schema_file
-    from export_core.report.policy_yaml import first_policy
+    from export_core.report.policy_text import first_policy
 
     if (present := policy_file(Path())) is not None:
         raise PolicyError(

@@ -1,14 +1,10 @@
-"""The command `jaxexport report`: a finished run in the terminal or in files, judged again if asked to.
-
-What differs from an earlier run is shown too.
-"""
+"""The commands `jaxexport report` and `jaxexport badge`: a finished run in the terminal, in files, as a picture."""
 
 from __future__ import annotations
 
 import importlib
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -121,12 +117,34 @@ def report(
         print_report(console(), view(run, comparison, folder), full=full)
 
 
+@command("docs/reference/reports.md", "jaxexport badge --output badge.svg", section="Matrix")
+@click.argument("folder", metavar="[DIR]", default=".jaxexport", type=click.Path(path_type=Path))
+@click.option("-o", "--output", metavar="FILE", default=STDOUT, help="Where to write it; - is standard output.")
+@click.option("--json", "as_json", is_flag=True, help="Write what a shields.io endpoint badge reads, instead of SVG.")
+def badge(folder: Path, output: str, as_json: bool) -> None:
+    """Write a badge with the verdict of a finished run, as SVG.
+
+    Without DIR, it is the run in .jaxexport.
+
+    Publish the file wherever a README can link to it, such as the pages of the repository.
+    """
+    from export_core.base.escaping import safe_json
+    from export_core.report.badge import badge as badge_of
+    from export_core.report.badge import badge_svg
+    from export_core.run.results import read_run
+
+    shown = badge_of(read_run(folder).summary)
+    write_output(output, (safe_json(shown) if as_json else badge_svg(shown).encode()) + b"\n")
+
+
 def judged_run(folder: Path, policy_file: str | None, as_of: str | None, fail_on: Sequence[str] = ()) -> Run:
     """Judge the results in a folder by the named policy, else that of the project here, else that of the run.
 
     Raises `RunError` for a policy under which the cells would have run or compared differently.
     """
-    from export_core.judge import RunFacts, calendar_facts, judge_again
+    from msgspec.structs import replace
+
+    from export_core.judge import calendar_facts, judge_again
     from export_core.policy import load_policy
     from export_core.policy import policy_file as policy_path
     from export_core.run.results import read_run
@@ -147,7 +165,7 @@ def judged_run(folder: Path, policy_file: str | None, as_of: str | None, fail_on
     options += ["--as-of", str(day)] if day != before.as_of else []
     options += [word for kind in fail_on for word in ("--fail-on", kind)]
     policy = with_fail_on(policy, fail_on)
-    facts = replace(RunFacts.from_summary(before), as_of=day, calendar=calendar_facts(policy.calendar(), day))
+    facts = replace(before, as_of=day, calendar=calendar_facts(policy.calendar(), day))
     results = (judge_again(result, policy, day) for result in recorded.results)
     return judge_run(results, policy, facts, plan=recorded.plan, folder=folder, options=shlex.join(options))
 

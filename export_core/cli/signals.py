@@ -23,10 +23,7 @@ class Interrupted(KeyboardInterrupt):
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raise `Interrupted` in the main thread at the first signal, and end the process at the second.
-
-    Workers end on their own when the process is gone.
-    """
+    """Raise `Interrupted` in the main thread at the first signal, and end the process at the second."""
     if threading.current_thread() is not threading.main_thread():  # Python allows it in no other thread
         yield
         return

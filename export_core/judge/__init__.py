@@ -2,7 +2,7 @@
 
 from export_core.judge.accepted import Accepted, accepted_in
 from export_core.judge.custom_call_changes import JudgedChange
-from export_core.judge.gate import RunFacts, ShardOf, Summary, calendar_facts
+from export_core.judge.gate import RunFacts, Summary, calendar_facts
 from export_core.judge.judgement import judge, judge_again
 from export_core.judge.known import matching_entry
 from export_core.judge.result import Result
@@ -14,7 +14,6 @@ __all__ = [
     "Judgement",
     "Result",
     "RunFacts",
-    "ShardOf",
     "Summary",
     "accepted_in",
     "calendar_facts",

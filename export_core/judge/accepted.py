@@ -14,8 +14,14 @@ from export_core.base.tolerances import FLOATS, amount_for
 from export_core.goldens import Comparison, Golden, GoldenError, Leaf
 from export_core.matrix.comparisons import comparison_in_words, quirks_of, relaxation, rule_of
 from export_core.numbers.compare import compare_leaves
-from export_core.policy import Policy, Quirk
+from export_core.policy import Policy
 from export_core.releases import load_calendar
+
+_DISABLED_CHECKS = {
+    "platform": "no check of the platform",
+    "shape_assertions": "no check of shapes",
+    "ALL": "no check of any custom call",
+}
 
 
 class Accepted(msgspec.Struct, frozen=True):
@@ -34,33 +40,32 @@ def accepted_in(goldens: Iterable[Golden], policy: Policy) -> list[Accepted]:
     return merge_accepted(_accepted_for(golden, policy) for golden in goldens)
 
 
-def _accepted_for(stored: Golden, policy: Policy) -> list[Accepted]:
-    manifest = stored.manifest
-    options = manifest.options
-    reasons = [(f"custom call {target}", reason) for target, reason in options.allow.items()]
-    reasons += [(_disabled_check(check), reason) for check, reason in options.disabled_checks.items()]
+def _accepted_for(golden: Golden, policy: Policy) -> Iterator[Accepted]:
+    manifest, options = golden.manifest, golden.manifest.options
+    case, own = (manifest.case,), (golden.id,)
+    for target, reason in options.allow.items():
+        yield Accepted(f"custom call {target}", reason, case)
+    for check, reason in options.disabled_checks.items():
+        yield Accepted(_DISABLED_CHECKS.get(check, f"no check of the custom call {check}"), reason, case)
     if options.without_outputs:
-        reasons.append(("no outputs: compiled, and never compared", options.without_outputs))
-    accepted = [Accepted(what, reason, (manifest.case,)) for what, reason in reasons]
-    golden = stored.id
-    accepted += [Accepted(what, reason, (golden,)) for what, reason in _not_at_face_value(stored)]
-    if rule := rule_of(manifest, policy.numbers):
-        accepted.append(Accepted(f"numbers: {comparison_in_words(rule)}", rule.reason, (golden,)))
-    quirks = quirks_of(manifest, policy.quirks)
-    return accepted + [Accepted(f"quirk: {relaxation(quirk)}", _quirk_reason(quirk), (golden,)) for quirk in quirks]
-
-
-def _not_at_face_value(golden: Golden) -> Iterator[tuple[str, str]]:
-    """What a golden claims of itself that makes a verdict say less, each with a reason."""
-    manifest = golden.manifest
+        yield Accepted("no outputs: compiled, and never compared", options.without_outputs, case)
+    # What a golden claims of itself that makes a verdict say less.
     if origin := manifest.converted_from:
-        yield "a converted artifact: JAX promises nothing for it", f"{origin.way} for jaxlib {origin.reader}"
+        what = "a converted artifact: JAX promises nothing for it"
+        yield Accepted(what, f"{origin.way} for jaxlib {origin.reader}", own)
     if manifest.origin and (how := manifest.origin.derived.get("writer")):
-        yield "a writer that the artifact does not show", how
+        yield Accepted("a writer that the artifact does not show", how, own)
     if manifest.comparison.compare == "shape":
-        yield "comparison: shape", "its numbers are not compared"
+        yield Accepted("comparison: shape", "its numbers are not compared", own)
     elif outputs := _outputs_that_may_be_zero(golden):
-        yield f"comparison: {comparison_in_words(manifest.comparison)}", f"accepts zeros in place of {few(outputs)}"
+        what = f"comparison: {comparison_in_words(manifest.comparison)}"
+        yield Accepted(what, f"accepts zeros in place of {few(outputs)}", own)
+    if rule := rule_of(manifest, policy.numbers):
+        yield Accepted(f"numbers: {comparison_in_words(rule)}", rule.reason, own)
+    for quirk in quirks_of(manifest, policy.quirks):
+        until = f"until {quirk.expires}" if quirk.expires else f"permanent, approved by {quirk.approver}"
+        reason = f"{quirk.reason}; owner {quirk.owner}, {quirk.issue}, {until}"
+        yield Accepted(f"quirk: {relaxation(quirk)}", reason, own)
 
 
 def _outputs_that_may_be_zero(golden: Golden) -> list[str]:
@@ -87,11 +92,6 @@ def _outputs_that_may_be_zero(golden: Golden) -> list[str]:
     return names
 
 
-def _quirk_reason(quirk: Quirk) -> str:
-    until = f"until {quirk.expires}" if quirk.expires else f"permanent, approved by {quirk.approver}"
-    return f"{quirk.reason}; owner {quirk.owner}, {quirk.issue}, {until}"
-
-
 def merge_accepted(parts: Iterable[Iterable[Accepted]]) -> list[Accepted]:
     """What was accepted in several parts of one run, together."""
     # By reason too: the same call may be allowed in two cases for two reasons, and both are shown.
@@ -108,11 +108,3 @@ def _order(name: str) -> tuple[str, datetime.date, str]:
     case, _, writer = name.partition("/")
     known = load_calendar().jaxlib.get(writer.partition("-")[0])
     return case, known.built if known else datetime.date.max, name
-
-
-def _disabled_check(check: str) -> str:
-    if check == "platform":
-        return "no check of the platform"
-    if check == "shape_assertions":
-        return "no check of shapes"
-    return "no check of any custom call" if check == "ALL" else f"no check of the custom call {check}"

@@ -13,7 +13,7 @@ import datetime
 import hashlib
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,7 +28,6 @@ from export_core.readers.cell import CellKey
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Calendar
 
-_FAILS, _WORKS = "fails", "works"
 _OWN = re.compile(r"https?://\S+|'[^']*'|0x[0-9a-f]+|\d+|(?<=Function )\S+|(?<=function )\S+|(?<=custom call to )\S+")
 """What is a case's own in a message."""
 
@@ -125,35 +124,30 @@ def find_causes(results: Iterable[Result], calendar: Calendar | None = None) -> 
     """
     results = list(results)
     changes = _changes(results)
-    results = _named(results, changes)
-    return results, _causes(results, changes, calendar)
-
-
-def _named(results: Sequence[Result], changes: dict[CellKey, FailingStretch]) -> list[Result]:
     # Their own writer fails in the same way: no release is to blame, and it is not the cause of other goldens.
-    not_replayable = {(result.golden, cell_signature(result)) for result in _own_failures(results)}
-    return [
-        result
-        if result.verdict.works
-        else replace(result, cause=_id(result, changes, (result.golden, cell_signature(result)) in not_replayable))
-        for result in results
-    ]
+    not_replayable = {(result.golden, cell_signature(result)) for result in results if _fails_in_own_writer(result)}
+    named = []
+    for result in results:
+        if not result.verdict.works:
+            own = (result.golden, cell_signature(result)) in not_replayable
+            result = replace(result, cause=_cause_id(result, changes.get(result.key), not_replayable=own))
+        named.append(result)
+    return named, causes_in(named, calendar, changes)
 
 
-def causes_in(results: Sequence[Result], calendar: Calendar | None = None) -> list[Cause]:
+def causes_in(
+    results: Sequence[Result],
+    calendar: Calendar | None = None,
+    changes: Mapping[CellKey, FailingStretch] | None = None,
+) -> list[Cause]:
     """The causes of results that have theirs, the worst first: by judgement, verdict, number of cells.
 
     A change is dated between two releases where one that is in the calendar, or a reader of the run, was built between
-    them: that golden was not run there.
+    them: that golden was not run there. `changes` are those of the results, unless they are still to be found.
     """
-    return _causes(results, _changes(results), calendar)
-
-
-def _causes(
-    results: Sequence[Result], changes: dict[CellKey, FailingStretch], calendar: Calendar | None
-) -> list[Cause]:
+    changes = _changes(results) if changes is None else changes
     groups = grouped((result for result in results if result.cause), lambda result: (result.judgement, result.cause))
-    not_replayable = {result.golden for result in _own_failures(results)}
+    not_replayable = {result.golden for result in results if _fails_in_own_writer(result)}
     days = {result.reader.built for result in results}
     days |= {calendar.built(version) for version in calendar.versions()} if calendar else set()
     causes = [_cause(group, changes, not_replayable, sorted(days)) for group in groups.values()]
@@ -189,9 +183,9 @@ class FailingStretch:
 
 def failing_stretches(results: Sequence[Result], fails: Callable[[Result], bool]) -> Iterator[FailingStretch]:
     """The stretches of readers that fail, of results of one golden on one platform and kind of device."""
-    parts = stretches(results, lambda result: _FAILS if fails(result) else _WORKS, _WORKS)
+    parts = stretches(results, lambda result: "fails" if fails(result) else "works", "works")
     for before, stretch, after in zip([None, *parts], parts, [*parts[1:], None], strict=False):
-        if stretch[0].group == _FAILS:
+        if stretch[0].group == "fails":
             yield FailingStretch(
                 tuple(point.result for point in stretch if point.result),
                 before=before[-1].reader if before else None,
@@ -207,22 +201,16 @@ def stretches(results: Sequence[Result], group: Callable[[Result], str], written
     """
     points = [Point(result.reader, group(result), result) for result in results]
     points.sort(key=lambda point: point.reader.date_order)
-    points = _with_writer(points, results[0], written)
+    writer = results[0].writer.release
+    # On another platform it has not run, and its outputs are no point there.
+    if results[0].platform == results[0].writer.platform and all(point.reader != writer for point in points):
+        place = sum(point.reader.date_order < writer.date_order for point in points)
+        around = {point.group for point in points[max(place - 1, 0) : place + 1]}
+        # Releases before and after it agree with each other and not with it: no release changed the numbers and
+        # changed them back. The writer ran on another processor.
+        if not (0 < place < len(points) and len(around) == 1 and written not in around):
+            points.insert(place, Point(writer, written, None))
     return [list(stretch) for _, stretch in itertools.groupby(points, lambda point: point.group)]
-
-
-def _with_writer(points: list[Point], first: Result, written: str) -> list[Point]:
-    """The points with one for the writer, unless it is there as a reader or ran on another platform or machine."""
-    writer = ReaderOf(first.writer.jax, first.writer.jaxlib, first.writer.built)
-    if first.platform != first.writer.platform or any(point.reader == writer for point in points):
-        return points
-    place = sum(point.reader.date_order < writer.date_order for point in points)
-    around = {point.group for point in points[max(place - 1, 0) : place + 1]}
-    # Releases before and after it agree with each other and not with it: no release changed the numbers and changed
-    # them back. The writer ran on another processor.
-    if 0 < place < len(points) and len(around) == 1 and written not in around:
-        return points
-    return [*points[:place], Point(writer, written, None), *points[place:]]
 
 
 def is_own_writer(result: Result) -> bool:
@@ -231,11 +219,9 @@ def is_own_writer(result: Result) -> bool:
     return (writer.jax, writer.jaxlib, writer.platform) == (reader.jax, reader.jaxlib, result.platform)
 
 
-def _own_failures(results: Iterable[Result]) -> Iterator[Result]:
-    """Cells in which a golden fails in its own writer: no later release is to blame for it."""
-    for result in results:
-        if result.verdict.fails and is_own_writer(result):
-            yield result
+def _fails_in_own_writer(result: Result) -> bool:
+    """Whether a golden fails in its own writer: no later release is to blame for it."""
+    return result.verdict.fails and is_own_writer(result)
 
 
 def cell_signature(result: Result) -> tuple[str, ...]:
@@ -245,18 +231,18 @@ def cell_signature(result: Result) -> tuple[str, ...]:
     return result.platform, result.device, *failure_signature(result)
 
 
-def _id(result: Result, changes: dict[CellKey, FailingStretch], not_replayable: bool) -> str:
+def _cause_id(result: Result, change: FailingStretch | None, *, not_replayable: bool) -> str:
     if result.upstream:
         return result.upstream
-    key: tuple[object, ...] = (*cell_signature(result), not_replayable)
-    if change := changes.get(result.key):
-        key = (*key, *_around(change))
+    key: list[object] = [*cell_signature(result), not_replayable]
+    if change:
+        key += _around(change)
         # Each golden that no reader agrees with has a fault of its own.
         if result.verdict is Verdict.NUMERICS and (not_replayable or _around(change) == ("", "")):
-            key = (*key, result.golden)
+            key.append(result.golden)
     # What looks like rounding is told apart from wrong numbers that began in the same release.
     if result.is_rounding and not not_replayable:
-        key = (*key, ROUNDING)
+        key.append(ROUNDING)
     digest = hashlib.sha256("\0".join(map(str, key)).encode()).hexdigest()[:8]
     return f"{result.verdict}-{result.stage}-{digest}".replace("_", "-")
 
@@ -281,7 +267,7 @@ def _changes(results: Iterable[Result]) -> dict[CellKey, FailingStretch]:
 
 def _cause(
     group: Sequence[Result],
-    changes: dict[CellKey, FailingStretch],
+    changes: Mapping[CellKey, FailingStretch],
     not_replayable: set[str],
     days: Sequence[datetime.date],
 ) -> Cause:

@@ -19,6 +19,8 @@ from export_core.matrix import Verdict
 from export_core.policy import CustomCallChange
 from export_core.releases import Windows
 
+ONE_DAY = datetime.timedelta(days=1)
+
 
 class Phase(StrEnum):
     """The phase of a change on a day."""
@@ -196,12 +198,12 @@ def _readers_sentence(
     end = f"the release of {change.release} and {days}"
     if delete_from > change.release + datetime.timedelta(days=windows.backward_days + 1):
         end += ", and longer because exports continued to use it"
-    return f"{run} {change.old} until the end of {delete_from - datetime.timedelta(days=1)}: {end}"
+    return f"{run} {change.old} until the end of {delete_from - ONE_DAY}: {end}"
 
 
 def _lacking_sentence(result: Result, change: CustomCallChange, status: ChangeStatus) -> str:
     reader, last = result.reader, status.delete_from
-    until = f"until the end of {last - datetime.timedelta(days=1)}" if last else "as long as no release is declared"
+    until = f"until the end of {last - ONE_DAY}" if last else "as long as no release is declared"
     return (
         f"{result.golden} calls {change.old}, which jaxlib {reader.jaxlib} (built {reader.built}) does not run: "
         f"readers run it {until}, whatever the window of a golden. Bring the target back, or correct `release`."

@@ -6,10 +6,10 @@ import datetime
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import msgspec
+from msgspec import structs
 
 from export_core.base.escaping import without_credentials
 from export_core.base.phrases import plural
@@ -30,22 +30,11 @@ from export_core.judge.verdicts import ExitCode, Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue, known_issues
+from export_core.policy.run_options import Shard
 from export_core.releases import Calendar, load_calendar
 
 OUTSIDE, BONUS_LOST = "outside", "bonus-lost"
 """What else fails a run where `fail_on` of the policy, or --fail-on, asks for it."""
-
-
-class ShardOf(msgspec.Struct, frozen=True):
-    """Which part of a plan a run was, counted from 1."""
-
-    index: int
-    """The number of the shard, from 1."""
-    count: int
-    """How many shards the plan has."""
-
-    def __str__(self) -> str:
-        return f"{self.index}/{self.count}"
 
 
 class RunIdentity(msgspec.Struct, frozen=True):
@@ -73,34 +62,20 @@ class RunIdentity(msgspec.Struct, frozen=True):
     """When it ended."""
 
 
-class Summary(msgspec.Struct, frozen=True):
-    """summary.json: what was planned, what happened, and by which policy and calendar."""
+class RunFacts(msgspec.Struct, frozen=True):
+    """What a run was, beside its results and its policy: what of its summary is not counted or judged."""
 
     planned: int
     """The number of planned cells."""
-    results: int
-    """The number of cells that have a result."""
-    verdicts: dict[str, int]
-    """Cells by verdict."""
-    judgements: dict[str, int]
-    """Cells by judgement."""
-    stale: list[str]
-    """What of the list of known failures or quirks is no longer true, a sentence each."""
     as_of: datetime.date
     """The day as of which the run was judged."""
     selection: dict[str, Any]
     """What was asked for: readers, writers, cases, platforms. `whole` is true if the run had every golden with its
     window."""
-    policy: dict[str, Any]
-    """The policy by which it was judged, in the form of its JSON Schema."""
     calendar: dict[str, Any]
     """The newest known release, the number of known releases, and a hash of their dates."""
     seconds: float
     """Wall time of the run."""
-    exit_code: int
-    """The exit code of the run."""
-    custom_call_changes: list[JudgedChange] = []
-    """The declared changes of custom calls as of that day."""
     accepted: list[Accepted] = []
     """What the goldens were accepted with: allowed calls, quirks, comparison rules, each with its reason."""
     undecided: list[str] = []
@@ -110,16 +85,37 @@ class Summary(msgspec.Struct, frozen=True):
     inputs_only: list[str] = []
     """The goldens whose noise knows inputs and compilations only: an older version measured it, or what is rounded
     inside the program could not be moved."""
-    uncovered: list[str] = []
-    """What is missing beside the cells that were not run: what the policy requires and no cell covers."""
     plan: str = ""
     """A digest of the whole plan: the same for all its shards."""
-    shard: ShardOf | None = None
+    shard: Shard | None = None
     """Which shard of the plan this was, null for all of it."""
-    flaky: int = 0
-    """How many cells had another verdict the last time."""
     without_cells: str = ""
     """The selected goldens that have no cell on the platforms asked for."""
+    identity: RunIdentity = RunIdentity()
+    """What the run was a run of."""
+
+
+class Summary(RunFacts, frozen=True, kw_only=True):
+    """summary.json: what was planned, what happened, and by which policy and calendar."""
+
+    results: int
+    """The number of cells that have a result."""
+    verdicts: dict[str, int]
+    """Cells by verdict."""
+    judgements: dict[str, int]
+    """Cells by judgement."""
+    stale: list[str]
+    """What of the list of known failures or quirks is no longer true, a sentence each."""
+    policy: dict[str, Any]
+    """The policy by which it was judged, in the form of its JSON Schema."""
+    exit_code: int
+    """The exit code of the run."""
+    custom_call_changes: list[JudgedChange] = []
+    """The declared changes of custom calls as of that day."""
+    uncovered: list[str] = []
+    """What is missing beside the cells that were not run: what the policy requires and no cell covers."""
+    flaky: int = 0
+    """How many cells had another verdict the last time."""
     unpromised: str = ""
     """That no cell was promised; empty if one was."""
     partial: str = ""
@@ -136,43 +132,12 @@ class Summary(msgspec.Struct, frozen=True):
     """The known upstream issues that the causes name."""
     failed_on: list[str] = []
     """What failed the run because `fail_on` of the policy asks for it."""
-    identity: RunIdentity = RunIdentity()
-    """What the run was a run of."""
-
-
-@dataclass(frozen=True)
-class RunFacts:
-    """What a run was, beside its results and its policy: what of its summary is not counted or judged.
-
-    `planned` is how many cells it planned, `selection` what was asked for; its entry ``whole`` is true if the run had
-    every golden with its window. `calendar` says which releases were known, see `calendar_facts`; `accepted` is what
-    its goldens were accepted with. A `shard` has only some cells of its `plan`.
-    """
-
-    planned: int
-    as_of: datetime.date
-    selection: dict[str, Any]
-    calendar: dict[str, Any] = field(default_factory=dict)
-    seconds: float = 0.0
-    accepted: Sequence[Accepted] = ()
-    undecided: Sequence[str] = ()
-    unmeasured: Sequence[str] = ()
-    inputs_only: Sequence[str] = ()
-    plan: str = ""
-    shard: ShardOf | None = None
-    without_cells: str = ""
-    identity: RunIdentity = field(default_factory=RunIdentity)
-
-    @classmethod
-    def from_summary(cls, summary: Summary) -> RunFacts:
-        """The facts of a run that has been summarized before."""
-        return cls(**{name: getattr(summary, name) for name in cls.__dataclass_fields__})
 
 
 def facts_at_end(facts: RunFacts, seconds: float) -> RunFacts:
     """The facts of a run that ends now, after so many seconds."""
     now = datetime.datetime.now(tz=datetime.UTC).replace(microsecond=0)
-    return replace(facts, seconds=seconds, identity=msgspec.structs.replace(facts.identity, ended=now))
+    return structs.replace(facts, seconds=seconds, identity=structs.replace(facts.identity, ended=now))
 
 
 def calendar_facts(calendar: Calendar, as_of: datetime.date) -> dict[str, Any]:
@@ -192,7 +157,7 @@ def summarize(
 ) -> Summary:
     """Count, check the list of known failures and the declared changes of custom calls, and decide the exit code.
 
-    The results have their causes; `causes` are those, unless they are still to be collected.
+    The results have their causes; `causes` are those, unless they are still to be collected. `facts` may be a summary.
 
     Nothing planned, a result missing or given twice, and what the policy requires and no cell covers is incomplete, and
     so is a run without a promised cell, unless the policy says that it is meant or others have its other shards. A
@@ -204,50 +169,36 @@ def summarize(
     # A part of a run cannot show that an entry matches nothing.
     whole = bool(facts.selection["whole"]) and facts.shard is None
     stale = stale_entries(results, policy, facts.as_of, whole=whole)
-    # A shard cannot know what the others cover.
+    missing = _miscounted(facts.planned, results)
     platforms = [name.partition(":")[0] for name in facts.selection.get("platforms", ())]
-    missing = [] if facts.shard else uncovered(results, policy.required, platforms)
+    if not facts.shard:  # a shard cannot know what the others cover
+        missing += uncovered(results, policy.required, platforms)
     targets = summaries_of(results, policy, facts.as_of)
     if whole:
         missing += without_cells(targets, platforms)
-    unpromised = nothing_promised(results, policy)
-    changes = judge_changes(results, policy.custom_call_changes, policy.window_lengths(), facts.as_of)
-    # Counting alone would take a result that is given twice for the one that is missing.
-    different = len({result.key for result in results})
     causes = list(causes_in(results, load_calendar()) if causes is None else causes)
     named = {cause.upstream for cause in causes if cause.upstream}
     summary = Summary(
-        planned=facts.planned,
+        **{name: getattr(facts, name) for name in RunFacts.__struct_fields__ if name != "seconds"},
+        seconds=round(facts.seconds, 1),
         results=len(results),
         verdicts=_counted(result.verdict for result in results),
         judgements=_counted(result.judgement for result in results),
         stale=stale,
-        as_of=facts.as_of,
-        selection=facts.selection,
         policy=recorded_policy(policy),
-        calendar=facts.calendar,
-        seconds=round(facts.seconds, 1),
         exit_code=ExitCode.KEPT,  # until `exit_code_of`
-        custom_call_changes=changes,
-        accepted=list(facts.accepted),
-        undecided=list(facts.undecided),
-        unmeasured=list(facts.unmeasured),
-        inputs_only=list(facts.inputs_only),
-        uncovered=[*_miscounted(facts.planned, len(results), different), *missing],
-        plan=facts.plan,
-        shard=facts.shard,
+        custom_call_changes=judge_changes(results, policy.custom_call_changes, policy.window_lengths(), facts.as_of),
+        uncovered=missing,
         flaky=sum(bool(result.flaky) for result in results),
-        without_cells=facts.without_cells,
-        unpromised=unpromised,
+        unpromised=nothing_promised(results, policy),
         partial=left_out(facts.selection, policy, str(facts.shard or "")),
         promised=_counted(result.judgement for result in results if result.promised),
         deployed=targets,
         causes=causes,
         known_issues=[issue for issue in known_issues(policy.known_issues) if issue.id in named] if named else [],
-        identity=facts.identity,
         failed_on=failing_outside(results, policy),
     )
-    return msgspec.structs.replace(summary, exit_code=exit_code_of(summary))
+    return structs.replace(summary, exit_code=exit_code_of(summary))
 
 
 def broken_changes(summary: Summary) -> int:
@@ -299,19 +250,22 @@ def lost_bonuses(cells: Sequence[tuple[Result | None, Result | None]], policy: P
 def recorded_policy(policy: Policy) -> dict[str, Any]:
     """A policy as a summary holds it: what is installed may name an index with a password."""
     install = tuple(map(without_credentials, policy.backfill_install))
-    return cast(dict[str, Any], msgspec.to_builtins(msgspec.structs.replace(policy, backfill_install=install)))
+    return cast(dict[str, Any], msgspec.to_builtins(structs.replace(policy, backfill_install=install)))
 
 
 def _counted(names: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(map(str, names)).items()))
 
 
-def _miscounted(planned: int, results: int, different: int) -> list[str]:
+def _miscounted(planned: int, results: Sequence[Result]) -> list[str]:
     if planned == 0:
         return ["Nothing was planned: expected at least one cell."]
-    if different < results:
-        return [f"{plural(results - different, 'duplicate result')}: expected one for each of {planned} planned cells."]
-    return [] if results == planned else [f"Expected one result for each of {planned} planned cells, found {results}."]
+    # Counting alone would take a result that is given twice for the one that is missing.
+    if duplicates := len(results) - len({result.key for result in results}):
+        return [f"{plural(duplicates, 'duplicate result')}: expected one for each of {planned} planned cells."]
+    if len(results) != planned:
+        return [f"Expected one result for each of {planned} planned cells, found {len(results)}."]
+    return []
 
 
 def in_order(results: Iterable[Result]) -> list[Result]:

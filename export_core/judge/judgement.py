@@ -6,8 +6,9 @@ import datetime
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from export_core.base.untrusted import found_in
 from export_core.judge.coverage import must_run
@@ -16,6 +17,7 @@ from export_core.judge.result import Result, cell_names, shared_cost, shared_tim
 from export_core.judge.verdicts import VERDICTS, Judgement
 from export_core.matrix import Outcome, Verdict
 from export_core.matrix.cell_audit import foreseen_note, types_in
+from export_core.numbers.compare import Difference
 from export_core.policy import Policy
 from export_core.policy.entries import matches, names_of
 from export_core.policy.known_issues import KnownIssue, known_issues
@@ -45,16 +47,15 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
     manifest = cell.golden.manifest
     # By build dates and not by versions: 0.8.3 was built after 0.9.0.
     window = promise(manifest.writer.built, cell.reader.built, policy.window_lengths())
-    converted = manifest.converted_from is not None
+    difference = outcome.difference
     result = Result(
         *cell_names(cell),
         stage=outcome.stage,
-        verdict=Verdict.CONVERTED if converted and outcome.verdict.works else outcome.verdict,
+        verdict=Verdict.CONVERTED if manifest.converted_from and outcome.verdict.works else outcome.verdict,
         message=outcome.message,
         signal=outcome.signal,
         stderr=outcome.stderr,
-        max_abs_error=finite_or_none(outcome.difference.max_abs_error if outcome.difference else None),
-        max_rel_error=finite_or_none(outcome.difference.max_rel_error if outcome.difference else None),
+        **largest_errors(difference),
         seconds=outcome.seconds,
         custom_calls=manifest.custom_calls,
         direction=window.direction,
@@ -67,20 +68,19 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
         device=outcome.device,
         driver=outcome.driver,
         foreseen=foreseen_note(cell),
-        max_noise_error=finite_or_none(outcome.difference.max_noise_error if outcome.difference else None),
-        allowed=outcome.difference.tolerance if outcome.difference else "",
-        looks_like=outcome.difference.kind if outcome.difference else "",
+        allowed=difference.tolerance if difference else "",
+        looks_like=difference.kind if difference else "",
         outputs=outcome.outputs,
         as_written=outcome.as_written,
         cost=outcome.cost and shared_cost(outcome.cost),
         timings=outcome.timings and shared_timings(outcome.timings),
         test=manifest.test,
-        converted=converted,
+        converted=manifest.converted_from is not None,
     )
     # The table is read only where something fails: most runs of pytest never need it.
     if not result.verdict.works:
         shown = upstream_of(result, cell.golden.artifact, known_issues(policy.known_issues))
-        result = msgspec.structs.replace(result, upstream=shown)
+        result = replace(result, upstream=shown)
     return judge_again(result, policy, as_of)
 
 
@@ -93,7 +93,7 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
     targets = names_of(policy.deployed, result.case, result.reader.jaxlib, result.platform, as_of)
     window = promise(result.writer.built, result.reader.built, policy.window_lengths())
     promised = window.promised and not result.converted
-    judged = msgspec.structs.replace(
+    judged = replace(
         result,
         direction=window.direction,
         days=window.days,
@@ -107,7 +107,7 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
     )
     # Only what is broken can be excused: an entry never makes a bonus, or a cell that was not run, look better.
     if judged.judgement.is_breach and matching_entry(judged, policy.known_failures) is not None:
-        return msgspec.structs.replace(judged, judgement=Judgement.KNOWN)
+        return replace(judged, judgement=Judgement.KNOWN)
     return judged
 
 
@@ -116,29 +116,27 @@ def upstream_of(result: Result, artifact: Path, issues: Iterable[KnownIssue]) ->
 
     `artifact` is the file of its golden, which is read only for an issue that is about types.
     """
-    return next((issue.id for issue in issues if _shows(result, artifact, issue)), "")
+    built, calendar = result.reader.built, load_calendar()
+    for issue in issues:
+        if (
+            result.verdict in issue.verdicts
+            and (not issue.stages or result.stage in issue.stages)
+            and (not issue.platforms or result.platform in issue.platforms)
+            and (not issue.since or built >= calendar.built(issue.since))
+            and (not issue.mended_in or built < calendar.built(issue.mended_in))
+            and found_in(result.message, issue.message)
+            and (not issue.calls or any(matches(call, glob) for call in result.custom_calls for glob in issue.calls))
+            # Last: it reads the artifact.
+            and (not issue.types or found_in("\n".join(types_in(artifact)), issue.types))
+        ):
+            return issue.id
+    return ""
 
 
-def _shows(result: Result, artifact: Path, issue: KnownIssue) -> bool:
-    return (
-        result.verdict in issue.verdicts
-        and (not issue.stages or result.stage in issue.stages)
-        and (not issue.platforms or result.platform in issue.platforms)
-        and _has_it(result, issue)
-        and found_in(result.message, issue.message)
-        and (not issue.calls or any(matches(call, glob) for call in result.custom_calls for glob in issue.calls))
-        # Last: it reads the artifact.
-        and (not issue.types or found_in("\n".join(types_in(artifact)), issue.types))
-    )
+def largest_errors(difference: Difference | None) -> dict[str, Any]:
+    """The errors of a result, by its fields: null where nothing was compared, or the error is not finite.
 
-
-def _has_it(result: Result, issue: KnownIssue) -> bool:
-    """Whether the reader was built in the days of the issue."""
-    built = load_calendar().built
-    since, mended = issue.since, issue.mended_in
-    return (not since or result.reader.built >= built(since)) and (not mended or result.reader.built < built(mended))
-
-
-def finite_or_none(value: float | None) -> float | None:
-    """A number as JSON has it, without infinity: an error that is not finite is in the message."""
-    return value if value is not None and math.isfinite(value) else None
+    JSON has no infinity; that an error is not finite is in the message.
+    """
+    errors = {name: getattr(difference, name, None) for name in ("max_abs_error", "max_rel_error", "max_noise_error")}
+    return {name: error if error is not None and math.isfinite(error) else None for name, error in errors.items()}

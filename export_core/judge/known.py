@@ -10,7 +10,7 @@ from export_core.judge.result import Result, grouped
 from export_core.judge.verdicts import Judgement
 from export_core.matrix import Cell
 from export_core.matrix.comparisons import is_about
-from export_core.policy import KnownFailure, Policy, PolicyError, Quirk
+from export_core.policy import KnownFailure, Policy, PolicyError
 from export_core.policy.entries import matches
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
@@ -109,7 +109,12 @@ def _untruths(entry: KnownFailure, results: Sequence[Result], as_of: datetime.da
             "outside the window among them. Name cases, writers and readers more exactly, or say "
             f"`at_most: {width}` and why in `reason`."
         )
-    if passing := [result for result in matching if _passes(entry, result)]:
+    # One that was not run, or not as far as the entry's stage, shows nothing.
+    needs_run = entry.stage in (Stage.RUN, Stage.COMPARE)
+    passing = [
+        result for result in matching if result.verdict.works and not (needs_run and result.mode is Mode.COMPILE)
+    ]
+    if passing:
         yield f"{len(passing)} of its cells pass now: {_cells(passing)}. Take them off the list."
     differing = [result for result in matching if result.judgement in excusable and not _fails_so(entry, result)]
     if differing:
@@ -120,8 +125,7 @@ def _untruths(entry: KnownFailure, results: Sequence[Result], as_of: datetime.da
             f"{_cells(differing)}."
         )
     # A run on other platforms, or as of a day before the entry was made, cannot match it.
-    platforms = {result.platform for result in results}
-    can_match = whole and entry.added <= as_of and not platforms.isdisjoint(entry.platforms)
+    can_match = whole and entry.added <= as_of and any(result.platform in entry.platforms for result in results)
     if can_match and not matching:
         yield "matches no promised cell of this run. Delete it."
 
@@ -132,15 +136,11 @@ def expired(policy: Policy, as_of: datetime.date) -> list[str]:
     An expired entry still excuses its cells: they fail as before. An entry may be `added` after `as_of`, which can be a
     day of the past, but not after today: that would postpone its end.
     """
-    tables: tuple[tuple[str, Sequence[KnownFailure | Quirk]], ...] = (
-        ("known_failures", policy.known_failures),
-        ("quirks", policy.quirks),
-    )
     # In the time zone where the entry was written it may be tomorrow already.
     latest = max(as_of, datetime.datetime.now(tz=datetime.UTC).date()) + datetime.timedelta(days=1)
     problems = []
-    for table, entries in tables:
-        for number, entry in enumerate(entries):
+    for table in ("known_failures", "quirks"):
+        for number, entry in enumerate(getattr(policy, table)):
             name = entry_name(table, number, entry)
             if entry.expires is not None and entry.expires < as_of:
                 problems.append(f"{name}: expired on {entry.expires}, and this is as of {as_of}. Decide again.")
@@ -155,12 +155,6 @@ def entry_name(table: str, number: int, entry: Any) -> str:
     owner = f"; owner {entry.owner}, {entry.issue}" if hasattr(entry, "owner") else ""
     about = getattr(entry, "reason", "") or getattr(entry, "name", "")
     return f"{location}{table}[{number}]{f' ({about}{owner})' if about else ''}"
-
-
-def _passes(entry: KnownFailure, result: Result) -> bool:
-    """Whether a cell that must fail passes. One that was not run, or not as far as the entry's stage, shows nothing."""
-    too_short = result.mode is Mode.COMPILE and entry.stage in (Stage.RUN, Stage.COMPARE)
-    return result.verdict.works and not too_short
 
 
 def _fails_so(entry: KnownFailure, result: Result) -> bool:

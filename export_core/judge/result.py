@@ -40,6 +40,11 @@ class WriterOf(msgspec.Struct, frozen=True, gc=False):
     built: datetime.date
     """The day on which its jaxlib was built."""
 
+    @property
+    def release(self) -> ReaderOf:
+        """The release alone, on whichever platform it exported."""
+        return ReaderOf(self.jax, self.jaxlib, self.built)
+
 
 class ReaderOf(msgspec.Struct, frozen=True, gc=False):
     """The release that ran it."""
@@ -273,6 +278,11 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     def key(self) -> CellKey:
         """The name of its cell."""
         return CellKey(self.golden, self.reader.jaxlib, self.reader.jax, self.platform)
+
+    @property
+    def series(self) -> tuple[str, str, str, Mode]:
+        """What it has in common with the cells whose costs and numbers can be compared with its own."""
+        return self.golden, self.platform, self.device, self.mode
 
 
 def shared_result(result: Result) -> Result:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from export_core.goldens import Golden
-from export_core.judge.custom_call_changes import status_of
+from export_core.judge.custom_call_changes import ONE_DAY, status_of
 from export_core.matrix.selection import WORDS
 from export_core.policy import CustomCallChange, Policy
 from export_core.policy.entries import matches
@@ -85,42 +85,28 @@ def retention_status(
         )
     statuses = []
     for golden in goldens:
-        reasons = [*_window_reasons(golden, built, windows, day), *_target_reasons(golden, deletable, day)]
-        reasons += [
-            f"pinned: {pin.reason}"
-            for pin in policy.retention.pinned
-            if any(matches(golden.id, pattern) for pattern in pin.goldens)
-        ]
-        reasons += [
-            f"must run in deployment target {target}"
-            for target in policy.deployed
-            if target.has_case(golden.manifest.case) and day <= (target.until or day)
-        ]
-        platform = golden.manifest.writer.platform
-        if newest[golden.manifest.case, platform] is golden:
-            reasons.append(f"the last of its case by a writer on {platform}")
+        manifest, written_on = golden.manifest, golden.manifest.writer.built
+        reasons = []
+        if written_on > day:
+            reasons.append(f"written by a jaxlib built on {written_on}, after {day}")
+        elif day < leaves_window_on(written_on, windows):
+            reasons.append(f"a jaxlib built on {day} must run it")
+        if readers := [version for version, when in built.items() if promise(written_on, when, windows).promised]:
+            reasons.append(f"promised to run in {', '.join(readers)}")
+        for target, end in deletable.items():
+            if target in manifest.custom_calls and (end is None or day < end):
+                last = f"until the end of {end - ONE_DAY}" if end else "because no release is declared"
+                reasons.append(f"calls {target}, which readers must run {last}")
+        for pin in policy.retention.pinned:
+            if any(matches(golden.id, pattern) for pattern in pin.goldens):
+                reasons.append(f"pinned: {pin.reason}")
+        for place in policy.deployed:
+            if place.has_case(manifest.case) and day <= (place.until or day):
+                reasons.append(f"must run in deployment target {place}")
+        if newest[manifest.case, manifest.writer.platform] is golden:
+            reasons.append(f"the last of its case by a writer on {manifest.writer.platform}")
         statuses.append(RetentionStatus(golden, tuple(reasons)))
     return statuses
-
-
-def _window_reasons(
-    golden: Golden, live: dict[str, datetime.date], windows: Windows, day: datetime.date
-) -> Iterator[str]:
-    built = golden.manifest.writer.built
-    if built > day:
-        yield f"written by a jaxlib built on {built}, after {day}"
-    elif day < leaves_window_on(built, windows):
-        yield f"a jaxlib built on {day} must run it"
-    readers = [version for version, when in live.items() if promise(built, when, windows).promised]
-    if readers:
-        yield f"promised to run in {', '.join(readers)}"
-
-
-def _target_reasons(golden: Golden, deletable: dict[str, datetime.date | None], day: datetime.date) -> Iterator[str]:
-    for target, end in deletable.items():
-        if target in golden.manifest.custom_calls and (end is None or day < end):
-            last = f"until the end of {end - datetime.timedelta(days=1)}" if end else "because no release is declared"
-            yield f"calls {target}, which readers must run {last}"
 
 
 def deletion_day(change: CustomCallChange, goldens: Sequence[Golden], windows: Windows) -> datetime.date | None:

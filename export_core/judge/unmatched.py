@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -12,7 +12,7 @@ from export_core.base.tolerances import PLATFORMS
 from export_core.goldens import Golden
 from export_core.judge.known import entry_name
 from export_core.matrix.comparisons import quirks_of, rule_matches, rule_of
-from export_core.policy import KnownFailure, NumbersRule, Policy, Quirk, Required
+from export_core.policy import NumbersRule, Policy, Quirk
 from export_core.policy.entries import matches
 from export_core.policy.feature_keys import feature_keys
 from export_core.releases import Calendar, load_calendar
@@ -20,16 +20,6 @@ from export_core.releases.project_releases import withdrawn_by_project
 
 _UNPUBLISHED = re.compile(r"dev|rc|\+")
 """In a pattern of readers: releases of --index and --wheels, which only a run with those options knows."""
-
-
-class _Names(NamedTuple):
-    """What the patterns of a policy can match in this project, by the keys of a policy."""
-
-    cases: set[str]
-    writers: set[str]
-    readers: set[str]
-    platforms: set[str]
-    targets: set[str]
 
 
 class Unmatched(NamedTuple):
@@ -48,44 +38,56 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
 
     `goldens` are all of the project: of a part of them, most patterns match nothing.
     """
-    names = _names_in(goldens, calendar)
+    names = {
+        "cases": {golden.manifest.case for golden in goldens},
+        "writers": {golden.manifest.writer.jaxlib for golden in goldens},
+        "readers": {*calendar.versions()},
+        "platforms": {platform for golden in goldens for platform in golden.manifest.replayed_on},
+    }
+    targets = {target for golden in goldens for target in golden.manifest.custom_calls}
     unmatched = [
         Unmatched(f"platforms: no golden was exported for {name}.", "by all")
         for name in policy.platforms or ()
-        if name not in names.platforms
+        if name not in names["platforms"]
     ]
-    unmatched += [
-        Unmatched(f"{place.location}: deployed {place.name}: cases: {pattern!r} matches no golden.".removeprefix(": "))
-        for place in policy.deployed
-        for pattern in _matching_none("cases", place.cases, names)
-    ]
-    unmatched += _required(policy.required, names)
+    for place in policy.deployed:
+        where = f"{place.location}: deployed {place.name}".removeprefix(": ")
+        unmatched += [Unmatched(f"{where}: {text}") for text, _ in _patterns_without(place, names, ("cases",))]
+    for key, noun in (("readers", "reader"), ("writers", "writer"), ("platforms", "golden's platform")):
+        for pattern in _matching_none(key, getattr(policy.required, key), names):
+            unmatched.append(Unmatched(f"required.{key}: {pattern!r} matches no {noun}.", "by all"))
     unmatched += [
         Unmatched(f"tolerances.{name}: no golden was exported for {name}.")
         for name in policy.tolerances
-        if name not in names.platforms
+        if name not in names["platforms"]
     ]
     for number, rule in enumerate(policy.numbers):
         unmatched += _numbers_rule(entry_name("numbers", number, rule), rule, policy.numbers[:number], goldens)
-    unmatched += [
-        Unmatched(f"allow: no golden calls {target!r}.") for target in policy.allow if target not in names.targets
-    ]
+    unmatched += [Unmatched(f"allow: no golden calls {target!r}.") for target in policy.allow if target not in targets]
     for number, quirk in enumerate(policy.quirks):
         unmatched += _quirk(entry_name("quirks", number, quirk), quirk, goldens)
     for number, entry in enumerate(policy.known_failures):
-        unmatched += _known_failure(entry_name("known_failures", number, entry), entry, names)
-    for key in feature_keys():
-        for number, entry in enumerate(key.of(policy)):
-            unmatched += _feature_entry(entry_name(key.name, number, entry), entry, names)
+        name = entry_name("known_failures", number, entry)
+        # An entry without one pattern that matches is about no cell at all: a run says so of all its cells.
+        unmatched += [
+            Unmatched(f"{name}: {text}", "by whole runs" if is_void else "by none")
+            for text, is_void in _patterns_without(entry, names)
+        ]
+    for table in feature_keys():
+        for number, entry in enumerate(table.of(policy)):
+            # Without the key an entry is about all platforms, and few projects have goldens for each.
+            keys = tuple(name for name in names if getattr(entry, name, PLATFORMS) != PLATFORMS)
+            where = entry_name(table.name, number, entry)
+            unmatched += [Unmatched(f"{where}: {text}") for text, _ in _patterns_without(entry, names, keys)]
     unmatched += [
         Unmatched(f"custom_call_changes[{number}].old: no golden calls {change.old!r}.", "by all")
         for number, change in enumerate(policy.custom_call_changes)
-        if change.old not in names.targets
+        if change.old not in targets
     ]
     unmatched += [
         Unmatched(f"retention.deployed: {version!r} is no release of the calendar that can be installed.")
         for version in policy.retention.deployed
-        if version not in names.readers
+        if version not in names["readers"]
     ]
     unmatched += [Unmatched(problem) for problem in unmatched_pins(goldens, policy)]
     return unmatched + [
@@ -102,24 +104,6 @@ def unmatched_pins(goldens: Sequence[Golden], policy: Policy) -> list[str]:
         for pattern in pin.goldens
         if not any(matches(golden.id, pattern) for golden in goldens)
     ]
-
-
-def _names_in(goldens: Sequence[Golden], calendar: Calendar) -> _Names:
-    return _Names(
-        cases={golden.manifest.case for golden in goldens},
-        writers={golden.manifest.writer.jaxlib for golden in goldens},
-        readers={*calendar.versions()},
-        platforms={platform for golden in goldens for platform in golden.manifest.replayed_on},
-        targets={target for golden in goldens for target in golden.manifest.custom_calls},
-    )
-
-
-def _required(required: Required, names: _Names) -> Iterator[Unmatched]:
-    for key in ("readers", "writers", "platforms"):
-        # A platform is a name, and readers and writers are releases.
-        kind = "golden's platform" if key == "platforms" else key.removesuffix("s")
-        for pattern in _matching_none(key, getattr(required, key), names):
-            yield Unmatched(f"required.{key}: {pattern!r} matches no {kind}.", "by all")
 
 
 def _numbers_rule(
@@ -157,49 +141,41 @@ def _quirk(name: str, quirk: Quirk, goldens: Sequence[Golden]) -> Iterator[Unmat
             yield Unmatched(f"{name}: allow: its goldens do not call {target!r}.")
 
 
-def _known_failure(name: str, entry: KnownFailure, names: _Names) -> Iterator[Unmatched]:
-    for key in ("cases", "writers", "readers", "platforms"):
+def _patterns_without(
+    entry: Any, names: Mapping[str, set[str]], keys: Iterable[str] = ("cases", "writers", "readers", "platforms")
+) -> Iterator[tuple[str, bool]]:
+    """What of an entry matches nothing, a sentence for each pattern, and whether no pattern of its key matches."""
+    for key in keys:
         patterns = getattr(entry, key)
-        without = _matching_none(key, patterns, names)
-        # One that is left matches nothing; an entry without one that matches is about no cell at all.
-        is_void = len(without) == len(patterns)
-        noun = "reader" if key == "readers" else "golden"
-        for pattern in without:
-            text = f"{name}: {key}: {pattern!r} matches no {noun}."
-            yield Unmatched(text, "by whole runs" if is_void else "by none")
+        unmatched = _matching_none(key, patterns, names)
+        for pattern in unmatched:
+            noun = "reader" if key == "readers" else "golden"
+            yield f"{key}: {pattern!r} matches no {noun}.", len(unmatched) == len(patterns)
 
 
-def _feature_entry(name: str, entry: Any, names: _Names) -> Iterator[Unmatched]:
-    for key in ("cases", "writers", "readers", "platforms"):
-        patterns = getattr(entry, key, ())
-        # Without the key an entry is about all platforms, and few projects have goldens for each.
-        for pattern in _matching_none(key, patterns, names) if patterns != PLATFORMS else ():
-            yield Unmatched(f"{name}: {key}: {pattern!r} matches no {'reader' if key == 'readers' else 'golden'}.")
-
-
-def _matching_none(key: str, patterns: Sequence[str], names: _Names) -> list[str]:
+def _matching_none(key: str, patterns: Sequence[str], names: Mapping[str, set[str]]) -> list[str]:
     """The patterns that match none of the names that a key of the policy is about."""
     return [
         pattern
         for pattern in patterns
         if not (key == "readers" and _UNPUBLISHED.search(pattern))
-        and not any(matches(name, pattern) for name in getattr(names, key))
+        and not any(matches(name, pattern) for name in names[key])
     ]
 
 
 def entries_that_name(policy: Policy, old: str, new: str, writers: Sequence[str]) -> Iterator[str]:
     """The entries that are about a case and not about the same case by its new name; `writers` are its goldens'."""
+
+    def loses(pattern: str, before: str, after: str) -> bool:
+        return matches(before, pattern) and not matches(after, pattern)
+
     for table in ("known_failures", "numbers", *(key.name for key in feature_keys()), "deployed"):
         for number, entry in enumerate(getattr(policy, table)):
-            if any(_lost(pattern, old, new) for pattern in getattr(entry, "cases", ())):
+            if any(loses(pattern, old, new) for pattern in getattr(entry, "cases", ())):
                 yield entry_name(table, number, entry)
     for number, quirk in enumerate(policy.quirks):
         if quirk.case == old:
             yield entry_name("quirks", number, quirk)
     for number, pin in enumerate(policy.retention.pinned):
-        if any(_lost(pattern, f"{old}/{by}", f"{new}/{by}") for pattern in pin.goldens for by in writers):
+        if any(loses(pattern, f"{old}/{by}", f"{new}/{by}") for pattern in pin.goldens for by in writers):
             yield f"retention.pinned[{number}] ({pin.reason})"
-
-
-def _lost(pattern: str, old: str, new: str) -> bool:
-    return matches(old, pattern) and not matches(new, pattern)

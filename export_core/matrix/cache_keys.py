@@ -55,8 +55,7 @@ class OutcomeKeys:
     def __init__(self, options: ReplayOptions) -> None:
         self._calendar = options.calendar
         # The reasons for allowed calls are left out: they decide nothing.
-        policy = [options.policy.tolerances, sorted(options.policy.allow)]
-        self._policy = _digest(policy)
+        self._policy = _digest([options.policy.tolerances, sorted(options.policy.allow)])
         self._executions = ExecutionKeys(options.limits)
         self._expected: dict[str, str] = {}
         self._readers: dict[int, tuple[Environment, str]] = {}
@@ -68,20 +67,16 @@ class OutcomeKeys:
             # Messages say what set a tolerance, such as a line of the policy: where that moves, they change.
             self._expected[golden.id] = _digest([expected_content(golden.manifest), golden.sources])
         if id(environment) not in self._readers:
+            reader = environment.release
+            jax = self._calendar.jax.get(reader.jax)  # its date decides which messages are refusals
+            # Such as LD_LIBRARY_PATH, which decides the native libraries that a cell loads, and what the policy adds.
+            inherited = _digest(deciding_variables(environment.variables))
+            decides = environment.content_hash, inherited, str(jax.built if jax else reader.built), code(), machine()
             # The environment is stored too: while it lives, no other object gets its id.
-            self._readers[id(environment)] = environment, self._reader(environment)
-        reader = self._readers[id(environment)][1]
-        parts = (self._executions.of(cell), self._expected[golden.id], reader, self._policy)
+            self._readers[id(environment)] = environment, "\n".join(decides)
+        of_reader = self._readers[id(environment)][1]
+        parts = (self._executions.of(cell), self._expected[golden.id], of_reader, self._policy)
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-    def _reader(self, environment: Environment) -> str:
-        reader = environment.release
-        jax = self._calendar.jax.get(reader.jax)  # its date decides which messages are refusals
-        # Such as LD_LIBRARY_PATH, which decides the native libraries that a cell loads, and what the policy adds.
-        inherited = _digest(deciding_variables(environment.variables))
-        return "\n".join(
-            (environment.content_hash, inherited, str(jax.built if jax else reader.built), code(), machine())
-        )
 
 
 def expected_content(manifest: Manifest) -> str:
@@ -160,70 +155,18 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-IMPORTS = frozenset(
-    {
-        "__future__",
-        "abc",
-        "collections",
-        "contextlib",
-        "copy",
-        "dataclasses",
-        "enum",
-        "functools",
-        "inspect",
-        "itertools",
-        "jax",
-        "json",
-        "math",
-        "ml_dtypes",
-        "numbers",
-        "numpy",
-        "operator",
-        "re",
-        "string",
-        "types",
-        "typing",
-    }
-)
+_IMPORTS = """
+__future__ abc collections contextlib copy dataclasses enum functools inspect itertools jax json math ml_dtypes numbers
+numpy operator re string types typing
+"""
+IMPORTS = frozenset(_IMPORTS.split())
 """What it may import: packages whose content is in the key, and modules of the standard library that read nothing."""
-REACHES = frozenset(
-    {
-        "DataSource",
-        "__builtins__",
-        "__file__",
-        "__import__",
-        "__loader__",
-        "__spec__",
-        "breakpoint",
-        "compilation_cache",
-        "ctypes",
-        "ctypeslib",
-        "datetime64",
-        "environ",
-        "eval",
-        "exec",
-        "fromfile",
-        "fromregex",
-        "genfromtxt",
-        "getenv",
-        "import_module",
-        "io",
-        "load",
-        "load_library",
-        "loadtxt",
-        "memmap",
-        "open",
-        "open_memmap",
-        "os",
-        "pathlib",
-        "random",
-        "recfromcsv",
-        "recfromtxt",
-        "subprocess",
-        "sys",
-        "time",
-    }
-)
+_REACHES = """
+DataSource __builtins__ __file__ __import__ __loader__ __spec__ breakpoint compilation_cache ctypes ctypeslib
+datetime64 environ eval exec fromfile fromregex genfromtxt getenv import_module io load load_library loadtxt memmap open
+open_memmap os pathlib random recfromcsv recfromtxt subprocess sys time
+"""
+REACHES = frozenset(_REACHES.split())
 """Names of functions and modules that read something else: files, variables, the clock, native libraries."""
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
+from msgspec import structs
 
 from export_core.base.tolerances import AMOUNTS, GOLDEN, ROUNDING, Tolerances, takes_tolerances
 from export_core.goldens import Check, Comparison, Golden, Leaf, Manifest
@@ -44,9 +44,9 @@ def under_rules(golden: Golden, numbers: Sequence[NumbersRule]) -> Golden:
     """A golden with the comparison of the first rule that matches it, or as it is."""
     if (rule := rule_of(golden.manifest, numbers)) is None:
         return golden
-    manifest = msgspec.structs.replace(golden.manifest, comparison=comparison_by(rule))
-    source = source_name(rule)
-    return replace(golden, manifest=manifest, sources=dict.fromkeys(Comparison.__struct_fields__, source))
+    comparison = Comparison(rule.compare, rule.rtol, rule.atol, rule.ulp)
+    sources = dict.fromkeys(Comparison.__struct_fields__, source_name(rule))
+    return replace(golden, manifest=structs.replace(golden.manifest, comparison=comparison), sources=sources)
 
 
 def rule_of(manifest: Manifest, numbers: Sequence[NumbersRule]) -> NumbersRule | None:
@@ -62,23 +62,10 @@ def rule_matches(rule: NumbersRule, manifest: Manifest) -> bool:
     )
 
 
-def comparison_by(rule: NumbersRule) -> Comparison:
-    """The comparison that a rule prescribes."""
-    return Comparison(rule.compare, rule.rtol, rule.atol, rule.ulp)
-
-
 def comparison_in_words(comparison: Comparison | NumbersRule) -> str:
     """``eigh, rtol 0.001``; ``the default`` where nothing is set."""
     comparator = [] if comparison.compare == Comparison().compare else [comparison.compare]
     return ", ".join([*comparator, *tolerances_in_words(comparison)]) or "the default"
-
-
-def apply_quirks(goldens: Sequence[Golden], quirks: Sequence[Quirk]) -> list[Golden]:
-    """The goldens, with what quirks relax in their manifests.
-
-    Raises `MatrixError` for a tolerance that the golden's comparator would not look at.
-    """
-    return [_relax(golden, own) if (own := quirks_of(golden.manifest, quirks)) else golden for golden in goldens]
 
 
 def quirks_of(manifest: Manifest, quirks: Iterable[Quirk]) -> list[Quirk]:
@@ -97,13 +84,28 @@ def relaxation(quirk: Quirk) -> str:
 
 
 def tolerances_in_words(entry: Quirk | NumbersRule | Comparison) -> list[str]:
-    """Each tolerance that is set: ``rtol 0.001``."""
-    return [f"{name} {_amount(value)}" for name in AMOUNTS if (value := getattr(entry, name)) is not None]
+    """Each tolerance that is set: ``rtol 0.001``, or ``rtol float32 0.001, float64 1e-06``."""
+    words = []
+    for name in AMOUNTS:
+        value = getattr(entry, name)
+        if isinstance(value, Mapping):
+            words.append(f"{name} {', '.join(f'{dtype} {amount:g}' for dtype, amount in value.items())}")
+        elif value is not None:
+            words.append(f"{name} {value:g}")
+    return words
 
 
 def source_name(entry: Quirk | NumbersRule) -> str:
     """How messages about numbers name an entry of a policy: ``export_compat.yaml:12``, in whichever folder it is."""
     return Path(entry.location).name or "policy"
+
+
+def apply_quirks(goldens: Sequence[Golden], quirks: Sequence[Quirk]) -> list[Golden]:
+    """The goldens, with what quirks relax in their manifests.
+
+    Raises `MatrixError` for a tolerance that the golden's comparator would not look at.
+    """
+    return [_relax(golden, own) if (own := quirks_of(golden.manifest, quirks)) else golden for golden in goldens]
 
 
 def _relax(golden: Golden, quirks: Sequence[Quirk]) -> Golden:
@@ -121,10 +123,10 @@ def _relax(golden: Golden, quirks: Sequence[Quirk]) -> Golden:
             own = getattr(comparison, name)
             by = _by_dtype(own, sources.get(name, GOLDEN))
             sources[name] = _override(by, _by_dtype(value, source_name(quirk)))
-            comparison = msgspec.structs.replace(comparison, **{name: _override(own, value)})
+            comparison = structs.replace(comparison, **{name: _override(own, value)})
         allow |= dict.fromkeys(quirk.allow, f"quirk: {quirk.reason}; owner {quirk.owner}, {quirk.issue}")
-    options = msgspec.structs.replace(manifest.options, allow=allow)
-    manifest = msgspec.structs.replace(manifest, comparison=comparison, options=options)
+    options = structs.replace(manifest.options, allow=allow)
+    manifest = structs.replace(manifest, comparison=comparison, options=options)
     return replace(golden, manifest=manifest, sources=sources)
 
 
@@ -138,20 +140,12 @@ def _by_dtype(amount: Any, source: Any) -> Any:
     return dict.fromkeys(amount, source) if isinstance(amount, Mapping) and isinstance(source, str) else source
 
 
-def _amount(value: Any) -> str:
-    return (
-        ", ".join(f"{dtype} {number:g}" for dtype, number in value.items())
-        if isinstance(value, Mapping)
-        else f"{value:g}"
-    )
-
-
 def comparison_of(check: Check, how: Comparison) -> Comparison:
     """How the outputs of a call are compared.
 
     Derivatives are no factorizations, whatever the outputs of the function are.
     """
-    return msgspec.structs.replace(how, compare="allclose") if check.vjp and how.compare != "shape" else how
+    return structs.replace(how, compare="allclose") if check.vjp and how.compare != "shape" else how
 
 
 @dataclass(frozen=True)
@@ -245,16 +239,18 @@ def _sharding_problem(cell: Cell, reply: Reply) -> str:
 
 def _largest(differences: list[Difference]) -> Difference:
     """The largest errors of all calls so far."""
-    if not differences:
-        return Difference(True)
+
+    def largest(name: str, least: float | None = None) -> Any:
+        errors = (getattr(difference, name) for difference in differences)
+        return max((error for error in errors if error is not None), default=least)
+
+    least = 0.0 if differences else None
     return Difference(
         all(difference.ok for difference in differences),
-        max_abs_error=max(difference.max_abs_error or 0.0 for difference in differences),
-        max_rel_error=max(difference.max_rel_error or 0.0 for difference in differences),
-        max_ulp=max((units for difference in differences if (units := difference.max_ulp) is not None), default=None),
+        max_abs_error=largest("max_abs_error", least),
+        max_rel_error=largest("max_rel_error", least),
+        max_ulp=largest("max_ulp"),
         tolerance=rules_in_words(differences),
-        max_noise_error=max(
-            (error for difference in differences if (error := difference.max_noise_error) is not None), default=None
-        ),
+        max_noise_error=largest("max_noise_error"),
         kind=kind_of_all(differences),
     )

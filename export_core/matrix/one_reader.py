@@ -17,7 +17,6 @@ from export_core.matrix.replay import EnvironmentProvider, Notify, Repairs, no_n
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.cell import Cell, CellKey
 from export_core.readers.environment import Environment
-from export_core.readers.placement import Placement
 from export_core.readers.worker.client import WarmWorkers, start_worker
 from export_core.readers.worker.protocol import Reply, WorkerStarter
 
@@ -76,10 +75,10 @@ class OneReader:
 
     def __init__(self, environment: Environment, options: ReplayOptions, start: WorkerStarter | None = None) -> None:
         self.options = options
-        self._environment = environment
+        self._environment_for = lambda placement: environment
         self._workers = WarmWorkers()
         self._start = start or self._workers.start
-        self._repairs = Repairs(self._environment_of, no_notes)
+        self._repairs = Repairs(self._environment_for, no_notes)
 
     def __enter__(self) -> Self:
         return self
@@ -94,12 +93,9 @@ class OneReader:
 
         Raises `InfrastructureFault` where nothing is known of one, also after a second try.
         """
-        run = replay_with_outputs(cells, self._environment_of, self.options, start=self._start, repairs=self._repairs)
+        run = replay_with_outputs(cells, self._environment_for, self.options, start=self._start, repairs=self._repairs)
         with closing(run) as each:
             ran = {one.outcome.cell.key: one for one in each}
         if lost := next((one for one in ran.values() if one.lost), None):
             raise InfrastructureFault(lost.outcome.message)
         return [ran[cell.key] for cell in cells]
-
-    def _environment_of(self, placement: Placement) -> Environment:
-        return self._environment

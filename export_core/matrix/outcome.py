@@ -12,7 +12,6 @@ import functools
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib import resources
 from pathlib import Path
 
 import msgspec
@@ -104,6 +103,7 @@ class Outcome:
         return self.cell.mode
 
 
+_DATA = Path(__file__).with_name("data")
 SENT_FROM_OUTSIDE = frozenset({1, 2, 9, 15})
 """SIGHUP, SIGINT, SIGKILL and SIGTERM by number, since Windows lacks some of the names.
 
@@ -164,14 +164,11 @@ def _ran(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Out
         verdict = Verdict.ERROR if results.difference.ok else Verdict.NUMERICS
     if cell.mode is Mode.COMPILE:
         verdict = Verdict.COMPILED if verdict is Verdict.PASS else verdict
-        return _ended(cell, reply, verdict, results.problem or _why_no_outputs(cell), Stage.COMPILE)
+        # A golden without outputs is compiled only, also where its platform is.
+        reason = cell.golden.manifest.options.without_outputs
+        why = f"the golden has no outputs: {reason}" if reason else ""
+        return _ended(cell, reply, verdict, results.problem or why, Stage.COMPILE)
     return _ended(cell, reply, verdict, results.problem, Stage.COMPARE, results)
-
-
-def _why_no_outputs(cell: Cell) -> str:
-    """Why a golden is compiled only, also where its platform is; empty for one that has outputs."""
-    reason = cell.golden.manifest.options.without_outputs
-    return f"the golden has no outputs: {reason}" if reason else ""
 
 
 def _failed(cell: Cell, reply: Reply, options: ReplayOptions) -> tuple[Verdict, str]:
@@ -264,39 +261,23 @@ class NeedsDriver(KnownMessage, frozen=True, forbid_unknown_fields=True, kw_only
 
 def find_refusal(stage: str, exception: str, message: str, jax_built: datetime.date) -> Refusal | None:
     """The table's entry for this error, or None: then it is no refusal but an error."""
-    return next(
-        (
-            entry
-            for entry in load_refusals()
-            if (stage, exception) == (entry.stage, entry.exception) and entry.is_said(message, jax_built)
-        ),
-        None,
-    )
+    entries = (entry for entry in load_refusals() if (entry.stage, entry.exception) == (stage, exception))
+    return next((entry for entry in entries if entry.is_said(message, jax_built)), None)
 
 
 def find_driver_need(platform: str, stage: str, message: str, built: datetime.date) -> NeedsDriver | None:
     """The table's entry for this error in compile mode, or None: then it is an error of the artifact."""
-    return next(
-        (
-            entry
-            for entry in load_driver_needs()
-            if platform == entry.platform and stage in entry.stages and entry.is_said(message, built)
-        ),
-        None,
-    )
+    entries = (entry for entry in load_driver_needs() if platform == entry.platform and stage in entry.stages)
+    return next((entry for entry in entries if entry.is_said(message, built)), None)
 
 
 @functools.cache
 def load_refusals() -> tuple[Refusal, ...]:
     """The table of refusals."""
-    return msgspec.yaml.decode(_table("refusals.yaml"), type=tuple[Refusal, ...])
+    return msgspec.yaml.decode((_DATA / "refusals.yaml").read_bytes(), type=tuple[Refusal, ...])
 
 
 @functools.cache
 def load_driver_needs() -> tuple[NeedsDriver, ...]:
     """The table of what cannot be compiled without a driver."""
-    return msgspec.yaml.decode(_table("driverless.yaml"), type=tuple[NeedsDriver, ...])
-
-
-def _table(name: str) -> bytes:
-    return resources.files("export_core.matrix").joinpath("data", name).read_bytes()
+    return msgspec.yaml.decode((_DATA / "driverless.yaml").read_bytes(), type=tuple[NeedsDriver, ...])

@@ -19,7 +19,7 @@ from export_core.policy.entries import names_of
 from export_core.policy.run_options import BACKWARD, Selection, Shard
 from export_core.readers.cell import Cell
 from export_core.readers.environment import PUBLISHED, Sources
-from export_core.readers.placement import Mode, parse_platform, parse_targets
+from export_core.readers.placement import Mode, Target, parse_platform, parse_targets
 from export_core.releases import Calendar, Release, Windows, promise
 
 
@@ -78,13 +78,26 @@ def make_plan(
     check_dates(goldens, known.calendar, all_known=False)
     check_dates(selected, known.calendar)
     # After their dates: one that claims a day to come would otherwise be left out without a word.
-    chosen = _existing(selected, as_of)
+    chosen = [golden for golden in selected if golden.manifest.writer.built <= as_of]
+    if not chosen:
+        raise MatrixError(
+            f"The plan is empty: of {len(selected)} selected goldens none was written by a jaxlib built on or before "
+            f"{as_of}. Choose a later --as-of, or other --cases and --writers."
+        )
     # Before anything is run: a misspelled comparator must not end a run after hours.
     with opened(user_code) as code:
         for name in dict.fromkeys(golden.manifest.comparison.compare for golden in chosen):
             code.check(name)
     written = [golden.manifest.writer.built for golden in chosen]
     readers = choose_readers(selection, known, windows, written, as_of, targets)
+    left_out = [golden for golden in chosen if modes.keys().isdisjoint(golden.manifest.replayed_on)]
+    without_cells = ""
+    if left_out:
+        count, them = ("1 golden has", "it") if len(left_out) == 1 else (f"{len(left_out)} goldens have", "them")
+        without_cells = (
+            f"{count} no cell on the platforms asked for (exported for {_platforms(left_out)}): this run says nothing "
+            f"about {them}."
+        )
     return Plan(
         _cells(chosen, readers, modes, selection, windows, targets),
         as_of,
@@ -93,20 +106,27 @@ def make_plan(
         readers.sources,
         readers.spelled,
         {name: sum(name not in golden.manifest.replayed_on for golden in chosen) for name in modes},
-        _without_cells([golden for golden in chosen if modes.keys().isdisjoint(golden.manifest.replayed_on)]),
+        without_cells,
     )
 
 
-def is_promised(golden: Golden, reader: Release, windows: Windows) -> bool:
-    """Whether a reader is inside the window of a golden's writer. No converted artifact is promised to anybody."""
-    return (
-        golden.manifest.converted_from is None and promise(golden.manifest.writer.built, reader.built, windows).promised
-    )
+def planned_cell(
+    golden: Golden,
+    reader: Release,
+    platform: str,
+    windows: Windows,
+    deployed: Sequence[DeploymentTarget],
+    mode: Mode = Mode.RUN,
+    target: Target | None = None,
+) -> Cell:
+    """A cell that knows whether its reader is inside the window, and which of these targets have to run it.
 
-
-def targets_of(golden: Golden, reader: Release, platform: str, targets: Sequence[DeploymentTarget]) -> tuple[str, ...]:
-    """The names of those of these targets in which a golden has to run, in this reader on this platform."""
-    return names_of(targets, golden.manifest.case, reader.jaxlib, platform, None)
+    No converted artifact is promised to anybody.
+    """
+    manifest = golden.manifest
+    promised = manifest.converted_from is None and promise(manifest.writer.built, reader.built, windows).promised
+    targets = names_of(deployed, manifest.case, reader.jaxlib, platform, None)
+    return Cell(golden, reader, platform, mode, target, promised, targets)
 
 
 def _cells(
@@ -121,11 +141,7 @@ def _cells(
     targets = parse_targets(selection.targets)
     # By reader first: a replay takes environments in the order of the cells, and each is built once.
     cells = [
-        Cell(
-            *(golden, reader, platform, _mode(golden, platform, mode), targets.get(platform)),
-            promised=is_promised(golden, reader, windows),
-            deployed=targets_of(golden, reader, platform, deployed),
-        )
+        planned_cell(golden, reader, platform, windows, deployed, _mode(golden, platform, mode), targets.get(platform))
         for reader in readers.chosen
         for golden in goldens
         if golden.manifest.writer.built in readers.for_writers.get(reader, (golden.manifest.writer.built,))
@@ -143,27 +159,29 @@ def _cells(
             "The plan is empty: no selected golden is of a case that a deployment target of the policy (`deployed`) "
             "has to run. Name other --readers or --cases."
         )
-    if readers.touching is not None:
-        cells = [cell for cell in cells if _touches(cell, readers.touching)]
+    if release := readers.touching:
+        cells = [
+            cell for cell in cells if cell.reader == release or cell.golden.manifest.writer.jaxlib == release.jaxlib
+        ]
         if not cells:
             raise MatrixError(
                 f"The plan is empty: --touching {selection.touching}: no selected golden was written by jaxlib "
-                f"{readers.touching.jaxlib}, and it is not among the readers. Leave out --readers, or name it there."
+                f"{release.jaxlib}, and it is not among the readers. Leave out --readers, or name it there."
             )
     if selection.only:
-        every, is_younger = len(cells), selection.only == BACKWARD
-        cells = [cell for cell in cells if cell.decides or (is_younger and _is_backward(cell))]
+        every, and_younger = len(cells), selection.only == BACKWARD
+        cells = [
+            cell
+            for cell in cells
+            if cell.decides or (and_younger and cell.reader.built >= cell.golden.manifest.writer.built)
+        ]
         if not cells:
-            more = ", or has a younger reader" if is_younger else ""
+            more = ", or has a younger reader" if and_younger else ""
             raise MatrixError(
                 f"The plan is empty: --only {selection.only}: none of the {every} selected cells is inside its "
                 f"window{more}. Choose other readers or goldens, or leave out --only."
             )
     return tuple(cells)
-
-
-def _is_backward(cell: Cell) -> bool:
-    return cell.reader.built >= cell.golden.manifest.writer.built
 
 
 def _mode(golden: Golden, platform: str, mode: Mode) -> Mode:
@@ -172,22 +190,8 @@ def _mode(golden: Golden, platform: str, mode: Mode) -> Mode:
     return Mode.COMPILE if options.without_outputs and platform not in options.refused_on else mode
 
 
-def _without_cells(goldens: Sequence[Golden]) -> str:
-    if not goldens:
-        return ""
-    count, them = ("1 golden has", "it") if len(goldens) == 1 else (f"{len(goldens)} goldens have", "them")
-    return (
-        f"{count} no cell on the platforms asked for (exported for {_platforms(goldens)}): "
-        f"this run says nothing about {them}."
-    )
-
-
 def _platforms(goldens: Sequence[Golden]) -> str:
     return ", ".join(sorted({platform for golden in goldens for platform in golden.manifest.replayed_on}))
-
-
-def _touches(cell: Cell, release: Release) -> bool:
-    return cell.reader == release or cell.golden.manifest.writer.jaxlib == release.jaxlib
 
 
 def _select_goldens(goldens: Sequence[Golden], selection: Selection) -> list[Golden]:
@@ -214,17 +218,6 @@ def _select_goldens(goldens: Sequence[Golden], selection: Selection) -> list[Gol
         if (not selection.writers or golden.manifest.writer.jaxlib in selection.writers)
         and (not selection.cases or any(_matches(golden.manifest.case, pattern, cases) for pattern in selection.cases))
     ]
-
-
-def _existing(chosen: Sequence[Golden], as_of: datetime.date) -> list[Golden]:
-    """The goldens that exist on a day. Raises `MatrixError` if there is none."""
-    existing = [golden for golden in chosen if golden.manifest.writer.built <= as_of]
-    if not existing:
-        raise MatrixError(
-            f"The plan is empty: of {len(chosen)} selected goldens none was written by a jaxlib built on or before "
-            f"{as_of}. Choose a later --as-of, or other --cases and --writers."
-        )
-    return existing
 
 
 def _matches(case: str, pattern: str, cases: Collection[str]) -> bool:

@@ -1,7 +1,6 @@
 """The replay of cells in cold processes on this machine: one outcome for each cell, whatever dies.
 
-Cells that decide the gate run first. An environment that broke
-meanwhile is found when a cell errs, and built again.
+Cells that decide the gate run first. An environment that broke meanwhile is found when a cell errs, and built again.
 """
 
 from __future__ import annotations
@@ -10,9 +9,10 @@ import contextlib
 import queue
 import shutil
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from export_core.base.errors import InfrastructureFault
@@ -20,13 +20,7 @@ from export_core.base.processes import kernels_in_words
 from export_core.base.scratch import remove_abandoned, scratch_folder
 from export_core.matrix.cache_keys import ExecutionKeys
 from export_core.matrix.cell_audit import audit_problem
-from export_core.matrix.outcome import (
-    Outcome,
-    Verdict,
-    machine_fault,
-    not_run,
-    outcome_of,
-)
+from export_core.matrix.outcome import Outcome, Verdict, machine_fault, not_run, outcome_of
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.cell import Cell, CellKey, request_of
 from export_core.readers.environment import Environment, damage
@@ -73,14 +67,6 @@ class _Attempt:
         return self.cells[0].placement
 
 
-@dataclass
-class _Pass:
-    """What is left after one worker: attempts that are to be made again, and those that it was never given."""
-
-    lost: list[_Attempt] = field(default_factory=list)
-    untried: list[_Attempt] = field(default_factory=list)
-
-
 def replay(
     cells: Sequence[Cell],
     environment_for: EnvironmentProvider,
@@ -111,32 +97,26 @@ def replay(
     yield from run.outcomes(cells)
 
 
+@dataclass(eq=False)
 class _Replay:
     """One replay: its threads, its slots, and the queue that its outcomes go through."""
 
-    def __init__(
-        self,
-        environment_for: EnvironmentProvider,
-        options: ReplayOptions,
-        notify: Notify,
-        start: WorkerStarter,
-        stopping: threading.Event,
-        repairs: Repairs | None,
-        look: Look | None,
-    ) -> None:
-        self.provider = environment_for
-        self.options = options
-        self.limits = options.limits
-        self.notify = notify
-        self.start = start
-        self.stopping = stopping
+    provider: EnvironmentProvider
+    options: ReplayOptions
+    notify: Notify
+    start: WorkerStarter
+    stopping: threading.Event
+    earlier_repairs: Repairs | None
+    look: Look | None
+
+    def __post_init__(self) -> None:
+        self.limits = self.options.limits
         self.slots = threading.Semaphore(self.limits.jobs)
         self.device_slots = threading.Semaphore(self.limits.device_jobs)
         self.outcome_queue: queue.Queue[Outcome] = queue.Queue()
         self.audits: dict[str, str] = {}
         self.executions = ExecutionKeys(self.limits)
-        self.repairs = repairs or Repairs(self._environment_for, notify)
-        self.look = look
+        self.repairs = self.earlier_repairs or Repairs(self._environment_for, self.notify)
 
     def outcomes(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
         """One outcome for each cell. Environments are built while the cells of others run."""
@@ -207,18 +187,18 @@ class _Replay:
         with ThreadPoolExecutor(1, thread_name_prefix="audit") as auditor:
             # Meanwhile the worker imports jax on another processor.
             audited = auditor.submit(self._attempts, cells, finish)
-            ended = self._through_worker(audited.result, placement, environment, finish)
+            lost, untried = self._through_worker(audited.result, placement, environment, finish)
         while True:
-            retries += [attempt for attempt in ended.lost if not attempt.isolated]
+            retries += [attempt for attempt in lost if not attempt.isolated]
             # A worker that dies says nothing about the cells it had: each gets a worker of its own, so that the one
             # that killed it does not take the others along once more.
-            isolated = [attempt for attempt in ended.lost if attempt.isolated]
+            isolated = [attempt for attempt in lost if attempt.isolated]
             self._notify_retries(isolated, environment)
             for attempt in isolated:
                 self._retry([attempt], environment, finish)
-            if not ended.untried or self.stopping.is_set():
+            if not untried or self.stopping.is_set():
                 break
-            ended = self._through_worker(ended.untried.copy, placement, environment, finish)
+            lost, untried = self._through_worker(untried.copy, placement, environment, finish)
         # These shared no dead worker: they are tried again together, once the others are done.
         self._notify_retries(retries, environment)
         while retries and not self.stopping.is_set():
@@ -249,7 +229,7 @@ class _Replay:
             return attempts
         try:
             repaired = self.repairs.repaired(environment, attempts[0].placement)
-            return self._through_worker(attempts.copy, attempts[0].placement, repaired, finish).untried
+            return self._through_worker(attempts.copy, attempts[0].placement, repaired, finish)[1]
         except InfrastructureFault as fault:  # there was no worker for any of them
             for attempt in attempts:
                 for cell in attempt.cells:
@@ -258,9 +238,12 @@ class _Replay:
 
     def _through_worker(
         self, get_attempts: Callable[[], list[_Attempt]], placement: Placement, environment: Environment, finish: Finish
-    ) -> _Pass:
-        """Run cells in one worker, until all are done or it has died. It is started before they are asked for."""
-        ended = _Pass()
+    ) -> tuple[list[_Attempt], list[_Attempt]]:
+        """Run cells in one worker, until all are done or it has died. It is started before they are asked for.
+
+        Returns the attempts that are to be made again, and those that the worker was never given.
+        """
+        lost: list[_Attempt] = []
         running: list[Future[None]] = []
         with scratch_folder() as scratch:
             worker = self._start_worker(environment, placement)
@@ -269,19 +252,18 @@ class _Replay:
                 for number, attempt in enumerate(attempts):
                     self._take_slot(attempt.placement)
                     # Looked at only now: while this thread waited for the slot, the worker may have died.
-                    if self.stopping.is_set() or any(lost.isolated for lost in ended.lost):
+                    if self.stopping.is_set() or any(attempt.isolated for attempt in lost):
                         self._release_slot(attempt.placement)
                         break
                     outputs = scratch / str(number)
-                    running.append(self._submit(worker, environment, attempt, outputs, finish, ended.lost))
+                    running.append(self._submit(worker, environment, attempt, outputs, finish, lost))
                 for future in running:
                     # Stopping the run must not wait for a cell that takes its whole time.
                     while not future.done() and not self.stopping.is_set():
                         wait([future], timeout=0.2)
             finally:
                 worker.close()
-        ended.untried = attempts[len(running) :]
-        return ended
+        return lost, attempts[len(running) :]
 
     def _take_slot(self, placement: Placement) -> None:
         # The device first, everywhere: a cell that waits for the device must not hold a slot that a cell on the CPU
@@ -329,9 +311,7 @@ class _Replay:
             if replied:  # the processor is free for the next cell, while this thread compares
                 self._release_slot(attempt.placement)
             try:
-                again = self._finish_cells(attempt, environment, future, outputs, finish)
-                if again:
-                    lost.append(again)
+                lost.extend(self._finish_cells(attempt, environment, future, outputs, finish))
             finally:
                 shutil.rmtree(outputs, ignore_errors=True)
                 if not replied:
@@ -344,7 +324,7 @@ class _Replay:
 
     def _finish_cells(
         self, attempt: _Attempt, environment: Environment, reply: Future[Reply], outputs: Path, finish: Finish
-    ) -> _Attempt | None:
+    ) -> list[_Attempt]:
         """Finish each cell of an attempt. Returns the attempt to make again, with the cells that the machine failed."""
         failed: list[Cell] = []
         isolated, problem = False, ""
@@ -355,10 +335,10 @@ class _Replay:
                 failed.append(cell)
                 isolated, problem = isinstance(fault, WorkerDied), str(fault)
         if failed and not attempt.problem:
-            return _Attempt(tuple(failed), problem, isolated)
+            return [_Attempt(tuple(failed), problem, isolated)]
         for cell in failed:
             finish(not_run(cell, tried_twice(attempt.problem, problem)))
-        return None
+        return []
 
     def _send(self, worker: Worker, cell: Cell, outputs: Path) -> Future[Reply]:
         try:
@@ -380,8 +360,9 @@ class _Replay:
             outcome = outcome_of(cell, reply, outputs, self.options)
             if notes := [*filter(None, (environment.note, kernels_in_words(environment.variables)))]:
                 outcome = replace(outcome, message="\n".join(filter(None, (outcome.message, *notes))))
-            # A jax that has lost a file, or runs with one that is not its own, can fail in any way.
-            if is_suspicious(outcome.verdict) and (broken := self.repairs.damage(environment)):
+            # A jax that has lost a file, or runs with one that is not its own, can fail in any way but by a refusal.
+            is_suspicious = not outcome.verdict.works and outcome.verdict is not Verdict.REFUSED
+            if is_suspicious and (broken := self.repairs.damage(environment)):
                 raise InfrastructureFault(f"the environment broke: {broken}")
             return outcome
         except InfrastructureFault:
@@ -413,35 +394,22 @@ def deciding_first(cells: Sequence[Cell], execution: Callable[[Cell], object]) -
     return list(groups.values())
 
 
-def is_suspicious(verdict: Verdict) -> bool:
-    """Whether a damaged environment gives this verdict too: it is looked at before the verdict counts."""
-    return not verdict.works and verdict is not Verdict.REFUSED
-
-
-@dataclass
-class _Look:
-    """A look at an environment, which it has so that no other one gets its id. `damage` is None before the look."""
-
-    environment: Environment
-    damage: str | None = None
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-
 class Repairs:
     """Damaged environments of a run. `provider` gives an environment, `notify` reports one that is built again."""
 
-    def __init__(self, provider: Callable[[Placement], Environment], notify: Callable[[str], None]) -> None:
+    def __init__(self, provider: EnvironmentProvider, notify: Notify) -> None:
         self._provider = provider
         self._notify = notify
-        self._looks: dict[int, _Look] = {}  # by identity: variables make an environment unhashable
+        # By identity, since variables make an environment unhashable; each is held, so that no other gets its id.
+        self._damage: dict[int, tuple[Environment, str]] = {}
+        self._locks: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
 
     def damage(self, environment: Environment) -> str:
         """What of an environment is damaged, empty for nothing. All of its files are read, so only once."""
-        look = self._looks.setdefault(id(environment), _Look(environment))
-        with look.lock:
-            if look.damage is None:
-                look.damage = damage(environment)
-            return look.damage
+        with self._locks[id(environment)]:
+            if id(environment) not in self._damage:
+                self._damage[id(environment)] = environment, damage(environment)
+            return self._damage[id(environment)][1]
 
     def repaired(self, environment: Environment, placement: Placement) -> Environment:
         """An environment, asked for again: what broke of it meanwhile is repaired. Raises `EnvironmentFailed`."""
@@ -450,5 +418,5 @@ class Repairs:
             self._notify(f"the environment of jaxlib {environment.release.jaxlib} is built again: {damaged}")
         repaired = self._provider(placement)
         if damaged:  # what a package still says wrongly of its own files is no damage
-            self._looks[id(repaired)] = _Look(repaired, "")
+            self._damage[id(repaired)] = repaired, ""
         return repaired

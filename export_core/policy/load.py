@@ -50,10 +50,7 @@ def _with_releases(policy: Policy, source: PolicySource | None, path: Path) -> P
 
 
 def policy_file(folder: Path, named: str | None = None) -> Path | None:
-    """The named file, else export_compat.yaml or a pyproject.toml with [tool.jaxexport] in `folder`.
-
-    Raises `PolicyError` where both are there.
-    """
+    """The named file, else the YAML file or the table of `folder`. Raises `PolicyError` where both are there."""
     if named is not None:
         return Path(named)
     standalone, project = folder / FILE, folder / PROJECT_FILE
@@ -74,10 +71,7 @@ def policy_file(folder: Path, named: str | None = None) -> Path | None:
 
 
 def load_policy(file: Path) -> Policy:
-    """Read a policy file, and the releases in export_releases.yaml beside it.
-
-    Raises `PolicyError` naming the file, the line, the key and what was expected.
-    """
+    """Read a policy file, and the releases beside it. Raises `PolicyError` naming file, line, key, what was wanted."""
     policy, source = read_policy(file)
     policy = _with_releases(policy, source, file.with_name(RELEASES))
     # Only now: a deployment target may have a release that the file beside the policy adds.

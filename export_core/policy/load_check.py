@@ -15,7 +15,7 @@ from export_core.artifact.readers import Reader, loads, readers_of
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.phrases import did_you_mean
 from export_core.policy.terms import Terms, promised_days
-from export_core.releases.entries import shipped_entries
+from export_core.releases.entries import CalendarEntry, shipped_entries
 from export_core.releases.errors import ReleaseError
 
 if TYPE_CHECKING:
@@ -87,11 +87,7 @@ def check(
 
 
 def check_load(artifact: Artifact, terms: Terms, reader: Reader) -> LoadCheck:
-    """Check an artifact for a reader by the terms of a project.
-
-    Raises:
-        ArtifactError: a module of it cannot be read.
-    """
+    """Check an artifact by the terms of a project. Raises `ArtifactError` for a module that cannot be read."""
     writer = find_writer(artifact, terms.releases)
     findings = [x for x in audit_calls(artifact, writer, terms.allow, reader.jaxlib) if x.standing != DISABLED]
     (load,) = loads(artifact, (reader,))
@@ -117,12 +113,8 @@ def check_load(artifact: Artifact, terms: Terms, reader: Reader) -> LoadCheck:
 
 
 def find_reader(jaxlib: str, terms: Terms) -> Reader:
-    """The release of that number.
-
-    Raises:
-        ReleaseError: there is none.
-    """
-    readers = _shipped_readers() if terms is _shipped_terms() else readers_of(terms.releases)
+    """The release of that number. Raises `ReleaseError` where there is none."""
+    readers = _readers(terms.releases)
     if jaxlib not in readers:
         hint = did_you_mean(jaxlib, readers)
         raise ReleaseError(
@@ -136,9 +128,9 @@ def _shipped_terms() -> Terms:
     return Terms(shipped_entries())
 
 
-@functools.cache
-def _shipped_readers() -> dict[str, Reader]:
-    return readers_of(_shipped_terms().releases)
+@functools.lru_cache(maxsize=4)
+def _readers(releases: tuple[CalendarEntry, ...]) -> dict[str, Reader]:
+    return readers_of(releases)
 
 
 @functools.cache
@@ -152,7 +144,7 @@ def _installed_reader() -> Reader:
         raise ReleaseError(
             "expected an installed jaxlib, found none. Install it, or name the reader: check(…, reader='0.12.0.1')."
         ) from None
-    known = _shipped_readers().get(jaxlib, Reader(jaxlib, jaxlib, None))
+    known = _readers(_shipped_terms().releases).get(jaxlib, Reader(jaxlib, jaxlib, None))
     try:
         return known._replace(jax=version("jax"))
     except PackageNotFoundError:

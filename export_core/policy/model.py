@@ -194,10 +194,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(target for target in targets if target.jaxlib in there)
 
     def calendar(self) -> Calendar:
-        """The shipped calendar with this project's own releases.
-
-        Raises `ReleaseError` for one whose date cannot be right.
-        """
+        """The shipped calendar with this project's releases. Raises `ReleaseError` for a date that cannot be right."""
         # Here too, and not only where a file is read: the policy in summary.json has not been checked.
         return project_calendar(load_calendar(), self.releases.jaxlib, self.releases.jax)
 

@@ -40,10 +40,12 @@ class OptionError(ExportCompatError):
 
 @dataclass(frozen=True)
 class Shard:
-    """The part `index` of `count`, counted from 1."""
+    """Which part of a plan a run is."""
 
     index: int
+    """The number of the shard, from 1."""
     count: int
+    """How many shards the plan has."""
 
     def __str__(self) -> str:
         """As --shard takes it."""
@@ -385,11 +387,8 @@ def given_over(own: _Options, other: _Options) -> _Options:
 
 
 def reproduce_options(selection: Selection, options: RunOptions) -> list[str]:
-    """What the commands that reproduce the cells of a run have in common.
-
-    Their results have a folder of their own, since a run replaces what is in its folder.
-    """
-    results = RESULTS / REPRODUCED
+    """What the commands that reproduce the cells of a run have in common."""
+    results = RESULTS / REPRODUCED  # of their own, since a run replaces what is in its folder
     if options.results and options.results.resolve() == results.resolve():  # this run reproduces another one
         results /= REPRODUCED
     # An outcome from the cache would reproduce nothing.

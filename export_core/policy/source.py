@@ -229,10 +229,7 @@ class _Lines:
 
 
 def toml_lines(text: str) -> dict[Key, int]:
-    """The line, counted from 1, of each table, key and element: ``("tool", "jaxexport", "windows", "backward")``.
-
-    The text must be one that tomllib accepts.
-    """
+    """The line, counted from 1, of each table, key and element of a valid text: ``("tool", "jaxexport", "rtol")``."""
     reader = _TomlLines(text)
     table: Key = ()
     while reader.token:

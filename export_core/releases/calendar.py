@@ -203,10 +203,7 @@ class Calendar:
         )
 
     def extended(self, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]) -> Calendar:
-        """This calendar with more releases, such as a nightly or one younger than this package.
-
-        Raises `ReleaseError` for text that is no version.
-        """
+        """This calendar with more releases, such as a nightly. Raises `ReleaseError` for text that is no version."""
         for version in (*jaxlib, *jax, *(entry.minimum_jaxlib for entry in jax.values())):
             version_key(version)
         return replace(self, jaxlib={**self.jaxlib, **jaxlib}, jax={**self.jax, **jax})

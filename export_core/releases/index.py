@@ -70,10 +70,7 @@ def configured_index(project: Path) -> str:
 
 
 def index_files(index: str, package: str) -> tuple[IndexFile, ...]:
-    """The files of a package, from an index of PEP 691 (JSON) or PEP 503 (HTML).
-
-    Raises `ReleaseError` where the index does not answer, or has no such page.
-    """
+    """The files of a package (PEP 691 or 503). Raises `ReleaseError` where the index has no such page."""
     # These take half a second to import, and most commands ask no index.
     from pydantic import ValidationError  # what pypi-simple raises for a page of JSON
     from pypi_simple import ProjectPage, UnsupportedRepoVersionError

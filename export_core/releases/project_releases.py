@@ -153,18 +153,14 @@ def _difference(source: str, expected: datetime.date, found: datetime.date) -> s
 def with_entries(text: str, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]) -> str:
     """The text of a file of releases with these entries, each on a line in order of version; other lines stay."""
     lines = text.splitlines()
-    for version, jaxlib_entry in jaxlib.items():
-        _put_line(lines, "jaxlib", version, jaxlib_line(version, jaxlib_entry))
-    for version, jax_entry in jax.items():
-        _put_line(lines, "jax", version, jax_line(version, jax_entry))
+    for section, entries in (("jaxlib", jaxlib), ("jax", jax)):
+        for version, entry in entries.items():
+            _put_line(lines, section, version, release_line(version, entry))
     return "\n".join(lines) + "\n"
 
 
 def write_releases(path: Path, text: str, expected: CalendarFile) -> None:
-    """Write a file of releases, all or nothing.
-
-    Raises `ReleaseError` where its lines would not mean what is expected, or it cannot be written.
-    """
+    """Write a file of releases, all or nothing. Raises `ReleaseError` unless its lines mean what is expected."""
     try:
         releases = msgspec.yaml.decode(text, type=CalendarFile)
     except msgspec.MsgspecError:
@@ -181,19 +177,16 @@ def write_releases(path: Path, text: str, expected: CalendarFile) -> None:
         raise ReleaseError(f"{path}: cannot be written: {error.strerror}. Nothing was changed.") from None
 
 
-def jaxlib_line(version: str, entry: JaxlibRelease) -> str:
-    """The line of a jaxlib."""
-    return _line(version, entry, f"python: {json.dumps(entry.python)}", f"stablehlo: {json.dumps(entry.stablehlo)}")
-
-
-def jax_line(version: str, entry: JaxRelease) -> str:
-    """The line of a jax."""
-    return _line(version, entry, f"minimum_jaxlib: {json.dumps(entry.minimum_jaxlib)}")
-
-
-def _line(version: str, entry: JaxlibRelease | JaxRelease, *fields: str) -> str:
-    yanked = [f"yanked: {json.dumps(entry.yanked, ensure_ascii=False)}"] if entry.yanked else []
-    return f'  "{version}": {{{", ".join([f"built: {entry.built}", *yanked, *fields])}}}'
+def release_line(version: str, entry: JaxlibRelease | JaxRelease) -> str:
+    """The line of a release."""
+    fields = [f"built: {entry.built}"]
+    if entry.yanked:
+        fields.append(f"yanked: {json.dumps(entry.yanked, ensure_ascii=False)}")
+    if isinstance(entry, JaxlibRelease):
+        fields += [f"python: {json.dumps(entry.python)}", f"stablehlo: {json.dumps(entry.stablehlo)}"]
+    else:
+        fields.append(f"minimum_jaxlib: {json.dumps(entry.minimum_jaxlib)}")
+    return f'  "{version}": {{{", ".join(fields)}}}'
 
 
 def _put_line(lines: list[str], section: str, version: str, line: str) -> None:
@@ -219,17 +212,18 @@ def _contradictions(
     shipped: Calendar, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]
 ) -> Iterator[tuple[str, str, str]]:
     """Package, version and problem of each release whose date cannot be right: see `contradiction`."""
-    yield from (("jaxlib", name, why) for name in jaxlib if (why := contradiction(shipped.jaxlib, name, jaxlib[name])))
-    yield from (("jax", name, why) for name in jax if (why := contradiction(shipped.jax, name, jax[name])))
-    minimums = unreleased_minimums(shipped.jaxlib.keys() | jaxlib.keys(), jax)
-    yield from (("jax", name, problem) for name, problem in minimums)
+    for package, entries in (("jaxlib", jaxlib), ("jax", jax)):
+        for version, entry in entries.items():
+            if problem := contradiction(getattr(shipped, package), version, entry):
+                yield package, version, problem
+    for version, problem in unreleased_minimums(shipped.jaxlib.keys() | jaxlib.keys(), jax):
+        yield "jax", version, problem
 
 
 def _wrong_entry(path: Path, data: object) -> str:
     """File, line, release and what is wrong with it; empty where no single release is to blame."""
     # msgspec names the key inside a release, and not the release.
-    kinds: tuple[tuple[str, type], ...] = (("jaxlib", JaxlibRelease), ("jax", JaxRelease))
-    for package, kind in kinds:
+    for package, kind in (("jaxlib", JaxlibRelease), ("jax", JaxRelease)):
         entries = data.get(package) if isinstance(data, dict) else None
         for version, entry in entries.items() if isinstance(entries, dict) else ():
             try:

@@ -1,14 +1,26 @@
-"""A run as annotations of GitHub Actions: workflow commands, which its pages show at the line of a test."""
+"""A run as annotations of GitHub Actions, and the lines of tests to which they and SARIF point.
+
+Annotations are workflow commands, which GitHub's pages show at the line of a test.
+"""
 
 from __future__ import annotations
 
+import ast
+import functools
+import itertools
 from collections import Counter
-from pathlib import Path
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from urllib.parse import quote
 
 from export_core.base.escaping import shown
-from export_core.base.phrases import plural
-from export_core.report.affected_tests import SourceLine, affected_tests
-from export_core.report.document import Document
+from export_core.base.phrases import first_line, plural
+from export_core.base.untrusted import read_regular
+from export_core.judge import Result
+from export_core.report.document import Document, Finding
+from export_core.report.wording import limits_line
+from export_core.run.run import Cells
 
 MOST = 10
 """Annotations of one type that GitHub shows of a step; it drops the others."""
@@ -53,3 +65,118 @@ def _data(text: str) -> str:
 
 def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+@dataclass(frozen=True)
+class AffectedTest:
+    """A finding with the cells of one test, the first of which is the example; no cells if it is about the run."""
+
+    finding: Finding
+    results: tuple[Result, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The kind of the finding, and what its cells have in common."""
+        cause = self.finding.cause
+        return f"{self.finding.title}: {cause.verdict} in stage {cause.stage}" if cause else self.finding.title
+
+    @property
+    def message(self) -> str:
+        """What happened, since when, what to do, and the command that runs one of these cells again."""
+        lines = [self.finding.sentence]
+        if len(self.results) < len(self.finding.results):
+            lines.append(f"{plural(len(self.results), 'cell')} of them: {self.results[0].case}.")
+        lines += [f"{label}: {text}" for label, text in self.finding.advice]
+        if self.results:
+            example = self.results[0]
+            lines.insert(1, f"message: {limits_line(example) or first_line(example.message) or example.verdict}")
+            lines[2:2] = [f"looks like: {example.looks_like}"] if example.looks_like else []
+            lines.append(f"reproduce: {example.reproduce}")
+        return "\n".join(lines)
+
+    def place(self, folder: Path) -> SourceLine | None:
+        """The line of the test in the project in `folder`, if it is there."""
+        return source_line(self.results[0].test, folder) if self.results else None
+
+
+def affected_tests(findings: Iterable[Finding]) -> list[AffectedTest]:
+    """The tests of findings that somebody has to look at: the first of each, worst first, then the second of each.
+
+    In this order a format can stop anywhere without leaving out a finding for many tests of another one.
+    """
+    by_finding = []
+    for finding in findings:
+        if finding.kind.level:
+            example = finding.cause and finding.cause.example
+            tests = [
+                sorted(results, key=lambda result: result.key != example)
+                for results in Cells(finding.results).by_test.values()
+            ]
+            tests.sort(key=lambda results: results[0].key != example)
+            by_finding.append([AffectedTest(finding, tuple(results)) for results in tests] or [AffectedTest(finding)])
+    return [test for tests in itertools.zip_longest(*by_finding) for test in tests if test]
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """A line of a file. `file` is relative to the root of the repository, with ``/`` between its parts."""
+
+    file: str
+    line: int
+
+    @property
+    def uri(self) -> str:
+        """The file as a reference for formats that want one."""
+        return quote(self.file)
+
+
+def source_line(test: str, folder: Path = Path()) -> SourceLine | None:
+    """The line of a test, named as pytest does (``tests/test_a.py::TestA::test_f[x]``), of a project in `folder`.
+
+    None where the folder has no such file: results may come from elsewhere, and their text is not trusted. Where the
+    function is not found, such as one that a base class has, the line is that of its class, else the first.
+    """
+    path, _, names = test.partition("::")
+    name = PurePosixPath(path)
+    if name.is_absolute() or ".." in name.parts or name.suffix != ".py" or "\\" in path:
+        return None
+    folder = folder.resolve()
+    lines = _lines(folder / name)
+    if lines is None:
+        return None
+    # Not the parameters, which may hold anything.
+    parts = names.partition("[")[0].split("::")
+    while parts and "::".join(parts) not in lines:
+        parts.pop()
+    inside = folder.relative_to(_repository(folder)) / name
+    return SourceLine(inside.as_posix(), lines.get("::".join(parts), 1))
+
+
+@functools.cache
+def _lines(path: Path) -> dict[str, int] | None:
+    """The line of each class and function in a file, by the names that lead to it; None if it cannot be read."""
+    try:
+        data = read_regular(path)
+    except (OSError, ValueError):
+        return None
+    try:
+        module = ast.parse(data)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    return dict(_definitions(module, ""))
+
+
+def _definitions(node: ast.Module | ast.ClassDef, within: str) -> list[tuple[str, int]]:
+    found = []
+    for child in node.body:
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            name = f"{within}{child.name}"
+            found.append((name, child.lineno))
+        if isinstance(child, ast.ClassDef):
+            found += _definitions(child, f"{name}::")
+    return found
+
+
+def _repository(folder: Path) -> Path:
+    """The root of the repository that a folder is in, else the folder: files are named from there by CI systems."""
+    return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)

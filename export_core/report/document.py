@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from export_core.base.errors import ExportCompatError
 from export_core.base.feature import hooks
 from export_core.base.layout import aligned, labelled_lines
-from export_core.judge import Result, Summary
+from export_core.base.phrases import plural
+from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
+from export_core.judge.result import grouped
 from export_core.judge.verdicts import ExitCode, Kind
 from export_core.policy.known_issues import KnownIssue
 from export_core.readers.cell import CellKey
@@ -147,26 +150,36 @@ class Document:
         """The exit code that the look of the headline follows."""
         return shown_exit_code(self.run.summary)
 
-    def tables(self) -> Iterator[Table]:
-        """The tables that features add, for a report in full."""
-        for table in hooks("table"):
-            if made := table(self.run):
-                yield made
-
-    def pictures(self) -> Iterator[Picture]:
-        """The pictures that features add."""
-        for picture in hooks("picture"):
-            if made := picture(self.run):
-                yield made
+    def added(self, hook: str) -> list[Any]:
+        """What features add to a report: ``table`` for one in full, ``picture`` for the page."""
+        return [made for make in hooks(hook) if (made := make(self.run))]
 
 
-def row_lines() -> Callable[[Sequence[Result]], Hashable]:
-    """The function that makes the `RowLine` of the cells of a row, where a feature has one to show."""
-    makers = hooks("row_line")
-    return lambda cells: next((line for make in makers if (line := make(cells))), None)
+def by_kind(findings: Iterable[Finding]) -> dict[Kind, list[Finding]]:
+    """Findings of each kind, in their order."""
+    return grouped(findings, lambda finding: finding.kind)
 
 
-def feature_findings(run: Run) -> Iterator[Finding]:
-    """The findings that features add."""
-    for findings in hooks("findings"):
-        yield from findings(run)
+def capped(findings: Iterable[Finding], most: int) -> tuple[list[Finding], Counter[Kind]]:
+    """At most so many findings of each kind, and how many more there are by kind: no kind hides another one."""
+    shown: list[Finding] = []
+    counts: Counter[Kind] = Counter()
+    for finding in findings:
+        counts[finding.kind] += 1
+        if counts[finding.kind] <= most:
+            shown.append(finding)
+    return shown, Counter({kind: count - most for kind, count in counts.items() if count > most})
+
+
+def cells_of(findings: Sequence[Finding], summary: Summary | None = None) -> str:
+    """``12 cells``: how many cells findings of a kind are about; empty where they are about none.
+
+    With a summary, they are all of their kind. Of cells outside the window the counts of the run have more then, since
+    refusals are no findings.
+    """
+    cells = sum(len(finding.results) for finding in findings)
+    is_outside = findings[0].kind is Judgement.OUTSIDE.facts.kind
+    outside = summary.judgements.get(Judgement.OUTSIDE, 0) if summary and is_outside else 0
+    if outside > cells:
+        return f"{cells:,} of {outside:,} cells; the others were refused, as expected"
+    return plural(cells, "cell") if cells else ""

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Sequence
 from xml.etree import ElementTree as Xml
 
-from export_core.base.escaping import shown
 from export_core.base.layout import labelled_lines
 from export_core.base.phrases import first_line
 from export_core.judge import Judgement, Result
@@ -21,29 +20,34 @@ from export_core.judge.verdicts import NUMBERS_MOVED, ExitCode
 from export_core.policy import Policy
 from export_core.readers.placement import Mode
 from export_core.report.document import Document, Finding
+from export_core.report.svg import text_of
 from export_core.report.view import entry_text
-from export_core.report.wording import (
-    cell_sentence,
-    evidence,
-    limits_line,
-    window_line,
-)
+from export_core.report.wording import cell_sentence, evidence, limits_line, window_line
 
 
 def junit_xml(document: Document) -> str:
     """The file: a suite for each reader on each platform, and one for the run."""
     run, summary = document.run, document.run.summary
     by_cell = {result.key: finding for finding in document.findings if finding.cause for result in finding.results}
-    by_reader = {
-        f"jaxlib {reader.jaxlib} with jax {reader.jax} on {platform}": cells
-        for (reader, platform), cells in run.by_reader.items()
-    }
     suites = []
-    for reader, cells in by_reader.items():
-        cases = [_cell(cell, reader, run.policy, by_cell.get(cell.key)) for cell in cells]
-        suites.append(_suite(reader, cases, _reader_properties(cells)))
+    for (reader, platform), cells in run.by_reader.items():
+        name = f"jaxlib {reader.jaxlib} with jax {reader.jax} on {platform}"
+        cases = [_cell(result, name, run.policy, by_cell.get(result.key)) for result in cells.results]
+        facts = {"jaxlib": reader.jaxlib, "jax": reader.jax, "built": reader.built, "platform": platform}
+        counts = {f"cells {judgement}": len(results) for judgement, results in cells.by_judgement.items()}
+        suites.append(_suite(name, cases, facts | counts))
     is_shown = any(int(suite.attrib[name]) for suite in suites for name in ("failures", "errors"))
-    suites.append(_suite("jaxexport", [_run(document, is_shown=is_shown)], _run_properties(document)))
+    names = ("project", "commit", "ci_url", "tool", "machine")
+    of_the_run = {
+        "headline": document.headline[0],
+        "planned": summary.planned,
+        "as of": summary.as_of,
+        "exit code": summary.exit_code,
+        "plan": summary.plan,
+        **{f"cells {name}": count for name, count in summary.judgements.items()},
+        **{name: text for name in names if (text := getattr(summary.identity, name))},
+    }
+    suites.append(_suite("jaxexport", [_run(document, is_shown=is_shown)], of_the_run))
     if started := summary.identity.started:
         for suite in suites:
             suite.set("timestamp", started.isoformat())
@@ -51,32 +55,8 @@ def junit_xml(document: Document) -> str:
     for name in ("tests", "failures", "errors"):
         root.set(name, str(sum(int(suite.attrib[name]) for suite in suites)))
     root.extend(suites)
-    for element in root.iter():
-        element.text = shown(element.text) if element.text else None
-        element.attrib.update({name: shown(value) for name, value in element.items()})
     Xml.indent(root, " ")
-    return Xml.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def _reader_properties(results: Sequence[Result]) -> dict[str, object]:
-    """The reader of a suite, and how many of its cells have which judgement."""
-    reader = results[0].reader
-    facts = {"jaxlib": reader.jaxlib, "jax": reader.jax, "built": reader.built, "platform": results[0].platform}
-    counts = Counter(result.judgement for result in results)
-    return facts | {f"cells {name}": counts[name] for name in Judgement if counts[name]}
-
-
-def _run_properties(document: Document) -> dict[str, object]:
-    summary = document.run.summary
-    counts = {f"cells {name}": count for name, count in summary.judgements.items()}
-    facts = {"planned": summary.planned, "as of": summary.as_of, "exit code": summary.exit_code, "plan": summary.plan}
-    identity = {name: getattr(summary.identity, name) for name in ("project", "commit", "ci_url", "tool", "machine")}
-    return {
-        "headline": document.headline[0],
-        **facts,
-        **counts,
-        **{name: text for name, text in identity.items() if text},
-    }
+    return f"<?xml version='1.0' encoding='utf-8'?>\n{text_of(root)}\n"
 
 
 def _suite(name: str, cases: Sequence[Xml.Element], properties: dict[str, object]) -> Xml.Element:
@@ -108,7 +88,12 @@ def _cell(result: Result, reader: str, policy: Policy, finding: Finding | None) 
         # A cell that works and is still skipped was only compiled: its type says that, not its judgement.
         by_verdict = result.judgement is Judgement.BROKEN or not facts.junit
         kind = result.verdict if by_verdict else result.judgement
-        element = Xml.SubElement(case, outcome, type=f"jaxexport.{kind}", message=_message(result, policy, finding))
+        is_moved = finding is not None and finding.kind is NUMBERS_MOVED
+        what = NUMBERS_MOVED.title.lower() if is_moved else str(result.judgement)
+        message = f"{what}: {limits_line(result) or first_line(result.message) or result.verdict}"
+        if listed := entry_text(result, policy):
+            message = f"known failure: {listed}"
+        element = Xml.SubElement(case, outcome, type=f"jaxexport.{kind}", message=message)
         common = finding.advice if finding else []
         cause = finding.sentence if finding and len(finding.results) > 1 else ""
         pairs = [("test", result.test), *evidence(result, all_of_stderr=True), ("cause", cause), *common]
@@ -118,13 +103,6 @@ def _cell(result: Result, reader: str, policy: Policy, finding: Finding | None) 
         lines = labelled_lines([("test", result.test), ("judgement", judgement), ("window", window_line(result))])
         Xml.SubElement(case, "system-out").text = "\n".join(lines)
     return case
-
-
-def _message(result: Result, policy: Policy, finding: Finding | None) -> str:
-    if listed := entry_text(result, policy):
-        return f"known failure: {listed}"
-    kind = NUMBERS_MOVED.title.lower() if finding and finding.kind is NUMBERS_MOVED else str(result.judgement)
-    return f"{kind}: {limits_line(result) or first_line(result.message) or result.verdict}"
 
 
 def _run(document: Document, *, is_shown: bool) -> Xml.Element:

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as Xml
 from export_core.base.phrases import plural
 from export_core.judge import Judgement
 from export_core.report.document import Document, ReportError
-from export_core.report.links import filter_link
+from export_core.report.page_data import filter_link
 from export_core.report.run_tables import MapRelease, MapRow, ReleaseMap, Square, release_map
 from export_core.report.svg import Axis, add, make_axis, picture, text_of, width_of
 

@@ -6,21 +6,19 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from export_core.base.escaping import for_html, for_markdown, shown
 from export_core.base.layout import labelled_lines
-from export_core.base.phrases import first_line
+from export_core.base.phrases import first_line, ranges
 from export_core.judge import Judgement, Summary
 from export_core.judge.result import by_build_date, grouped
 from export_core.judge.verdicts import NOT_REPLAYABLE, NUMBERS_MOVED, Kind
-from export_core.report.affected_tests import source_line
-from export_core.report.document import Comparison, Document, Finding, issue_of
+from export_core.report.annotations import source_line
+from export_core.report.document import Comparison, Document, Finding, by_kind, capped, cells_of, issue_of
 from export_core.report.run_tables import MapRelease, MapRow, ReleaseMap, Square, release_map
-from export_core.report.view import capped, cells_of
-from export_core.report.wording import began_and_ended, counts_line, first_sentence, ranges
+from export_core.report.wording import began_and_ended, counts_line, first_sentence
 from export_core.run.run import Run
 
 MOST_BYTES = 65_536
@@ -48,23 +46,23 @@ def markdown_text(document: Document, folder: Path = Path()) -> str:
     With the difference from an earlier run, what changed comes before the causes of this one. `folder` is that of the
     project: the lines of tests are looked up in its files.
     """
-    run, summary, comparison = document.run, document.run.summary, document.comparison
+    summary, comparison = document.run.summary, document.comparison
     changes = comparison.changes if comparison else []
-    shown_here = [*changes, *(comparison.others if comparison else ()), *document.findings]
-    named, left_out = capped(shown_here, _MOST_OF_A_KIND)
+    findings = [*changes, *(comparison.others if comparison else ()), *document.findings]
+    named, left_out = capped(findings, _MOST_OF_A_KIND)
     sections = [
         (finding, _section(finding, _test(finding, summary, folder), opened=not number and _has_own_line(finding.kind)))
         for number, finding in enumerate(named)
     ]
     head = [_head(document), *(_since(comparison) if comparison else ())]
-    overview = [_causes(document), *_map(run, comparison)]
+    squares = markdown_map(release_map(document.run), release_map(comparison.before) if comparison else None)
+    # A table is no use cut in two: it is there whole or not at all.
+    overview = [_causes(document), *([squares] if squares and len(squares.encode()) <= _LONGEST_MAP else [])]
     room = MOST_BYTES - _RESERVED_BYTES - sum(len(part.encode()) + 1 for part in (*head, *overview))
     fitting, cut = _fitting(sections, room)
     kinds_of_changes = {finding.kind for finding in changes}
     of_changes = sum(finding.kind in kinds_of_changes for finding, _ in fitting)
-    counted = {
-        kind: cells_of(some, summary) for kind, some in grouped(shown_here, lambda finding: finding.kind).items()
-    }
+    counted = {kind: cells_of(some, summary) for kind, some in by_kind(findings).items()}
     changed, others = (_folded(some, counted) for some in (fitting[:of_changes], fitting[of_changes:]))
     parts = [*head, *changed, *overview, *others]
     if counts := counts_line({kind.title: count for kind, count in (cut + left_out).items()}):
@@ -112,7 +110,8 @@ def _row(finding: Finding, run: Run) -> str:
         return f"| ❗ | {_what(finding, summary)} | | | | | |"
     case = cause.cases[0] if len(cause.cases) == 1 else f"{len(cause.cases):,} cases"
     written, read = ranges(cause.writers, by_build_date(run.writers)), ranges(cause.readers, by_build_date(run.readers))
-    texts = (case, written, read, began_and_ended(cause))
+    when = ", ".join(f"{word} {jaxlib}" for word, jaxlib in began_and_ended(cause))
+    texts = (case, written, read, when)
     words = " | ".join(for_markdown(_cut(text, 2 * _LONGEST_WORDS)) for text in texts)
     what = f"{cause.judgement.facts.symbol} | {_what(finding, summary)}"
     return f"| {what} | {cause.cells:,} | {words} |"
@@ -135,17 +134,6 @@ def _what(finding: Finding, summary: Summary) -> str:
     to_do = first_sentence(dict(finding.details).get("to do", "")).replace("`", "")
     advice = f"<br>To do: {for_markdown(_cut(to_do, 2 * _LONGEST_WORDS))}" if to_do else ""
     return f"**{for_markdown(words)}**: {said}{f' ({_link(issue.id, url)})' if issue and url else ''}{advice}"
-
-
-def _map(run: Run, comparison: Comparison | None) -> Iterator[str]:
-    drawn = markdown_map(release_map(run), release_map(comparison.before) if comparison else None)
-    # A table is no use cut in two: it is there whole or not at all.
-    if not run.results or len(drawn.text.encode()) > _LONGEST_MAP:
-        return
-    text = drawn.text
-    if drawn.rows > _ON_SCREEN[0] or drawn.columns > _ON_SCREEN[1]:
-        text = f"<details><summary>Map of writers and readers</summary>\n\n{text}\n</details>\n"
-    yield text
 
 
 def _test(finding: Finding, summary: Summary, folder: Path) -> str:
@@ -213,21 +201,14 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-@dataclass(frozen=True)
-class MarkdownMap:
-    """The table with its legend, and how many rows and columns it has."""
-
-    text: str
-    rows: int
-    columns: int
-
-
-def markdown_map(drawn: ReleaseMap, before: ReleaseMap | None = None) -> MarkdownMap:
-    """The map of a run; with that of an earlier one, a square that changed shows both judgements or counts.
+def markdown_map(drawn: ReleaseMap, before: ReleaseMap | None = None) -> str:
+    """The map of a run with its legend; with an earlier one, a square that changed shows both judgements or counts.
 
     Readers next to each other whose columns are equal are one column; counts are those of the worst judgement, in each
-    of these readers.
+    of these readers. A large map is folded; without a cell there is none.
     """
+    if not drawn.rows:
+        return ""
     earlier = {(row.platform, row.writer): row.squares for row in before.rows} if before else {}
     rows = sorted(drawn.rows, key=lambda row: (row.writer.order, row.platform))
 
@@ -245,10 +226,11 @@ def markdown_map(drawn: ReleaseMap, before: ReleaseMap | None = None) -> Markdow
         name = row.writer.in_words + (f" on {row.platform}" if len(drawn.platforms) > 1 else "")
         squares = [square(row, run[0], several=len(run) > 1) for run in columns]
         lines.append(f"| {for_markdown(name)} | {' | '.join(squares)} |")
-    shown_squares = [square for run in (drawn, before) if run for row in run.rows for square in row.squares.values()]
-    seen = {square.worst for square in shown_squares}
+    seen = {square.worst for run in (drawn, before) if run for row in run.rows for square in row.squares.values()}
     legend = " · ".join(f"{name.facts.symbol} {name}: {name.facts.meaning}" for name in Judgement if name in seen)
-    return MarkdownMap("\n".join([*lines, "", legend]) + "\n", len(rows), len(columns))
+    text = "\n".join([*lines, "", legend]) + "\n"
+    is_small = len(rows) <= _ON_SCREEN[0] and len(columns) <= _ON_SCREEN[1]
+    return text if is_small else f"<details><summary>Map of writers and readers</summary>\n\n{text}\n</details>\n"
 
 
 def _square(now: Square | None, then: Square | None, several: bool) -> str:

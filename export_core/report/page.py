@@ -6,28 +6,23 @@ import base64
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
-import msgspec
 from markupsafe import Markup, escape
 
 from export_core.base.escaping import safe_json, shown
-from export_core.base.phrases import few, plural
+from export_core.base.phrases import few, plural, ranges
 from export_core.judge import Judgement, Summary
-from export_core.judge.causes import Cause
-from export_core.judge.result import by_build_date, grouped
-from export_core.judge.verdicts import VERDICTS, Kind
-from export_core.policy.known_issues import KnownIssue
-from export_core.report.document import Comparison, Document, Finding, issue_of
-from export_core.report.links import cause_link, cell_link, file_address, filter_link, web_address
+from export_core.judge.result import by_build_date
+from export_core.judge.verdicts import VERDICTS
+from export_core.report.document import Comparison, Document, Finding, by_kind, capped, issue_of
 from export_core.report.map_svg import map_svg
-from export_core.report.page_data import page_data
+from export_core.report.page_data import cause_link, cell_link, file_address, filter_link, page_data, web_address
 from export_core.report.run_tables import Grid, GridBlock, grid, release_map
-from export_core.report.view import capped
-from export_core.report.wording import LEGEND, first_sentence, ranges, writer_and_reader
+from export_core.report.wording import LEGEND, began_and_ended, first_sentence, writer_and_reader
 from export_core.run.run import Run
 
 MOST_FINDINGS = 40
@@ -35,44 +30,40 @@ MOST_FINDINGS = 40
 
 _TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("data.js", "filter.js", "table.js", "cell.js", "map.js", "page.js")
-_ON_CARD = ("known as", "stage", "to do", "reproduce")
 
 
 def html_page(document: Document) -> str:
     """The page, with the difference from an earlier run first."""
-    run, comparison = document.run, document.comparison
-    table, shown_judgements = grid(run), [judgement for judgement in _by_promise() if judgement in run.by_judgement]
-    identity = run.summary.identity
+    run, summary, comparison = document.run, document.run.summary, document.comparison
+    table, drawn = grid(run), release_map(run)
+    # What is promised, the worst first; then what is not.
+    not_promised = [name for name in (Judgement.BONUS, Judgement.OUTSIDE) if name in run.by_judgement]
+    judgements = [*(name for name in run.by_judgement if name not in not_promised), *not_promised]
+    listed, more = capped(document.findings, MOST_FINDINGS)
+    data = page_data(table, file_address(summary.identity.source_url, summary.identity.goldens), comparison)
     return rendered(
         _TEMPLATES / "page.html",
         SCRIPTS,
         **_headline(document),
-        **_findings(document),
-        identity=_identity(run, table, comparison),
-        bar=_bar(run.summary),
-        judgements=[
-            (
-                str(judgement),
-                f"{len(run.by_judgement[judgement]):,}",
-                judgement.facts.meaning,
-                filter_link(judgement=judgement),
-            )
-            for judgement in shown_judgements
+        causes=[_card(finding, run) for finding in listed if _is_urgent(finding)],
+        causes_count=sum(map(_is_urgent, document.findings)),
+        others=[
+            (kind, findings, more[kind])
+            for kind, findings in by_kind(finding for finding in listed if not _is_urgent(finding)).items()
         ],
+        address_of=_address,
+        identity=_identity(run, table, comparison),
+        bar=_bar(summary),
+        judgements=[(name, len(run.by_judgement[name]), filter_link(judgement=name)) for name in judgements],
         comparison=comparison.section() if comparison else None,
-        map=Markup(map_svg(drawn, links=True)) if (drawn := release_map(run)).rows else None,
-        pictures=list(document.pictures()),
+        map=Markup(map_svg(drawn, links=True)) if drawn.rows else None,
+        pictures=document.added("picture"),
         facets=_facets(run, comparison),
-        writers=[_writer(block, shown_judgements) for block in table.blocks],
+        writers=[_writer(block, judgements) for block in table.blocks],
         marks=" · ".join(LEGEND.splitlines()[2:]),
-        data=_embedded(page_data(table, file_address(identity.source_url, identity.goldens), comparison)),
+        # JSON that cannot end the element that it is in: < is written as an escape.
+        data=Markup(safe_json(data).decode().replace("<", "\\u003c")),
     )
-
-
-def _by_promise() -> list[Judgement]:
-    """What is promised, the worst first, then what is not."""
-    others = [Judgement.BONUS, Judgement.OUTSIDE]
-    return [*(judgement for judgement in Judgement if judgement not in others), *others]
 
 
 def _headline(document: Document) -> dict[str, Any]:
@@ -87,16 +78,6 @@ def _headline(document: Document) -> dict[str, Any]:
         "affected": affected[:1].upper() + affected[1:],
         "counts": counts,
         "exit_code": int(document.look),
-    }
-
-
-def _findings(document: Document) -> dict[str, Any]:
-    """Cards for the causes of broken and missing cells, and everything else by kind."""
-    listed, more = capped(document.findings, MOST_FINDINGS)
-    return {
-        "causes": [_card(finding, document.run) for finding in listed if _is_urgent(finding)],
-        "causes_count": sum(map(_is_urgent, document.findings)),
-        "others": _by_kind([finding for finding in listed if not _is_urgent(finding)], more),
     }
 
 
@@ -156,19 +137,15 @@ def _facets(run: Run, comparison: Comparison | None) -> list[tuple[str, list[tup
 
 def _writer(block: GridBlock, judgements: Sequence[Judgement]) -> dict[str, Any]:
     """The counts of a writer's cells."""
-    counts = Counter(result.judgement for result in block.results)
-    promised = [result.judgement for result in block.results if result.promised]
+    results = [result for row in block.rows for result in row.cells.values()]
+    counts = Counter(result.judgement for result in results)
+    promised = [result.judgement for result in results if result.promised]
     return {
         "name": block.head.partition("  ")[0],
         "built": str(block.writer.built),
         "score": f"{promised.count(Judgement.KEPT):,} of {len(promised):,}",
         "counts": [f"{counts[judgement]:,}" for judgement in judgements],
     }
-
-
-def _embedded(data: msgspec.Struct) -> Markup:
-    """JSON that cannot end the element that it is in: < is written as an escape."""
-    return Markup(safe_json(data).decode().replace("<", "\\u003c"))
 
 
 def _is_urgent(finding: Finding) -> bool:
@@ -181,53 +158,38 @@ def _card(finding: Finding, run: Run) -> dict[str, Any]:
     cause = finding.cause
     assert cause is not None
     issue = issue_of(cause, run.summary)
-    texts, message = dict(finding.details), ("message", cause.message)
-    alone = [("cell", writer_and_reader(finding.results[0]))] if cause.cells == 1 else []
-    written = ranges(cause.writers, by_build_date(run.writers))
-    read = ranges(cause.readers, by_build_date(run.readers))
+    to_do = dict(finding.details).get("to do", "")
+    writers = ranges(cause.writers, by_build_date(run.writers))
+    readers = ranges(cause.readers, by_build_date(run.readers))
+    # Where no run shows when it began or ended, the oldest that fails.
+    when = began_and_ended(cause, issue) or [("oldest reader affected", cause.first_reader.jaxlib)]
     where = [
         plural(len(cause.cases), "case") if len(cause.cases) > 1 else cause.cases[0].rpartition(".")[2],
-        f"written by {written}",
-        f"read by {read}",
-        *(f"{label} {jaxlib}" for label, jaxlib in _when(cause, issue)),
+        f"written by {writers}",
+        f"read by {readers}",
+        *(f"{label} {jaxlib}" for label, jaxlib in when),
     ]
+    alone = [("cell", writer_and_reader(finding.results[0]))] if cause.cells == 1 else []
+    shown_above = ("known as", "stage", "to do", "reproduce")
     return {
-        "id": cause.id,
+        "cause": cause,
         "address": cause_link(cause.id, cause.judgement),
-        "judgement": str(cause.judgement),
         "kind": finding.title.lower(),
-        "count": f"{cause.cells:,}",
         "cells": plural(cause.cells, "cell"),
         "title": issue.title if issue else VERDICTS[cause.verdict].short.capitalize(),
-        "verdict": str(cause.verdict),
-        "stage": str(cause.stage),
-        "message": cause.message,
-        "writers": written,
-        "readers": read,
-        "when": _when(cause, issue),
+        "writers": writers,
+        "readers": readers,
+        "when": when,
         "where": " · ".join(where),
-        "cases": f"{len(cause.cases):,}",
         "case_names": few([case.rpartition(".")[2] for case in cause.cases]),
-        "change": cause.change,
-        "todo": texts.get("to do", ""),
-        "next_step": first_sentence(texts.get("to do", "")),
+        "to_do": to_do,
+        "next_step": first_sentence(to_do),
         "issue": web_address(issue.issue) if issue else "",
-        "reproduce": cause.reproduce,
         "filter": filter_link(cause=cause.id, judgement=cause.judgement),
         "example": cell_link(cause.example),
-        "details": alone + [pair for pair in finding.details if pair[0] not in _ON_CARD and pair != message],
+        "details": alone
+        + [pair for pair in finding.details if pair[0] not in shown_above and pair != ("message", cause.message)],
     }
-
-
-def _when(cause: Cause, issue: KnownIssue | None) -> list[tuple[str, str]]:
-    """Since which jaxlib they fail, and in which they work again; where no run shows it, the oldest that fails.
-
-    The table of known issues knows the release that fixed it; the run only the next of its own readers.
-    """
-    ended = ("fixed in", issue.mended_in) if issue and issue.mended_in else ("works in", cause.mended_in)
-    began = ("between", f"{cause.before} and {cause.since}") if cause.before else ("since", cause.since)
-    known = [(label, jaxlib) for label, jaxlib in (began, ended) if jaxlib]
-    return known or [("oldest reader affected", cause.first_reader.jaxlib)]
 
 
 def _address(finding: Finding) -> str:
@@ -239,28 +201,6 @@ def _address(finding: Finding) -> str:
     return filter_link(judgement=judgement) if judgement.facts.works and judgement.fails_run else ""
 
 
-def _by_kind(collected: Sequence[Finding], more: Mapping[Kind, int]) -> list[dict[str, Any]]:
-    """Findings by kind, folded unless the exit code comes from them, and how many more there are of each."""
-    return [
-        {
-            "title": kind.title,
-            "is_open": bool(kind.exit_code),
-            "more": more.get(kind, 0),
-            "findings": [
-                {
-                    "id": finding.cause.id if finding.cause else "",
-                    "judgement": str(finding.cause.judgement) if finding.cause else "",
-                    "sentence": finding.sentence,
-                    "address": _address(finding),
-                    "details": finding.details,
-                }
-                for finding in of_kind
-            ],
-        }
-        for kind, of_kind in grouped(collected, lambda finding: finding.kind).items()
-    ]
-
-
 def rendered(template: Path, scripts: Sequence[str] = (), **values: Any) -> str:
     """A page from its template, with style and scripts, which it allows by their hashes."""
     style = "".join(_TEMPLATES.joinpath(name).read_text("utf-8") for name in ("page.css", "map.css"))
@@ -270,7 +210,10 @@ def rendered(template: Path, scripts: Sequence[str] = (), **values: Any) -> str:
         style=Markup(style),
         script=Markup(script),
         # No script that a library's message might bring along is allowed.
-        hashes={"style": _csp_hash(style), "script": _csp_hash(script)},
+        hashes={
+            name: f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+            for name, text in (("style", style), ("script", script))
+        },
         **values,
     )
     return str(page)
@@ -294,7 +237,3 @@ def part_of_page(template: Path, **values: Any) -> Markup:
 def _with_code(text: str) -> Markup:
     """Our own sentences, in which backticks enclose what is typed."""
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(shown(text)))))
-
-
-def _csp_hash(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -1,6 +1,10 @@
-"""What the page's script reads: the cells of a run as columns of numbers, which are places in tables of values.
+"""What the page's script reads: the cells of a run as columns of numbers, places in tables of values; and addresses.
 
 A hundred thousand cells have few different messages, windows or commands: each is in the page once.
+
+Addresses inside the page are those of a cell, of a cause, and of the table with a filter. They can be sent on. A filter
+is what the page's text field shows: ``judgement:broken writer:0.9.2 case:*cholesky* words``. A value in double quotes
+is taken letter by letter; elsewhere * and ? stand for other letters, and a comma for "or".
 """
 
 from __future__ import annotations
@@ -9,18 +13,20 @@ import re
 import statistics
 from collections.abc import Hashable, Sequence
 from typing import Any
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
 from export_core.base.escaping import plain_text
+from export_core.base.feature import hooks
 from export_core.base.phrases import few
 from export_core.judge import Judgement, Result
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.judge.verdicts import VERDICTS
+from export_core.readers.cell import CellKey
 from export_core.readers.placement import Mode
-from export_core.report.document import Comparison, row_lines
-from export_core.report.links import release_term
-from export_core.report.run_tables import Grid
+from export_core.report.document import Comparison
+from export_core.report.run_tables import Grid, release_term
 from export_core.report.wording import figures_line, judgement_mark, limits_line, window_line
 
 _ELEMENT = re.compile(r"(?m)^\s*((?:worst|first) at \[[^\]\n]*\]): expected (.+), got (.+)$")
@@ -58,13 +64,10 @@ class _Columns:
         for name, value in values.items():
             self.columns[name].append(self.tables[name][value])
 
-    def values(self, name: str) -> list[Any]:
-        return list(self.tables[name])
-
 
 def page_data(table: Grid, files: str, comparison: Comparison | None = None) -> PageData:
     """The rows of the table in its order, and the cells of each row by build date of the reader."""
-    changes, row_line = comparison.cells if comparison else {}, row_lines()
+    changes, line_makers = comparison.cells if comparison else {}, hooks("row_line")
     rows = _Columns(["case", "writer", "platform", "calls", "cost"])
     cells = _Columns(
         ["reader", "state", "message", "stderr", "window", "numbers", "more", "command", "change", "figures"]
@@ -82,7 +85,7 @@ def page_data(table: Grid, files: str, comparison: Comparison | None = None) -> 
                 writer=first.writer,
                 platform=plain_text(row.platform),
                 calls=tuple(map(plain_text, first.custom_calls)),
-                cost=row_line(results),
+                cost=next((line for make in line_makers if (line := make(results))), None),
             )
             goldens.append(plain_text(first.golden))
             for result in results:
@@ -90,9 +93,11 @@ def page_data(table: Grid, files: str, comparison: Comparison | None = None) -> 
                 seconds.append(round(result.seconds, 3))
                 timings.append(_timings(result))
             start.append(len(seconds))
-    tables = {name: columns.values(name) for columns in (rows, cells) for name in columns.tables}
-    tables["reader"] = [_release(reader) for reader in tables["reader"]]
-    tables["writer"] = [_release(writer) for writer in tables["writer"]]
+    tables: dict[str, list[Any]] = {
+        name: list(table) for columns in (rows, cells) for name, table in columns.tables.items()
+    }
+    for name in ("reader", "writer"):
+        tables[name] = [_release(release) for release in tables[name]]
     return PageData(
         tables,
         {**rows.columns, "golden": goldens, "start": start},
@@ -170,3 +175,45 @@ def _release(release: WriterOf | ReaderOf) -> dict[str, str]:
         "name": plain_text(release_term(release.jaxlib, release.jax)),
         "platform": plain_text(release.platform) if isinstance(release, WriterOf) else "",
     }
+
+
+def filter_link(**terms: str) -> str:
+    """The table with the cells for which all of this holds: ``filter_link(judgement="broken", writer="0.9.2")``."""
+    return f"#filter={_quoted(' '.join(term(name, value) for name, value in terms.items()))}"
+
+
+def term(name: str, value: str) -> str:
+    """One term of a filter."""
+    plain = re.fullmatch(r'[^\s",*?]+', value)
+    return f"{name}:{value}" if plain else '{}:"{}"'.format(name, value.replace('"', ""))
+
+
+def cell_link(key: CellKey) -> str:
+    """All details of a cell."""
+    return f"#cell={_quoted(f'{key.golden} {key.jaxlib}-jax{key.jax} {key.platform}')}"
+
+
+def cause_link(cause: str, judgement: str = "") -> str:
+    """A cause among the findings; without a judgement the worst one."""
+    return f"#cause={_quoted(f'{cause}={judgement}' if judgement else cause)}"
+
+
+def web_address(url: str) -> str:
+    """An address that a browser may follow; empty for everything but http and https."""
+    try:
+        return url if urlsplit(url).scheme in ("http", "https") else ""
+    except ValueError:
+        return ""
+
+
+def file_address(source_url: str, folder: str) -> str:
+    """Where the files of a folder are, with a slash at the end; relative to the page if no web address is known."""
+    if web := web_address(source_url):
+        return f"{web.rstrip('/')}/{quote(folder.strip('/'))}/"
+    # A path that leads elsewhere, or a scheme, is no folder of this project.
+    plain = folder and not folder.startswith("/") and ".." not in folder.split("/")
+    return f"{quote(folder.rstrip('/'))}/" if plain else ""
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="", errors="replace")

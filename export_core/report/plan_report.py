@@ -15,21 +15,18 @@ from rich.console import Console
 
 from export_core.base.escaping import json_bytes
 from export_core.base.layout import wrapped
-from export_core.base.phrases import few
+from export_core.base.phrases import few, plural
 from export_core.judge.result import ReaderOf, WriterOf, cell_names
 from export_core.matrix import Cell, Plan
 from export_core.matrix.plan import split
 from export_core.readers.inventory import EnvironmentsCost
 from export_core.readers.placement import Mode
 from export_core.releases import Direction, Release, Windows, promise
-from export_core.report.terminal import print_lines, print_plan
+from export_core.report.terminal import print_lines
 from export_core.report.wording import counts_line
 
 MOST_JOBS = 256
 """Jobs of one matrix of GitHub Actions. Source: its documentation, "Running variations of jobs in a workflow"."""
-
-
-MINUTE = 60
 
 
 class PlannedCell(msgspec.Struct, frozen=True):
@@ -84,8 +81,11 @@ class PlanReport(msgspec.Struct, frozen=True):
 
 def plan_report(plan: Plan, windows: Windows, cost: EnvironmentsCost | None = None) -> PlanReport:
     """All that is known of a plan before it runs."""
-    cells = tuple(_planned_cell(cell, windows) for cell in plan.cells)
-    readers = [_reader_name(plan, cell.reader) for cell in plan.cells]
+    cells = []
+    for cell in plan.cells:
+        window = promise(cell.golden.manifest.writer.built, cell.reader.built, windows)
+        dates = window.direction, window.days, window.promised, window.until
+        cells.append(PlannedCell(*cell_names(cell), *dates, cell.deployed))
     deployed = Counter(name for cell in cells for name in cell.deployed)
     return PlanReport(
         as_of=plan.as_of,
@@ -93,38 +93,43 @@ def plan_report(plan: Plan, windows: Windows, cost: EnvironmentsCost | None = No
         goldens=len(plan.goldens),
         selection=plan.selection.described(),
         counts={
-            "reader": dict(Counter(readers)),
+            "reader": dict(Counter(_reader_name(plan, cell.reader) for cell in plan.cells)),
             "writer": dict(Counter(cell.golden.manifest.writer.id for cell in plan.cells)),
             "platform": dict(Counter(cell.platform for cell in cells)),
             "direction": dict(Counter(str(cell.direction) for cell in cells)),
             "promise": dict(Counter(_promise_name(cell) for cell in cells)),
             **({"deployment target": deployed} if deployed else {}),
         },
-        cells=cells,
+        cells=tuple(cells),
         without_cells=plan.without_cells,
         warnings=plan.warnings,
         environments=cost,
     )
 
 
-def _planned_cell(cell: Cell, windows: Windows) -> PlannedCell:
-    window = promise(cell.golden.manifest.writer.built, cell.reader.built, windows)
-    return PlannedCell(
-        *cell_names(cell),
-        direction=window.direction,
-        days=window.days,
-        promised=window.promised,
-        promised_until=window.until,
-        deployed=cell.deployed,
-    )
+# Before each name: "4 0.9.2" would be two numbers.
+_OF = {"reader": "in ", "writer": "by ", "platform": "on ", "deployment target": "for "}
 
 
-_OF = {
-    "reader": "in ",
-    "writer": "by ",
-    "platform": "on ",
-    "deployment target": "for ",
-}  # "4 0.9.2" would be two numbers
+def print_plan(console: Console, plan: Plan) -> None:
+    """What is going to be run, and which goldens have no cell."""
+    cases = {golden.manifest.case for golden in plan.goldens}
+    writers = dict.fromkeys(golden.manifest.writer.jaxlib for golden in plan.goldens)
+    readers = [_reader_name(plan, release) for release in plan.readers]
+    lines = [
+        f"{plural(len(plan.cells), 'cell')} as of {plan.as_of}: {plural(len(plan.goldens), 'golden')} of "
+        f"{plural(len(cases), 'case')} by jaxlib {', '.join(writers)}, in {plural(len(readers), 'reader')}",
+        f"readers by build date: {', '.join(readers)}",
+    ]
+    for platform, left_out in plan.unexported.items():
+        if left_out and len(plan.unexported) > 1:
+            planned = len({cell.golden.id for cell in plan.cells if cell.platform == platform})
+            lines.append(f"{platform}: {plural(planned, 'golden')}; {left_out} not exported for it")
+    for line in lines:
+        print_lines(console, wrapped(line, console.width, indent=0))
+    for sentence in (plan.without_cells, *(f"warning: {warning}" for warning in plan.warnings)):
+        if sentence:
+            print_lines(console, wrapped(sentence, console.width, indent=2))
 
 
 def print_plan_report(console: Console, plan: Plan, windows: Windows, cost: EnvironmentsCost | None = None) -> None:
@@ -152,16 +157,13 @@ def cost_in_words(cost: EnvironmentsCost) -> str:
     if not cost.missing:
         return text
     unknown = sum(one.megabytes is None for one in cost.missing)
+    duration = f"{cost.seconds} s" if cost.seconds < 120 else f"{round(cost.seconds / 60)} min"
     return (
         f"{text}. A run builds the other {len(cost.missing)}: at most {cost.megabytes / 1e3:.1f} GB of disk and "
-        f"{cost.download_megabytes / 1e3:.1f} GB of downloads, in about {_duration(cost.seconds)}. It is less where "
+        f"{cost.download_megabytes / 1e3:.1f} GB of downloads, in about {duration}. It is less where "
         "environments share files, and where uv's cache has packages."
         + (f" The size of {unknown} is not known, and not counted." if unknown else "")
     )
-
-
-def _duration(seconds: int) -> str:
-    return f"{seconds} s" if seconds < 2 * MINUTE else f"{round(seconds / MINUTE)} min"
 
 
 def _promise_name(cell: PlannedCell) -> str:

@@ -1,17 +1,29 @@
-"""A policy as people read it: what the project sets and where, then what every other key is without that."""
+"""A policy as text: as people read it, a first one for a project, and known failures for the broken cells of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import datetime
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
+import yaml
 
+from export_core.artifact.audit import judge_calls
+from export_core.base.escaping import for_json, printable, shown
 from export_core.base.layout import wrapped
 from export_core.base.phrases import plural
+from export_core.goldens import Golden
+from export_core.judge import Judgement, Result, Summary
+from export_core.judge.known import Scope, scope_of
+from export_core.judge.result import grouped
+from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
-from export_core.report.policy_yaml import yaml_text
+from export_core.releases.stable_targets import stable_targets
+from export_core.report.document import ReportError
 
 Key = tuple[str, ...]
 _NESTED = ("windows", "required", "retention")
@@ -37,7 +49,7 @@ def policy_lines(policy: Policy, origins: Mapping[Key, str], where: str, width: 
             first = f"  {'.'.join(key)}".ljust(indent)
             lines += wrapped(f"{_in_words(key, value)}{origin}", width, first, indent)
             for number, entry in enumerate(value if _is_table(value) else (), 1):
-                lines += wrapped(_entry(entry), width, f"{' ' * indent}{number}  ", indent + 3, _ENTRY_LINES)
+                lines += wrapped(_entry_in_words(entry), width, f"{' ' * indent}{number}  ", indent + 3, _ENTRY_LINES)
     return lines
 
 
@@ -89,7 +101,242 @@ def _is_table(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and bool(value) and isinstance(value[0], dict)
 
 
-def _entry(entry: Mapping[str, Any]) -> str:
+def _entry_in_words(entry: Mapping[str, Any]) -> str:
     """An entry of a table in a paragraph: its reason first, then what else it says."""
     parts = [f"{name} {_in_words((name,), value)}" for name, value in entry.items() if name != "reason" and value]
     return ". ".join(filter(None, (str(entry.get("reason", "")).rstrip("."), "; ".join(parts))))
+
+
+_HEAD = """\
+# yaml-language-server: $schema={schema}
+# What this project asks of its goldens; `jaxexport matrix` and pytest read it. Every key has a default: `jaxexport
+# policy show` prints the values in use. {summary}
+goldens: {goldens}
+
+# The promise, in days between two jaxlib build dates: a reader built at most so many days after its writer
+# (backward) or before it (forward) must run the artifact. These are JAX's own windows.
+windows:
+  backward: {backward} days
+  forward: {forward} days
+
+# The releases that goldens are replayed in. window: every release with a promised cell here, the newest, and the one
+# just before each writer; all: every release; or a list such as ["0.9.2", window].
+readers: window
+
+# Platforms to export for and to replay on: run, compile (where there is no such hardware), or auto.
+{platforms}
+# Deployment targets, where artifacts have to run whatever the window says: what fails there is owed.
+# deployed:
+#   - name: serving
+#     jaxlib: "0.9.2"
+#     until: 2026-12-31            # the last day; since, platform and cases are optional too
+#     cases: [tests.test_model.*]
+
+# A run that does not cover this is incomplete (exit code 3), even if its options asked for less.
+required:
+  platforms: [cpu]
+{required}
+"""
+
+_TAIL = """\
+# Tolerances of new goldens: a number, or numbers by dtype. A marker overrides them.
+# rtol: {float32: 1.0e-5}
+# Tolerances that a platform needs, also for goldens that exist already:
+# tolerances:
+#   tpu:
+#     float32: {rtol: 1.0e-2}
+
+# How goldens are compared, whatever they recorded: the first entry that matches counts.
+# numbers:
+#   - cases: [tests.test_model.*]
+#     rtol: 1.0e-3                 # or atol, ulp, compare; without any, the default again
+#     reason: TODO
+
+# A relaxation for one golden.
+# quirks:
+#   - case: tests.test_model.test_attention
+#     writer: "0.9.2"
+#     rtol: 1.0e-3
+#     reason: TODO
+#     owner: TODO
+#     issue: TODO
+#     added: 2026-01-01
+#     expires: 2026-03-31          # at most 90 days later; or permanent: true with an approver
+
+# Cells whose promise is broken and that must fail in exactly this way. `jaxexport judge --propose` prints the entries
+# for a run.
+known_failures: []
+"""
+
+
+def first_policy(goldens: Sequence[Golden], folder: str, schema: str) -> str:
+    """The text of the file.
+
+    `folder` is the folder of the goldens, which need not exist yet; `schema` is the file of the JSON Schema, for
+    editors. Raises `ArtifactError` for an artifact that cannot be read.
+    """
+    manifests = [golden.manifest for golden in goldens]
+    writers = list(dict.fromkeys(m.writer.jaxlib for m in sorted(manifests, key=lambda m: m.writer.built)))
+    exported = Counter(platform for m in manifests for platform in m.options.platforms)
+    windows = Policy().windows
+    summary = "There is no golden here yet." if not goldens else (
+        f"Found here: {plural(len(goldens), 'golden')} of {plural(len({m.case for m in manifests}), 'case')} by jaxlib "
+        f"{', '.join(writers)}."
+    )  # fmt: skip
+    platforms = "platforms:\n  cpu: run\n" + "".join(
+        f"  # {name}: compile  # {plural(count, 'golden')} exported for it\n"
+        for name, count in sorted(exported.items())
+        if name != "cpu"
+    )
+    # Commented out: what a run must cover is a decision, and a wrong one makes runs incomplete.
+    required = ["#  cells: 1"]
+    if writers:
+        required.append(f"#  writers: {yaml_text(writers, default_flow_style=True, width=10_000).strip()}")
+    head = _HEAD.format(
+        schema=schema, goldens=_scalar(folder), summary=summary, backward=windows.backward, forward=windows.forward,
+        platforms=platforms, required="\n".join(required),
+    )  # fmt: skip
+    return f"{head}\n{_allow(goldens)}{_TAIL}"
+
+
+def _allow(goldens: Sequence[Golden]) -> str:
+    unpromised = [
+        (finding.target, golden.id)
+        for golden in goldens
+        for finding in judge_calls(
+            golden.read_artifact().custom_calls,
+            stable_targets(golden.manifest.writer.jax),
+            allow=golden.manifest.options.allow,
+        )
+        if not finding.ok
+    ]
+    calls, first = Counter(target for target, _ in unpromised), dict(reversed(unpromised))
+    entries = "".join(
+        f'#   {_scalar(target)}: ""  # called by {first[target]}{f" and {count - 1} more" if count > 1 else ""}\n'
+        for target, count in sorted(calls.items())
+    )
+    instruction = "found here: write why each may be relied on, and remove the #" if entries else "each with the reason"
+    entries = entries or "#   my_target: our own library keeps it stable\n"
+    return f"# Custom calls that are allowed beside JAX's stable list, {instruction}.\n# allow:\n{entries}\n"
+
+
+def _scalar(text: str) -> str:
+    # The first line only: PyYAML writes `...` after a document that is a plain scalar.
+    return yaml_text(text, width=10_000).splitlines()[0]
+
+
+def proposal(results: Sequence[Result], summary: Summary) -> str:
+    """The entries as YAML; empty where nothing is broken or owed. Reason, owner, issue and expiry are left open.
+
+    Raises `ReportError` for a part of a run: cells that it did not see may fail in another way, or not at all.
+    """
+    if missing := _missing_part(summary):
+        raise ReportError(f"--propose: expected a whole run whose cells all ran, found {missing}.")
+    broken = [result for result in results if result.judgement.is_breach]
+    # A scope has no jax: two readers with one jaxlib are one cell to an entry.
+    others = {
+        scope_of(result)
+        for result in results
+        if (result.promised or result.deployed) and not result.judgement.is_breach
+    }
+    built = {release.jaxlib: release.built for result in broken for release in (result.writer, result.reader)}
+    issues = {issue.id: issue for issue in summary.known_issues}
+    failures = grouped(
+        broken,
+        lambda result: (str(result.verdict), str(result.stage), _expected_message(result), result.upstream),
+    )
+    entries = [
+        _entry((verdict, stage, message), block, others, summary.as_of, built, issues.get(upstream))
+        for (verdict, stage, message, upstream), cells in sorted(failures.items())
+        for block in _blocks(set(map(scope_of, cells)))
+    ]
+    return "known_failures:\n" + "".join(entries) if entries else ""
+
+
+def _missing_part(summary: Summary) -> str:
+    """Why a run is not a whole one; empty where it is."""
+    if summary.shard:
+        return f"shard {summary.shard.index} of {summary.shard.count}: merge the shards first"
+    if not summary.selection["whole"]:
+        return (
+            "some of its cells: run the matrix without --cases, --writers, --touching, and with --readers window or all"
+        )
+    not_run = summary.judgements.get(Judgement.INCOMPLETE, 0)
+    if summary.uncovered or not_run:
+        return "; ".join([f"{not_run} cells that were not run", *(text.rstrip(".") for text in summary.uncovered)])
+    return ""
+
+
+def _blocks(scopes: set[Scope]) -> list[list[Scope]]:
+    """Cells cut into blocks, each of which is every combination of its cases, writers, readers and platforms.
+
+    So the globs of an entry cover these cells and no others.
+    """
+    blocks = [tuple(frozenset({part}) for part in scope) for scope in sorted(scopes)]
+    # Readers are merged first, then writers, cases and platforms: that makes the fewest entries, since most failures
+    # are a release's.
+    for axis in (2, 1, 0, 3):
+        merged: dict[tuple[frozenset[str], ...], frozenset[str]] = {}
+        for block in blocks:
+            rest = (*block[:axis], *block[axis + 1 :])
+            merged[rest] = merged.get(rest, frozenset()) | block[axis]
+        blocks = [(*rest[:axis], names, *rest[axis:]) for rest, names in merged.items()]
+    return [[Scope(*parts) for parts in itertools.product(*map(sorted, block))] for block in blocks]
+
+
+def _expected_message(result: Result) -> str:
+    """The message that an entry expects: the first line, without the size of the error where numbers are wrong."""
+    line = result.message.strip().splitlines()[0] if result.message.strip() else ""
+    return line.partition(" (max abs")[0] if result.verdict is Verdict.NUMERICS else line
+
+
+def _entry(
+    failure: tuple[str, str, str],
+    scopes: Sequence[Scope],
+    others: set[Scope],
+    as_of: datetime.date,
+    built: Mapping[str, datetime.date],
+    issue: KnownIssue | None,
+) -> str:
+    """The entry for cells that fail with one verdict, stage and message."""
+    # Releases by build date; cases and platforms have none, and are sorted by name.
+    names = [
+        sorted({scope[axis] for scope in scopes}, key=lambda name: (built.get(name, as_of), name)) for axis in range(4)
+    ]
+    entry = {
+        **dict(zip(("cases", "writers", "readers", "platforms"), names, strict=True)),
+        **dict(zip(("verdict", "stage", "message"), failure, strict=True)),
+        # What the table of upstream issues says need not be written again; the owner is always a person's choice.
+        "reason": issue.title if issue else "TODO why it fails",
+        "owner": "TODO who is responsible for it",
+        "issue": (issue.issue or issue.id) if issue else "TODO the issue that tracks it",
+        "added": as_of,
+    }
+    # 50 is the default of `at_most`; an entry that covers more has to say so.
+    if len(scopes) > 50:
+        entry["at_most"] = len(scopes)
+    text = yaml_text([entry], width=120, default_flow_style=None)
+    lines = [*text.splitlines(), "  expires: TODO a day, at most 90 days after added"]
+    if ambiguous := sorted(others.intersection(scopes)):
+        cells = "; ".join(f"{scope.case} by {scope.writer} in {scope.reader}" for scope in ambiguous)
+        warning = "This entry also covers cells that are not broken, since only their jax is different"
+        lines.insert(0, f"# {warning}: {shown(printable(cells))}")
+    return "".join(f"  {line}\n" for line in lines)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Puts text into double quotes where a letter of it has to be escaped: only there YAML has escapes."""
+
+    def text(self, value: str) -> yaml.ScalarNode:
+        """A YAML string."""
+        style = None if value.isprintable() and "::" not in value and "##[" not in value else '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_Dumper.add_representer(str, _Dumper.text)
+
+
+def yaml_text(value: Any, **options: Any) -> str:
+    """A value as YAML, as `yaml.dump` writes it with these options."""
+    # PyYAML itself leaves marks of direction as they are. Escapes of JSON are escapes of YAML too.
+    return for_json(yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, **options))

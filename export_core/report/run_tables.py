@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from export_core.judge import Judgement, Result
-from export_core.judge.result import ReaderOf, WriterOf, grouped
+from export_core.judge.result import ReaderOf
 from export_core.readers.cell import CellKey
-from export_core.report.links import release_term
 from export_core.run.run import Run
-
-Release = TypeVar("Release", WriterOf, ReaderOf)
 
 
 @dataclass(frozen=True)
@@ -32,13 +28,8 @@ class GridBlock:
     """The goldens of one writer; `head` names it and its build date."""
 
     head: str
-    writer: WriterOf
+    writer: ReaderOf
     rows: Sequence[GridRow]
-
-    @property
-    def results(self) -> Sequence[Result]:
-        """All cells of these goldens."""
-        return [result for row in self.rows for result in row.cells.values()]
 
 
 @dataclass(frozen=True)
@@ -52,44 +43,33 @@ class Grid:
 
 def grid(run: Run) -> Grid:
     """Rows by writer, oldest build first, then by case and platform."""
-    heads = {writer: _head(writer) for writer in run.writers}
-
-    def place(cells: Sequence[Result]) -> tuple[object, ...]:
-        first = cells[0]
-        return first.writer.built, heads[first.writer], first.case, first.platform, first.golden
-
-    names = _short_names({cells[0].case for cells in run.by_golden.values()})
+    names = _short_names({result.case for result in run.results})
+    rows: dict[ReaderOf, list[GridRow]] = {writer: [] for writer in run.writers}
+    for cells in sorted(run.by_golden.values(), key=lambda cells: (cells[0].case, cells[0].platform, cells[0].golden)):
+        case, platform = cells[0].case, cells[0].platform
+        name = f"{names[case]} {platform}" if len(run.platforms) > 1 else names[case]
+        by_reader = {result.reader: result for result in cells}
+        rows[cells[0].writer.release].append(GridRow(name, case, platform, by_reader))
     blocks = []
-    goldens = sorted(run.by_golden.values(), key=place)
-    for head, of_writer in grouped(goldens, lambda cells: heads[cells[0].writer]).items():
-        rows = []
-        for cells in of_writer:
-            case, platform = cells[0].case, cells[0].platform
-            name = f"{names[case]} {platform}" if len(run.platforms) > 1 else names[case]
-            rows.append(GridRow(name, case, platform, {result.reader: result for result in cells}))
-        blocks.append(GridBlock(head, of_writer[0][0].writer, rows))
+    for writer, of_writer in rows.items():
+        jax = "" if writer.jax == writer.jaxlib else f" with jax {writer.jax}"
+        blocks.append(GridBlock(f"{writer.jaxlib}{jax}  built {writer.built}", writer, of_writer))
     several = with_several_jax(run.readers)
     titles = {
         reader: (
             reader.jaxlib,
             f"{reader.built:%y-%m-%d}",
-            *([f"jax {reader.jax}"] if reader.jaxlib in several else ()),
+            *([f"jax {reader.jax}"] if reader.jaxlib in several else []),
         )
         for reader in run.readers
     }
     return Grid(run.readers, titles, blocks)
 
 
-def with_several_jax(releases: Iterable[WriterOf | ReaderOf]) -> set[str]:
+def with_several_jax(releases: Iterable[ReaderOf]) -> set[str]:
     """The jaxlib versions that are there with several jax: only that tells them apart."""
     counts = Counter(jaxlib for jaxlib, _ in {(release.jaxlib, release.jax) for release in releases})
     return {jaxlib for jaxlib, count in counts.items() if count > 1}
-
-
-def _head(writer: WriterOf) -> str:
-    """The writer, as it is named in the line above its goldens."""
-    jax = "" if writer.jax == writer.jaxlib else f" with jax {writer.jax}"
-    return f"{writer.jaxlib}{jax}  built {writer.built}"
 
 
 def _short_names(cases: Collection[str]) -> dict[str, str]:
@@ -100,6 +80,11 @@ def _short_names(cases: Collection[str]) -> dict[str, str]:
     while len(parts) > 1 and all(len(part) > shared + 1 and part[shared] == parts[0][shared] for part in parts):
         shared += 1
     return {case: ".".join(case.split(".")[shared:]) for case in cases}
+
+
+def release_term(jaxlib: str, jax: str) -> str:
+    """A release as a filter names it where one jaxlib was used with several jax."""
+    return f"{jaxlib}-jax{jax}"
 
 
 @dataclass(frozen=True)
@@ -181,31 +166,32 @@ class ReleaseMap:
         return tuple(dict.fromkeys(row.platform for row in self.rows))
 
 
-def release_map(run: Run, changed: Collection[CellKey] | None = None) -> ReleaseMap:
+def release_map(run: Run, changed: Set[CellKey] | None = None) -> ReleaseMap:
     """The map of all results of a run. Where it is to show what `changed`, all other squares are pale."""
     writers, readers = map_releases(run.writers), map_releases(run.readers)
     windows = run.policy.window_lengths()
-    rows = []
-    # Writers on several platforms are one writer.
-    for (writer, platform), keys in grouped(run.by_writer, lambda key: (writers[key[0]], key[1])).items():
-        cells = [result for key in keys for results in run.by_writer[key].values() for result in results]
-        rows.append(
-            MapRow(
-                writer,
-                platform,
-                since=writer.built - datetime.timedelta(days=windows.forward_days),
-                until=writer.built + datetime.timedelta(days=windows.backward_days),
-                goldens=len({result.golden for result in cells}),
-                squares={
-                    readers[reader]: _square(of_reader, changed)
-                    for reader, of_reader in grouped(cells, lambda result: result.reader).items()
-                },
-            )
+    rows = [
+        MapRow(
+            writers[writer],
+            platform,
+            since=writer.built - datetime.timedelta(days=windows.forward_days),
+            until=writer.built + datetime.timedelta(days=windows.backward_days),
+            goldens=len(cells.by_golden),
+            squares={
+                readers[reader]: Square(
+                    any(result.promised for result in square.results),
+                    {judgement: len(results) for judgement, results in square.by_judgement.items()},
+                    pale=changed is not None and changed.isdisjoint(square.by_cell),
+                )
+                for (reader, _), square in cells.by_reader.items()
+            },
         )
+        for (writer, platform), cells in run.by_writer.items()
+    ]
     return ReleaseMap(_by_date(readers.values()), _in_order(rows), run.summary.as_of)
 
 
-def map_releases(releases: Sequence[Release]) -> dict[Release, MapRelease]:
+def map_releases(releases: Sequence[ReaderOf]) -> dict[ReaderOf, MapRelease]:
     """Releases as a map names them."""
     several = with_several_jax(releases)
     return {
@@ -224,15 +210,6 @@ def same_rows(one: ReleaseMap, other: ReleaseMap) -> tuple[ReleaseMap, ReleaseMa
         return replace(own, readers=readers, rows=_in_order([*own.rows, *empty]))
 
     return filled(one, other.rows), filled(other, one.rows)
-
-
-def _square(cells: Sequence[Result], changed: Collection[CellKey] | None) -> Square:
-    counts = Counter(result.judgement for result in cells)
-    return Square(
-        any(result.promised for result in cells),
-        {judgement: counts[judgement] for judgement in Judgement if counts[judgement]},
-        pale=changed is not None and not any(result.key in changed for result in cells),
-    )
 
 
 def _by_date(readers: Iterable[MapRelease]) -> tuple[MapRelease, ...]:

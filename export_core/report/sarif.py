@@ -13,7 +13,7 @@ from typing import Any
 from export_core.base.escaping import safe_json, shown
 from export_core.judge import Summary
 from export_core.policy import FILE
-from export_core.report.affected_tests import AffectedTest, SourceLine, affected_tests
+from export_core.report.annotations import AffectedTest, SourceLine, affected_tests
 from export_core.report.document import Document, Finding, issue_of
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -32,19 +32,15 @@ def sarif_file(document: Document, folder: Path = Path()) -> bytes:
             rules[name] = _rule(finding, summary)
     places = {name: number for number, name in enumerate(rules)}
     alerts = [_result(test, places, _place(test, summary, folder)) for test in tests[:MOST]]
+    tool = {"version": _text(summary.identity.tool)} if summary.identity.tool else {}
     run = {
-        "tool": {"driver": _driver(summary, list(rules.values()))},
+        "tool": {"driver": {"name": "pytest-jaxexport", **tool, "rules": list(rules.values())}},
         "automationDetails": {"id": "jaxexport/"},
         "invocations": [_invocation(document, len(tests) - len(alerts))],
         "columnKind": "unicodeCodePoints",
         "results": alerts,
     }
     return safe_json({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + b"\n"
-
-
-def _driver(summary: Summary, rules: list[dict[str, Any]]) -> dict[str, Any]:
-    tool = {"version": _text(summary.identity.tool)} if summary.identity.tool else {}
-    return {"name": "pytest-jaxexport", **tool, "rules": rules}
 
 
 def _invocation(document: Document, left_out: int) -> dict[str, Any]:
@@ -56,13 +52,9 @@ def _invocation(document: Document, left_out: int) -> dict[str, Any]:
         "executionSuccessful": True,
         "exitCode": summary.exit_code,
         "exitCodeDescription": _text(" ".join(document.headline)),
-        **{name: f"{_utc(time):%Y-%m-%dT%H:%M:%SZ}" for name, time in times.items() if time},
+        **{name: f"{time.astimezone(datetime.UTC):%Y-%m-%dT%H:%M:%SZ}" for name, time in times.items() if time},
         **({"toolExecutionNotifications": [{"message": {"text": note}}]} if left_out else {}),
     }
-
-
-def _utc(time: datetime.datetime) -> datetime.datetime:
-    return time.astimezone(datetime.UTC)
 
 
 def _rule_id(finding: Finding) -> str:
@@ -97,14 +89,12 @@ def _result(test: AffectedTest, places: dict[str, int], place: SourceLine) -> di
         "ruleIndex": places[rule],
         "level": test.finding.kind.level,
         "message": {"text": _text(test.message)},
-        "locations": [_location(place)],
+        "locations": [
+            {"physicalLocation": {"artifactLocation": {"uri": place.uri}, "region": {"startLine": place.line}}}
+        ],
         "partialFingerprints": {"primaryLocationLineHash": f"{digest}:1"},
         "occurrenceCount": max(len(test.results), 1),
     }
-
-
-def _location(place: SourceLine) -> dict[str, Any]:
-    return {"physicalLocation": {"artifactLocation": {"uri": place.uri}, "region": {"startLine": place.line}}}
 
 
 def _place(test: AffectedTest, summary: Summary, folder: Path) -> SourceLine:

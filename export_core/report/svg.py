@@ -49,7 +49,7 @@ def width_of(text: str, size: float) -> float:
 
 
 def text_of(root: Xml.Element) -> str:
-    """The picture as text, with nothing in it that is more than a letter."""
+    """A picture, or other XML, as text, with nothing in it that is more than a letter."""
     for element in root.iter():
         element.text = shown(element.text) if element.text else None
         element.attrib.update({name: shown(value) for name, value in element.items()})

@@ -11,47 +11,20 @@ from rich.console import Console
 from rich.text import Text
 
 from export_core.base.layout import labelled_paragraphs, wrapped
-from export_core.base.phrases import few, first_line, plural
+from export_core.base.phrases import few, first_line, plural, ranges
 from export_core.judge import Judgement, Result, Summary
-from export_core.judge.result import WriterOf, by_build_date, grouped
+from export_core.judge.result import by_build_date
 from export_core.judge.verdicts import FAIL_ON, Kind
-from export_core.matrix import Plan
 from export_core.policy.run_options import RESULTS
-from export_core.report.document import Comparison, Document, Finding
+from export_core.report.document import Document, Finding, by_kind, cells_of
 from export_core.report.run_tables import grid, with_several_jax
-from export_core.report.view import cells_of
-from export_core.report.wording import LEGEND, cell_mark, named_folder, ranges
-from export_core.run.run import Run
+from export_core.report.wording import LEGEND, cell_mark, named_folder
+from export_core.run.run import Cells, Run
 
 MOST_SHOWN = 3
 """Findings with their evidence, all kinds together, but at least one of each kind."""
 _MOST_LINES = 2
 """Lines of one text in the short report."""
-
-
-def print_plan(console: Console, plan: Plan) -> None:
-    """What is going to be run, and which goldens have no cell."""
-    cases = {golden.manifest.case for golden in plan.goldens}
-    writers = dict.fromkeys(golden.manifest.writer.jaxlib for golden in plan.goldens)
-    readers = [plan.spelled.get(release, release.jaxlib) for release in plan.readers]
-    console.print(
-        f"{plural(len(plan.cells), 'cell')} as of {plan.as_of}: {plural(len(plan.goldens), 'golden')} of "
-        f"{plural(len(cases), 'case')} by jaxlib {', '.join(writers)}, in {plural(len(readers), 'reader')}",
-        highlight=False,
-        markup=False,
-    )
-    console.print(f"readers by build date: {', '.join(readers)}", highlight=False, markup=False)
-    for platform, left_out in plan.unexported.items():
-        if left_out and len(plan.unexported) > 1:
-            planned = len({cell.golden.id for cell in plan.cells if cell.platform == platform})
-            console.print(
-                f"{platform}: {plural(planned, 'golden')}; {left_out} not exported for it",
-                highlight=False,
-                markup=False,
-            )
-    for sentence in (plan.without_cells, *(f"warning: {warning}" for warning in plan.warnings)):
-        if sentence:
-            print_lines(console, wrapped(sentence, console.width, indent=2))
 
 
 def print_report(console: Console, document: Document, *, full: bool = False) -> None:
@@ -61,7 +34,7 @@ def print_report(console: Console, document: Document, *, full: bool = False) ->
     """
     if full:
         print_table(console, document.run)
-        for table in document.tables():
+        for table in document.added("table"):
             print_lines(console, ["", *table.lines()])
         print_findings(console, document.findings)
         console.print()
@@ -73,14 +46,9 @@ def print_report(console: Console, document: Document, *, full: bool = False) ->
         _print_short(console, document)
     print_lines(console, labelled_paragraphs(_next_steps(document, full=full), console.width))
     print_headline(console, document)
-    if document.comparison:
-        print_comparison(console, document.comparison)
-
-
-def print_comparison(console: Console, comparison: Comparison) -> None:
-    """Everything that is different from an earlier run."""
-    print_findings(console, comparison.findings)
-    console.print(f"\n{comparison.line}", markup=False, highlight=False)
+    if comparison := document.comparison:
+        print_findings(console, comparison.findings)
+        console.print(f"\n{comparison.line}", markup=False, highlight=False)
 
 
 def print_findings(console: Console, collected: Iterable[Finding]) -> None:
@@ -99,7 +67,7 @@ def print_headline(console: Console, document: Document) -> None:
 
 def _print_short(console: Console, document: Document) -> None:
     """What decides the exit code, the first of each kind with evidence; then a line for each other kind."""
-    kinds = grouped(document.findings, lambda finding: finding.kind)
+    kinds = by_kind(document.findings)
     deciding = _deciding(kinds)
     for kind in deciding:
         most = max(1, MOST_SHOWN // len(deciding))
@@ -181,7 +149,6 @@ def print_lines(console: Console, lines: Iterable[str], style: str = "") -> None
 
 
 MOST_ROWS = 10
-_HEAD = ("writer", "goldens", "promised readers", "other readers")
 _GAP = "  "
 _STAYS = "\N{NO-BREAK SPACE}"
 """Until the table is wrapped: between a number and its noun no line ends."""
@@ -203,38 +170,27 @@ class WriterRow:
     is_bad: bool
 
 
-def writer_rows(run: Run) -> list[WriterRow]:
-    """A row for each writer and platform, oldest build first."""
-    readers, several = by_build_date(run.readers), with_several_jax(run.writers)
-
-    def name(writer: WriterOf, platform: str) -> str:
-        jax = f" with jax {writer.jax}" if writer.jaxlib in several else ""
-        return f"{writer.jaxlib}{jax}{f' {platform}' if len(run.platforms) > 1 else ''}"
-
-    rows = grouped(run.by_writer, lambda key: (key[0].built, name(*key)))
-    made = []
-    for (_, title), keys in sorted(rows.items()):
-        results = [result for key in keys for cells in run.by_writer[key].values() for result in cells]
-        made.append(_writer_row(title, results, readers))
-    return made
-
-
 def table_lines(run: Run, width: int) -> list[Text]:
     """The table in colours, wrapped in its third column; of many writers, those with a bad cell come first."""
-    rows = writer_rows(run)
+    several, readers = with_several_jax(run.writers), by_build_date(run.readers)
+    rows = []
+    for (writer, platform), cells in run.by_writer.items():
+        jax = f" with jax {writer.jax}" if writer.jaxlib in several else ""
+        name = f"{writer.jaxlib}{jax}{f' {platform}' if len(run.platforms) > 1 else ''}"
+        rows.append(_writer_row(name, cells, readers))
     shown = rows if len(rows) <= MOST_ROWS else sorted(rows, key=lambda row: not row.is_bad)[:MOST_ROWS]
     rest = [row for row in rows if row not in shown]
-    head = (*_HEAD[:2], Text(_HEAD[2]), Text(_HEAD[3]))
-    cells = [head, *((row.writer, str(row.goldens), row.promised, row.outside) for row in rows if row in shown)]
-    name, goldens, _, outside = (max(len(cell[column]) for cell in cells) for column in range(4))
-    indent = name + goldens + 2 * len(_GAP)
+    head = ("writer", "goldens", Text("promised readers"), Text("other readers"))
+    cells_of_rows = [head, *((row.writer, str(row.goldens), row.promised, row.outside) for row in rows if row in shown)]
+    name_width, goldens, _, outside = (max(len(row[column]) for row in cells_of_rows) for column in range(4))
+    indent = name_width + goldens + 2 * len(_GAP)
     middle = max(24, width - indent - outside - len(_GAP))
-    wrapped_cells = [_wrapped(cell[2], middle) for cell in cells]
+    wrapped_cells = [_wrapped(row[2], middle) for row in cells_of_rows]
     longest = max(len(line) for lines in wrapped_cells for line in lines)
     lines = []
-    for cell, parts in zip(cells, wrapped_cells, strict=True):
-        start, pad = f"{cell[0]:<{name}}{_GAP}{cell[1]:>{goldens}}{_GAP}", " " * (longest - len(parts[0]))
-        lines.append(Text.assemble(start, parts[0], pad, _GAP, cell[3]))
+    for row, parts in zip(cells_of_rows, wrapped_cells, strict=True):
+        start, pad = f"{row[0]:<{name_width}}{_GAP}{row[1]:>{goldens}}{_GAP}", " " * (longest - len(parts[0]))
+        lines.append(Text.assemble(start, parts[0], pad, _GAP, row[3]))
         lines[-1].rstrip()
         lines += [Text.assemble(" " * indent, part) for part in parts[1:]]
     if rest:
@@ -244,24 +200,31 @@ def table_lines(run: Run, width: int) -> list[Text]:
     return lines
 
 
-def _writer_row(name: str, results: Sequence[Result], readers: Sequence[str]) -> WriterRow:
-    promised = grouped((result for result in results if result.promised), lambda result: result.reader.jaxlib)
-    judgements = {reader: Counter(result.judgement for result in cells) for reader, cells in promised.items()}
-    outside = Counter(result.judgement for result in results if not result.promised)
-    in_order = [reader for reader in readers if reader in judgements]
-    parts = []
+def _writer_row(name: str, cells: Cells, readers: Sequence[str]) -> WriterRow:
+    promised: dict[str, Counter[Judgement]] = {reader: Counter() for reader in readers}
+    outside: Counter[Judgement] = Counter()
+    for result in cells.results:
+        (promised[result.reader.jaxlib] if result.promised else outside)[result.judgement] += 1
     bad = [judgement for judgement in Judgement if judgement.facts.badness]
-    for kinds, run in itertools.groupby(in_order, lambda reader: [kind for kind in bad if judgements[reader][kind]]):
-        versions = list(run)
-        counts = [_span([judgements[reader][kind] for reader in versions], kind) for kind in kinds]
+    alike = itertools.groupby(
+        (reader for reader in readers if promised[reader]),
+        lambda reader: [judgement for judgement in bad if promised[reader][judgement]],
+    )
+    parts = []
+    for judgements, versions in ((judgements, list(versions)) for judgements, versions in alike):
+        counts = [_span([promised[reader][judgement] for reader in versions], judgement) for judgement in judgements]
         ended = Text(", ").join(counts or [Text("ok", Judgement.KEPT.facts.style)])
         parts.append(Text.assemble(f"{ranges(versions, readers).translate(_SPACES)}:{_STAYS}", ended))
-    works, total = outside[Judgement.BONUS], sum(outside.values())
-    others = [Text(f"{works:,} of {total:,} ok")] if total else []
-    others += [Text(f"{outside[kind]:,} {kind}", kind.facts.style) for kind in bad if kind.fails_run and outside[kind]]
-    is_bad = any(result.judgement.fails_run for result in results)
-    goldens = len({result.golden for result in results})
-    return WriterRow(name, goldens, Text("; ").join(parts or [Text("none")]), Text(", ").join(others), is_bad)
+    total = sum(outside.values())
+    others = [Text(f"{outside[Judgement.BONUS]:,} of {total:,} ok")] if total else []
+    others += [Text(f"{outside[name]:,} {name}", name.facts.style) for name in bad if name.fails_run and outside[name]]
+    return WriterRow(
+        name,
+        len(cells.by_golden),
+        Text("; ").join(parts or [Text("none")]),
+        Text(", ").join(others),
+        any(judgement.fails_run for judgement in cells.by_judgement),
+    )
 
 
 def _wrapped(text: Text, width: int) -> list[Text]:
@@ -290,8 +253,8 @@ _NARROWEST_COLUMN = 9  # a date with two digits of the year, and a gap
 def print_table(console: Console, run: Run) -> None:
     """Goldens by writer down, readers by build date across; split into blocks where the terminal is too narrow."""
     table = grid(run)
-    label = max((len(row.name) for block in table.blocks for row in block.rows), default=4) + 2
-    label = max(label, *(len(block.head) for block in table.blocks), 0) + 1
+    names = [f"  {row.name}" for block in table.blocks for row in block.rows]
+    label = max(6, *map(len, names), *(len(block.head) for block in table.blocks)) + 1
     width = max((len(line) + 1 for title in table.titles.values() for line in title), default=_NARROWEST_COLUMN)
     # At least one column, also where the terminal is narrower than the names of the cases.
     per_block = max(1, (console.width - label) // width)

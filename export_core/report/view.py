@@ -5,14 +5,14 @@ Media show the `sentence` and `details` of a finding as they have room for; its 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from export_core.base.phrases import few, plural
-from export_core.judge import Accepted, JudgedChange, Judgement, Result, Summary, matching_entry
+from export_core.base.feature import hooks
+from export_core.base.phrases import few, plural, ranges
+from export_core.judge import JudgedChange, Judgement, Result, matching_entry
 from export_core.judge.causes import Cause, is_own_writer
-from export_core.judge.result import by_build_date, grouped
+from export_core.judge.result import by_build_date
 from export_core.judge.verdicts import (
     BROKEN_PROMISE,
     FAIL_ON,
@@ -28,18 +28,17 @@ from export_core.matrix import Verdict
 from export_core.numbers.noise_text import WHAT_TO_DO
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
-from export_core.report.document import Comparison, Document, Finding, feature_findings, issue_of
+from export_core.report.document import Comparison, Document, Finding, issue_of
 from export_core.report.wording import (
     cell_sentence,
     error_size,
     evidence,
     first_lines,
     named_folder,
-    ranges,
     why_command,
     writer_and_reader,
 )
-from export_core.run.run import Run
+from export_core.run.run import Cells, Run
 
 FLAKY = Kind("FLAKY", 3, "bold yellow", level="warning")
 CUSTOM_CALL = Kind("custom call", 6)
@@ -49,6 +48,11 @@ ACCEPTED = Kind("accepted", 9)
 _MEASURE_FIRST = (
     "Measure its noise first: `jaxexport goldens noise`. Without it, numbers are compared within a fixed tolerance, "
     "which fits no program."
+)
+_WITHOUT_NOISE = "{} without noise: {}. `jaxexport goldens noise` measures it."
+_INPUTS_ONLY = (
+    "{} with noise of inputs only: {}. Where numbers come from constants inside, a correct reader may look broken. "
+    "`jaxexport goldens noise --again` measures it anew; golden.yaml says where what is inside could not be moved."
 )
 _UNFIT = "This is no broken promise: the golden's own writer cannot replay it{}."
 
@@ -60,48 +64,42 @@ def view(run: Run, comparison: Comparison | None = None, folder: Path | None = N
     nothing was promised, what no cell covers, declared changes of custom calls, goldens without a cell, and what was
     accepted on purpose follow. `folder` is that of the results, for commands; without it they say DIR.
     """
-    results, summary = run.results, run.summary
-    collected = _by_cause(run, folder)
-    collected += _of_the_run(BROKEN_PROMISE, [text for change in summary.custom_call_changes for text in change.broken])
-    collected += feature_findings(run)
-    collected += _of_the_run(FAIL_ON, [f"{text}." for text in summary.failed_on])
-    collected += _of_the_run(MISSING_RESULT, summary.uncovered)
-    collected += _of_the_run(NOTHING_PROMISED, [summary.unpromised] if summary.unpromised else [])
-    collected += _of_the_run(STALE_LIST, summary.stale)
-    collected += _flaky([result for result in results if result.flaky])
-    collected += [_change(change) for change in summary.custom_call_changes]
-    collected += _of_the_run(NOT_COVERED, [summary.without_cells] if summary.without_cells else [])
-    collected += _undecided(summary.undecided)
-    collected += _of_the_run(NO_NOISE, [_without_noise(summary.unmeasured)] if summary.unmeasured else [])
-    if summary.inputs_only:
-        collected += _of_the_run(LITTLE_NOISE, [_inputs_only(summary.inputs_only)])
-    collected += [_accepted(accepted) for accepted in summary.accepted]
-    return Document(run, sorted(collected, key=lambda finding: finding.rank), comparison, folder)
+    summary = run.summary
+    findings = [
+        _cause_finding(cause, number, group, run, folder)
+        for number, cause in enumerate(summary.causes)
+        if (cause.judgement, cause.verdict) != (Judgement.OUTSIDE, Verdict.REFUSED)
+        and (group := run.by_cause.get((cause.judgement, cause.id)))
+    ]
+    for of_feature in hooks("findings"):
+        findings += of_feature(run)
+    if flaky := [result for result in run.results if result.flaky]:
+        findings.append(_flaky(flaky))
+    findings += map(_change, summary.custom_call_changes)
+    if summary.undecided:
+        details = (("outputs", first_lines(summary.undecided, "summary.json")), ("to do", WHAT_TO_DO))
+        findings.append(Finding(NOT_DECIDED, 0, "Some stored numbers would not show an error.", details))
+    findings += [
+        Finding(ACCEPTED, 0, f"{accepted.what}: {few(accepted.cases)}.", (("reason", accepted.reason),))
+        for accepted in summary.accepted
+    ]
+    about_the_run = (
+        (BROKEN_PROMISE, [text for change in summary.custom_call_changes for text in change.broken]),
+        (FAIL_ON, [f"{text}." for text in summary.failed_on]),
+        (MISSING_RESULT, summary.uncovered),
+        (NOTHING_PROMISED, [summary.unpromised]),
+        (STALE_LIST, summary.stale),
+        (NOT_COVERED, [summary.without_cells]),
+        (NO_NOISE, [_of_goldens(_WITHOUT_NOISE, summary.unmeasured)]),
+        (LITTLE_NOISE, [_of_goldens(_INPUTS_ONLY, summary.inputs_only)]),
+    )
+    for kind, texts in about_the_run:
+        findings += [Finding(kind, 1_000_000 + number, text) for number, text in enumerate(filter(None, texts))]
+    return Document(run, sorted(findings, key=lambda finding: finding.rank), comparison, folder)
 
 
-def capped(collected: Iterable[Finding], most: int) -> tuple[list[Finding], Counter[Kind]]:
-    """At most so many findings of each kind, and how many more there are by kind: no kind hides another one."""
-    shown: list[Finding] = []
-    counts: Counter[Kind] = Counter()
-    for finding in collected:
-        counts[finding.kind] += 1
-        if counts[finding.kind] <= most:
-            shown.append(finding)
-    return shown, Counter({kind: count - most for kind, count in counts.items() if count > most})
-
-
-def cells_of(some: Sequence[Finding], summary: Summary | None = None) -> str:
-    """``12 cells``: how many cells findings of a kind are about; empty where they are about none.
-
-    With a summary, they are all of their kind. Of cells outside the window the counts of the run have more then, since
-    refusals are no findings.
-    """
-    cells = sum(len(finding.results) for finding in some)
-    is_outside = some[0].kind is Judgement.OUTSIDE.facts.kind
-    outside = summary.judgements.get(Judgement.OUTSIDE, 0) if summary and is_outside else 0
-    if outside > cells:
-        return f"{cells:,} of {outside:,} cells; the others were refused, as expected"
-    return f"{cells:,} cell{'' if cells == 1 else 's'}" if cells else ""
+def _of_goldens(sentence: str, goldens: Sequence[str]) -> str:
+    return sentence.format(plural(len(goldens), "golden"), few(goldens)) if goldens else ""
 
 
 def broken_cell(result: Result, issues: Iterable[KnownIssue] = ()) -> Finding:
@@ -123,16 +121,6 @@ def broken_cell(result: Result, issues: Iterable[KnownIssue] = ()) -> Finding:
     return Finding(kind, 0, sentence, details, (result,))
 
 
-def _by_cause(run: Run, folder: Path | None) -> list[Finding]:
-    """A finding for each cause in the summary."""
-    return [
-        _cause_finding(cause, number, group, run, folder)
-        for number, cause in enumerate(run.summary.causes)
-        if (cause.judgement, cause.verdict) != (Judgement.OUTSIDE, Verdict.REFUSED)
-        and (group := run.by_cause.get((cause.judgement, cause.id)))
-    ]
-
-
 def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run, folder: Path | None) -> Finding:
     kind = cause.judgement.facts.kind or BROKEN_PROMISE
     if cause.judgement is Judgement.BROKEN and cause.not_replayable:
@@ -146,8 +134,14 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run,
         because = _UNFIT.format("" if any(map(is_own_writer, group)) else " either")
     whole = cell_sentence(example) if cause.cells == 1 else _sentence(cause, run, f"{cause.cells:,} cells")
     sentence, brief = (" ".join(filter(None, (text, because))) for text in (whole, _sentence(cause, run)))
-    fixed_tolerance = cause.verdict is Verdict.NUMERICS and example.max_noise_error is None
-    todo = _MEASURE_FIRST if fixed_tolerance and example.golden in run.summary.unmeasured else ""
+    if (
+        cause.verdict is Verdict.NUMERICS
+        and example.max_noise_error is None
+        and example.golden in run.summary.unmeasured
+    ):
+        todo = _MEASURE_FIRST
+    else:
+        todo = _of_rounding(example) if kind is NUMBERS_MOVED else _to_do(cause, issue, folder)
     details = [
         ("known as", _issue_text(issue)),
         ("listed", entry_text(example, run.policy)),
@@ -155,7 +149,7 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run,
         *(_number_details(group, folder) if cause.verdict is Verdict.NUMERICS and cause.cells > 1 else ()),
         ("example", writer_and_reader(example) if cause.cells > 1 else ""),
         *evidence(example),
-        ("to do", todo or (_of_rounding(example) if kind is NUMBERS_MOVED else _to_do(cause, issue, folder))),
+        ("to do", todo),
     ]
     texts = tuple((label, text) for label, text in details if text.strip())
     return Finding(kind, number, sentence, texts, tuple(group), cause, brief)
@@ -206,39 +200,25 @@ def _of_rounding(example: Result) -> str:
 
 
 def _number_details(group: Sequence[Result], folder: Path | None) -> list[tuple[str, str]]:
-    """Each golden whose numbers are different, with its largest error, and whether its readers agree."""
-    goldens = list(grouped(group, lambda result: result.golden).values())
-    lines = first_lines([_golden_line(results) for results in goldens])
-    return [("goldens", "\n".join(lines)), ("bits", _bits_sentence(goldens, folder))]
+    """Each golden whose numbers are different, with its readers and its largest error; and whether the readers agree.
 
-
-def _golden_line(results: Sequence[Result]) -> str:
-    """A golden, the readers that differ, and the largest error of all."""
-    readers = few(by_build_date(result.reader for result in results))
-    worst = max(results, key=lambda result: (result.max_noise_error or 0.0, result.max_abs_error or 0.0))
-    return f"{worst.golden} in jaxlib {readers}: {error_size(worst.max_noise_error, worst.max_abs_error)}"
-
-
-def _bits_sentence(goldens: Sequence[Sequence[Result]], folder: Path | None) -> str:
-    """Whether the readers that differ from the writer agree with each other; empty where the results do not say."""
-    digests = [{result.outputs for result in results} for results in goldens]
-    if any("" in outputs for outputs in digests):
-        return ""
-    if again := sum(len(outputs) > 1 for outputs in digests):
+    Nothing is said of the bits where the results do not say them.
+    """
+    lines, changing, bits = [], 0, "the same in all these readers of a golden"
+    for results in Cells(group).by_golden.values():
+        readers = few(by_build_date(result.reader for result in results))
+        worst = max(results, key=lambda result: (result.max_noise_error or 0.0, result.max_abs_error or 0.0))
+        size = error_size(worst.max_noise_error, worst.max_abs_error)
+        lines.append(f"{worst.golden} in jaxlib {readers}: {size}")
+        changing += len({result.outputs for result in results}) > 1
+    if changing:
         see = f"see `jaxexport trend{named_folder(folder)} --numbers`"
-        return f"those of {plural(again, 'golden')} change again among these readers: {see}"
-    return "the same in all these readers of a golden"
+        bits = f"those of {plural(changing, 'golden')} change again among these readers: {see}"
+    return [("goldens", first_lines(lines)), ("bits", bits if all(result.outputs for result in group) else "")]
 
 
-def _of_the_run(kind: Kind, texts: Sequence[str]) -> list[Finding]:
-    """Findings about the run, in the order given, after those about cells."""
-    return [Finding(kind, 1_000_000 + number, text) for number, text in enumerate(texts)]
-
-
-def _flaky(results: Sequence[Result]) -> list[Finding]:
+def _flaky(results: Sequence[Result]) -> Finding:
     """All cells that had another verdict last time, in one finding with a line for each."""
-    if not results:
-        return []
     sentence = (
         f"{plural(len(results), 'cell')} had another verdict last time, with the same content. The judgement is that "
         "of this run's verdict."
@@ -247,27 +227,7 @@ def _flaky(results: Sequence[Result]) -> list[Finding]:
         f"{result.golden} in jaxlib {result.reader.jaxlib} on {result.platform}: {result.verdict}, {result.flaky}"
         for result in results
     ]
-    return [Finding(FLAKY, 0, sentence, (("cells", "\n".join(first_lines(cells))),), tuple(results))]
-
-
-def _undecided(outputs: Sequence[str]) -> list[Finding]:
-    """All outputs that cannot tell right from wrong, in one finding with a line for each."""
-    if not outputs:
-        return []
-    details = (("outputs", "\n".join(first_lines(outputs, "summary.json"))), ("to do", WHAT_TO_DO))
-    return [Finding(NOT_DECIDED, 0, "Some stored numbers would not show an error.", details)]
-
-
-def _without_noise(goldens: Sequence[str]) -> str:
-    return f"{plural(len(goldens), 'golden')} without noise: {few(goldens)}. `jaxexport goldens noise` measures it."
-
-
-def _inputs_only(goldens: Sequence[str]) -> str:
-    return (
-        f"{plural(len(goldens), 'golden')} with noise of inputs only: {few(goldens)}. Where numbers come from "
-        "constants inside, a correct reader may look broken. `jaxexport goldens noise --again` measures it anew; "
-        "golden.yaml says where what is inside could not be moved."
-    )
+    return Finding(FLAKY, 0, sentence, (("cells", first_lines(cells)),), tuple(results))
 
 
 def _change(change: JudgedChange) -> Finding:
@@ -284,7 +244,3 @@ def _change(change: JudgedChange) -> Finding:
         ("delete", f"{change.old} {day}, and the goldens that call it: {goldens}"),
     )
     return Finding(CUSTOM_CALL, 0, f"{change.old} → {change.new or 'nothing'}: {change.phase} ({change.why}).", details)
-
-
-def _accepted(accepted: Accepted) -> Finding:
-    return Finding(ACCEPTED, 0, f"{accepted.what}: {few(accepted.cases)}.", (("reason", accepted.reason),))

@@ -14,9 +14,10 @@ from export_core.base.phrases import few, plural
 from export_core.base.processes import KERNELS, kernel_settings
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
-from export_core.judge.result import Exceeded, Level, ReaderOf, WriterOf
+from export_core.judge.result import Exceeded, Level
 from export_core.judge.verdicts import MISSING_RESULT, NOTHING_PROMISED, STALE_LIST, VERDICTS, ExitCode
 from export_core.matrix import Verdict
+from export_core.policy.known_issues import KnownIssue
 from export_core.policy.run_options import ONE_CELL, OPTIONS, RESULTS
 from export_core.readers.placement import Mode
 from export_core.releases import Direction
@@ -99,49 +100,35 @@ def _verdict_of_run(summary: Summary) -> tuple[str, str]:
         return name.upper(), "; ".join(filter(None, (facts, *also[1:], *summary.failed_on)))
     counted = "the 1 promised cell" if promised == 1 else f"all {promised:,} promised cells"
     all_kept = counted if kept == promised else f"{kept:,} of {plural(promised, 'promised cell')}"
-    if needed := _needed_facts(summary):
+    targets = [target for target in summary.deployed if target.cells]
+    if cells := sum(target.cells for target in targets):
+        works, names = sum(target.works for target in targets), _targets([target.name for target in targets])
+        needed = f"{works:,} of {plural(cells, 'cell')} that {names} must run"
         all_kept = f"{all_kept}, and {needed}" if promised else needed
     if summary.exit_code == ExitCode.STALE:
-        return (
-            STALE_LIST.title,
-            f"{plural(len(summary.stale), 'defect')} in the list of known failures; kept: {all_kept}",
-        )
+        defects = f"{plural(len(summary.stale), 'defect')} in the list of known failures"
+        return STALE_LIST.title, f"{defects}; kept: {all_kept}"
     return "KEPT", all_kept
 
 
-def _broken_facts(summary: Summary) -> str:
-    """``67 of 1,350 promised cells, 3 causes``; empty where nothing is broken."""
-    broken, promised = summary.judgements.get(Judgement.BROKEN, 0), summary.promised.get(Judgement.BROKEN, 0)
-    early = sum(len(change.broken) for change in summary.custom_call_changes)
-    causes = sum(cause.judgement is Judgement.BROKEN for cause in summary.causes)
-    facts = [f"{promised:,} of {sum(summary.promised.values()):,} promised cells"] if promised else []
-    if outside := broken - promised:
-        facts.append(f"{plural(outside, 'cell')} with wrong numbers outside the window")
-    if early:
-        facts.append(f"{plural(early, 'golden')} with a custom call used too early")
-    rounding = sum(cause.is_rounding for cause in summary.causes if cause.judgement is Judgement.BROKEN)
-    of_them = f", {rounding} of which look{'s' * (rounding == 1)} like rounding" if rounding else ""
-    return f"{' and '.join(facts)}, {plural(causes, 'cause')}{of_them}" if broken else " and ".join(facts)
-
-
 def _failing_facts(summary: Summary, judgement: Judgement) -> str:
-    """``4 of 1,350 promised cells over a budget``; empty where no cell has this judgement."""
-    if judgement is Judgement.BROKEN:
-        return _broken_facts(summary)
-    if not (cells := summary.judgements.get(judgement, 0)):
-        return ""
+    """``67 of 1,350 promised cells, 3 causes``, ``4 of 1,350 promised cells over a budget``; empty for no such cell."""
+    cells, promised = summary.judgements.get(judgement, 0), summary.promised.get(judgement, 0)
+    all_promised = f"{sum(summary.promised.values()):,} promised cells"
     if judgement is Judgement.OWED:
         owing = [target.name for target in summary.deployed if target.judgements.get(judgement)]
-        return f"{plural(cells, 'cell')} that {_targets(owing)} must run"
-    return f"{cells:,} of {sum(summary.promised.values()):,} promised cells {judgement.facts.short}"
-
-
-def _needed_facts(summary: Summary) -> str:
-    """``12 of 12 cells that deployment target serving must run``; empty where no deployment target has a cell."""
-    targets = [target for target in summary.deployed if target.cells]
-    works, cells = sum(target.works for target in targets), sum(target.cells for target in targets)
-    needed = f"{works:,} of {plural(cells, 'cell')} that {_targets([target.name for target in targets])} must run"
-    return needed if cells else ""
+        return f"{plural(cells, 'cell')} that {_targets(owing)} must run" if cells else ""
+    if judgement is not Judgement.BROKEN:
+        return f"{cells:,} of {all_promised} {judgement.facts.short}" if cells else ""
+    facts = [f"{promised:,} of {all_promised}"] if promised else []
+    if outside := cells - promised:
+        facts.append(f"{plural(outside, 'cell')} with wrong numbers outside the window")
+    if early := sum(len(change.broken) for change in summary.custom_call_changes):
+        facts.append(f"{plural(early, 'golden')} with a custom call used too early")
+    causes = [cause for cause in summary.causes if cause.judgement is Judgement.BROKEN]
+    rounding = sum(cause.is_rounding for cause in causes)
+    of_them = f", {rounding} of which look{'s' * (rounding == 1)} like rounding" if rounding else ""
+    return " and ".join(facts) + (f", {plural(len(causes), 'cause')}{of_them}" if cells else "")
 
 
 def _targets(names: Sequence[str]) -> str:
@@ -153,14 +140,15 @@ def _readers_affected(summary: Summary) -> str:
     broken = [cause for cause in summary.causes if cause.judgement.is_breach]
     broken.sort(key=lambda cause: (cause.first_reader.date_order, cause.last_reader.date_order))
     spans = list(dict.fromkeys((cause.first_reader.jaxlib, cause.last_reader.jaxlib) for cause in broken))
-    if len(spans) > 1:
-        texts = [oldest if oldest == newest else f"{oldest} to {newest}" for oldest, newest in spans]
-        return f"; readers affected, by cause: {few(texts)}"
     if not spans:
         return ""
-    ((oldest, newest),) = spans
-    only = f"only reader affected {oldest}"
-    return f"; {only}" if oldest == newest else f"; oldest reader affected {oldest}, newest {newest}"
+    texts = [oldest if oldest == newest else f"{oldest} to {newest}" for oldest, newest in spans]
+    if len(spans) > 1:
+        return f"; readers affected, by cause: {few(texts)}"
+    oldest, newest = spans[0]
+    if oldest == newest:
+        return f"; only reader affected {oldest}"
+    return f"; oldest reader affected {oldest}, newest {newest}"
 
 
 def promised_nothing(summary: Summary) -> bool:
@@ -182,25 +170,14 @@ def counts_line(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in counts.items())
 
 
-def ranges(versions: Sequence[str], among: Sequence[str]) -> str:
-    """``0.9.1 to 0.11.2, 0.12.0.1``: versions, of which three or more next to each other `among` all are a range.
+def began_and_ended(cause: Cause, issue: KnownIssue | None = None) -> list[tuple[str, str]]:
+    """``since 0.12.0``, ``between 0.11.1 and 0.12.0``, ``works in 0.10.0``; none where the run does not show it.
 
-    Both are in one order, that of build dates.
+    The table of known issues knows the release that fixed one; the run only the next of its own readers.
     """
-    places = {version: number for number, version in enumerate(among)}
-    parts: list[str] = []
-    # Places that rise together with their number in the list are next to each other.
-    for _, run in itertools.groupby(enumerate(versions), lambda pair: places.get(pair[1], -1) - pair[0]):
-        names = [version for _, version in run]
-        parts += [f"{names[0]} to {names[-1]}"] if len(names) > 2 else names
-    return ", ".join(parts)
-
-
-def began_and_ended(cause: Cause) -> str:
-    """``since 0.12.0``, ``between 0.11.1 and 0.12.0``, ``works in 0.10.0``; nothing where the run does not show it."""
     began = ("between", f"{cause.before} and {cause.since}") if cause.before else ("since", cause.since)
-    parts = began, ("works in", cause.mended_in)
-    return ", ".join(f"{word} {version}" for word, version in parts if version)
+    ended = ("fixed in", issue.mended_in) if issue and issue.mended_in else ("works in", cause.mended_in)
+    return [pair for pair in (began, ended) if pair[1]]
 
 
 def cell_mark(result: Result) -> str:
@@ -220,35 +197,28 @@ def judgement_mark(result: Result) -> str:
 
 
 def window_line(result: Result) -> str:
-    """The direction, and the arithmetic of the window."""
-    return f"{result.direction}: {window_arithmetic(result)}"
-
-
-def window_arithmetic(result: Result) -> str:
-    """The window in numbers: ``reader built 155 days after the writer; promised: 180 days, until 2026-11-14``."""
+    """The window: ``backward: reader built 155 days after the writer; promised: 180 days, until 2026-11-14``."""
     if result.direction is Direction.SAME:
-        return f"reader and writer were built on the same day; promised until {result.promised_until}"
-    after = "after" if result.direction is Direction.BACKWARD else "before"
+        return f"same: reader and writer were built on the same day; promised until {result.promised_until}"
+    after, edge = ("after", "until") if result.direction is Direction.BACKWARD else ("before", "back to")
     # From the dates, not the policy: a result contains no lengths of windows.
     length = abs((result.promised_until - result.writer.built).days)
-    edge = "until" if result.direction is Direction.BACKWARD else "back to"
     inside = "promised" if result.promised else "outside the promise"
     return (
-        f"reader built {result.days} days {after} the writer; {inside}: {length} days, {edge} {result.promised_until}"
+        f"{result.direction}: reader built {result.days} days {after} the writer; {inside}: {length} days, "
+        f"{edge} {result.promised_until}"
     )
 
 
-def first_lines(lines: Sequence[str], file: str = "results.jsonl") -> list[str]:
+def first_lines(lines: Sequence[str], file: str = "results.jsonl") -> str:
     """As many lines as evidence has room for, and how many more the file of the results has."""
-    rest = len(lines) - _MOST_LINES
-    return [*lines[:_MOST_LINES], *([f"and {rest} more, in {file}"] if rest > 0 else [])]
+    rest = [f"and {len(lines) - _MOST_LINES} more, in {file}"] if len(lines) > _MOST_LINES else []
+    return "\n".join([*lines[:_MOST_LINES], *rest])
 
 
 def outcome_line(result: Result) -> str:
     """What happened to a cell, in one line: its stage, then the first line of the message or the verdict."""
-    if result.exceeded:
-        return f"over a budget: {limits_line(result)}"
-    return result.ending
+    return f"over a budget: {limits_line(result)}" if result.exceeded else result.ending
 
 
 def why_command(name: str, result: Result, *words: str) -> str:
@@ -265,7 +235,10 @@ def why_command(name: str, result: Result, *words: str) -> str:
 
 def writer_and_reader(result: Result) -> str:
     """The case, the release that wrote it and the one that read it. Without a full stop: a sentence may go on."""
-    writer, reader = _release(result.writer), _release(result.reader)
+    writer, reader = (
+        f"jax {release.jax} with jaxlib {release.jaxlib} (built {release.built})"
+        for release in (result.writer.release, result.reader)
+    )
     return f"{result.case}, written by {writer} and read by {reader} on {result.platform}"
 
 
@@ -275,10 +248,6 @@ def cell_sentence(result: Result) -> str:
     if result.verdict is Verdict.NUMERICS and not result.promised:
         addition = addition or ", which breaks the promise outside the window too"
     return f"{writer_and_reader(result)}, {VERDICTS[result.verdict].phrase}{addition}."
-
-
-def _release(side: WriterOf | ReaderOf) -> str:
-    return f"jax {side.jax} with jaxlib {side.jaxlib} (built {side.built})"
 
 
 def error_size(noise: float | None, absolute: float | None) -> str:

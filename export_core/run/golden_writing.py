@@ -86,7 +86,7 @@ class OwnReader:
     def _release(self) -> Release:
         return Release(jaxlib=self.writer.jaxlib, jax=self.writer.jax, built=self.writer.built)
 
-    @functools.cached_property
+    @property
     def _environment(self) -> Environment:
         return this_interpreter(self._release, self._policy.environment, self._started_with)
 
@@ -102,7 +102,7 @@ class OwnReader:
     def replay(self, goldens: Sequence[Golden], stopping: threading.Event | None = None) -> Sequence[Result]:
         """Judge every golden that was exported for cpu, each in a cold process, or by the outcome of an earlier run."""
         start, stopping = self._workers.start, stopping or threading.Event()
-        own = Interpreter(self._release, start, self._user_code, self.cache, stopping, self._started_with)
+        own = Interpreter(self._environment, start, self._user_code, self.cache, stopping)
         return run_matrix(self._policy, Selection(), self._options, goldens=goldens, interpreter=own).results
 
     def close_cache(self) -> None:

@@ -23,38 +23,29 @@ _GIT_SECONDS = 5.0
 def run_identity(
     policy: Policy, goldens: Path, folder: Path = Path(), environment: Mapping[str, str] = os.environ
 ) -> RunIdentity:
-    """The identity of a run that starts now, of the project in `folder`."""
-    commit = environment.get("GITHUB_SHA") or environment.get("CI_COMMIT_SHA") or _git(folder, "rev-parse", "HEAD")
-    repository, job = _ci_urls(environment)
-    source = f"{repository}/blob/{commit}" if repository and commit else ""
+    """The identity of a run that starts now, of the project in `folder`.
+
+    Sources of the variables: GitHub's "Default environment variables", GitLab's "Predefined CI/CD variables".
+    """
+    commit = environment.get("GITHUB_SHA") or environment.get("CI_COMMIT_SHA") or _git_head(folder)
+    repository = environment.get("GITHUB_REPOSITORY", "")
+    files, job = environment.get("CI_PROJECT_URL", ""), environment.get("CI_JOB_URL", "")
+    if files:
+        files += "/-"
+    if server := environment.get("GITHUB_SERVER_URL"):
+        files, number = f"{server}/{repository}", environment.get("GITHUB_RUN_ID")
+        job = f"{files}/actions/runs/{number}" if number else ""
     return RunIdentity(
-        project=_project(folder) or environment.get("GITHUB_REPOSITORY") or environment.get("CI_PROJECT_PATH") or "",
+        project=_project(folder) or repository or environment.get("CI_PROJECT_PATH", ""),
         commit=commit,
-        source_url=without_credentials(source),
+        source_url=without_credentials(f"{files}/blob/{commit}" if files and commit else ""),
         ci_url=without_credentials(job),
         tool=version("pytest-jaxexport"),
         machine=f"{platform.system()} {platform.machine()}, {os.cpu_count() or 1} cores",
         goldens=str(goldens),
         policy_sha256=policy_hash(recorded_policy(policy)),
-        started=_now(),
+        started=datetime.datetime.now(tz=datetime.UTC).replace(microsecond=0),
     )
-
-
-def _now() -> datetime.datetime:
-    return datetime.datetime.now(tz=datetime.UTC).replace(microsecond=0)
-
-
-def _ci_urls(environment: Mapping[str, str]) -> tuple[str, str]:
-    """The URL of the repository and that of the job, as GitHub Actions and GitLab CI give them.
-
-    Source: GitHub's "Default environment variables", GitLab's "Predefined CI/CD variables".
-    """
-    if server := environment.get("GITHUB_SERVER_URL"):
-        repository = f"{server}/{environment.get('GITHUB_REPOSITORY', '')}"
-        run = environment.get("GITHUB_RUN_ID", "")
-        return repository, f"{repository}/actions/runs/{run}" if run else ""
-    url = environment.get("CI_PROJECT_URL", "")
-    return f"{url}/-" if url else "", environment.get("CI_JOB_URL", "")
 
 
 def _project(folder: Path) -> str:
@@ -65,12 +56,11 @@ def _project(folder: Path) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _git(folder: Path, *words: str) -> str:
-    """What git prints; empty where it does not work here."""
+def _git_head(folder: Path) -> str:
+    """The commit that is checked out; empty where git does not work here."""
+    words = ["git", "rev-parse", "HEAD"]
     try:
-        done = subprocess.run(
-            ["git", *words], cwd=folder, capture_output=True, text=True, timeout=_GIT_SECONDS, check=True
-        )
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=_GIT_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout.strip()

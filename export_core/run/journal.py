@@ -72,7 +72,7 @@ class Journal:
 
     def retain(self, is_wanted: Callable[[bytes], bool]) -> list[bytes]:
         """Drop all results so far but the complete lines that are wanted, once each, and return those."""
-        lines, rest = _complete_lines(self._folder / RESULTS)
+        *lines, rest = read_regular(self._folder / RESULTS).split(b"\n")
         # A torn last line would run into the next result: then the file is written again.
         wanted = list(dict.fromkeys(line for line in lines if is_wanted(line)))
         if rest or wanted != lines:
@@ -129,25 +129,20 @@ class Journal:
                 f"--resume: the last run in {self._folder} had another plan: {difference}. "
                 "Give the options it had, or start again without --resume."
             )
-        self._reopen()
+        summary, results = self._folder / SUMMARY, self._folder / RESULTS
+        if summary.exists():  # a finished run, unless its results were changed since
+            try:
+                finished: _Finished = decode_json(read_regular(summary), _Finished)
+            except msgspec.MsgspecError as error:
+                raise RunError(f"--resume: {summary}: {schema_problem(error)}. Start again without --resume.") from None
+            digest = hashlib.sha256(read_regular(results)).hexdigest() if results.exists() else ""
+            if not digest or digest != finished.results_sha256:
+                raise RunError(
+                    f"--resume: {results}: expected the file whose SHA-256 is in {SUMMARY}, found another or none. "
+                    "Start again without --resume."
+                )
+            summary.unlink()  # it is not the summary of what will be appended
         return True
-
-    def _reopen(self) -> None:
-        """Make a finished run one that can be continued. Raises `RunError` where its results were changed since."""
-        path = self._folder / SUMMARY
-        if not path.exists():
-            return
-        try:
-            finished: _Finished = decode_json(read_regular(path), _Finished)
-        except msgspec.MsgspecError as error:
-            raise RunError(f"--resume: {path}: {schema_problem(error)}. Start again without --resume.") from None
-        results = self._folder / RESULTS
-        if not results.exists() or hashlib.sha256(read_regular(results)).hexdigest() != finished.results_sha256:
-            raise RunError(
-                f"--resume: {results}: expected the file whose SHA-256 is in {SUMMARY}, found another or none. Start "
-                "again without --resume."
-            )
-        path.unlink()  # it is not the summary of what will be appended
 
     def _begin(self, record: PlanRecord) -> None:
         # In this order: a plan that can be resumed is never in one folder with the results of another plan.
@@ -171,7 +166,7 @@ class Journal:
 def results_written(folder: Path) -> int:
     """The number of results in the folder of a run, which need not have ended."""
     path = folder / RESULTS
-    return len(_complete_lines(path)[0]) if path.exists() else 0
+    return read_regular(path).count(b"\n") if path.exists() else 0
 
 
 def make_folder(folder: Path) -> None:
@@ -180,12 +175,6 @@ def make_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if new:
         (new[-1] / ".gitignore").write_text(_IGNORE)
-
-
-def _complete_lines(path: Path) -> tuple[list[bytes], bytes]:
-    """The lines that end with a line break, and what comes after the last of them."""
-    *lines, rest = read_regular(path).split(b"\n")
-    return lines, rest
 
 
 def _cannot_write(folder: Path, error: OSError) -> str:
@@ -205,25 +194,20 @@ def results_so_far(journal: Journal, plan: Plan, policy: Policy) -> list[Result]
             result = decode_json(line, Result)
         except msgspec.MsgspecError:
             return False
+        cell = planned.get(result.key)
         # A cell that was not run is run now: what failed around it may work today.
-        if result.verdict is Verdict.NOT_RUN or result.key in results or not _is_of(result, planned.get(result.key)):
+        if cell is None or result.verdict is Verdict.NOT_RUN or result.key in results:
+            return False
+        # What a result says of its cell, and of its dates, must be what the plan says.
+        manifest = cell.golden.manifest
+        of_plan = manifest.case, writer_of(manifest.writer), reader_of(cell.reader), manifest.custom_calls
+        if (result.case, result.writer, result.reader, result.custom_calls) != of_plan:
             return False
         results[result.key] = result
         return True
 
     journal.retain(is_wanted)
     return [judge_again(result, policy, plan.as_of) for result in results.values()]
-
-
-def _is_of(result: Result, cell: Cell | None) -> bool:
-    """Whether a result says of its cell, and of its dates, what the plan says."""
-    if cell is None:
-        return False
-    manifest = cell.golden.manifest
-    return (result.case, result.writer, result.reader, result.custom_calls) == (
-        *(manifest.case, writer_of(manifest.writer), reader_of(cell.reader)),
-        manifest.custom_calls,
-    )
 
 
 def cells_left(plan: Plan, results: Iterable[Result]) -> list[Cell]:

@@ -17,7 +17,7 @@ from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import close_match
 from export_core.base.tolerances import problem_of_name, read_amount, similar_platform
 from export_core.policy import Policy
-from export_core.policy.feature_keys import FeatureKey, marker_keywords
+from export_core.policy.feature_keys import marker_keywords
 
 if TYPE_CHECKING:
     from export_core.export import ExportOptions
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 Reader = Callable[[str, str, Any], Any]
 """Reads a value: gets how its message begins, the keyword, and the value."""
-Amount = float | dict[str, float]
-"""A tolerance for every dtype, or one for each that it names."""
 
 
 class KeywordError(ExportCompatError):
@@ -49,8 +47,19 @@ def read_keywords(given: Mapping[str, Any], where: str, user_code: Callable[[], 
     values: dict[str, Any] = {
         name: None if given.get(name) is None else read(where, name, given[name]) for name, read in KEYWORDS.items()
     }
-    entries = {name: _entry(where, key, given[name]) for name, key in ENTRIES.items() if given.get(name) is not None}
-    values["entries"] = entries
+    values["entries"] = {}
+    for name, feature in ENTRIES.items():
+        if (entry := given.get(name)) is None:
+            continue
+        if not isinstance(entry, dict) or (set(entry) - {*feature.in_marker}):
+            raise _error(where, f"{name}={entry!r}: expected a dict with some of {', '.join(feature.in_marker)}")
+        try:
+            converted = msgspec.convert(entry, feature.entry)
+        except msgspec.ValidationError as error:
+            raise _error(where, f"{name}={entry!r}: {error}") from None
+        for path, problem in feature.problems((), converted):
+            raise _error(where, f"{name}: {'.'.join(map(str, path))}: {problem}")
+        values["entries"][name] = entry
     if ":" in (values["compare"] or ""):
         # Now, and not when cells are compared: a wrong name must be found before the golden is written.
         try:
@@ -80,16 +89,13 @@ def comparison(
     """Comparator and tolerances: those of the keywords, else `rtol` and `atol`, else those of the policy."""
     from export_core.goldens import Comparison  # imports NumPy, which collecting marked tests must not
 
-    compare = keywords.get("compare") or "allclose"
-    if (
-        keywords.get("ulp") is not None
-    ):  # rtol and atol of the project must not widen a tolerance in units of the last place
-        return Comparison(compare, keywords.get("rtol"), keywords.get("atol"), keywords["ulp"])
-    return Comparison(
-        compare,
-        rtol=_first(keywords.get("rtol"), rtol, policy.rtol),
-        atol=_first(keywords.get("atol"), atol, policy.atol),
-    )
+    compare, ulp = keywords.get("compare") or "allclose", keywords.get("ulp")
+    relative: list[Any] = [keywords.get("rtol"), rtol, policy.rtol]
+    absolute: list[Any] = [keywords.get("atol"), atol, policy.atol]
+    if ulp is not None:  # those of the project must not widen a tolerance in units of the last place
+        relative, absolute = relative[:1], absolute[:1]
+    rtol, atol = (next((value for value in given if value is not None), None) for given in (relative, absolute))
+    return Comparison(compare, rtol, atol, ulp)
 
 
 def parse_platforms(value: object, where: str) -> tuple[str, ...]:
@@ -142,19 +148,6 @@ def _compare(where: str, name: str, value: object) -> str:
     if problem := problem_of_name(str(value)):
         raise _error(where, problem)
     return str(value)
-
-
-def _entry(where: str, key: FeatureKey[Any], value: object) -> Mapping[str, Any]:
-    """What the marker says of an entry of a feature's key of the policy."""
-    if not isinstance(value, dict) or (set(value) - {*key.in_marker}):
-        raise _error(where, f"{key.name}={value!r}: expected a dict with some of {', '.join(key.in_marker)}")
-    try:
-        entry = msgspec.convert(value, key.entry)
-    except msgspec.ValidationError as error:
-        raise _error(where, f"{key.name}={value!r}: {error}") from None
-    for path, problem in key.problems((), entry):
-        raise _error(where, f"{key.name}: {'.'.join(map(str, path))}: {problem}")
-    return value
 
 
 def _is_count(value: object) -> bool:
@@ -218,10 +211,6 @@ ENTRIES = marker_keywords()
 """The keys of the policy that features add and of which the marker may have an entry."""
 
 ALL_KEYWORDS = (*KEYWORDS, *ENTRIES)
-
-
-def _first(*values: Amount | None) -> Amount | None:
-    return next((value for value in values if value is not None), None)
 
 
 def _error(where: str, text: str) -> KeywordError:

@@ -191,12 +191,11 @@ def _place(key: CellKey) -> str:
 
 def _ranges(numbers: Iterable[int]) -> str:
     """``0-17,20`` for numbers in order."""
-    # In a run of consecutive numbers, the distance from its position is the same.
-    runs = itertools.groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
     parts = []
-    for _, group in runs:
-        run = [number for _, number in group]
-        parts.append(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]))
+    # In a run of consecutive numbers, the distance from its position is the same.
+    for _, group in itertools.groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
+        first, *others = (number for _, number in group)
+        parts.append(f"{first}-{others[-1]}" if others else str(first))
     return ",".join(parts)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,10 +19,10 @@ from export_core.base.atomic import write_whole
 from export_core.base.escaping import safe_json
 from export_core.base.phrases import schema_problem
 from export_core.base.untrusted import LARGEST, decode_json, read_named
-from export_core.judge.gate import RunFacts, Summary, broken_changes, exit_code_of, summarize
+from export_core.judge.gate import Summary, broken_changes, exit_code_of, summarize
 from export_core.judge.result import Result, shared_result
 from export_core.policy import Policy
-from export_core.releases import Calendar, ReleaseError
+from export_core.releases import ReleaseError
 from export_core.run.errors import AGAIN, IncompleteResults, ResultsNotWritten, RunError, not_readable
 from export_core.run.journal import RESULTS, SUMMARY, Journal
 from export_core.run.plan_record import PLAN, PlanRecord, hash_of, plan_of, policy_hash
@@ -43,10 +43,7 @@ def finish_run(journal: Journal, folder: Path, run: Run) -> Run:
 
 
 def write_summary(folder: Path, summary: Summary) -> None:
-    """Write summary.json beside results.jsonl, all or nothing.
-
-    Raises `ResultsNotWritten` where there is no room for it.
-    """
+    """Write summary.json, all or nothing. Raises `ResultsNotWritten` where there is no room for it."""
     try:
         write_whole(folder / SUMMARY, [safe_json(summary, indent=2), b"\n"])
     except OSError as error:
@@ -77,14 +74,26 @@ def read_run(folder: Path) -> Run:
         raise IncompleteResults(f"{path}: Nothing was planned: expected at least one cell. {AGAIN}")
     if hashlib.sha256(data).hexdigest() != summary.results_sha256:
         raise RunError(f"{path}: expected the file whose SHA-256 is in {SUMMARY}, found a changed one. {AGAIN}")
-    _check_judgements(path, results)
+    for result in results:
+        works = result.verdict.works
+        if works != result.judgement.facts.works or (works and result.cause):
+            raise RunError(
+                f"{path}: {result.key}: expected a judgement that {result.verdict} can have, found "
+                f"{result.judgement}{' with the cause of a failure' if result.cause else ''}. {AGAIN}"
+            )
     run = Run(results, summary, plan, folder)
     _check_counts(folder / SUMMARY, run)
     try:
         calendar = run.policy.calendar()
     except ReleaseError as error:
         raise RunError(f"{folder / SUMMARY}: policy: {error} {AGAIN}") from None
-    _check_dates(path, results, calendar)
+    releases = {(release.jaxlib, release.built) for result in results for release in (result.writer, result.reader)}
+    for jaxlib, built in sorted(releases):
+        known = calendar.jaxlib.get(jaxlib)
+        if known and known.built != built:
+            raise RunError(
+                f"{path}: jaxlib {jaxlib}: expected built: {known.built}, as in the calendar, found {built}. {AGAIN}"
+            )
     return run
 
 
@@ -154,21 +163,10 @@ def _check_summary(path: Path, summary: Summary, plan: PlanRecord) -> None:
         )
 
 
-def _check_judgements(path: Path, results: Sequence[Result]) -> None:
-    """Raise `RunError` for a result whose judgement or cause is not one that its verdict can have."""
-    for result in results:
-        works = result.verdict.works
-        if works != result.judgement.facts.works or (works and result.cause):
-            raise RunError(
-                f"{path}: {result.key}: expected a judgement that {result.verdict} can have, found "
-                f"{result.judgement}{' with the cause of a failure' if result.cause else ''}. {AGAIN}"
-            )
-
-
 def _check_counts(path: Path, run: Run) -> None:
     """Raise `RunError` for a summary that does not follow from its results and its policy."""
     summary = run.summary
-    again = summarize(run.results, run.policy, RunFacts.from_summary(summary))
+    again = summarize(run.results, run.policy, summary)
     # Whether there is something to say, and not its words: another version may say it in other ones.
     same = {
         **{
@@ -193,14 +191,3 @@ def _cause_counts(summary: Summary) -> Counter[str]:
     for cause in summary.causes:
         counts[cause.judgement] += cause.cells
     return counts
-
-
-def _check_dates(path: Path, results: Sequence[Result], calendar: Calendar) -> None:
-    """Raise `RunError` for results that date a release otherwise than the calendar of today."""
-    releases = {(release.jaxlib, release.built) for result in results for release in (result.writer, result.reader)}
-    for jaxlib, built in sorted(releases):
-        known = calendar.jaxlib.get(jaxlib)
-        if known and known.built != built:
-            raise RunError(
-                f"{path}: jaxlib {jaxlib}: expected built: {known.built}, as in the calendar, found {built}. {AGAIN}"
-            )

@@ -16,23 +16,93 @@ import msgspec
 from export_core.base.feature import hooks
 from export_core.judge.causes import find_causes
 from export_core.judge.gate import RunFacts, Summary, in_order, summarize
-from export_core.judge.result import ReaderOf, Result, WriterOf, grouped
+from export_core.judge.result import ReaderOf, Result, grouped
 from export_core.judge.verdicts import Judgement
 from export_core.policy import Policy
 from export_core.readers.cell import CellKey
+from export_core.readers.placement import Mode
 from export_core.releases import load_calendar
 from export_core.run.plan_record import PlanRecord
 
 
-# Two runs are the same run only if they are one object: comparing a hundred thousand results would take long.
+# Two are the same only if they are one object: comparing a hundred thousand results would take long.
 @dataclass(frozen=True, eq=False)
-class Run:
-    """A run, or one shard of it. Its groups are made when they are first asked for, each once."""
+class Cells:
+    """Results, grouped by whatever is asked of them: each group is made when it is first asked for, once."""
 
     results: Sequence[Result]
-    """Its results, in order: by reader, oldest build first, then case, writer and platform."""
+    """The results. Those of a run are in order: by reader, oldest build first, then case, writer and platform."""
+
+    @cached_property
+    def readers(self) -> tuple[ReaderOf, ...]:
+        """The releases that read, oldest build first."""
+        return tuple(sorted({result.reader for result in self.results}, key=lambda reader: reader.date_order))
+
+    @cached_property
+    def writers(self) -> tuple[ReaderOf, ...]:
+        """The releases that wrote, each on whichever platforms, oldest build first."""
+        releases = {writer.release for writer in {result.writer for result in self.results}}
+        return tuple(sorted(releases, key=lambda release: release.date_order))
+
+    @cached_property
+    def platforms(self) -> tuple[str, ...]:
+        """The platforms of the cells, in the order of the alphabet."""
+        return tuple(sorted({result.platform for result in self.results}))
+
+    @cached_property
+    def by_cell(self) -> Mapping[CellKey, Result]:
+        """The result of each cell, by the name of the cell."""
+        return {result.key: result for result in self.results}
+
+    @cached_property
+    def by_golden(self) -> Mapping[tuple[str, str], Sequence[Result]]:
+        """The results of each golden on each platform: its id and the platform are the key."""
+        return grouped(self.results, lambda result: (result.golden, result.platform))
+
+    @cached_property
+    def by_series(self) -> Mapping[tuple[str, str, str, Mode], Sequence[Result]]:
+        """Results that differ in the reader only: by golden, platform, kind of device and mode."""
+        return grouped(self.results, lambda result: result.series)
+
+    @cached_property
+    def by_test(self) -> Mapping[str, Sequence[Result]]:
+        """The results of each test, as pytest names it; of each case, where a golden says no test."""
+        return grouped(self.results, lambda result: result.test or result.case)
+
+    @cached_property
+    def by_reader(self) -> Mapping[tuple[ReaderOf, str], Cells]:
+        """The cells in each reader on each platform."""
+        groups = grouped(self.results, lambda result: (result.reader, result.platform))
+        return {key: Cells(results) for key, results in groups.items()}
+
+    @cached_property
+    def by_writer(self) -> Mapping[tuple[ReaderOf, str], Cells]:
+        """The cells of each writer on each platform, by build date; where it wrote their goldens makes no difference.
+
+        These are the rows of a map: `by_reader` of each are the squares.
+        """
+        groups = grouped(self.results, lambda result: (result.writer.release, result.platform))
+        in_order = sorted(groups, key=lambda key: (key[0].date_order, key[1]))
+        return {key: Cells(groups[key]) for key in in_order}
+
+    @cached_property
+    def by_cause(self) -> Mapping[tuple[Judgement, str], Sequence[Result]]:
+        """The results of each cause, by judgement and id; those that work have the id ``""``."""
+        return grouped(self.results, lambda result: (result.judgement, result.cause))
+
+    @cached_property
+    def by_judgement(self) -> Mapping[Judgement, Sequence[Result]]:
+        """The results of each judgement that a cell has, the worst judgement first."""
+        groups = grouped(self.results, lambda result: result.judgement)
+        return {judgement: groups[judgement] for judgement in Judgement if judgement in groups}
+
+
+@dataclass(frozen=True, eq=False)
+class Run(Cells):
+    """A run, or one shard of it."""
+
     summary: Summary
-    """Their summary."""
+    """The summary of its results."""
     plan: PlanRecord | None = None
     """What decided the results; None for a run that was not written."""
     folder: Path | None = None
@@ -49,54 +119,6 @@ class Run:
     def goldens(self) -> Mapping[str, str]:
         """The hash of each golden, by its id; none for a run that was not written."""
         return self.plan.goldens if self.plan else {}
-
-    @cached_property
-    def readers(self) -> tuple[ReaderOf, ...]:
-        """The releases that read, oldest build first."""
-        return tuple(sorted({result.reader for result in self.results}, key=lambda reader: reader.date_order))
-
-    @cached_property
-    def writers(self) -> tuple[WriterOf, ...]:
-        """The releases that wrote, each on its platforms, oldest build first."""
-        writers = {result.writer for result in self.results}
-        return tuple(sorted(writers, key=lambda writer: (writer.built, writer.jaxlib, writer.jax, writer.platform)))
-
-    @cached_property
-    def platforms(self) -> tuple[str, ...]:
-        """The platforms of its cells, in the order of the alphabet."""
-        return tuple(sorted({result.platform for result in self.results}))
-
-    @cached_property
-    def by_cell(self) -> Mapping[CellKey, Result]:
-        """The result of each cell, by the name of the cell."""
-        return {result.key: result for result in self.results}
-
-    @cached_property
-    def by_golden(self) -> Mapping[tuple[str, str], Sequence[Result]]:
-        """The results of each golden on each platform: its id and the platform are the key."""
-        return grouped(self.results, lambda result: (result.golden, result.platform))
-
-    @cached_property
-    def by_reader(self) -> Mapping[tuple[ReaderOf, str], Sequence[Result]]:
-        """The results in each reader on each platform."""
-        return grouped(self.results, lambda result: (result.reader, result.platform))
-
-    @cached_property
-    def by_writer(self) -> Mapping[tuple[WriterOf, str], Mapping[ReaderOf, Sequence[Result]]]:
-        """The squares of a map: for the goldens of each writer that run on each platform, their results by reader."""
-        rows = grouped(self.results, lambda result: (result.writer, result.platform))
-        return {row: grouped(results, lambda result: result.reader) for row, results in rows.items()}
-
-    @cached_property
-    def by_cause(self) -> Mapping[tuple[Judgement, str], Sequence[Result]]:
-        """The cells of each cause in the summary, by judgement and id; those that work have the id ``""``."""
-        return grouped(self.results, lambda result: (result.judgement, result.cause))
-
-    @cached_property
-    def by_judgement(self) -> Mapping[Judgement, Sequence[Result]]:
-        """The results of each judgement that a cell has, the worst judgement first."""
-        groups = grouped(self.results, lambda result: result.judgement)
-        return {judgement: groups[judgement] for judgement in Judgement if judgement in groups}
 
 
 def judge_run(

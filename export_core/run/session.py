@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,15 +18,15 @@ from pathlib import Path
 from export_core.base.feature import hooks
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.verify import check_claims, check_dates, is_unusual, verify_goldens
-from export_core.judge import Result, RunFacts, ShardOf, Summary, accepted_in, calendar_facts, judge
-from export_core.judge.gate import facts_at_end
+from export_core.judge import Result, RunFacts, Summary, accepted_in, calendar_facts, judge
+from export_core.judge.gate import RunIdentity, facts_at_end
 from export_core.judge.known import check_width, promised_scopes
 from export_core.judge.unmatched import unmatched_patterns
 from export_core.matrix import Cell, Outcome, Plan, Selection, make_plan
 from export_core.matrix.cached_replay import replay_here, replay_unknown
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.outcome_cache import OutcomeCache
-from export_core.matrix.plan import is_promised, part_of, targets_of
+from export_core.matrix.plan import part_of, planned_cell
 from export_core.matrix.replay import replay
 from export_core.matrix.replay_options import ReplayOptions, user_code_within
 from export_core.matrix.reproduce_command import reproduce_command
@@ -37,7 +37,7 @@ from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues
 from export_core.policy.run_options import LOCAL, RunOptions, reproduce_options
 from export_core.readers.cell import Limits
-from export_core.readers.environment import Environment, ReaderEnvironments, this_interpreter
+from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.hardware import resolve_mode
 from export_core.readers.inventory import EnvironmentsCost, expected_cost
 from export_core.readers.placement import Placement
@@ -47,7 +47,7 @@ from export_core.releases import Release, parse_day
 from export_core.run.errors import RunError
 from export_core.run.identity import run_identity
 from export_core.run.journal import Journal, cells_left, results_so_far
-from export_core.run.plan_record import record_of, recorded_plan
+from export_core.run.plan_record import PlanRecord, record_of, recorded_plan
 from export_core.run.results import finish_run, result_line
 from export_core.run.run import Run, judge_run
 
@@ -58,40 +58,30 @@ Replay = Callable[..., Outcomes]
 
 @dataclass(frozen=True)
 class Interpreter:
-    """The interpreter that runs now, as the only reader: its release, what starts its workers and runs comparators.
+    """The interpreter that runs now, as the only reader: its environment, what starts workers and runs comparators.
 
     `cache` has the outcomes of earlier runs; without one, every cell runs. `stopping` is set when nobody wants the
-    outcomes any more. `started_with`: see `this_interpreter`.
+    outcomes any more.
     """
 
-    release: Release
+    environment: Environment
     start: WorkerStarter = start_worker
     user_code: UserCode | None = None
     cache: OutcomeCache | None = None
     stopping: threading.Event = field(default_factory=threading.Event)
-    started_with: Mapping[str, str] | None = None
+
+    def find(self, placement: Placement) -> Environment:
+        """Its environment, which is there already: that of any placement."""
+        return self.environment
+
+    build = find
 
     def replay(self, cells: Sequence[Cell], options: ReplayOptions, *, notify: Callable[[str], None]) -> Outcomes:
         """One outcome for each cell; it is that of an earlier run where `cache` has it and no module is dumped."""
-        own = _OwnEnvironment(options.policy.environment, self.started_with)
         run = partial(replay, options=options, notify=notify, start=self.start, stopping=self.stopping)
         if self.cache is None or options.dump:
-            return run(cells, own.build)
-        return replay_unknown(cells, self.cache, own, options, run, notify, claim=True)
-
-
-class _OwnEnvironment:
-    """The interpreter that runs now, as the environment of any placement. `added` names variables of the policy."""
-
-    def __init__(self, added: Sequence[str], started_with: Mapping[str, str] | None) -> None:
-        self._added = added
-        self._started_with = started_with
-
-    def find(self, placement: Placement) -> Environment:
-        """The interpreter: it is there already."""
-        return this_interpreter(placement.reader, self._added, self._started_with)
-
-    build = find
+            return run(cells, self.build)
+        return replay_unknown(cells, self.cache, self, options, run, notify, claim=True)
 
 
 def ignore(*_: object) -> None:
@@ -142,28 +132,29 @@ def run_matrix(
     Raises `GoldenError` for a golden that is not complete, `MatrixError` for an empty plan, `RunError` where the folder
     of results cannot be used, and `ResultsNotWritten` where it has no room for more.
     """
-    # For the plan alone: what a cell's command says is what was asked.
-    limits, resumed = Limits.of(options), _as_resumed(options)
+    limits, resumed = Limits.of(options), options
+    if options.resume and options.results and not options.as_of and (last := recorded_plan(options.results)):
+        # For the plan alone, which is that of the day on which the run began: what a cell's command says is what was
+        # asked.
+        resumed = replace(options, as_of=parse_day(last.as_of))
     with ExitStack() as stack:
         user_code = interpreter.user_code if interpreter else None
         user_code = user_code or stack.enter_context(user_code_within(limits, policy.environment))
         if interpreter:
-            whole = plan_here(policy, selection, resumed, goldens or (), interpreter.release)
+            whole = plan_here(policy, selection, resumed, goldens or (), interpreter.environment.release)
         else:
             whole = plan_matrix(policy, selection, resumed, goldens, user_code, is_run=True)
         plan = part_of(whole, options.shard) if options.shard else whole
         observer.planned(plan, whole)
         started = time.monotonic()
-        facts = _facts(plan, policy, options, is_pytest=interpreter is not None)
-        if options.results:
-            facts = replace(facts, identity=run_identity(policy, options.goldens or Path(policy.goldens)))
+        # Of the whole plan, whatever the shard: shards of one plan have the same digest, by which they are merged.
+        shard = str(options.shard or "")
+        record = record_of(whole, policy, limits, shard, plan) if options.results else None
+        facts = _facts(plan, policy, options, record, is_pytest=interpreter is not None)
         # In this order: a run that does not reach its machines has not removed the results of the last one.
         replay_cells = interpreter.replay if interpreter else _replay_by(options, observer, stack)
-        journal, record, results = None, None, []
-        if options.results:
-            # Of the whole plan, whatever the shard: shards of one plan have the same digest, by which they are merged.
-            record = record_of(whole, policy, limits, str(options.shard or ""), plan)
-            facts = replace(facts, plan=record.digest)
+        journal, results = None, []
+        if options.results and record:
             journal = stack.enter_context(Journal(options.results, record, resume=options.resume))
             results = results_so_far(journal, plan, policy) if journal.resumed else []
         observer.started(plan, results)
@@ -203,7 +194,8 @@ def plan_matrix(
     """
     warnings: tuple[str, ...] = ()
     calendar = policy.calendar()
-    _check_known_issues(policy)
+    if policy.known_issues:  # a table that cannot be read must not end a run after hours
+        known_issues(policy.known_issues)
     if goldens is None:
         goldens = verify_goldens(GoldenStore(options.goldens or Path(policy.goldens)), calendar, all_known=False)
         # Of all goldens, whatever the selection: what a part of them does not match may match the others.
@@ -221,7 +213,8 @@ def plan_here(
     policy: Policy, selection: Selection, options: RunOptions, goldens: Sequence[Golden], reader: Release
 ) -> Plan:
     """The goldens that were exported for cpu, in the interpreter that runs now, whose release is the only reader."""
-    _check_known_issues(policy)
+    if policy.known_issues:
+        known_issues(policy.known_issues)
     calendar, windows, day = policy.calendar(), policy.window_lengths(), _day(options)
     goldens = under_policy(goldens, policy)
     check_dates(goldens, calendar)
@@ -229,11 +222,7 @@ def plan_here(
     check_claims((golden for golden in goldens if is_unusual(golden.manifest)), calendar)
     targets = policy.targets_on(day)
     cells = tuple(
-        Cell(
-            *(golden, reader, "cpu"),
-            promised=is_promised(golden, reader, windows),
-            deployed=targets_of(golden, reader, "cpu", targets),
-        )
+        planned_cell(golden, reader, "cpu", windows, targets)
         for golden in goldens
         if "cpu" in golden.manifest.replayed_on
     )
@@ -248,30 +237,18 @@ def environments_cost(plan: Plan, policy: Policy) -> EnvironmentsCost:
     return expected_cost(environments, placements)
 
 
-def _as_resumed(options: RunOptions) -> RunOptions:
-    """The options, as of the day on which a run began that is to be continued."""
-    if options.resume and options.results and not options.as_of and (record := recorded_plan(options.results)):
-        return replace(options, as_of=parse_day(record.as_of))
-    return options
-
-
-def _check_known_issues(policy: Policy) -> None:
-    """Raise `PolicyError` for a table that cannot be read, which must not end a run after hours."""
-    if policy.known_issues:
-        known_issues(policy.known_issues)
-
-
 def _day(options: RunOptions) -> datetime.date:
     return options.as_of or datetime.datetime.now(tz=datetime.UTC).date()
 
 
-def _facts(plan: Plan, policy: Policy, options: RunOptions, *, is_pytest: bool) -> RunFacts:
-    """What the summary of a run says of its plan."""
+def _facts(plan: Plan, policy: Policy, options: RunOptions, record: PlanRecord | None, *, is_pytest: bool) -> RunFacts:
+    """What the summary of a run says of its plan; `record` is that of a run that is written."""
     return RunFacts(
         planned=len(plan.cells),
         as_of=plan.as_of,
         selection=plan.selection.described(),
         calendar=calendar_facts(plan.calendar, plan.as_of),
+        seconds=0.0,  # until `facts_at_end`
         accepted=accepted_in(plan.goldens, policy),
         # A run of pytest says it when a golden is written; its budget has no room for reading all arrays again.
         undecided=[] if is_pytest else undecided_in(plan.goldens),
@@ -279,8 +256,10 @@ def _facts(plan: Plan, policy: Policy, options: RunOptions, *, is_pytest: bool) 
         inputs_only=sorted(
             golden.id for golden in plan.goldens if (noise := golden.manifest.noise) and knows_inputs_only(noise)
         ),
-        shard=ShardOf(options.shard.index, options.shard.count) if options.shard else None,
+        plan=record.digest if record else "",
+        shard=options.shard,
         without_cells=plan.without_cells,
+        identity=run_identity(policy, options.goldens or Path(policy.goldens)) if record else RunIdentity(),
     )
 
 

@@ -13,9 +13,8 @@ from export_core.base.errors import ExportCompatError, InfrastructureFault
 from export_core.base.tolerances import FLOATS
 from export_core.features.why.errors import WhyError
 from export_core.features.why.explain.double_reference import in_double
-from export_core.features.why.reduce.editor import ModuleEditor
-from export_core.features.why.reduce.failing_alike import ProgramReader
-from export_core.features.why.reduce.reduced_program import flat_program
+from export_core.features.why.reduce.failing_alike import program_reader
+from export_core.features.why.reduce.reduced_program import ModuleEditor, flat_program
 from export_core.goldens import Check, Golden, Leaf
 from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.store import INPUTS
@@ -145,7 +144,7 @@ class References:
         flags = {**golden.manifest.flags, "jax_enable_x64": True}
         wide = replace(golden, manifest=msgspec.structs.replace(golden.manifest, flags=flags))
         environment = self._environments.build(Placement(release))
-        with ProgramReader(Cell(wide, release, "cpu"), environment, ReplayOptions(calendar, self._policy)) as reader:
+        with program_reader(Cell(wide, release, "cpu"), environment, ReplayOptions(calendar, self._policy)) as reader:
             (tried,) = reader.run([double])
         if not tried.works:
             raise WhyError(f"{tried.outcome.verdict}: {tried.outcome.message}")

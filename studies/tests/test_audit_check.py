@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from export_core.artifact import unread
-from export_core.artifact.bytecode.contents import ModuleContents
+from export_core.artifact.bytecode.module import Contents
 from export_core.artifact.bytecode.sections import Tables
 from export_core.artifact.bytecode.walk import Operation
 from export_core.artifact.unread import Unread
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
     not all(importlib.util.find_spec(name) for name in ("jax", "flatbuffers")), reason="no jax is installed here"
 )
 RULES = unread.unread_in_tables
-PROPERTIES = ModuleContents.properties
+PROPERTIES = Contents.properties
 
 
 INSTALLED = Interpreter("installed", sys.executable, {**os.environ, "JAX_PLATFORMS": "cpu"})
@@ -87,11 +87,11 @@ def test_a_rule_for_dialects_taken_out_is_a_miss(checked, monkeypatch):
 
 
 def test_an_audit_of_properties_alone_is_a_miss(checked, monkeypatch):
-    def properties(contents: ModuleContents, op: Operation) -> dict[str, int]:
+    def properties(contents: Contents, op: Operation) -> dict[str, int]:
         attributes = op.attributes if op.properties < 0 else -1
         return PROPERTIES(contents, Operation(op.name, op.at, attributes, op.properties, op.location, op.depth))
 
     monkeypatch.setattr(unread, "unread_attributes", lambda parts, attributes_of: iter(()))
-    monkeypatch.setattr(ModuleContents, "properties", properties)
+    monkeypatch.setattr(Contents, "properties", properties)
     # One mutant in some hundreds shows it; with the goldens of today, one of the first seed.
     assert any(checked(200, seed)["installed misses"] for seed in range(9, 25))

@@ -29,7 +29,7 @@ WRITER = "0.9.0.1"
 """The release that exports studies/why/breaks.py."""
 REDUCED = re.compile(r"^([\d,]+) operations? → (\d+), .* run in ([\d.]+) s$", re.MULTILINE)
 MARKED = re.compile(r"(<!-- nox -s why: begin -->\n).*?(<!-- nox -s why: end -->)", re.DOTALL)
-HEAD = ("break", "golden in reader", "last good", "first bad", "known", "blame", "operations", "bisected", "reduced")
+HEAD = ("break", "golden in reader", "last good", "first bad", "known", "operations", "bisected", "reduced")
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def asked(one: Break) -> tuple[list[str], list[str]]:
     problems = []
     if done.returncode:
         problems.append(f"bisect ended with {done.returncode}: {(done.stderr or done.stdout).strip()[-500:]}")
-        return [one.name, f"{one.case} by {one.writer} in {one.reader}", *["-"] * 7], problems
+        return [one.name, f"{one.case} by {one.writer} in {one.reader}", *["-"] * 6], problems
     found = json.loads(done.stdout)
     good, bad = found["last_good"]["jaxlib"], found["first_bad"]["jaxlib"]
     if (good, bad) != (one.good, one.bad):
@@ -135,17 +135,7 @@ def asked(one: Break) -> tuple[list[str], list[str]]:
         problems.append(problem)
     known = "yes" if (good, bad) == (one.good, one.bad) else "NO"
     golden = f"{one.case[2:]} by {one.writer} in {one.reader}"
-    return [
-        one.name,
-        golden,
-        good,
-        bad,
-        known,
-        found["blame"] or "-",
-        operations,
-        f"{seconds:.0f} s",
-        reduced,
-    ], problems
+    return [one.name, golden, good, bad, known, operations, f"{seconds:.0f} s", reduced], problems
 
 
 def reduction(one: Break, cell: list[str]) -> tuple[str, str, str]:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from forge import section, varint
 
-from export_core.artifact.bytecode.sections import DIALECT_VERSIONS, DIALECTS, IR, PROPERTIES, Cursor, Tables
+from export_core.artifact.bytecode.sections import DIALECT_VERSIONS, DIALECTS, IR, PROPERTIES, Cursor, Entries, Tables
 
 ATTRS, RESULTS, OPERANDS, SUCCESSORS, REGIONS, USES, PROPS = 1, 2, 4, 8, 16, 32, 64
 
@@ -198,9 +198,9 @@ def _read_names(tables: Tables, strings: list[bytes]) -> list[Name]:
     ]
 
 
-def _entries(data: bytes, entries: object) -> list[Entry]:
-    found = [entries.entry(index) for index in range(len(entries))]  # type: ignore[attr-defined, arg-type]
-    return [Entry(entry.dialect, data[entry.start : entry.end], entry.custom) for entry in found]
+def _entries(data: bytes, entries: Entries) -> list[Entry]:
+    found = map(entries.entry, range(len(entries)))
+    return [Entry(dialect, data[start:end], is_encoded) for dialect, start, end, is_encoded in found]
 
 
 def _read_block(cursor: Cursor, tables: Tables) -> Block:

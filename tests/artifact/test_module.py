@@ -57,7 +57,7 @@ def test_header_and_tables_need_no_walk():
     module = read(DATA / "0.12.0.1" / "cholesky.jaxexport").module
     assert (module.producer, module.stablehlo_version, module.bytecode_version) == ("StableHLO_v1.18.0", "1.18.0", 6)
     assert "vhlo.custom_call_v2" in module.op_names
-    assert "_walked" not in vars(module)
+    assert "contents" not in vars(module)
 
 
 FUNCTION = [

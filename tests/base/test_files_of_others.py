@@ -4,8 +4,6 @@
 found in the source.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import io
@@ -300,7 +298,6 @@ OWN = {
     "export_core/goldens/adopt.py": "an open file",
     "export_core/goldens/verify.py": "data of the package",
     "export_core/goldens/arrays.py": "an open file",
-    "export_core/goldens/source_difference.py": "an open file",
     "export_core/features/adopt/jax_data.py": "an open file",
     "export_core/releases/wheels.py": "an open file",
     "export_core/matrix/cache_keys.py": "the package itself, and the system's",
@@ -311,12 +308,10 @@ OWN = {
     "export_core/report/svg.py": "data of the package",
     "export_core/report/page.py": "data of the package",
     "export_core/base/untrusted.py": "the way in",
-    "export_core/features/why/bisect/changes.py": "an environment in the user's cache",
-    "export_core/features/why/bisect/mixed_pairs.py": "an environment in the user's cache",
+    "export_core/features/why/bisect/report.py": "an environment in the user's cache",
     "export_core/features/why/explain/bundle.py": "the package itself",
     "export_core/features/why/reduce/editing/program.py": "a job in a scratch folder",
-    "export_core/features/why/reduce/editing/source.py": "arrays in a scratch folder",
-    "export_core/features/why/reduce/editor.py": "what a program of ours wrote into a scratch folder",
+    "export_core/features/why/reduce/reduced_program.py": "what a program of ours wrote into a scratch folder",
     "export_core/features/why/explain/reproduce.py": "bytes in the program itself",
     "pytest_jaxexport/settings.py": "pyproject.toml, which pytest itself has read",
     "export_core/readers/worker/program.py": "files whose hashes were compared; the system's",

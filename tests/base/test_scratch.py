@@ -1,7 +1,5 @@
 """The temporary folders of a run that was killed are removed by the next run, and no others."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

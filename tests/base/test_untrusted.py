@@ -1,7 +1,5 @@
 """Files that somebody else may have written are read with one clear error, whatever is in them."""
 
-from __future__ import annotations
-
 import math
 import os
 

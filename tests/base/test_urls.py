@@ -1,7 +1,5 @@
 """URLs are shown without user, password and the values of queries, however they are written."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -4,8 +4,6 @@ What `uses:` names is emulated here, in `EMULATED`, by copying folders; an actio
 that this does not know is an error and never skipped.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import re
 import shutil
@@ -13,7 +11,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import yaml
 from expressions import filled, wanted
@@ -23,7 +21,7 @@ class Workflow(dict[str, Any]):
     """A workflow or an action as YAML, in which the key `on` stays a word."""
 
     @classmethod
-    def read(cls, path: Path) -> Workflow:
+    def read(cls, path: Path) -> Self:
         text = re.sub(r"^on:", '"on":', path.read_text(), flags=re.MULTILINE)
         return cls(yaml.safe_load(text))
 

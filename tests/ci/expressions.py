@@ -1,7 +1,5 @@
 """The expressions of GitHub's workflows that the workflows here use. Any other is an error."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The step of action.yml that runs the matrix, with another program in its place: what it passes and refuses."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The workflows and forms of this repository in .github: valid, with least permissions, every action by its digest."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

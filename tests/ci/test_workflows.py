@@ -1,7 +1,5 @@
 """The workflows of docs/ci and action.yml: valid for GitHub and GitLab, with least permissions and quoted shell."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

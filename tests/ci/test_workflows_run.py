@@ -1,7 +1,5 @@
 """The shell of every step of docs/ci and action.yml, run in a real bash for a green project and for a red one."""
 
-from __future__ import annotations
-
 import functools
 import http.server
 import json

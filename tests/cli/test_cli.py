@@ -1,7 +1,5 @@
 """The command `jaxexport`: bad input is one line and exit code 2, and commands that only show something run nothing."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import shlex
@@ -14,12 +12,14 @@ import pytest
 from commands import Ended, assert_bad_input, process
 from making import ARTIFACTS, NEWEST, files, manifest, write_golden
 
+from export_core.base.errors import PREFIX
 from export_core.cli.app import jaxexport as root
 from export_core.goldens import GoldenStore, Options
 from export_core.goldens.manifest_file import dump_manifest
 from export_core.goldens.store import ARTIFACT
 from export_core.run.journal import Journal
 from export_core.run.plan_record import PlanRecord
+from pytest_jaxexport.settings import usage_error
 from tools.schemas import schema
 
 
@@ -53,9 +53,8 @@ def test_no_golden_folder_is_bad_input(command, jaxexport, tmp_path, monkeypatch
 def test_goldens_in_a_parent_folder_are_named(jaxexport, project, monkeypatch):
     (project / "src" / "deep").mkdir(parents=True)
     monkeypatch.chdir(project / "src" / "deep")
-    expected = (
-        f"golden: expected goldens, found none. There are goldens in {project}/golden: run this command in {project}."
-    )
+    here = f"There are goldens in {project}/golden: run this command in {project}."
+    expected = f"golden: expected goldens, found none. {here}"
     assert_bad_input(jaxexport("matrix"), expected)
     listed = jaxexport("goldens", "list")
     assert (listed.code, listed.out, listed.err) == (0, "0 goldens\n", f"warning: {expected}\n")
@@ -90,8 +89,6 @@ def test_a_missing_file_of_a_golden_is_bad_input(jaxexport, project):
 def test_an_invalid_artifact_with_the_right_hash_is_bad_input(jaxexport, project):
     store = GoldenStore(project / "golden")
     old = store.goldens()[0]
-    from making import files
-
     write_golden(store, old.manifest, {**files(), "artifact.jaxexport": b"no artifact"})
     assert_bad_input(jaxexport("goldens", "verify"), "artifact.jaxexport")
 
@@ -156,8 +153,32 @@ def test_words_that_the_command_does_not_have_are_usage_errors(words, jaxexport)
     assert_bad_input(ended, f"`jaxexport{' matrix' * ('matrix' in words)}", "--help` shows the options.")
 
 
-def test_bad_input_of_a_real_process_is_one_line_too(project):
-    assert_bad_input(process("matrix", "--readers", "0.9.3", cwd=project), "0.9.3")
+@pytest.mark.parametrize(
+    "words",
+    [["inspect"], ["audit", "no-file"], ["report", "no-folder"], ["judge", "--json"], ["plan", "--platforms", "gpu"]],
+    ids=" ".join,
+)
+def test_bad_input_has_one_prefix_whichever_the_command(words, jaxexport, project):
+    assert_bad_input(jaxexport(*words))
+
+
+@pytest.mark.parametrize("words", [["matrix", "--readers", "0.9.3"], ["inspect", "no-file"], ["nope"]], ids=" ".join)
+def test_bad_input_of_a_real_process_is_one_line_too(words, project):
+    assert_bad_input(process(*words, cwd=project), words[-1])
+
+
+def test_an_unusable_policy_ends_nox_with_the_prefix(tmp_path):
+    (tmp_path / "export_compat.yaml").write_text("golden: typo")
+    (tmp_path / "noxfile.py").write_text("from pytest_jaxexport.sessions import register\nregister()\n")
+    command = [sys.executable, "-m", "nox", "--list"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"{PREFIX}export_compat.yaml:1: golden: unknown key.")
+    assert "Traceback" not in done.stderr
+
+
+def test_the_plugins_errors_have_it_without_loading_the_core():
+    assert str(usage_error("wrong")) == f"{PREFIX}wrong"
 
 
 # --- what it shows ----------------------------------------------------------------------------------------------------
@@ -250,10 +271,8 @@ def test_what_belongs_to_no_golden_is_found(jaxexport, project, stray, said):
     ended = jaxexport("goldens", "verify")
     assert (ended.code, ended.out) == (2, "")
     assert said in ended.err
-    assert (
-        "belong to no golden: delete them, or move them elsewhere. 2 goldens, every file as it was written."
-        in ended.err
-    )
+    advice = "belong to no golden: delete them, or move them elsewhere. 2 goldens, every file as it was written."
+    assert advice in ended.err
 
 
 def test_an_empty_case_is_listed_files_beside_cases_are_not(jaxexport, project):
@@ -327,8 +346,6 @@ def test_a_plan_is_shown_without_running_a_cell(jaxexport, project):
 
 
 def test_a_plan_as_json_follows_its_schema(jaxexport, project):
-    from tools.schemas import schema
-
     told = json.loads(jaxexport("plan", "--readers", "0.9.2,0.12.0.1", "--json").out)
     jsonschema.validate(told, schema("plan"))
     assert (told["planned"], len(told["cells"])) == (4, 4)
@@ -336,9 +353,8 @@ def test_a_plan_as_json_follows_its_schema(jaxexport, project):
 
 def test_jobs_for_github_take_what_the_plan_was_asked_for(jaxexport, project):
     words = ["--readers", "0.9.2,0.12.0.1", "--touching", "0.12.0.1", "--cases", "t.test_f[a]", "--goldens", "golden"]
-    (first, second) = json.loads(jaxexport("plan", *words, "--as-of", "2026-11-21", "--format", "github").out)[
-        "include"
-    ]
+    jobs = json.loads(jaxexport("plan", *words, "--as-of", "2026-11-21", "--format", "github").out)
+    (first, second) = jobs["include"]
     assert (first["cells"], second["cells"]) == (2, 1)
     for job in (first, second):
         again = json.loads(jaxexport("plan", *shlex.split(job["options"]), "--json").out)

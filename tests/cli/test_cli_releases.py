@@ -1,7 +1,5 @@
 """The command `jaxexport` in real releases: a run ends with its judgement."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """--help: commands in groups and whole sentences, an example and a page of the docs for each, and shell completion."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

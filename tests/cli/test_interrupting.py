@@ -1,7 +1,5 @@
 """An interrupted run leaves whole results, no process and no folder behind, says how to continue, and does."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

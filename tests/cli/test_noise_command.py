@@ -1,7 +1,5 @@
 """`jaxexport goldens noise` and `goldens add`: the noise of goldens that have none, in environments of real readers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path

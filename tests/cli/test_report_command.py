@@ -1,7 +1,5 @@
 """The commands `jaxexport report` and `jaxexport judge --baseline`: what they write where, and with which exit code."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

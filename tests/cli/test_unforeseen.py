@@ -1,7 +1,5 @@
 """What nobody foresaw is never taken for an answer: errors, a closed pipe, names that are not UTF-8."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Compiles the scale library as it was on each day of the change, and makes readers that have it."""
 
-from __future__ import annotations
-
 import dataclasses
 import shutil
 import subprocess

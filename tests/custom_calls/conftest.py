@@ -1,7 +1,5 @@
 """The scale library of each day, and goldens that were exported by each day's lowering."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

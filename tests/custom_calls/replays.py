@@ -4,8 +4,6 @@ Two writers, each with the lowering of its day, and readers from before the chan
 library of its day: real releases, real artifacts, real verdicts. Needs g++.
 """
 
-from __future__ import annotations
-
 import datetime
 import subprocess
 import sys
@@ -88,7 +86,7 @@ def run(results: Path) -> Sequence[Result]:
         outcomes = replay(plan.cells, environment_for, ReplayOptions(calendar, policy))
         found = [judge(outcome, policy) for outcome in outcomes]
         record = record_of(plan, policy, Limits())
-    facts = RunFacts(len(plan.cells), AS_OF, selection.described(), record.calendar, plan=record.digest)
+    facts = RunFacts(len(plan.cells), AS_OF, selection.described(), record.calendar, 0.0, plan=record.digest)
     with Journal(results, record) as journal:
         return finish_run(journal, results, judge_run(found, policy, facts)).results
 

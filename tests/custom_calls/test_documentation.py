@@ -1,7 +1,5 @@
 """docs/how-to/change-a-custom-call.md shows the real files, and every day of the change."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

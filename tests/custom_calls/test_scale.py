@@ -1,7 +1,5 @@
 """A real FFI target changes: compiled here, registered in writer and reader, exported, replayed in cold processes."""
 
-from __future__ import annotations
-
 from importlib.metadata import version
 
 import pytest

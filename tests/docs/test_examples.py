@@ -1,7 +1,5 @@
 """The examples: complete, small, and with workflows that are valid. `nox -s examples` runs their commands."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The part of docs/how-to/store-goldens.md that needs git-lfs is run where that is installed."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from dataclasses import replace

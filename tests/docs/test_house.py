@@ -1,7 +1,5 @@
 """The map of the source code, and where a first change goes: each file that they name is there."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

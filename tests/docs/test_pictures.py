@@ -1,7 +1,5 @@
 """The drawings of the docs are what today's code draws. Screenshots: test_site.py, test_tutorial.py, tests/report."""
 
-from __future__ import annotations
-
 import html
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every command that README, docs and examples show prints what they show. tools/printed.py has the form."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The reference is what the code says: commands, options, keys, files, messages, variables, the Python API."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Every command of docs/how-to/many-machines.md, run as it is written there. Those of docs/ci: tests/ci."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

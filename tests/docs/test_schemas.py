@@ -1,7 +1,5 @@
 """The schemas in schema/ say what the types say, and real data follow them."""
 
-from __future__ import annotations
-
 import functools
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The tests and sessions that docs/explanation/security.md names exist."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every command that README, docs and examples show exists, with the options that they give it."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

@@ -3,8 +3,6 @@
 `PAGE_IMAGES=docs/images nox -s browser -- -k picture` makes the pictures of the docs. Of the guides, git ignores them.
 """
 
-from __future__ import annotations
-
 import io
 import subprocess
 import sys

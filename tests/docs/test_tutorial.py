@@ -3,8 +3,6 @@
 `PAGE_IMAGES=docs/images nox -s browser -- -k tutorial` makes the pictures.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import shutil
@@ -15,7 +13,7 @@ from typing import Any
 import pytest
 
 from export_core.judge import Judgement
-from export_core.report.links import cell_link
+from export_core.report.page_data import cell_link
 from export_core.run.results import read_results
 from tools.printed import check, read
 

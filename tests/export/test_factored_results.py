@@ -13,7 +13,9 @@ import pytest
 from jax import lax
 
 from export_core.artifact import numerics, read_bytes
-from export_core.artifact.numerics import Body, Maker, factored_outputs
+from export_core.artifact.bytecode import listing
+from export_core.artifact.bytecode.listing import Line
+from export_core.artifact.numerics import factored_outputs
 from export_core.export import api
 from export_core.export.jaxprs import factored_results
 from export_core.goldens import Check, FactorGroup
@@ -123,18 +125,21 @@ def test_a_function_of_many_results_is_looked_through_once():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "maker"),
-    [(0, Maker("vhlo.call_v1", "main", (), 0)), (2000, Maker("vhlo.while_v1", "", tuple(range(2000)), 2000))],
-    ids=["a module that calls in circles", "a loop of many values"],
+    ("line", "arguments", "count"),
+    [
+        (Line("call", (), ("main",), ("tensor<f32>",), (), numerics.BODY, ()), 0, 1000),
+        # a wide loop takes no time for each pair of its values
+        (Line("while", (), (), ("tensor<f32>",) * 2000, tuple(range(2000)), numerics.BODY, ()), 2000, 1),
+    ],
+    ids=["calls in circles", "a wide loop"],
 )
-def test_no_module_takes_long(monkeypatch, arguments, maker):
-    main = Body(arguments)
-    main.returned = tuple(range(arguments, arguments + 2000))
-    main.makers = [maker] * 2000
-    monkeypatch.setattr(numerics, "bodies", lambda module: {"main": main})
-    declared = SimpleNamespace(name="main", outputs=["tensor<f32>"] * 2000)
+def test_a_module_that_leads_nowhere_ends_soon(line, arguments, count, monkeypatch):
+    results = count * len(line.types)
+    returned = Line("return", (), (), (), tuple(range(arguments, arguments + results)), numerics.BODY, ())
+    monkeypatch.setattr(listing, "listing", lambda module: {"main": [line] * count + [returned]})
+    main = SimpleNamespace(name="main", inputs=["tensor<f32>"] * arguments, outputs=["tensor<f32>"] * results)
     start = time.perf_counter()
-    assert factored_outputs(SimpleNamespace(module=SimpleNamespace(main=declared))) == ()
+    assert factored_outputs(SimpleNamespace(module=SimpleNamespace(main=main, functions=[main]))) == ()
     assert time.perf_counter() - start < 2
 
 

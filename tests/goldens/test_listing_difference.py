@@ -1,14 +1,13 @@
-"""What differs between two listings: the changed line, not the hundred that were renumbered by it."""
+"""What differs between two jaxprs: the changed line, not the hundred that were renumbered by it."""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from export_core.export.jaxprs import describe_jaxpr
-from export_core.goldens.source_difference import jaxpr_difference, module_difference
+from export_core.goldens.source_difference import jaxpr_difference
 
 
 def jaxpr(function, *args):
@@ -94,48 +93,3 @@ def test_what_is_left_out_of_a_long_difference_is_counted():
 
 def test_a_line_without_end_is_cut():
     assert max(map(len, jaxpr_difference("a" * 10_000, "b" * 10_000))) < 300
-
-
-def module(body, *, private="helper", target="f"):
-    return (
-        '#loc1 = loc("x")\nmodule @jit_f {\n'
-        f"  func.func public @main(%arg0: tensor<3xf32>) -> tensor<3xf32> {{\n{body}    return %9 : tensor<3xf32> "
-        "loc(#loc1)\n  }}\n"
-        f"  func.func private @{private}(%arg0: tensor<3xf32>) -> tensor<3xf32> {{\n"
-        f"    %0 = stablehlo.custom_call @{target}(%arg0) : tensor<3xf32>\n    return %0 : tensor<3xf32>\n  }}\n}}\n"
-    )
-
-
-BODY = "    %0 = stablehlo.sine %arg0 : tensor<3xf32>\n    %9 = call @{0}(%0) : tensor<3xf32>\n"
-
-
-def test_locations_and_private_names_are_no_module_difference():
-    now = module(BODY.format("helper_3").replace("%0", "%cst_4"), private="helper_3").replace(
-        "loc(#loc1)", 'loc("jit(f)/sin"(callsite("f"("x.py":1:2) at #loc7)))'
-    )
-    assert module_difference(module(BODY.format("helper")), now) == []
-
-
-def test_value_numbers_are_matched_in_each_function():
-    more = "    %0 = stablehlo.tanh %arg0 : tensor<3xf32>\n" + BODY.format("helper").replace("%0", "%1").replace(
-        "%arg0", "%0"
-    )
-    assert changed(module_difference(module(BODY.format("helper")), module(more))) == [
-        "-    %0 = stablehlo.sine %arg0 : tensor<3xf32>",
-        "+    %0' = stablehlo.tanh %arg0 : tensor<3xf32>",
-        "+    %0 = stablehlo.sine %0' : tensor<3xf32>",
-    ]
-
-
-def test_the_target_of_a_custom_call_is_never_followed():
-    then, now = (module(BODY.format("helper"), target=target) for target in ("lapack_spotrf", "lapack_spotrf_ffi"))
-    assert len(changed(module_difference(then, now))) == 2
-
-
-@pytest.mark.parametrize("constant", ['"0x{}"', "[{}]"])
-def test_a_long_constant_is_told_by_its_hash(constant):
-    line = "    %9 = stablehlo.constant dense<{}> : tensor<3xf32>\n"
-    then, now = (module(line.format(constant.format(digits * 1000))) for digits in ("00", "01"))
-    gone, new = changed(module_difference(then, now))
-    assert "dense<SHA-256 " in gone
-    assert len(new) < 120

@@ -183,7 +183,7 @@ def test_results_that_are_given_twice_are_counted():
 
 
 def test_a_run_ends_at_a_whole_second_after_what_it_took():
-    facts = RunFacts(1, day("2026-11-21"), {"whole": True})
+    facts = RunFacts(1, day("2026-11-21"), {"whole": True}, {}, 0.0)
     after = facts_at_end(facts, 2.5)
     assert (facts.seconds, after.seconds) == (0, 2.5)
     assert after.identity.ended.microsecond == 0

@@ -8,9 +8,10 @@ import pytest
 from commands import finished
 from making import day, document, result, summarize
 
-from export_core.judge import Judgement, ShardOf
+from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy
+from export_core.policy.run_options import Shard
 from export_core.report.junit import junit_xml
 from export_core.report.markdown import markdown_text
 from export_core.report.page import html_page
@@ -50,7 +51,7 @@ def summary(*results, policy=None, **facts):
     [
         ([BONUS, REFUSED], {}, 3, NOTHING),
         ([BONUS, REFUSED], {"policy": MEANT}, 0, NOTHING),
-        ([BONUS, REFUSED], {"shard": ShardOf(2, 7)}, 0, f"{NOTHING}; partial: shard 2/7."),
+        ([BONUS, REFUSED], {"shard": Shard(2, 7)}, 0, f"{NOTHING}; partial: shard 2/7."),
         ([BONUS, SAME], {}, 0, "KEPT: the 1 promised cell."),
         ([BONUS, WRONG], {}, 1, "BROKEN: 1 cell with wrong numbers outside the window, 1 cause"),
         ([BONUS, NOT_RUN], {}, 3, "INCOMPLETE: 1 of 2 planned cells"),

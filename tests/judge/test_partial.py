@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from making import day, document, result, summarize
 
-from export_core.judge import ShardOf
 from export_core.matrix import Selection
 from export_core.policy import Policy
+from export_core.policy.run_options import Shard
 from export_core.report.junit import junit_xml
 from export_core.report.markdown import markdown_text
 from export_core.report.page import html_page
@@ -50,7 +50,7 @@ def test_a_selection_is_partial_unless_the_policy_asks_for_it(selection, policy,
 
 
 def test_every_report_says_which_part_it_was():
-    made = summary(Selection(cases=("t.*",)), shard=ShardOf(1, 7))
+    made = summary(Selection(cases=("t.*",)), shard=Shard(1, 7))
     assert made.partial == "shard 1/7, only cases t.*"
     assert headline(made)[0] == "KEPT: the 1 promised cell; partial: shard 1/7, only cases t.*."
     for text in (html_page(document([result()], made)), junit_xml(document([result()], made))):

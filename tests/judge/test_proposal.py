@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from making import day, result, rules, summarize
 
-from export_core.judge import Judgement, ShardOf, judge_again
+from export_core.judge import Judgement, judge_again
 from export_core.judge.known import stale_entries
 from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy, PolicyError, load_policy
+from export_core.policy.run_options import Shard
 from export_core.readers.worker.protocol import Stage
-from export_core.report.policy_yaml import proposal
+from export_core.report.policy_text import proposal
 
 SEGV = "died by signal 11 (SIGSEGV)"
 FILLED = {"reason": "r", "owner": "o", "issue": "i", "expires": "2026-12-01"}
@@ -122,7 +123,7 @@ def test_what_is_proposed_is_refused_until_somebody_fills_it_in(tmp_path):
     ("results", "told", "said"),
     [
         ([crash()], {"whole": False}, "some of its cells: run the matrix without --cases"),
-        ([crash()], {"shard": ShardOf(1, 3)}, "shard 1 of 3: merge the shards first"),
+        ([crash()], {"shard": Shard(1, 3)}, "shard 1 of 3: merge the shards first"),
         ([crash(), result(Verdict.NOT_RUN, Judgement.INCOMPLETE)], {}, "1 cells that were not run"),
     ],
 )

@@ -144,7 +144,7 @@ def replay(store, here, kept):
     def run(*numbers: NumbersRule) -> dict[str, tuple[Verdict, str]]:
         before = {path: path.read_bytes() for path in store.root.rglob("*.yaml")}
         policy, options = Policy(numbers=numbers), RunOptions(results=None, cache=False)
-        interpreter = Interpreter(here, kept.start)
+        interpreter = Interpreter(this_interpreter(here), kept.start)
         ended = run_matrix(policy, Selection(), options, goldens=store.goldens(), interpreter=interpreter)
         assert {path: path.read_bytes() for path in store.root.rglob("*.yaml")} == before
         return {result.golden: (result.verdict, result.message.partition("; ")[2]) for result in ended.results}

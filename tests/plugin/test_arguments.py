@@ -3,16 +3,11 @@
 Two exports of the same arguments give the same bytes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pytest
+from projects import Project, Projects, Run
 from warm_pytest import WITH_AND_WITHOUT
-
-if TYPE_CHECKING:
-    from projects import Project, Projects, Run
 
 FUNCTIONS = """
 import jax

@@ -1,26 +1,20 @@
 """Errors are reported once and clearly, with an exit code other than 0, and harm no stored golden."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
 from msgspec import structs
+from projects import Project, Projects, Run
 
 from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.manifest_file import dump_manifest
 from export_core.goldens.store import sha256
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from projects import Project, Projects, Run
 
 KINDS = ["whole", "flipped", "gone", "future", "none", "older_alone", "older_wrong"]
 TESTS = """

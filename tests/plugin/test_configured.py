@@ -3,20 +3,15 @@
 The command that pytest prints for a failed cell names goldens and policy if `jaxexport` would find others.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from projects import Project, Projects, Run
 
 from export_core.policy import Policy
 from pytest_jaxexport.replayer import run_options
 from pytest_jaxexport.settings import Settings
-
-if TYPE_CHECKING:
-    from projects import Project, Projects, Run
 
 CONFTEST = """
 import os

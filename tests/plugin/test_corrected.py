@@ -1,24 +1,19 @@
 """A comparison that was wrong is corrected in the test or in the policy, and no golden is written again."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from msgspec import structs
+from projects import Project, Projects, Run
 from warm_pytest import WHOLE_NOISE
 
 from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import from_npz, leaf_of, to_npz
 from export_core.goldens.manifest_file import dump_manifest
 from export_core.goldens.store import MANIFEST, OUTPUTS, sha256
-
-if TYPE_CHECKING:
-    from projects import Project, Projects, Run
 
 TEST = """
 @pytest.mark.export_compat({marked})

@@ -1,16 +1,11 @@
 """docs/how-to/export.md is a project that passes as it stands: its goldens are written and replayed."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from projects import Project, Projects
 from warm_pytest import WITH_AND_WITHOUT
-
-if TYPE_CHECKING:
-    from projects import Project, Projects
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "how-to" / "export.md").read_text(encoding="utf-8")

@@ -1,14 +1,9 @@
 """A golden is replayed once, cold, before it is stored: what its own writer cannot replay is its test's fault."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from projects import Project, Projects, Run
+from projects import Project, Projects, Run
 
 TESTS = """
     import itertools

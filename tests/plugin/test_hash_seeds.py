@@ -1,17 +1,13 @@
 """The hash seeds in which a test is exported again before it fails, since an order of names may be all that differs."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+from export_core.export import ProducedGolden
 from pytest_jaxexport.second_export import SEEDS, exports_again_otherwise
-
-if TYPE_CHECKING:
-    from export_core.export import ProducedGolden
 
 PRODUCED = cast(
     "ProducedGolden",

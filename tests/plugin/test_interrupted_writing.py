@@ -3,8 +3,6 @@
 The run gets its signal from its own test; one that is sent by another process is that of the backfill.
 """
 
-from __future__ import annotations
-
 import os
 import pty
 import re
@@ -12,15 +10,12 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
 
 import pytest
+from projects import Project, Projects
 from warm_pytest import NO_NOISE, WHOLE_NOISE, own_variables
 
 from export_core.goldens import GoldenStore
-
-if TYPE_CHECKING:
-    from projects import Project, Projects
 
 TESTS = """
 import os, time

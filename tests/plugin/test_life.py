@@ -1,19 +1,13 @@
 """The life of a golden: missing, written, checked, changed, updated."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import yaml
 from jax._src.lib import jaxlib_extension_version
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from projects import Project, Projects, Run
+from projects import Project, Projects, Run
 
 MODELS = """
 import jax.numpy as jnp

@@ -1,14 +1,9 @@
 """The modules that the plugin loads: neither jax nor numpy before a marked test runs, whatever the command line."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from projects import Project, Projects
+from projects import Project, Projects
 
 WATCH = """
 import json, os, pathlib, sys

@@ -3,15 +3,15 @@
 A module of `register` that readers could not import is refused when its golden is written, with the way out.
 """
 
-from __future__ import annotations
-
 import json
 import sys
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from jax.sharding import PartitionSpec
+from projects import Projects
 
 import export_core.export  # noqa: F401 - pytester forgets what its tests import, and jax can be loaded once only
 from export_core.base.tolerances import COMPARATORS
@@ -20,9 +20,6 @@ from export_core.run import marker_keywords as core
 from pytest_jaxexport.keyword_help import all_keywords, signature
 from pytest_jaxexport.marker import Marked, own_targets, read_marker
 from pytest_jaxexport.settings import Settings, read_settings
-
-if TYPE_CHECKING:
-    from projects import Projects
 
 MARKED = """
 import pytest
@@ -109,6 +106,7 @@ GONE = (
         ("compare='gone_away:f'", f"compare='gone_away:f': cannot import gone_away: {GONE}"),
         ("compare='json:gone'", f"compare='json:gone': json ({json.__file__}) has no gone."),
         ("compare='json:__name__'", "compare='json:__name__': expected a function (expected, actual), found str."),
+        ("changed_module='no'", "changed_module='no': expected 'fail' or 'warn'"),
         ("nothing_to_compare=True", "nothing_to_compare=True: expected the reason as text"),
         ("allow=['my_target']", "allow=['my_target']: expected a dict of custom-call targets, each with its reason"),
         (
@@ -136,13 +134,36 @@ GONE = (
         ("refused_on=['gpu']", f"refused_on: {NO_GPU}"),
     ],
 )  # fmt: skip
-def test_a_wrong_marker_ends_the_run_before_any_test(pytester: pytest.Pytester, marker: str, message: str) -> None:
-    pytester.makepyfile(test_a=MARKED.format(marker))
+def test_a_wrong_marker_is_refused(config: pytest.Config, marker: str, message: str) -> None:
+    mark = eval(f"pytest.mark.export_compat({marker})").mark
+    item: Any = SimpleNamespace(iter_markers=lambda name: [mark], nodeid="test_a.py::test_f", obj=None, config=config)
+    with pytest.raises(pytest.UsageError) as refused:
+        read_marker(item)
+    message = message.replace("{root}", str(config.rootpath))
+    assert str(refused.value) == f"jaxexport: error: test_a.py::test_f: @pytest.mark.export_compat {message}"
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """What a marker needs of a run: one process imports the comparators of all tests here."""
+    cleanups: list[Callable[[], object]] = []
+    yield SimpleNamespace(
+        rootpath=tmp_path_factory.mktemp("empty"), stash=pytest.Stash(), add_cleanup=cleanups.append,
+        getoption=lambda name: None, getini=lambda name: "",
+    )  # fmt: skip
+    for cleanup in cleanups:
+        cleanup()
+
+
+def test_a_wrong_marker_ends_the_run_before_any_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_a=MARKED.format("'cpu'"))
     # Also where the test with the wrong marker is not the one that was asked for.
     refused = pytester.runpytest_inprocess("--update-goldens", "-k", "other")
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
-    message = message.replace("{root}", str(pytester.path))
-    assert refused.errlines[0] == f"ERROR: jaxexport: error: test_a.py::test_f: @pytest.mark.export_compat {message}"
+    assert refused.errlines[0] == (
+        "ERROR: jaxexport: error: test_a.py::test_f: @pytest.mark.export_compat takes keywords only, found the "
+        "positional 'cpu'"
+    )
     assert "RAN" not in refused.stdout.str()
     assert "nothing was written" not in refused.stdout.str()
 

@@ -1,14 +1,9 @@
 """`--update-goldens=missing`: goldens that this writer does not have are written, all others are checked."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from projects import Project, Projects, Run
+from projects import Project, Projects, Run
 
 TESTS = """
 import jax, numpy as np, pytest

@@ -1,18 +1,13 @@
 """The names of goldens: parameters, classes, files of one name, and a run spread over processes."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pytest
+from projects import Project, Projects, Run
 
 from export_core.export import case_id
-
-if TYPE_CHECKING:
-    from projects import Project, Projects, Run
 
 TESTS = """
 import jax, jax.numpy as jnp, numpy as np, pytest

@@ -3,15 +3,9 @@
 Inputs that are made for types are such ones: goldens of NaN that nobody meant are refused.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
+from projects import Project, Projects, Run
 from warm_pytest import WHOLE_NOISE
-
-if TYPE_CHECKING:
-    from projects import Project, Projects, Run
 
 TESTS = """
 import jax, jax.numpy as jnp, numpy as np, pytest
@@ -114,12 +108,8 @@ abstract_inputs.RULES = ("",)
 """
 
 
-@pytest.fixture
-def project(projects: Projects) -> Project:
-    return projects(noise=WHOLE_NOISE, test_a=IN_DOMAIN)
-
-
-def test_inputs_are_made_that_give_numbers_or_asked_for(project: Project) -> None:
+def test_inputs_are_made_that_give_numbers_or_asked_for(projects: Projects) -> None:
+    project = projects(noise=WHOLE_NOISE, test_a=IN_DOMAIN)
     written = project.pytest("--update-goldens")
     assert written.outcomes() == {"passed": ["test_a.test_cholesky"], "failed": ["test_a.test_undefined"]}, written.text
     assert project.manifest("test_a.test_cholesky")["inputs_rule"] == "positive definite"
@@ -128,14 +118,13 @@ def test_inputs_are_made_that_give_numbers_or_asked_for(project: Project) -> Non
     assert project.pytest("-k", "cholesky").code == 0
 
 
-def test_a_golden_of_other_made_inputs_is_still_checked(project: Project) -> None:
+def test_a_golden_of_other_made_inputs_is_still_checked(projects: Projects) -> None:
     """Older versions made them by one rule, whatever it gave."""
     reason = "export_compat(nothing_to_compare='an older version')"
-    project.write(conftest=WHOLE_NOISE + project.warm.workers_too + OLDER)
-    project.write(test_a=IN_DOMAIN.replace("export_compat", reason))
+    project = projects(conftest=OLDER, test_a=IN_DOMAIN.replace("export_compat", reason))
     assert project.pytest("--update-goldens").code == 0
     assert "inputs_rule" not in project.manifest("test_a.test_cholesky")
-    project.write(conftest=WHOLE_NOISE + project.warm.workers_too, test_a=IN_DOMAIN)
+    project.write(conftest="", test_a=IN_DOMAIN)
     assert project.pytest().outcomes() == {"passed": ["test_a.test_cholesky", "test_a.test_undefined"]}
     project.write(test_a=IN_DOMAIN.replace("jnp.linalg.cholesky", "lambda x: jnp.linalg.cholesky(x) + 1"))
     assert project.pytest("-k", "cholesky").outcomes() == {"failed": ["test_a.test_cholesky"]}

@@ -1,13 +1,7 @@
 """Functions over several devices whose mesh is in no argument of the marker: written, and replayed by their writer."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
-
-if TYPE_CHECKING:
-    from projects import Project, Projects, Run
+from projects import Project, Projects, Run
 
 TESTS = """
     import jax

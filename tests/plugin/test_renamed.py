@@ -1,19 +1,14 @@
 """A test that was renamed: pytest finds its goldens under the old name and says how to rename them."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil
-from typing import TYPE_CHECKING
 
 import pytest
 from making import manifest, write_golden
+from projects import Project, Projects, Run
 
 from export_core.goldens import GoldenStore
-
-if TYPE_CHECKING:
-    from projects import Project, Projects, Run
 
 SINE = """
     import jax, jax.numpy as jnp, numpy as np, pytest

@@ -1,14 +1,9 @@
 """Ways to run pytest: collecting only, updating nothing; --dump-ir; when our plugin prints."""
 
-from __future__ import annotations
-
 from importlib.metadata import version
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from projects import Project, Projects
+from projects import Project, Projects
 
 PLAIN = """
 def test_plain():

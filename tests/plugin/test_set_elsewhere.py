@@ -1,13 +1,7 @@
 """Settings of jax that another test file sets when it is imported: a second export has the same, or shows nothing."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
-
-if TYPE_CHECKING:
-    from projects import Project, Projects
+from projects import Project, Projects
 
 SETS = """
 import jax

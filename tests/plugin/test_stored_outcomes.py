@@ -1,7 +1,5 @@
 """A golden runs again only when something has changed: pytest takes the outcomes of earlier runs."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,14 +1,9 @@
 """Marked tests in classes of unittest and absltest have `self.export_golden`, and are tests like others."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from projects import Project, Projects, Run
+from projects import Project, Projects, Run
 
 TESTS = """
 import unittest

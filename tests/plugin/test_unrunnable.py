@@ -1,13 +1,7 @@
 """A function that this process cannot run: a golden without outputs where the marker or JAX says why, else an error."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
-
-if TYPE_CHECKING:
-    from projects import Project, Projects, Run
+from projects import Project, Projects, Run
 
 TESTS = """
 import jax, jax.numpy as jnp, numpy as np, pytest

@@ -1,15 +1,13 @@
 """Goldens of removed tests: listed by every run of all tests, deleted by --prune-goldens only."""
 
-from __future__ import annotations
-
 import shutil
 import textwrap
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 from making import manifest, write_golden, writer
+from projects import Project, Projects
 
 from export_core.goldens import GoldenError, GoldenStore
 from pytest_jaxexport.unused_goldens import (
@@ -20,9 +18,6 @@ from pytest_jaxexport.unused_goldens import (
     report_unused,
     why_partial,
 )
-
-if TYPE_CHECKING:
-    from projects import Project, Projects
 
 pytest_plugins = "pytester"
 

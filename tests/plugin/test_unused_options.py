@@ -1,13 +1,7 @@
 """Keywords of the marker that would change nothing: each fails its test, with what to do instead."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
-
-if TYPE_CHECKING:
-    from projects import Project, Projects, Run
+from projects import Project, Projects, Run
 
 TESTS = """
     import jax

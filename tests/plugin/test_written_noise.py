@@ -1,16 +1,11 @@
 """The noise of a golden, measured while it is written, or later with `--noise=later`; how many have none."""
 
-from __future__ import annotations
-
 import shutil
-from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from projects import Project, Projects, Run
 from warm_pytest import NO_NOISE, WHOLE_NOISE
-
-if TYPE_CHECKING:
-    from projects import Project, Projects, Run
 
 TESTS = """
 import jax, jax.numpy as jnp, numpy as np, pytest
@@ -79,13 +74,11 @@ def manifest_of(project: Project, case: str) -> dict[str, object]:
     return yaml.safe_load(next((project.goldens / case).glob("*/golden.yaml")).read_text())
 
 
-def test_noise_is_stored_and_described(projects: Projects) -> None:
-    project = projects(noise=WHOLE_NOISE, test_a=TESTS)
-    assert project.pytest("--update-goldens", "-k", "smooth").code == 0
+def test_noise_is_stored_and_described(project: Project, written: Run) -> None:
     manifest = manifest_of(project, "test_a.TestPlain.test_smooth")
     noise = manifest["noise"]
     assert "noise.npz" in manifest["files"]
-    assert "noise.npz" in {path.rpartition("/")[2] for path in project.stored()}
+    assert "noise.npz" in {path.rpartition("/")[2] for path in project.stored("test_a.TestPlain.test_smooth")}
     assert (noise["moved"], noise["jaxlib"]) == (6, manifest["writer"]["jaxlib"])
     assert noise["instruction_set"] == manifest["instruction_set"] != ""
     assert (noise["inside"], noise["amplified"], noise["compiled"]) == (24, 4, ["unoptimized"])
@@ -186,7 +179,8 @@ COMMAND = "jaxexport goldens noise --goldens stored measures it"
 def unmeasured(projects: Projects) -> Project:
     """The first golden has noise, the second none."""
     unmeasured = projects(noise=WHOLE_NOISE, test_a=FIRST_AND_SECOND)
-    unmeasured.pytest("--update-goldens", "--goldens", "stored", "-k", "first")
+    measuring = unmeasured.pytest("--update-goldens", "--goldens", "stored", "-k", "first")
+    assert "without noise" not in measuring.text
     return unmeasured
 
 
@@ -213,8 +207,3 @@ def test_the_summary_of_a_check_says_it_too(unmeasured: Project, written_later: 
     checked = unmeasured.pytest("--goldens", "stored")
     assert "2 cases checked against 2 goldens: 2 kept" in checked.text
     assert f"1 golden without noise yet: {COMMAND}" in checked.text
-
-
-def test_a_run_that_measures_does_not_speak_of_it(projects: Projects) -> None:
-    unmeasured = projects(noise=WHOLE_NOISE, test_a=FIRST_AND_SECOND)
-    assert "without noise" not in unmeasured.pytest("--update-goldens", "-k", "first").text

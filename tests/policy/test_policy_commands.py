@@ -1,7 +1,5 @@
 """`jaxexport policy`: a first one from what is there, whether it is right, what holds and why."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

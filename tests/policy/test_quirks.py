@@ -1,7 +1,5 @@
 """A quirk relaxes one golden, and no other; what it relaxes is shown, and it ends."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 from making import day, golden, result, summarize

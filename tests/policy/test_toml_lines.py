@@ -1,7 +1,5 @@
 """Every key of a TOML text has its line: what tomllib finds, and nothing else."""
 
-from __future__ import annotations
-
 import tomllib
 from typing import Any
 

@@ -25,7 +25,7 @@ from export_core.readers.hardware import missing_hardware, resolve_mode
 from export_core.readers.placement import Mode, Placement, load_devices, parse_platform, parse_targets
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, load_calendar
-from export_core.report.terminal import print_plan
+from export_core.report.plan_report import print_plan
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 

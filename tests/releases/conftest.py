@@ -1,7 +1,5 @@
 """Wheels as they are published."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

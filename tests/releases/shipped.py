@@ -1,7 +1,5 @@
 """The calendar that ships, and the same before its last three releases."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

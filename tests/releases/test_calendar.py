@@ -1,7 +1,5 @@
 """Which releases exist on a day, and which go together."""
 
-from __future__ import annotations
-
 import datetime
 
 import pytest

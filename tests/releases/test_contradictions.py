@@ -1,7 +1,5 @@
 """A project adds releases and changes none: what the calendar, or a release's own number, contradicts is an error."""
 
-from __future__ import annotations
-
 import pytest
 from making import day, make_wheel
 

@@ -1,7 +1,5 @@
 """Days decide, not numbers: properties of any calendar, on any day, with patched, withdrawn and unreleased versions."""
 
-from __future__ import annotations
-
 import datetime
 
 import pytest

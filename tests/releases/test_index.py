@@ -1,7 +1,5 @@
 """The calendar is brought up to date from an index, of either form, with range requests and without."""
 
-from __future__ import annotations
-
 import functools
 import http.server
 import json

@@ -1,7 +1,5 @@
 """A nightly of a package index reads what releases have written: a real index with a real jax and jaxlib."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import http.server

@@ -1,7 +1,5 @@
 """The calendar is brought up to date from a folder of wheels: what is known never changes silently."""
 
-from __future__ import annotations
-
 import re
 
 import msgspec
@@ -13,7 +11,7 @@ from shipped import CALENDAR, LAST, SHIPPED, calendar_of, measured, shortened
 
 from export_core.releases import JaxlibRelease, JaxRelease, ReleaseError
 from export_core.releases.calendar import CalendarFile
-from export_core.releases.project_releases import HEADER, jax_line, jaxlib_line, with_entries
+from export_core.releases.project_releases import HEADER, release_line, with_entries
 from export_core.releases.refresh import calendar_update, published_in_folder
 
 
@@ -139,7 +137,5 @@ def test_a_line_is_read_as_it_was_written_wherever_it_comes_in(jaxlib, jax, data
 
 def test_the_shipped_calendar_is_in_the_form_that_refresh_writes():
     lines = SHIPPED.read_text().splitlines()
-    for version, entry in CALENDAR.jaxlib.items():
-        assert jaxlib_line(version, entry) in lines
-    for version, other in CALENDAR.jax.items():
-        assert jax_line(version, other) in lines
+    for version, entry in (*CALENDAR.jaxlib.items(), *CALENDAR.jax.items()):
+        assert release_line(version, entry) in lines

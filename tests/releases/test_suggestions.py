@@ -1,7 +1,5 @@
 """Suggestions name only releases that can run, and both platforms that a GPU can be."""
 
-from __future__ import annotations
-
 import pytest
 
 from export_core.base.tolerances import similar_platform

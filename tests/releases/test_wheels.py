@@ -1,18 +1,12 @@
 """A wheel file says which release it is and when it was built, or it is no reader: a date is never guessed."""
 
-from __future__ import annotations
-
-import datetime
 import zipfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from making import day, make_wheel
 
 from export_core.releases import ReleaseError, load_calendar
-from export_core.releases.calendar import date_in_version
 from export_core.releases.wheels import read_wheel, wheels_in, with_wheels
 
 NIGHTLY = "0.13.0.dev20261120"
@@ -38,12 +32,6 @@ def test_a_wheel_that_says_no_day_at_all_is_an_error(tmp_path, version):
         ReleaseError, match=r"the build date of this wheel is not known: .*`releases:` in the policy file"
     ):
         read_wheel(path)
-
-
-@given(st.dates(datetime.date(2019, 1, 1), datetime.date(2040, 1, 1)))
-def test_the_day_of_a_nightly_is_in_its_version(date):
-    assert date_in_version(f"0.13.0.dev{date:%Y%m%d}") == date
-    assert date_in_version("0.13.0") is None
 
 
 def test_a_jax_wheel_names_the_oldest_jaxlib_that_it_works_with(tmp_path):

@@ -1,15 +1,12 @@
 """The promise is two build dates and nothing else."""
 
-from __future__ import annotations
-
 import datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from making import day
 
-from export_core.releases import Direction, ReleaseError, Windows, load_calendar, parse_day, promise
+from export_core.releases import Direction, ReleaseError, Windows, parse_day, promise
 
 DAYS = st.dates(datetime.date(2020, 1, 1), datetime.date(2040, 12, 31))
 LENGTHS = st.integers(0, 400)
@@ -56,28 +53,6 @@ def test_writer_and_reader_swapped_turn_the_direction_round(one, other):
         Direction.SAME: Direction.SAME,
     }
     assert promise(one, other, Windows()).direction is turned[promise(other, one, Windows()).direction]
-
-
-@pytest.mark.parametrize(
-    ("writer", "reader", "days"),
-    [
-        ("2024-02-28", "2024-03-01", 2),  # a leap year
-        ("2023-02-28", "2023-03-01", 1),
-        ("2024-02-29", "2025-02-28", 365),
-        ("2025-12-31", "2026-01-01", 1),
-    ],
-)
-def test_leap_days_and_new_year_count_like_any_day(writer, reader, days):
-    assert promise(day(writer), day(reader), Windows()).days == days
-    assert promise(day(reader), day(writer), Windows()).days == days
-
-
-def test_0_8_3_is_younger_than_0_9_0():
-    calendar = load_calendar()
-    versions = calendar.versions()
-    assert versions.index("0.8.3") > versions.index("0.9.0")
-    found = promise(calendar.built("0.9.0"), calendar.built("0.8.3"), Windows())
-    assert (found.direction, found.days) == (Direction.BACKWARD, 8)
 
 
 def test_the_windows_are_jaxs_own_unless_somebody_says_otherwise():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from making import day, document, files, golden, manifest, result, summarize, write_golden
 
-from export_core.base.phrases import first_line
+from export_core.base.phrases import first_line, ranges
 from export_core.goldens import Comparison, GoldenStore
 from export_core.goldens.arrays import leaf_of, noise_to_npz, to_npz
 from export_core.goldens.manifest import NoiseRecord, UndecidedOutput
@@ -22,8 +22,9 @@ from export_core.numbers.noise_text import knows_inputs_only, outputs_to_name, u
 from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues
 from export_core.readers.worker.protocol import Stage
-from export_core.report.view import broken_cell, capped
-from export_core.report.wording import began_and_ended, headline, outcome_line, ranges, window_arithmetic
+from export_core.report.document import capped
+from export_core.report.view import broken_cell
+from export_core.report.wording import began_and_ended, headline, outcome_line, window_line
 
 
 def summary(results, stale=()):
@@ -71,7 +72,7 @@ def test_a_broken_cell_has_dates_evidence_and_command():
     ],
 )
 def test_the_arithmetic_is_told_for_each_direction(writer, reader, promised, said):
-    assert window_arithmetic(result(writer=writer, reader=reader, promised=promised)) == said
+    assert window_line(result(writer=writer, reader=reader, promised=promised)).partition(": ")[2] == said
 
 
 def test_wrong_numbers_outside_say_why_they_are_broken():
@@ -545,13 +546,13 @@ def test_a_change_between_neighbours_is_dated_in_the_later_one():
     results = [result(reader="0.12.0", case="t.f", writer="0.11.0"), wrong("0.12.0.1", writer="0.11.0")]
     (finding,) = document(results, summary(results)).findings
     assert "Numbers changed in jaxlib 0.12.0.1 (built 2026-10-20), after jaxlib 0.12.0 with" in finding.sentence
-    assert began_and_ended(finding.cause) == "since 0.12.0.1"
+    assert began_and_ended(finding.cause) == [("since", "0.12.0.1")]
 
 
 def test_a_change_is_dated_between_the_releases_that_ran():
     results = [result(reader="0.11.1", case="t.f", writer="0.11.0"), wrong("0.12.0.1", writer="0.11.0")]
     (finding,) = document(results, summary(results)).findings
-    assert began_and_ended(finding.cause) == "between 0.11.1 and 0.12.0.1"
+    assert began_and_ended(finding.cause) == [("between", "0.11.1 and 0.12.0.1")]
     assert "Numbers changed between jaxlib 0.11.1 " in finding.sentence
 
 

@@ -19,7 +19,7 @@ from export_core.report.badge import badge
 from export_core.report.junit import junit_xml
 from export_core.report.markdown import markdown_text
 from export_core.report.page import html_page
-from export_core.report.policy_yaml import proposal
+from export_core.report.policy_text import proposal
 from export_core.report.sarif import sarif_file
 from export_core.report.terminal import table_lines
 from export_core.report.view import broken_cell

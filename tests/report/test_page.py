@@ -15,8 +15,8 @@ from export_core.judge import Judgement, Result, Summary
 from export_core.judge.gate import RunIdentity
 from export_core.matrix import Verdict
 from export_core.readers.worker.protocol import Cost, Stage, Timings
-from export_core.report.links import cell_link, file_address, filter_link, term, web_address
 from export_core.report.page import MOST_FINDINGS, html_page
+from export_core.report.page_data import cell_link, file_address, filter_link, term, web_address
 
 NASTY = "\x1b[31mred\x1b[0m \x00 <script>alert('&')</script> ]]> \u2028 {{ 7*7 }}\r\nlast"
 

@@ -13,8 +13,8 @@ from making import document
 from export_core.judge import Result
 from export_core.judge.gate import RunIdentity
 from export_core.matrix import Verdict
-from export_core.report.links import cause_link, cell_link, filter_link
 from export_core.report.page import html_page
+from export_core.report.page_data import cause_link, cell_link, filter_link
 
 pytestmark = pytest.mark.browser
 

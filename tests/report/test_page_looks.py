@@ -12,7 +12,7 @@ import pytest
 from example_runs import READERS, broken_run
 
 from export_core.matrix import Verdict
-from export_core.report.links import cell_link
+from export_core.report.page_data import cell_link
 
 pytestmark = pytest.mark.browser
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from export_core.report.affected_tests import SourceLine, source_line
+from export_core.report.annotations import SourceLine, source_line
 
 SOURCE = """\
 import pytest

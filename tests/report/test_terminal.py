@@ -20,8 +20,9 @@ from export_core.policy.run_options import RESULTS
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, load_calendar
+from export_core.report.plan_report import print_plan
 from export_core.report.progress import RunProgress
-from export_core.report.terminal import print_plan, print_report, print_table, table_lines
+from export_core.report.terminal import print_report, print_table, table_lines
 from export_core.run.run import Run
 
 READERS = ("0.9.0", "0.8.3", "0.9.2", "0.10.0", "0.10.1", "0.10.2", "0.11.0", "0.11.1", "0.12.0.1")

@@ -15,6 +15,7 @@ from commands import timeless
 
 from export_core.cli.app import main
 from export_core.matrix import cached_replay as local
+from export_core.policy.run_options import Shard
 from export_core.readers.environment import this_interpreter
 from export_core.readers.worker import client
 from export_core.run.errors import IncompleteResults, RunError
@@ -192,7 +193,7 @@ def test_shards_of_different_plans_are_refused_with_what_differs(shards, changes
 def test_a_plan_that_was_cut_otherwise_is_refused(shards):
     summary = read_summary(shards[2])
     other(shards[2], shard="3/4")
-    write_summary(shards[2], msgspec.structs.replace(summary, shard=msgspec.structs.replace(summary.shard, count=4)))
+    write_summary(shards[2], msgspec.structs.replace(summary, shard=Shard(3, 4)))
     with pytest.raises(RunError, match=r"mixed plans: .* found divided into 3 shards, now 4"):
         merge_shards(shards)
 

@@ -28,7 +28,7 @@ from export_core.artifact.errors import LIMIT, ArtifactError, guarded
 from export_core.artifact.unread import vhlo_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from export_core.artifact.bytecode.module import Module
     from export_core.artifact.bytecode.sections import Tables
@@ -40,7 +40,6 @@ _CALLED = ("callee", "called_computations", "decomposition")
 _SYMBOL = ("sym_name", "sym_visibility")
 _PLATFORM_INDEX = "jax.global_constant = '_platform_index'"
 _WHOLE_NUMBER = re.compile(r"dense<(\d+)> : tensor<i32>")
-_SUFFIX = re.compile(r"_\d+$")
 
 
 _Head = tuple[str, tuple[tuple[str, str], ...], tuple[str, ...]]
@@ -50,7 +49,7 @@ class Line(NamedTuple):
     """An operation of a function, or what is said of the function itself."""
 
     name: str
-    """Its name, such as `dot_general`."""
+    """Its name as StableHLO has it, such as `dot_general`."""
     attributes: tuple[tuple[str, str], ...]
     """The names and texts of its attributes."""
     calls: tuple[str, ...]
@@ -66,22 +65,17 @@ class Line(NamedTuple):
 
     def __str__(self) -> str:
         attributes = ", ".join(f"{name} = {text}" for name, text in self.attributes)
-        called = "".join(f" @{_SUFFIX.sub('', name)}" for name in self.calls)
+        called = "".join(" @" + re.sub(r"_\d+$", "", name) for name in self.calls)
         types = f" : {', '.join(self.types)}" if self.types else ""
         return f"{self.name}{called}{f' {{{attributes}}}' if attributes else ''}{types}"
 
 
-class Listing(NamedTuple):
-    """A module, operation by operation."""
-
-    functions: dict[str, list[Line]]
-    """The lines of each function by its name; what is beside them, such as the module and meshes, has an empty one."""
-    digest: str
-    """A SHA-256 of all lines, equal for two modules with the same operations, attributes, constants and types."""
+Listing = dict[str, list[Line]]
+"""The lines of each function by its name; what is beside them, such as the module and meshes, has an empty one."""
 
 
 def listing(module: Module, *, platforms: int = 1, exact: bool = True) -> Listing:
-    """List a module.
+    """List a module, operation by operation.
 
     Args:
         module: any module.
@@ -92,8 +86,30 @@ def listing(module: Module, *, platforms: int = 1, exact: bool = True) -> Listin
     Raises:
         ArtifactError: the module cannot be read.
     """
-    _ = module.num_operations  # a walk that checks all bounds
-    return guarded(lambda: _Lister(module, platforms, exact).listing(), module.name)
+    _ = module.contents  # a walk that checks all bounds
+    return guarded(lambda: _Lister(module.tables, platforms, exact).functions, module.name)
+
+
+def digest_of(functions: Listing) -> str:
+    """A SHA-256 of all lines, equal for two modules with the same operations, attributes, constants and types.
+
+    A call counts by the digest of the function that it calls, so that names of functions do not.
+    """
+    known: dict[str, str] = {}
+
+    def of(name: str) -> str:
+        if name not in functions:
+            return name
+        if name not in known:
+            known[name] = name  # of a function that calls itself, which StableHLO does not have
+            digest = sha256()
+            for line in functions[name]:
+                said = (line.depth, line.name, line.attributes, list(map(of, line.calls)), line.types, line.values)
+                digest.update(repr(said).encode("utf-8", "surrogateescape"))
+            known[name] = digest.hexdigest()
+        return known[name]
+
+    return sha256("\n".join(sorted(set(map(of, functions)))).encode()).hexdigest()
 
 
 class _Region:
@@ -102,10 +118,10 @@ class _Region:
     `known` has, of values that follow from the platform alone, what they are on each.
     """
 
-    def __init__(self, depth: int, first: int, known: dict[int, list[int]], platforms: tuple[int, ...]):
+    def __init__(self, depth: int, first: int, known: Mapping[int, list[int]], platforms: tuple[int, ...]):
         self.depth = depth
         self.next = self.end = first
-        self.known = known
+        self.known = dict(known)
         self.platforms = platforms
         self.returned: tuple[int, ...] = ()
 
@@ -113,24 +129,20 @@ class _Region:
 class _Lister:
     """Lists one module."""
 
-    def __init__(self, module: Module, platforms: int, exact: bool) -> None:
-        self._tables = module.tables
-        self._texts = Texts(self._tables, exact=exact)
+    def __init__(self, tables: Tables, platforms: int, exact: bool) -> None:
+        self._tables = tables
+        self._texts = _Texts(tables, exact)
         self._platforms = range(platforms)
         self._names: dict[str, Sequence[str]] = vhlo_tables()["properties"]
         self._heads: dict[tuple[int, int, int], _Head] = {}
         self._lines: list[Line] = []
-        self._functions: dict[str, list[Line]] = {"": self._lines}
-
-    def listing(self) -> Listing:
-        tables, section = self._tables, self._tables.sections[IR]
+        self.functions: Listing = {"": self._lines}
         tables.left = 2 * tables.most  # a walk of its own, which looks into every operation
-        cursor = Cursor(section.data, section.at, section.end, section.name)
+        cursor = tables.cursor(IR)
         outermost = Frame(0, cursor.end, cursor.end)
         read_block(cursor, tables, outermost)
         for _ in range(outermost.operations):
             self._operation(cursor, _Region(0, 0, {}, ()))
-        return Listing(self._functions, _Digests(self._functions).of_module())
 
     def _operation(self, cursor: Cursor, region: _Region) -> None:
         """List an operation with all that is in it."""
@@ -139,13 +151,14 @@ class _Lister:
         cursor.varint("a location")
         attributes = cursor.varint("attributes") if mask & HAS_ATTRIBUTES else -1
         properties = cursor.varint("properties") if mask & HAS_PROPERTIES else -1
-        types = self._types(cursor) if mask & HAS_RESULTS else ()
+        count = cursor.count("results") if mask & HAS_RESULTS else 0
+        types = tuple(self._texts.type(cursor.index(len(tables.types), "type")) for _ in range(count))
         count = cursor.count("operands") if mask & HAS_OPERANDS else 0
         values = tuple(cursor.varint("an operand") for _ in range(count))
         regions, isolated = rest(cursor, tables, mask, len(types))
         first, name = region.next, tables.op_names[number]
         region.next += len(types)
-        known: dict[int, list[int]] = region.known
+        known: Mapping[int, list[int]] = region.known
         if name == "vhlo.func_v1":
             known = self._function(attributes, properties)
         else:
@@ -158,12 +171,12 @@ class _Lister:
             for branch in range(regions):
                 chosen = [p for p in self._platforms if branches[p] == branch] if branches else []
                 start = 0 if isolated else region.end
-                inner = _Region(region.depth + 1, start, dict(known), tuple(chosen) or region.platforms)
+                inner = _Region(region.depth + 1, start, known, tuple(chosen) or region.platforms)
                 self._region(cursor, inner)
                 results.append(inner.known.get(inner.returned[0]) if len(inner.returned) == 1 else None)
             cursor.end = frame.outer_end
         if name == "vhlo.func_v1":
-            self._lines = self._functions[""]
+            self._lines = self.functions[""]
         elif name == "vhlo.return_v1":
             region.returned = values
         elif branches and len(types) == 1 and None not in results and max(branches) < len(results):
@@ -184,30 +197,26 @@ class _Lister:
             for _ in range(block.operations):
                 self._operation(cursor, region)
 
-    def _types(self, cursor: Cursor) -> tuple[str, ...]:
-        number = len(self._tables.types)
-        return tuple(self._texts.type(cursor.index(number, "type")) for _ in range(cursor.count("results")))
-
     def _function(self, attributes: int, properties: int) -> dict[int, list[int]]:
         """Begin the lines of a function. Returns its arguments that follow from the platform alone."""
-        own = self._own("vhlo.func_v1", attributes, properties)
-        name, visibility = (self._texts.name(own[key]) if key in own else "" for key in _SYMBOL)
-        self._lines = self._functions[name] = []
-        private = visibility == "private"
-        said: list[tuple[str, str]] = [] if private else [("name", repr(name))]
+        texts, own = self._texts, self._own("vhlo.func_v1", attributes, properties)
+        name, visibility = (str(texts.attribute(own[key])) if key in own else "" for key in _SYMBOL)
+        self._lines = self.functions[name] = []
+        said = [] if visibility == "private" else [("name", repr(name))]
         known = {}
         for word, key in (("argument", "arg_attrs"), ("result", "res_attrs")):
-            for number, index in enumerate(self._texts.elements(own[key]) if key in own else ()):
-                text = self._texts.text(index)
+            if key not in own:
+                continue
+            _, _, cursor = texts.attribute_entry(own.pop(key))
+            elements = [
+                cursor.index(len(self._tables.attributes), "attribute") for _ in range(cursor.count("elements"))
+            ]
+            for number, text in enumerate(map(texts.text, elements)):
                 if text != "{}":
                     said.append((f"{word} {number}", text))
                 if word == "argument" and _PLATFORM_INDEX in text:
                     known[number] = list(self._platforms)
-        said += [
-            (key, self._texts.text(index))
-            for key, index in own.items()
-            if key not in (*_SYMBOL, "arg_attrs", "res_attrs")
-        ]
+        said += [(key, texts.text(index)) for key, index in own.items() if key not in _SYMBOL]
         self._lines.append(Line("function", tuple(said), (), (), (), 1, ()))
         return known
 
@@ -216,12 +225,15 @@ class _Lister:
         key = (number, attributes, properties)
         if key not in self._heads:
             name = self._tables.op_names[number]
-            own = self._own(name, attributes, properties)
-            if name == "builtin.module":
-                own = {key: index for key, index in own.items() if key not in _SYMBOL}
-            texts = [(key, self._texts.text(index)) for key, index in own.items() if key not in _CALLED]
-            called = [symbol for key in _CALLED if key in own for symbol in self._texts.symbols(own[key])]
-            self._heads[key] = (_plain(name), tuple(texts), tuple(called))
+            said: list[tuple[str, str]] = []
+            called: list[str] = []
+            for word, index in self._own(name, attributes, properties).items():
+                if word in _CALLED:
+                    symbols = self._texts.attribute(index)
+                    called += map(str, symbols if isinstance(symbols, list) else [symbols])
+                elif name != "builtin.module" or word not in _SYMBOL:
+                    said.append((word, self._texts.text(index)))
+            self._heads[key] = (re.sub(r"_v\d+$", "", name.removeprefix("vhlo.")), tuple(said), tuple(called))
         return self._heads[key]
 
     def _own(self, name: str, attributes: int, properties: int) -> dict[str, int]:
@@ -235,40 +247,14 @@ class _Lister:
         return own | self._texts.own_attributes(attributes)
 
 
-class _Digests:
-    """Digests of functions: each has those of the functions that it calls, so that their names do not count."""
-
-    def __init__(self, functions: dict[str, list[Line]]) -> None:
-        self._functions = functions
-        self._known: dict[str, str] = {}
-
-    def of_module(self) -> str:
-        return sha256("\n".join(sorted({self._of(name) for name in self._functions})).encode()).hexdigest()
-
-    def _of(self, name: str) -> str:
-        if name not in self._functions:
-            return name
-        if name not in self._known:
-            self._known[name] = name  # of a function that calls itself, which StableHLO does not have
-            digest = sha256()
-            for line in self._functions[name]:
-                called = [self._of(callee) for callee in line.calls]
-                said = (line.depth, line.name, line.attributes, called, line.types, line.values)
-                digest.update(repr(said).encode("utf-8", "surrogateescape"))
-            self._known[name] = digest.hexdigest()
-        return self._known[name]
-
-
-def _plain(name: str) -> str:
-    """An operation's name as StableHLO has it."""
-    return re.sub(r"_v\d+$", "", name.removeprefix("vhlo."))
-
-
 LONGEST = 400
 """Characters of an attribute. The text of a longer one is its beginning, and a hash of all."""
 
 FEW = 8
 """Elements of a constant that are spelled; of more there is a hash."""
+
+DIGITS = 32
+"""Digits that stand for what is too long: with 16, two constants with the same ones can be made in a day."""
 
 NAMES = frozenset({"jax.arg_info", "jax.result_info"})
 """What jax calls arguments and results: left out, since it has no effect."""
@@ -296,10 +282,8 @@ _PARTS = re.compile(r"\[\w+\]|.")
 _DICTIONARIES = {("builtin", 1), ("vhlo", 6)}
 _DATA = {("builtin", 18), ("vhlo", 15)}
 _INTEGERS = {("builtin", 8), ("vhlo", 9)}
-_NUMBERS_ALONE = {*_INTEGERS, ("builtin", 9), ("vhlo", 8)}
+_FLOATS = {("builtin", 9), ("vhlo", 8)}
 _ELEMENT = re.compile(r"tensor<(?:[\d?]+x)*(?:complex<)?(\w+)")
-DIGITS = 32
-"""Digits that stand for what is too long: with 16, two constants with the same ones can be made in a day."""
 _PLAIN = re.compile(r"[\w.$-]+")
 _NUMBERS = {
     "f16": "e", "f32": "f", "f64": "d", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "ui8": "B", "ui16": "H",
@@ -307,13 +291,10 @@ _NUMBERS = {
 }  # fmt: skip
 
 
-class Texts(Values):
-    """The texts of the attributes and types of one module, whole: two are equal only where the attributes are.
+class _Texts(Values):
+    """The texts of the attributes and types of one module, whole: two are equal only where the attributes are."""
 
-    `exact`: with all digits of floating-point constants, see `listing`.
-    """
-
-    def __init__(self, tables: Tables, *, exact: bool) -> None:
+    def __init__(self, tables: Tables, exact: bool) -> None:
         super().__init__(tables)
         self._exact = exact
         self._texts: dict[int, str] = {}
@@ -337,35 +318,21 @@ class Texts(Values):
         self._texts[index] = text
         return text
 
-    def elements(self, index: int) -> list[int]:
-        """The numbers of the attributes in a list."""
-        _, _, cursor = self.attribute_entry(index)
-        return [self._ref(cursor) for _ in range(cursor.count("elements"))]
-
-    def name(self, index: int) -> str:
-        """A string, or the symbol of a reference."""
-        return str(self.attribute(index))
-
-    def symbols(self, index: int) -> list[str]:
-        """The names of the functions in a reference, a string or a list of them."""
-        value = self.attribute(index)
-        return [str(name) for name in (value if isinstance(value, list) else [value])]
-
     def _text(self, index: int, dialect: str, code: int, cursor: Cursor, depth: int) -> str:
         kind = (dialect, code)
         if code == TEXT:
             cursor.at = cursor.end
-            return _hashed(self.name(index))
+            return _hashed(str(self.attribute(index)))
         if kind in _DICTIONARIES:
             return f"{{{_joined(self._entries(cursor, depth))}}}"
         if kind in _DATA:
             of = self.type(self._type_ref(cursor))
             return self._data(of, cursor.take(cursor.varint("the length of data"), "data"))
-        if kind in _NUMBERS_ALONE:
+        if kind in _INTEGERS or kind in _FLOATS:
             of, start = self.type(self._type_ref(cursor)), cursor.at
             is_byte = cursor.end - start == 1  # what is written so, is so in every module
             bits = cursor.byte("a number") if is_byte else cursor.signed("a number")
-            return f"{self.name(index) if kind in _INTEGERS else _float(of, bits)} : {of}"
+            return f"{self.attribute(index) if kind in _INTEGERS else _float(of, bits)} : {of}"
         if dialect == "vhlo" and code in ENUMS:
             number, words = cursor.varint("an enum's value"), ENUMS[code].split()
             return words[number] if number < len(words) else str(number)
@@ -378,7 +345,7 @@ class Texts(Values):
 
     def _entries(self, cursor: Cursor, depth: int) -> Iterator[str]:
         for key, value in self.entries(cursor):
-            name = self.name(key)
+            name = str(self.attribute(key))
             if name not in NAMES:
                 # Quoted where it could be read as several entries: users choose the names of some attributes.
                 shown = name if _PLAIN.fullmatch(name) else repr(name)
@@ -386,53 +353,47 @@ class Texts(Values):
 
     def _parts(self, layout: str, cursor: Cursor, depth: int) -> Iterator[str]:
         for part in _PARTS.findall(layout):
-            if part == "?" and cursor.at >= cursor.end:
-                return
-            if part[0] == "[":
-                count = cursor.count("elements")
-                elements = (text for _ in range(count) for text in self._parts(part[1:-1], cursor, depth))
-                yield f"[{_joined(elements)}]"
-            elif part != "?":
-                yield self._part(part, cursor, depth)
-
-    def _part(self, part: str, cursor: Cursor, depth: int) -> str:
-        match part:
-            case "a":
-                return self.text(self._ref(cursor), depth)
-            case "o":
-                number = cursor.varint("an attribute that may be missing")
-                return self.text(number >> 1, depth) if number else "none"
-            case "t":
-                return self.type(self._type_ref(cursor))
-            case "s":
-                raw = self.tables.string_bytes(cursor.index(len(self.tables.string_ends), "string"))
-                return _hashed(repr(raw.decode("utf-8", "surrogateescape")))
-            case "z":
-                return str(cursor.signed("a number"))
-            case "b":
-                return str(cursor.byte("a byte"))
-            case "d":
-                data = cursor.take(cursor.varint("the length of data"), "data")
-                return _hashed(bytes(data.data[data.at : data.end]).hex())
-            case _:
-                return str(cursor.varint("a number"))
+            match part[0]:
+                case "?":
+                    if cursor.at >= cursor.end:
+                        return
+                case "[":
+                    count = cursor.count("elements")
+                    elements = (text for _ in range(count) for text in self._parts(part[1:-1], cursor, depth))
+                    yield f"[{_joined(elements)}]"
+                case "a":
+                    yield self.text(self._ref(cursor), depth)
+                case "o":
+                    number = cursor.varint("an attribute that may be missing")
+                    yield self.text(number >> 1, depth) if number else "none"
+                case "t":
+                    yield self.type(self._type_ref(cursor))
+                case "s":
+                    raw = self.tables.string_bytes(cursor.index(len(self.tables.string_ends), "string"))
+                    yield _hashed(repr(raw.decode("utf-8", "surrogateescape")))
+                case "z":
+                    yield str(cursor.signed("a number"))
+                case "b":
+                    yield str(cursor.byte("a byte"))
+                case "d":
+                    data = cursor.take(cursor.varint("the length of data"), "data")
+                    yield _hashed(bytes(data.data[data.at : data.end]).hex())
+                case "v":
+                    yield str(cursor.varint("a number"))
 
     def _data(self, of: str, data: Cursor) -> str:
         """The elements of a constant; of equal ones the file has a single one."""
         element = match[1] if (match := _ELEMENT.match(of)) else ""
         code, content = _NUMBERS.get(element, ""), memoryview(data.data)[data.at : data.end]
         size = struct.calcsize(f"<{code}") if code else 1
-        is_float = element.startswith(("f", "bf", "tf"))
+        is_rough = not self._exact and element.startswith(("f", "bf", "tf"))
         if len(content) > FEW * size:
-            if is_float and not self._exact:
-                return f"dense<…> : {of}"
-            return f"dense<SHA-256 {sha256(content).hexdigest()[:DIGITS]}> : {of}"
-        if not code:
+            said = "…" if is_rough else f"SHA-256 {sha256(content).hexdigest()[:DIGITS]}"
+            return f"dense<{said}> : {of}"
+        numbers = [number for (number,) in struct.iter_unpack(f"<{code}", content)] if code else []
+        if not code or any(map(math.isnan, numbers)):  # there are many NaNs
             return f"dense<0x{content.hex()}> : {of}"
-        numbers = [number for (number,) in struct.iter_unpack(f"<{code}", content)]
-        if any(map(math.isnan, numbers)):  # of which there are many
-            return f"dense<0x{content.hex()}> : {of}"
-        words = [f"{number:.3g}" if is_float and not self._exact else repr(number) for number in numbers]
+        words = [f"{number:.3g}" if is_rough else repr(number) for number in numbers]
         return f"dense<{words[0] if len(words) == 1 else '[' + ', '.join(words) + ']'}> : {of}"
 
 

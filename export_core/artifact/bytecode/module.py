@@ -1,20 +1,139 @@
-"""A module: its tables are read at once, its operations only when something needs them."""
+"""A module: its tables are read at once, its operations by one walk, only when something needs them."""
 
 from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from export_core.artifact.bytecode.contents import ModuleContents
 from export_core.artifact.bytecode.sections import Tables
-from export_core.artifact.errors import guarded
+from export_core.artifact.bytecode.values import Opaque, Values
+from export_core.artifact.bytecode.walk import Operation, walk
+from export_core.artifact.errors import LIMIT, guarded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
-    from export_core.artifact.bytecode.contents import Constant, CustomCall, Function
-    from export_core.artifact.bytecode.values import Values
+# The properties of the operations that are decoded, in the order of the bytes. It is alphabetical in every file seen,
+# which no document promises: `properties` checks their number, so that a new one is an error, not a wrong answer.
+_CUSTOM_CALL = (
+    *("api_version", "backend_config", "call_target_name", "called_computations", "has_side_effect"),
+    *("operand_layouts", "output_operand_aliases", "result_layouts"),
+)
+PROPERTIES = {
+    "vhlo.func_v1": ("arg_attrs", "function_type", "res_attrs", "sym_name", "sym_visibility"),
+    "vhlo.constant_v1": ("value",),
+    "vhlo.custom_call_v1": _CUSTOM_CALL,
+    "vhlo.custom_call_v2": (*_CUSTOM_CALL, "result_tilings"),
+}
+MIN_CONSTANT = 256  # bytes of a constant that is listed
+
+# Codes of attributes in the sdy dialect: an axis is a name and a size, a mesh a list of axes, then the order of its
+# devices. Measured with the artifacts of jax 0.7.2 to 0.12.0.1.
+_AXIS, _MESH = 1, 2
+_AXIS_AS_TEXT = re.compile(r'"([^"\\]+)\\?"=(\d+)')
+_MESH_AS_TEXT = re.compile(r"#sdy\.mesh<\[([^\]]*)\]")
+
+
+class CustomCall(NamedTuple):
+    """A custom call: what XLA will run by name, outside StableHLO."""
+
+    target: str
+    """The name that XLA looks up."""
+    api_version: int
+    """StableHLO's number: 1 original, 2 status returning, 3 unified, 4 typed FFI. JAX's FFI calls say 1 too."""
+    has_side_effect: bool
+    """Whether it may not be left out."""
+    backend_config: str | bytes | dict[str, Any]
+    """Its configuration; of JAX's FFI calls, the arguments in `mhlo.backend_config`."""
+    function: str
+    """The function that calls it."""
+    location: str
+    """The name that JAX gave the operation."""
+    count: int = 1  # type: ignore[assignment]  # hides tuple.count, which nothing calls
+    """The number of calls with the same configuration and the same location."""
+    vjp_order: int = 0
+    """0 for the function itself, 1 for its first derivative."""
+
+    @property
+    def where(self) -> str:
+        """The function and the location, for people."""
+        place = f"@{self.function}" + (f" at {self.location}" if self.location else "")
+        return place if not self.vjp_order else f"{place} (VJP of order {self.vjp_order})"
+
+
+class Function:
+    """A function of the module. Its types and attributes are decoded when asked: each may raise `ArtifactError`."""
+
+    __slots__ = ("_arguments", "_kind", "_results", "_values", "name", "visibility")
+
+    name: str
+    """Its name."""
+    visibility: str
+    """public, or private."""
+
+    def __init__(self, name: str, visibility: str, values: Values, kind: int, arguments: int, results: int):
+        self.name = name
+        self.visibility = visibility
+        # Numbers in the module's tables: of a function type, and of attributes, -1 where there are none.
+        self._values = values
+        self._kind = kind
+        self._arguments = arguments
+        self._results = results
+
+    def __repr__(self) -> str:
+        return f"Function({self.name!r}, {self.visibility!r})"
+
+    def __str__(self) -> str:
+        return f"@{self.name}({', '.join(self.inputs)}) -> ({', '.join(self.outputs)})"
+
+    def __eq__(self, other: object) -> bool:
+        names = self.shown()
+        return isinstance(other, Function) and all(getattr(self, name) == getattr(other, name) for name in names)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.visibility))  # decoding the rest for a hash would cost what this class saves
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The types of its arguments."""
+        return self._values.function_type(self._kind)[0]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The types of its results."""
+        return self._values.function_type(self._kind)[1]
+
+    @property
+    def arg_attrs(self) -> tuple[dict[str, Any], ...]:
+        """The attributes of each argument."""
+        return self._dictionaries(self._arguments)
+
+    @property
+    def result_attrs(self) -> tuple[dict[str, Any], ...]:
+        """The attributes of each result."""
+        return self._dictionaries(self._results)
+
+    def _dictionaries(self, index: int) -> tuple[dict[str, Any], ...]:
+        value = self._values.attribute(index) if index >= 0 else []
+        return tuple(item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()
+
+    def shown(self) -> tuple[str, ...]:
+        """Return the names of what `as_dict` gives."""
+        return "name", "visibility", "inputs", "outputs", "arg_attrs", "result_attrs"
+
+
+class Constant(NamedTuple):
+    """A constant. Its content is not copied."""
+
+    type: str
+    """Its type."""
+    nbytes: int
+    """The bytes that it takes in the file."""
+    at: int
+    """Its first byte in the file."""
+    function: str
+    """The function that it is in."""
 
 
 class Module:
@@ -25,6 +144,8 @@ class Module:
 
     name: str
     """What messages call it: the file that it is in."""
+    data: bytes | bytearray
+    """The bytes of the file that the module is in."""
     nbytes: int
     """Its size in bytes."""
     vjp_order: int
@@ -32,25 +153,25 @@ class Module:
 
     def __init__(self, data: bytes | bytearray, start: int, length: int, name: str, vjp_order: int = 0):
         self.name = name
+        self.data = data
+        self._start = start
         self.nbytes = length
         self.vjp_order = vjp_order
-        self._span = (data, start, length)
 
     @cached_property
     def tables(self) -> Tables:
         """Header and tables, for questions that need no walk."""
-        data, start, length = self._span
-        return guarded(lambda: Tables(data, start, length, self.name), self.name)
+        return guarded(lambda: Tables(self.data, self._start, self.nbytes, self.name), self.name)
+
+    # A third of the time of reading (0.5 of 1.35 ms for 6.7 kB), which versions, dialects and names do not need.
+    @cached_property
+    def contents(self) -> Contents:
+        """What a walk over the operations gathers."""
+        return guarded(lambda: Contents(self.tables, self.nbytes, self.vjp_order), self.name)
 
     def serialized(self) -> bytes:
         """Return a copy of the module's bytes."""
-        data, start, length = self._span
-        return bytes(data[start : start + length])
-
-    @property
-    def data(self) -> bytes | bytearray:
-        """The bytes of the file that the module is in."""
-        return self._span[0]
+        return bytes(self.data[self._start : self._start + self.nbytes])
 
     @property
     def producer(self) -> str:
@@ -78,25 +199,20 @@ class Module:
         """Names of all kinds of operations, e.g. vhlo.add_v1."""
         return tuple(self.tables.op_names)
 
-    # A third of the time of reading (0.5 of 1.35 ms for 6.7 kB), which versions, dialects and names do not need.
-    @cached_property
-    def _contents(self) -> ModuleContents:
-        return guarded(lambda: ModuleContents(self.tables, self.nbytes, self.vjp_order), self.name)
-
     @property
     def op_counts(self) -> dict[str, int]:
         """How many operations there are of each kind."""
-        return {name: n for name, n in zip(self.tables.op_names, self._contents.counts, strict=True) if n}
+        return {name: n for name, n in zip(self.tables.op_names, self.contents.counts, strict=True) if n}
 
     @property
     def num_operations(self) -> int:
         """How many operations there are."""
-        return sum(self._contents.counts)
+        return sum(self.contents.counts)
 
     @property
     def functions(self) -> tuple[Function, ...]:
         """The functions, in order."""
-        return tuple(self._contents.functions)
+        return tuple(self.contents.functions)
 
     @property
     def main(self) -> Function | None:
@@ -106,74 +222,217 @@ class Module:
     @property
     def custom_calls(self) -> tuple[CustomCall, ...]:
         """The custom calls, in order; equal ones are counted."""
-        return self._contents.calls
-
-    @property
-    def attributes_of(self) -> dict[int, int]:
-        """The dictionaries of attributes that operations have: the number of each, and of the name of one operation."""
-        return self._contents.attributes_of
-
-    @property
-    def has_typed_ffi(self) -> bool:
-        """Whether a custom call has StableHLO's typed arguments: a dictionary, or API version 4."""
-        return self._contents.typed_ffi
+        return self.contents.calls
 
     @property
     def constants(self) -> tuple[Constant, ...]:
         """The different constants that take 256 bytes or more, in order."""
-        return tuple(self._contents.constants)
+        return tuple(self.contents.constants)
 
     def constants_in_order(self) -> Iterator[Constant]:
         """Walk once more: the constant of every operation that has one, also short and repeated ones."""
-        return self._contents.constants_in_order()
+        contents, tables = self.contents, self.tables
+        values: list[int] = []
+
+        def visit(op: Operation) -> None:
+            values.append(contents.value_of_constant(op))
+
+        tables.left = tables.most  # a walk of its own, with the same limit
+        numbers = (number for number, name in enumerate(tables.op_names) if name == "vhlo.constant_v1")
+        walk(tables, dict.fromkeys(numbers, visit), {})
+        decoded = {value: contents.decoded_constant(value) for value in set(values)}
+        return (constant for value in values if (constant := decoded[value]))
 
     @property
     def types(self) -> tuple[str, ...]:
         """All types in the module, as StableHLO prints them. May raise `ArtifactError`."""
-        values = self._contents.values
-        return tuple(values.type(index) for index in range(len(self.tables.types)))
+        return tuple(map(self.contents.values.type, range(len(self.tables.types))))
 
-    @property
+    @cached_property
     def attributes(self) -> dict[str, Any]:
         """The attributes of the module itself, e.g. jax.uses_shape_polymorphism. May raise `ArtifactError`."""
-        return self._contents.attributes
+        values = self.contents.values
+        own = values.own_attributes(self.contents.own_attributes)
+        return {name: values.attribute(number) for name, number in own.items()}
 
     @property
     def meshes(self) -> tuple[dict[str, int], ...]:
         """The meshes that Shardy has in it: sizes of axes by name. May raise `ArtifactError`."""
-        from export_core.artifact.bytecode.module import shardy_meshes  # of no use to `jaxexport inspect`
-
-        return tuple(shardy_meshes(self._contents.values, self.attributes))
-
-
-# Codes of attributes in the sdy dialect: an axis is a name and a size, a mesh a list of axes, then the order of its
-# devices. Measured with the artifacts of jax 0.7.2 to 0.12.0.1.
-_AXIS, _MESH = 1, 2
-_AXIS_AS_TEXT = re.compile(r'"([^"\\]+)\\?"=(\d+)')
-_MESH_AS_TEXT = re.compile(r"#sdy\.mesh<\[([^\]]*)\]")
-
-
-def shardy_meshes(values: Values, attributes: Mapping[str, Any]) -> Iterator[dict[str, int]]:
-    """Sizes of the axes by name, of each mesh in a module with these attributes.
-
-    Until jaxlib 0.6.2 a portable artifact could not have the sdy dialect: jax wrote its meshes as text, into an
-    attribute of the module.
-    """
-    frontend = attributes.get("mhlo.frontend_attributes")
-    text = str(frontend.get("xla.sdy.meshes", "")) if isinstance(frontend, dict) else ""
-    for axes in _MESH_AS_TEXT.findall(text):
-        yield {name: int(size) for name, size in _AXIS_AS_TEXT.findall(axes)}
-    tables = values.tables
-    for index in range(len(tables.attributes)) if "sdy" in tables.dialects else ():
-        dialect, code, cursor = values.attribute_entry(index)
-        if (dialect, code) == ("sdy", _MESH):
-            count = cursor.count("axes")
-            yield dict(_axis(values, cursor.index(len(tables.attributes), "attribute")) for _ in range(count))
+        # Until jaxlib 0.6.2 a portable artifact could not have the sdy dialect: jax wrote its meshes as text, into an
+        # attribute of the module.
+        frontend = self.attributes.get("mhlo.frontend_attributes")
+        text = str(frontend.get("xla.sdy.meshes", "")) if isinstance(frontend, dict) else ""
+        meshes = [
+            {name: int(size) for name, size in _AXIS_AS_TEXT.findall(axes)} for axes in _MESH_AS_TEXT.findall(text)
+        ]
+        tables, values = self.tables, self.contents.values
+        for index in range(len(tables.attributes)) if "sdy" in tables.dialects else ():
+            dialect, code, cursor = values.attribute_entry(index)
+            if (dialect, code) != ("sdy", _MESH):
+                continue
+            mesh = {}
+            for _ in range(cursor.count("axes")):
+                dialect, code, axis = values.attribute_entry(cursor.index(len(tables.attributes), "attribute"))
+                if (dialect, code) != ("sdy", _AXIS):
+                    raise axis.error("an axis of a mesh", f"{dialect} attribute {code}")
+                name = tables.string(axis.index(len(tables.string_ends), "string"), "the name of an axis")
+                mesh[name] = axis.signed("the size of an axis")
+            meshes.append(mesh)
+        return tuple(meshes)
 
 
-def _axis(values: Values, index: int) -> tuple[str, int]:
-    dialect, code, cursor = values.attribute_entry(index)
-    if (dialect, code) != ("sdy", _AXIS):
-        raise cursor.error("an axis of a mesh", f"{dialect} attribute {code}")
-    name = values.tables.string(cursor.index(len(values.tables.string_ends), "string"), "the name of an axis")
-    return name, cursor.signed("the size of an axis")
+_Key = tuple[int, int]  # properties and attributes
+_Place = tuple[int, int, int, int]  # and location and function
+
+
+class Contents:
+    """One walk over a module, and what it gathers."""
+
+    def __init__(self, tables: Tables, nbytes: int, vjp_order: int):
+        self.tables = tables
+        self.values = Values(tables)
+        self.functions: list[Function] = []
+        self.constants: list[Constant] = []
+        self.own_attributes = -1  # of the module itself
+        self.typed_ffi = False  # whether a custom call has a dictionary of arguments, or API version 4
+        self.attributes_of: dict[int, int] = {}  # as `walk` fills it
+        self._nbytes = nbytes
+        self._room = 1024 + nbytes // 256  # more than one in 256 bytes is not what a writer makes
+        self._small: set[_Key] = set()
+        self._seen: set[int] = set()
+        self._facts: dict[_Key, tuple[str, int, bool, Any]] = {}
+        self._counted: dict[_Place, int] = {}
+        self._places: dict[_Key, _Place] = {}
+        hooks = {
+            "builtin.module": self._module,
+            "vhlo.func_v1": self._function,
+            "vhlo.constant_v1": self._constant,
+        }
+        visit: dict[int, Callable[[Operation], None]] = {}
+        for number, name in enumerate(tables.op_names):
+            # A later version of custom_call is still a custom call, and must not be missed.
+            if hook := self._custom_call if name.startswith("vhlo.custom_call_v") else hooks.get(name):
+                visit[number] = hook
+        self.counts = walk(tables, visit, self.attributes_of)
+        self.calls = tuple(
+            CustomCall(
+                *self._facts[properties, attributes],
+                function=self.functions[function].name if function >= 0 else "",
+                location=self.values.location(location),
+                count=count,
+                vjp_order=vjp_order,
+            )
+            for (properties, attributes, location, function), count in self._counted.items()
+        )
+
+    def _limit(self, used: int, what: str, at: int) -> None:
+        if used >= self._room:
+            found = f"more in {self._nbytes} bytes"
+            raise self.tables.error(f"at most {self._room} different {what}", found, at, advice=LIMIT)
+        self.tables.spend(24, at)  # what decoding one takes, in operations
+
+    def properties(self, op: Operation) -> dict[str, int]:
+        """Return the number of the attribute of each property, by name.
+
+        Bytecode before version 5 has no properties: there they are attributes.
+        """
+        name = self.tables.op_names[op.name]
+        if op.properties < 0:
+            return self.values.own_attributes(op.attributes)
+        names = PROPERTIES.get(name, PROPERTIES["vhlo.custom_call_v2"])
+        numbers = self.tables.properties(op.properties, len(names))
+        if name in PROPERTIES and len(numbers) != len(names):
+            raise self.tables.error(f"{len(names)} properties of {name}", str(len(numbers)), op.at)
+        if op.attributes < 0:
+            return dict(zip(names, numbers, strict=False))
+        # In MLIR an attribute of the dictionary overrides the property of its name (jaxlib 0.6.2 to 0.12.0.1).
+        overriding = self.values.own_attributes(op.attributes)
+        return {key: overriding.get(key, number) for key, number in zip(names, numbers, strict=False)}
+
+    def _value(self, named: dict[str, int], name: str, op: Operation) -> Any:
+        if name not in named:
+            raise self.tables.error(f"{name} of {self.tables.op_names[op.name]}", "none", op.at)
+        return self.values.attribute(named[name])
+
+    def _module(self, op: Operation) -> None:
+        if op.depth == 0:  # modules can be nested, and only the outermost has what JAX sets
+            self.own_attributes = op.attributes
+
+    def _function(self, op: Operation) -> None:
+        self._limit(len(self.functions), "functions", op.at)
+        named = self.properties(op)
+        kind = named.get("function_type")
+        if kind is None:
+            raise self.tables.error("the type of a function", "none", op.at)
+        dialect, code, cursor = self.values.attribute_entry(kind)
+        if (dialect, code) not in (("vhlo", 17), ("builtin", 6)):
+            raise cursor.error("the type of a function", f"{dialect} attribute {code}")
+        function_type = cursor.index(len(self.tables.types), "type")
+        name = str(self._value(named, "sym_name", op))
+        visibility = str(self._value(named, "sym_visibility", op)) if "sym_visibility" in named else ""
+        own = named.get("arg_attrs", -1), named.get("res_attrs", -1)
+        self.functions.append(Function(name, visibility or "public", self.values, function_type, *own))
+
+    def _constant(self, op: Operation) -> None:
+        # Equal constants have the same numbers, and are decoded once. Like all memory here, this has a bound.
+        key = (op.properties, op.attributes)
+        if key in self._small:
+            return
+        if len(self._small) < self._room:
+            self._small.add(key)
+        value = self.value_of_constant(op)
+        _, start, end, _ = self.tables.attributes.entry(value)
+        if end - start >= MIN_CONSTANT and value not in self._seen:
+            self._seen.add(value)
+            if constant := self.decoded_constant(value):
+                self.constants.append(constant)
+
+    def value_of_constant(self, op: Operation) -> int:
+        """Return the number of the attribute that a constant is."""
+        named = self.properties(op)
+        if "value" not in named:
+            raise self.tables.error("the value of a constant", "none", op.at)
+        return named["value"]
+
+    def decoded_constant(self, value: int) -> Constant | None:
+        """Return an attribute as a constant in the function that was read last; None if it is no tensor."""
+        dialect, code, cursor = self.values.attribute_entry(value)
+        if (dialect, code) != ("vhlo", 15):
+            return None
+        kind = self.values.type(cursor.index(len(self.tables.types), "type"))
+        blob = cursor.take(cursor.varint("the length of a constant"), "a constant")
+        return Constant(kind, blob.end - blob.at, blob.at, self.functions[-1].name if self.functions else "")
+
+    def _custom_call(self, op: Operation) -> None:
+        # Equal calls share their properties and attributes in the file, so two numbers stand for all that is decoded.
+        key = (op.properties, op.attributes)
+        place = (*key, op.location, len(self.functions) - 1)
+        if place in self._counted:
+            self._counted[place] += 1
+            return
+        if key not in self._facts:
+            self._limit(len(self._facts), "custom calls", op.at)
+            self._facts[key] = self._facts_of(op)
+        if len(self._counted) < self._room or key not in self._places:
+            self._counted[place] = 1
+            self._places[key] = place
+        else:  # too many to tell apart: count it where the same call was met before
+            self._counted[self._places[key]] += 1
+
+    def _facts_of(self, op: Operation) -> tuple[str, int, bool, Any]:
+        named = self.properties(op)
+        target = self._value(named, "call_target_name", op)
+        if not isinstance(target, str) or isinstance(target, Opaque):
+            raise self.tables.error("the target of a custom call as UTF-8 text", repr(target), op.at)
+        version = self._value(named, "api_version", op) if "api_version" in named else 1
+        effect = bool(self._value(named, "has_side_effect", op)) if "has_side_effect" in named else False
+        config = self._value(named, "backend_config", op) if "backend_config" in named else ""
+        # Both need StableHLO 1.3, although the operation is called custom_call_v1 before and after.
+        self.typed_ffi = self.typed_ffi or version == 4 or isinstance(config, dict)
+        # JAX's FFI calls say API version 1 and leave backend_config empty: their arguments are in an attribute of MHLO,
+        # which before bytecode 5 is in `named` already.
+        if not config and op.properties >= 0:
+            named = self.values.own_attributes(op.attributes)
+        if not config and "mhlo.backend_config" in named:
+            config = self._value(named, "mhlo.backend_config", op)
+        return target, version if isinstance(version, int) else 1, effect, config

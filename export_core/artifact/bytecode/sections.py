@@ -138,18 +138,6 @@ TEXT = -1  # in place of the code of an attribute or type that is encoded as tex
 MAX_PROPERTY = 512  # bytes of an operation's properties: a number for each of a few attributes
 
 
-class Entry:
-    """Where one attribute or type is encoded: its dialect, the span of its bytes, and whether they are text."""
-
-    __slots__ = ("custom", "dialect", "end", "start")
-
-    def __init__(self, dialect: int, start: int, end: int, custom: bool):
-        self.dialect = dialect
-        self.start = start
-        self.end = end
-        self.custom = custom
-
-
 class Entries:
     """The attributes or the types, as one packed array of ends and flags; groups give the dialects."""
 
@@ -189,15 +177,18 @@ class Entries:
         if before > last:
             raise cursor.error(f"{what}s that fit in their section", f"one that ends at byte {before}")
 
-    def entry(self, index: int) -> Entry:
-        """Return where entry `index` is; the index was checked by whoever read it."""
+    def entry(self, index: int) -> tuple[int, int, int, bool]:
+        """Return the dialect of entry `index`, its first byte and the one past its last, and whether it is no text.
+
+        The index was checked by whoever read it.
+        """
         start = self.ends[index - 1] >> 1 if index else self.first
         low, high = 0, len(self.groups)
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if self.groups[middle][1] <= index else (low, middle)
         value = self.ends[index]
-        return Entry(self.groups[low][0], start, value >> 1, bool(value & 1))
+        return self.groups[low][0], start, value >> 1, bool(value & 1)
 
 
 class Tables:
@@ -244,23 +235,28 @@ class Tables:
                 raise cursor.error(f"a section of kind {SECTION_NAMES[number]}", "none", cursor.end)
         if self.version >= 5 and PROPERTIES not in self.sections:
             raise cursor.error("a properties section (bytecode 5 and later)", "none", cursor.end)
-        self._read_strings(self._fresh(STRINGS))
-        self._read_dialects(self._fresh(DIALECTS))
-        self._read_offsets(self._fresh(ATTR_TYPE_OFFSETS))
+        self._read_strings(self.cursor(STRINGS))
+        self._read_dialects(self.cursor(DIALECTS))
+        self._read_offsets(self.cursor(ATTR_TYPE_OFFSETS))
         self.property_offsets = array(self.array_code)
         if PROPERTIES in self.sections:
-            self._read_properties(self._fresh(PROPERTIES))
+            self._read_properties(self.cursor(PROPERTIES))
 
-    def _fresh(self, number: int) -> Cursor:
+    def error(self, expected: str, found: str, at: int, **more: str) -> ArtifactError:
+        """Return the error for what is found at a byte."""
+        return ArtifactError(expected, found, at, name=self.name, **more)
+
+    def cursor(self, number: int) -> Cursor:
+        """Return a cursor on a section, of which it may read what it likes."""
         section = self.sections[number]
-        return Cursor(section.data, section.at, section.end, section.name)
+        return Cursor(self.data, section.at, section.end, self.name)
 
     def spend(self, parts: int, at: int) -> None:
         """Count parts that are about to be read, by the time that they take: an operation is 1."""
         self.left -= parts
         if self.left < 0:
             expected = f"at most {self.most} operations, strings, attributes and the like"
-            raise ArtifactError(expected, "more", at, name=self.name, advice=LIMIT)
+            raise self.error(expected, "more", at, advice=LIMIT)
 
     def _read_strings(self, cursor: Cursor) -> None:
         count = cursor.count("strings", 2)
@@ -316,7 +312,7 @@ class Tables:
             return raw.decode()
         except UnicodeDecodeError as error:
             at = (self.string_ends[index - 1] if index else self.strings_from) + error.start
-            raise ArtifactError(f"UTF-8 text in {what}", f"byte 0x{raw[error.start]:02x}", at, name=self.name) from None
+            raise self.error(f"UTF-8 text in {what}", f"byte 0x{raw[error.start]:02x}", at) from None
 
     def _read_dialects(self, cursor: Cursor) -> None:
         strings = len(self.string_ends)
@@ -365,7 +361,7 @@ class Tables:
         start = self.string_ends[number - 1] if number else self.strings_from
         if self.string_ends[number] - start > MAX_NAME:
             found = f"{self.string_ends[number] - start}"
-            raise ArtifactError(f"at most {MAX_NAME} bytes in {what}", found, at, name=self.name, advice=LIMIT)
+            raise self.error(f"at most {MAX_NAME} bytes in {what}", found, at, advice=LIMIT)
         return self.string(number, what)
 
     def _read_offsets(self, cursor: Cursor) -> None:

@@ -10,7 +10,7 @@ from export_core.artifact.errors import LIMIT, ArtifactError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from export_core.artifact.bytecode.sections import Tables
+    from export_core.artifact.bytecode.sections import Entries, Tables
 
     _Sized = tuple[Any, int, int]  # a value, how many values are in it, how deep
 
@@ -74,12 +74,13 @@ class Values:
 
     def attribute_entry(self, index: int) -> tuple[str, int, Cursor]:
         """Return (dialect, code, cursor behind the code) of an attribute; the code of text is `TEXT`."""
-        return self._entry(self.tables.attributes.entry(index))
+        return self._entry(self.tables.attributes, index)
 
-    def _entry(self, entry: Any) -> tuple[str, int, Cursor]:
-        cursor = Cursor(self.tables.data, entry.start, entry.end, self.tables.name)
-        dialect = self.tables.dialects[entry.dialect]
-        return dialect, cursor.varint("an attribute's or type's code") if entry.custom else TEXT, cursor
+    def _entry(self, entries: Entries, index: int) -> tuple[str, int, Cursor]:
+        dialect, start, end, is_encoded = entries.entry(index)
+        cursor = Cursor(self.tables.data, start, end, self.tables.name)
+        code = cursor.varint("an attribute's or type's code") if is_encoded else TEXT
+        return self.tables.dialects[dialect], code, cursor
 
     def _limit(self, cursor: Cursor, depth: int, nodes: int = 0) -> None:
         if depth > MAX_DEPTH or nodes > self.most_nodes:
@@ -246,7 +247,7 @@ class Values:
         """Return type `index` as StableHLO prints it, e.g. tensor<4x?xf32>."""
         known = self._types.get(index)
         if known is None:
-            dialect, code, cursor = self._entry(self.tables.types.entry(index))
+            dialect, code, cursor = self._entry(self.tables.types, index)
             self._limit(cursor, depth)
             known = self._type(dialect, code, cursor, depth + 1)
             # A tuple of two tuples of two … doubles at every level: the text of a type can be far longer than the file.
@@ -303,7 +304,7 @@ class Values:
         """Return the types of arguments and results of a function type."""
         known = self._function_types.get(index)
         if known is None:
-            dialect, code, cursor = self._entry(self.tables.types.entry(index))
+            dialect, code, cursor = self._entry(self.tables.types, index)
             if (dialect, code) not in (("vhlo", 8), ("builtin", 2)):
                 raise ArtifactError("a function type", f"{dialect} type {code}", cursor.at, name=self.tables.name)
             known = tuple(self._types_of(cursor, 1)), tuple(self._types_of(cursor, 1))

@@ -58,8 +58,7 @@ def walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int]) 
     Raises:
         ArtifactError: the operations do not fit their section, are nested too deeply or name what is not in the tables.
     """
-    section = tables.sections[IR]
-    cursor = Cursor(section.data, section.at, section.end, section.name)
+    cursor = tables.cursor(IR)
     try:
         return _walk(tables, visit, attributes_of, cursor)
     except IndexError:

@@ -43,18 +43,20 @@ class Tree(NamedTuple):
         return f"PyTreeDef({self._inside()})"
 
     def _inside(self) -> str:
-        inside = [child._inside() for child in self.children]
-        if self.kind == "leaf":
-            return "*"
-        if self.kind == "none":
-            return "None"
-        if self.kind == "tuple":
-            return f"({', '.join(inside)}{',' if len(inside) == 1 else ''})"
-        if self.kind == "list":
-            return f"[{', '.join(inside)}]"
-        if self.kind == "dict":
-            return "{" + ", ".join(f"{name!r}: {text}" for name, text in zip(self.names, inside, strict=True)) + "}"
-        return f"CustomNode({self.custom_name}, [{', '.join(inside)}])"
+        children = [child._inside() for child in self.children]
+        inside = ", ".join(children)
+        match self.kind:
+            case "leaf":
+                return "*"
+            case "none":
+                return "None"
+            case "tuple":
+                return f"({inside}{',' if len(children) == 1 else ''})"
+            case "list":
+                return f"[{inside}]"
+            case "dict":
+                return f"{{{', '.join(f'{name!r}: {text}' for name, text in zip(self.names, children, strict=True))}}}"
+        return f"CustomNode({self.custom_name}, [{inside}])"
 
     @property
     def num_leaves(self) -> int:
@@ -111,11 +113,9 @@ class PartitionSpec(NamedTuple):
     """Axes over which it is not reduced yet."""
 
     def __str__(self) -> str:
-        sets = [f"{word}={{{', '.join(map(repr, axes))}}}" for word, axes in self._sets() if axes]
+        named = (("reduced", self.reduced), ("unreduced", self.unreduced))
+        sets = [f"{word}={{{', '.join(map(repr, axes))}}}" for word, axes in named if axes]
         return f"PartitionSpec({', '.join([*map(repr, self.partitions), *sets])})"
-
-    def _sets(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        return ("reduced", self.reduced), ("unreduced", self.unreduced)
 
 
 class NamedSharding(NamedTuple):
@@ -258,7 +258,7 @@ class Envelope(NamedTuple):
     @property
     def vjp_order(self) -> int:
         """How many nested derivatives are inside."""
-        return 0 if self.vjp is None else 1 + self.vjp.vjp_order
+        return len(self.levels) - 1
 
     @property
     def levels(self) -> tuple[Envelope, ...]:

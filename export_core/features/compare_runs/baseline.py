@@ -15,7 +15,7 @@ import msgspec
 from export_core.base.escaping import json_bytes
 from export_core.base.phrases import plural
 from export_core.judge.cost import FIGURES, CostChange, change_in
-from export_core.judge.gate import RunFacts, Summary, exit_code_of, lost_bonuses, summarize
+from export_core.judge.gate import Summary, exit_code_of, lost_bonuses, summarize
 from export_core.judge.judgement import judge_again
 from export_core.judge.result import Result
 from export_core.judge.verdicts import WORST_FIRST, Judgement
@@ -111,7 +111,7 @@ def compare_with_baseline(run: Run, baseline: Path) -> BaselineDifference:
     policy = run.policy
     earlier, rejudged = _judged_baseline(baseline, policy, run.summary.as_of)
     if (grown := by_rules(run.results, policy, earlier.by_cell)) != run.results:
-        run = replace(run, results=grown, summary=summarize(grown, policy, RunFacts.from_summary(run.summary)))
+        run = replace(run, results=grown, summary=summarize(grown, policy, run.summary))
     # Of runs without a common cell, everything would be new or gone, and nothing worse.
     old, new = earlier.by_cell, run.by_cell
     if old.keys().isdisjoint(new):

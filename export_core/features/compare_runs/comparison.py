@@ -28,9 +28,8 @@ from export_core.matrix import Verdict
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Direction
-from export_core.report.document import Comparison, Finding
-from export_core.report.links import cell_link, filter_link
-from export_core.report.view import capped
+from export_core.report.document import Comparison, Finding, capped
+from export_core.report.page_data import cell_link, filter_link
 from export_core.report.wording import (
     amount,
     counts_line,
@@ -198,7 +197,7 @@ def _costs(difference: BaselineDifference) -> Iterator[Finding]:
     goldens = plural(len({cell.result.golden for cell, _ in costs}), "golden")
     sentence = f"{plural(len(costs), 'figure')} of {goldens} changed, the largest first."
     cells = tuple(cell.result for cell, _ in costs)
-    yield Finding(COST, 0, sentence, (("figures", "\n".join(first_lines(lines))),), cells)
+    yield Finding(COST, 0, sentence, (("figures", first_lines(lines)),), cells)
 
 
 def baseline_line(difference: BaselineDifference) -> str:

@@ -38,7 +38,7 @@ from export_core.goldens.conversion_record import (
     record_file,
 )
 from export_core.goldens.store import ARTIFACT, MANIFEST, sha256
-from export_core.judge.judgement import finite_or_none
+from export_core.judge.judgement import largest_errors
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy
 from export_core.releases import Calendar
@@ -118,9 +118,7 @@ class Conversions:
             why=converted.why,
             golden=evidence.golden if evidence else None,
             custom_calls=tuple(sorted({call.target for call in converted.artifact.custom_calls})),
-            max_abs_error=finite_or_none(difference.max_abs_error if difference else None),
-            max_rel_error=finite_or_none(difference.max_rel_error if difference else None),
-            max_noise_error=finite_or_none(difference.max_noise_error if difference else None),
+            **largest_errors(difference),
             allowed=difference.tolerance if difference else "",
         )
         if made and is_golden:

@@ -32,7 +32,7 @@ def conversion_findings(run: Run) -> Iterator[Finding]:
         2_000_000,
         f"It fixes {number:,} of {plural(len(tried), 'failing cell')}{': ' if by else ''}{', '.join(by)}.",
         (
-            ("not fixed", "\n".join(first_lines([f"{count:,}: {reason}" for reason, count in counts.most_common()]))),
+            ("not fixed", first_lines([f"{count:,}: {reason}" for reason, count in counts.most_common()])),
             ("example", writer_and_reader(example) if example else ""),
             ("to do", _command(example, run.policy.goldens) if example else ""),
         ),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 
-from export_core.base.phrases import plural
+from export_core.base.phrases import plural, ranges
 from export_core.features.costs.over_budget import SLOWER, Budgets, Limit, own_cells, place_of, unmeasured
 from export_core.features.costs.policy_key import BUDGETS, GROWING
 from export_core.judge import Judgement, Result
@@ -16,7 +16,7 @@ from export_core.judge.verdicts import Kind
 from export_core.policy import Policy
 from export_core.readers.worker.protocol import Timings
 from export_core.report.document import Finding, RowLine, Table
-from export_core.report.wording import amount, exceeded_text, first_lines, ranges, times, writer_and_reader
+from export_core.report.wording import amount, exceeded_text, first_lines, times, writer_and_reader
 from export_core.run.run import Run
 
 NOT_MEASURED = Kind("NOT MEASURED", 7, "bold yellow")
@@ -98,7 +98,7 @@ def _over_budget(group: Sequence[tuple[Result, Exceeded]], number: int, readers:
             f"{worst.golden} in jaxlib {worst.reader.jaxlib}: {exceeded_text(most)}."
         )
     details = (
-        ("goldens", "\n".join(first_lines(lines)) if len(goldens) > 1 else ""),
+        ("goldens", first_lines(lines) if len(goldens) > 1 else ""),
         ("example", writer_and_reader(worst) if len(group) > 1 else ""),
         ("to do", _TO_DO),
         # Of a growth, one cell alone shows nothing.
@@ -142,7 +142,7 @@ def _slower(results: Sequence[Result], policy: Policy) -> Iterator[Finding]:
         "medians of their repetitions and a rank test. It changes no judgement."
     )
     cells = tuple(result for result, _, _ in found)
-    yield Finding(SLOWER_CELLS, 500_000, sentence, (("cells", "\n".join(first_lines(lines))),), cells)
+    yield Finding(SLOWER_CELLS, 500_000, sentence, (("cells", first_lines(lines)),), cells)
 
 
 def _ratio(exceeded: Exceeded) -> float:

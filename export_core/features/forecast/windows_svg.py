@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from export_core.base.phrases import plural
 from export_core.features.forecast.forecast import Event, Forecast, Generation, Kind
-from export_core.judge.result import grouped
+from export_core.judge.result import ReaderOf, grouped
 from export_core.judge.retention import leaves_window_on
 from export_core.report.document import Picture
 from export_core.report.run_tables import map_releases
@@ -74,11 +74,13 @@ def windows_picture(run: Run) -> Picture | None:
 
 def generations_of(run: Run) -> list[Generation]:
     """The writers of a run with their windows. A golden that is replayed on several platforms counts once."""
-    windows, releases = run.policy.window_lengths(), map_releases(run.writers)
-    goldens = grouped({(releases[result.writer], result.golden) for result in run.results}, lambda pair: pair[0])
+    windows, names = run.policy.window_lengths(), map_releases(run.writers)
+    goldens: dict[ReaderOf, set[str]] = {writer: set() for writer in run.writers}
+    for (writer, _), cells in run.by_writer.items():
+        goldens[writer] |= {golden for golden, _ in cells.by_golden}
     return [
-        Generation(writer.name, writer.built, leaves_window_on(writer.built, windows), len(goldens[writer]))
-        for writer in dict.fromkeys(releases.values())
+        Generation(names[writer].name, writer.built, leaves_window_on(writer.built, windows), len(own))
+        for writer, own in goldens.items()
     ]
 
 

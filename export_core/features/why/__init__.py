@@ -3,15 +3,11 @@
 from export_core.base.feature import Feature
 
 FEATURE = Feature(
-    commands={
-        "explain": "explain.command:explain",
-        "bisect": "bisect.command:bisect",
-        "reduce": "reduce.command:reduce",
-    },
+    commands={"explain": "commands:explain", "bisect": "commands:bisect", "reduce": "commands:reduce"},
     schemas={
         "bisection": (
             "bisect.report:Bisection",
-            "what `jaxexport bisect --json` prints: since which release a cell fails, and what brought that",
+            "what `jaxexport bisect --json` prints: since which release a cell fails, and what changed in it",
         ),
         "explanation": (
             "explain.explanation:Explanation",

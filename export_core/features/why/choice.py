@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from export_core.base.phrases import did_you_mean, few
 from export_core.features.why.errors import WhyError
@@ -45,6 +46,8 @@ from export_core.run.run import Run
 
 _WORDS = re.compile(r"(?P<golden>.+) in (?:jaxlib )?(?P<reader>\S+)(?: on (?P<platform>\S+))?")
 """A cell as messages and plans name it: ``CASE/WRITER in 0.10.2-jax0.10.2 on cpu``."""
+_SHOWN = 10
+"""How many cells a message lists."""
 _COMMAND = re.compile(r"(?:[A-Z_\d]+=\S* )*jaxexport matrix ")
 """A command that reproduces a cell, after the variables that it sets."""
 
@@ -122,10 +125,6 @@ def of_words(asked: Asked, run: Run | None) -> Asked:
     )
 
 
-_SHOWN = 10
-"""How many cells a message lists."""
-
-
 @dataclass(frozen=True)
 class Choice:
     """The cell that was meant, and how it is replayed.
@@ -176,18 +175,13 @@ class Choice:
         return replace(self.cell, reader=reader, promised=False, deployed=())
 
 
-@dataclass(frozen=True)
-class _Candidate:
+class _Candidate(NamedTuple):
     """A cell that may be meant: `reader` as a selection takes it, `result` what a run says of it."""
 
     golden: Golden
     reader: str
     platform: str
     result: Result | None = None
-
-    @property
-    def fails(self) -> bool:
-        return self.result is not None and self.result.verdict.fails
 
     def __str__(self) -> str:
         verdict = f": {self.result.verdict}" if self.result else ""
@@ -210,7 +204,8 @@ def choose(asked: Asked) -> Choice:
     asked = of_command(asked)
     policy = find_policy(Path(), asked.run.policy_file)
     as_of = asked.run.as_of or datetime.datetime.now(tz=datetime.UTC).date()
-    run = _run_in(asked.results)
+    # The usual folder need not have a run.
+    run = read_run(asked.results or RESULTS) if asked.results or (RESULTS / SUMMARY).exists() else None
     asked = of_words(asked, run)
     calendar = policy.calendar()
     store = asked.run.goldens or Path(policy.goldens)
@@ -226,15 +221,12 @@ def choose(asked: Asked) -> Choice:
     plan = make_plan([candidate.golden], calendar, policy.window_lengths(), selection, as_of)
     (planned,) = plan.cells
     cell = replace(planned, mode=resolve_mode(planned.mode, planned.platform))
+    results: tuple[Result, ...] = ()
+    if run and run.goldens.get(cell.golden.id) == hash_of(cell.golden.manifest):
+        place = cell.golden.id, cell.platform, cell.mode
+        results = tuple(each for each in run.results if (each.golden, each.platform, each.mode) == place)
     options = ReplayOptions(plan.calendar, policy, Limits.of(asked.run), plan.sources, asked.run.cache)
-    return Choice(cell, plan, options, _stored(cell, run), asked.run)
-
-
-def _run_in(folder: Path | None) -> Run | None:
-    """The run of a folder; without one that of the usual folder, which need not have one."""
-    if folder is None and not (RESULTS / SUMMARY).exists():
-        return None
-    return read_run(folder or RESULTS)
+    return Choice(cell, plan, options, results, asked.run)
 
 
 def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[Golden]:
@@ -266,47 +258,38 @@ def _candidates(asked: Asked, goldens: Sequence[Golden], run: Run | None) -> lis
     """The cells that may be meant: those of the run, and where a reader is named, its cells with all these goldens."""
     by_id = {golden.id: golden for golden in goldens}
     platform = asked.platform.partition(":")[0]
-    found = [
-        _Candidate(by_id[result.golden], *_spelled(asked, result), result)
-        for result in (run.results if run else ())
-        if result.golden in by_id
-        and (not platform or result.platform == platform)
-        and (not asked.reader or asked.reader in _names_of_reader(result))
-    ]
+    found = []
+    for result in run.results if run else ():
+        names = result.reader.jaxlib, f"{result.reader.jaxlib}-jax{result.reader.jax}"
+        if result.golden in by_id and platform in ("", result.platform) and (asked.reader in ("", *names)):
+            # In the mode in which it was run, unless another one was asked for.
+            as_run = result.platform if result.platform == "cpu" else f"{result.platform}:{result.mode}"
+            place = asked.platform if ":" in asked.platform else as_run
+            found.append(_Candidate(by_id[result.golden], names[1], place, result))
     if asked.reader:
         known = {(each.golden.id, each.platform.partition(":")[0]) for each in found}
         for golden in goldens:
-            usual = asked.platform or _usual_platform(golden)
-            if (golden.id, usual.partition(":")[0]) not in known:
-                found.append(_Candidate(golden, asked.reader, usual))
+            platforms = golden.manifest.replayed_on
+            place = asked.platform or ("cpu" if "cpu" in platforms else platforms[0])
+            if (golden.id, place.partition(":")[0]) not in known:
+                found.append(_Candidate(golden, asked.reader, place))
     return found
 
 
-def _names_of_reader(result: Result) -> tuple[str, str]:
-    return result.reader.jaxlib, f"{result.reader.jaxlib}-jax{result.reader.jax}"
-
-
-def _spelled(asked: Asked, result: Result) -> tuple[str, str]:
-    """The reader and the platform of a result as a selection takes them, in the mode in which it was run."""
-    platform = result.platform if result.platform == "cpu" else f"{result.platform}:{result.mode}"
-    return _names_of_reader(result)[1], asked.platform if ":" in asked.platform else platform
-
-
-def _usual_platform(golden: Golden) -> str:
-    platforms = golden.manifest.replayed_on
-    return "cpu" if "cpu" in platforms else platforms[0]
-
-
 def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: Run | None) -> _Candidate:
-    failing = [candidate for candidate in candidates if candidate.fails]
+    failing = [candidate for candidate in candidates if candidate.result and candidate.result.verdict.fails]
     # Who names no reader asks about what fails; who names one may ask about any cell.
-    meant = failing if failing or not asked.reader else list(candidates)
+    meant = failing if failing or not asked.reader else candidates
     if len(meant) == 1:
         return meant[0]
     if meant:
+        causes = {candidate.result.cause if candidate.result else "" for candidate in meant}
+        cause = causes.pop() if len(causes) == 1 else ""
+        more = f"; and {len(meant) - _SHOWN} more" if len(meant) > _SHOWN else ""
         raise WhyError(
-            f"Expected one cell, found {len(meant)}: {_listed(meant)}. Name one, in quotes, or narrow them by --case, "
-            f"--writer, --reader and --platform.{_cause_hint(meant)}"
+            f"Expected one cell, found {len(meant)}: {'; '.join(map(str, meant[:_SHOWN]))}{more}. Name one, in quotes, "
+            "or narrow them by --case, --writer, --reader and --platform."
+            f"{f' They have one cause: its id, {cause}, names its example.' if cause else ''}"
         )
     if candidates:
         raise WhyError(
@@ -315,24 +298,3 @@ def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: Run | None) -
         )
     where = "the results have no such cell" if run else f"no finished run is in {RESULTS}"
     raise WhyError(f"Expected a reader, found none: {where}. Name one with --reader, or other results with --results.")
-
-
-def _cause_hint(candidates: Sequence[_Candidate]) -> str:
-    """That a cause can be named, where all cells have one; empty where they do not."""
-    causes = {candidate.result.cause if candidate.result else "" for candidate in candidates}
-    is_one = len(causes) == 1 and "" not in causes
-    return f" They have one cause: its id, {causes.pop()}, names its example." if is_one else ""
-
-
-def _listed(candidates: Sequence[_Candidate]) -> str:
-    more = f"; and {len(candidates) - _SHOWN} more" if len(candidates) > _SHOWN else ""
-    return "; ".join(map(str, candidates[:_SHOWN])) + more
-
-
-def _stored(cell: Cell, run: Run | None) -> tuple[Result, ...]:
-    """What the run says of the golden of a cell, if it is the one that is here, compared in the same way."""
-    golden = cell.golden
-    if run is None or run.goldens.get(golden.id) != hash_of(golden.manifest):
-        return ()
-    place = golden.id, cell.platform, cell.mode
-    return tuple(result for result in run.results if (result.golden, result.platform, result.mode) == place)

@@ -11,10 +11,11 @@ from commands import finished
 from making import day, result
 
 from export_core.features.compare_runs.baseline import Change, change_of, compare_with_baseline
-from export_core.judge import Judgement, Result, ShardOf
+from export_core.judge import Judgement, Result
 from export_core.judge.gate import recorded_policy
 from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy
+from export_core.policy.run_options import Shard
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.run.errors import RunError
@@ -130,7 +131,7 @@ def test_nothing_stands_between_two_runs_of_the_same_plan(tmp_path):
     [
         ({"planned": 3}, {}, "the baseline is incomplete: 2 of 3 planned cells have no result that counts"),
         ({}, {"planned": 2}, "this run is incomplete: 1 of 2"),
-        ({"shard": ShardOf(1, 2)}, {}, "the baseline is only shard 1/2 of its plan"),
+        ({"shard": Shard(1, 2)}, {}, "the baseline is only shard 1/2 of its plan"),
         ({"goldens": {KEPT.golden: "x"}}, {}, f"1 golden changed between the runs, such as {KEPT.golden}"),
         ({"as_of": day("2026-10-01")}, {}, "another plan: as of 2026-10-01, now 2026-11-21"),
         ({"tool": "0.9"}, {}, "another plan: tool 0.9, now 0"),

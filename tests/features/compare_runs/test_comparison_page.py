@@ -14,8 +14,8 @@ from export_core.features.compare_runs.baseline import BaselineDifference, CellD
 from export_core.features.compare_runs.comparison import as_comparison, both_maps, changes_by_kind
 from export_core.judge import Judgement, Result
 from export_core.matrix import Verdict
-from export_core.report.links import cell_link
 from export_core.report.page import html_page
+from export_core.report.page_data import cell_link
 from export_core.report.run_tables import release_map, same_rows
 from export_core.run.run import Run
 

@@ -14,8 +14,8 @@ from export_core.features.costs.findings import newest_costs, row_line
 from export_core.features.costs.over_budget import with_budgets
 from export_core.features.costs.policy_key import Budget
 from export_core.judge import Judgement, Result, Summary
-from export_core.judge.gate import ShardOf
 from export_core.policy import Policy
+from export_core.policy.run_options import Shard
 from export_core.readers.worker.protocol import Cost, Timings
 from export_core.report.annotations import annotation_commands
 from export_core.report.badge import badge
@@ -104,7 +104,7 @@ def test_the_writers_own_cell_may_be_in_another_shard(tmp_path):
     cells = read("0.9.2", 84_000_000), read("0.10.2", 168_000_000)
     plan = {"planned": 2, "cells": hash_of(cells_by_place((cell.key for cell in cells), [cells[0].golden]))}
     for number, cell in enumerate(cells, 1):
-        finished(tmp_path / str(number), cell, policy=POLICY, plan=plan, shard=ShardOf(number, 2))
+        finished(tmp_path / str(number), cell, policy=POLICY, plan=plan, shard=Shard(number, 2))
     merged = merge_shards([tmp_path / "1", tmp_path / "2"])
     assert [cell.judgement for cell in merged.results] == [Judgement.KEPT, Judgement.OVER_BUDGET]
     assert merged.summary.exit_code == 1

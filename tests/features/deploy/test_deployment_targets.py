@@ -12,6 +12,7 @@ from export_core.goldens import Options
 from export_core.matrix import MatrixError, Plan, Selection, make_plan
 from export_core.policy import DeploymentTarget, Policy
 from export_core.policy.run_options import RunOptions
+from export_core.readers.environment import this_interpreter
 from export_core.releases import Windows, load_calendar
 from export_core.run.session import Interpreter, run_matrix
 
@@ -93,7 +94,7 @@ def test_a_replay_in_this_interpreter_has_the_places_of_its_release(goldens, her
     ended = run_matrix(
         *(Policy(deployed=targets), Selection(), RunOptions(results=None, cache=False, as_of=TODAY)),
         goldens=[old],
-        interpreter=Interpreter(here, kept.start),
+        interpreter=Interpreter(this_interpreter(here), kept.start),
     )
     (result,) = ended.results
     assert (result.deployed, result.promised, result.judgement) == (("here",), False, "bonus")

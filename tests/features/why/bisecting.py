@@ -43,18 +43,12 @@ def costing(temp_bytes: int | None) -> Ending:
 
 @dataclasses.dataclass
 class FakeReplay:
-    """Ends every cell by its jaxlib and jax, and remembers what was run. `pair` ends those of mixed pairs."""
+    """Ends every cell by its jaxlib, and remembers what was run."""
 
     ending: Callable[[str], Ending]
-    pair: Callable[[str, str], Ending] = lambda jax, jaxlib: NOT_RUN
     ran: list[str] = dataclasses.field(default_factory=list)
-    pairs: list[tuple[str, str]] = dataclasses.field(default_factory=list)
 
     def __call__(self, cells: Sequence[Cell], options: Any, **_: Any) -> Generator[Outcome, None, None]:
         for cell in cells:
             self.ran.append(cell.reader.jaxlib)
             yield Outcome(cell, **self.ending(cell.reader.jaxlib))
-
-    def run_pair(self, cell: Cell, *_: Any, **__: Any) -> Outcome:
-        self.pairs.append((cell.reader.jax, cell.reader.jaxlib))
-        return Outcome(cell, **self.pair(*self.pairs[-1]))

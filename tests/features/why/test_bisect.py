@@ -13,7 +13,6 @@ from bisecting import CRASH, NOT_RUN, PASS, REFUSED, Ending, FakeReplay, costing
 from commands import Ended, assert_bad_input, finished
 from making import make_wheel, manifest, result, with_causes, write_golden
 
-from export_core.features.why.bisect import mixed_pairs
 from export_core.features.why.bisect.report import Bisection
 from export_core.goldens import GoldenStore
 from export_core.judge import Result, judge_again
@@ -47,7 +46,6 @@ def bisect(jaxexport, tmp_path, monkeypatch) -> Callable[..., Ended]:
 
     def run(replay: FakeReplay, *words: str) -> Ended:
         monkeypatch.setattr(cached_replay, "replay_here", replay)
-        monkeypatch.setattr(mixed_pairs, "replay_pair", replay.run_pair)
         return jaxexport("bisect", GOLDEN, *DAY, *words)
 
     return run
@@ -72,10 +70,7 @@ def stored(*results: Result) -> None:
 
 
 def test_all_releases_of_a_short_window_are_run_and_the_edge_is_told(bisect):
-    replay = FakeReplay(
-        since("0.11.1"),
-        pair=lambda jax, jaxlib: CRASH if jaxlib == "0.11.1" else PASS,
-    )
+    replay = FakeReplay(since("0.11.1"))
     ended = bisect(replay, "--reader", "0.12.0.1")
     assert ended.code == 0
     assert ended.out.splitlines() == [
@@ -87,9 +82,6 @@ def test_all_releases_of_a_short_window_are_run_and_the_edge_is_told(bisect):
         "first bad  jaxlib 0.11.1 (built 2026-08-17)",
         "last good  jaxlib 0.11.0 (built 2026-07-16)",
         "changed    jax 0.11.0 → 0.11.1, jaxlib 0.11.0 → 0.11.1, StableHLO 1.18.0 → 1.19.0",
-        "blame      jaxlib",
-        "           jax 0.11.1 on jaxlib 0.11.0: does not fail like that (pass)",
-        "           jax 0.11.0 on jaxlib 0.11.1: fails alike (crash in stage run: died by signal 11 (SIGSEGV))",
         "commits    jax and jaxlib: https://github.com/jax-ml/jax/compare/jax-v0.11.0...jax-v0.11.1",
         "FOUND: first bad is jaxlib 0.11.1. Exit code 0.",
     ]
@@ -109,7 +101,7 @@ def test_a_failure_that_comes_and_goes_is_shown_as_runs(bisect):
 
 def test_a_long_window_is_searched_unless_all_are_wanted(bisect):
     replay = FakeReplay(since("0.6.1"))
-    words = ("--reader", "0.12.0.1", "--good", "0.5.0", "--no-pairs")
+    words = ("--reader", "0.12.0.1", "--good", "0.5.0")
     ended = bisect(replay, *words, "--json")
     told = found(ended)
     assert edge(told) == ("0.6.0", "0.6.1")
@@ -121,14 +113,14 @@ def test_a_long_window_is_searched_unless_all_are_wanted(bisect):
 
 
 def test_a_younger_good_release_says_when_the_failure_ended(bisect):
-    ended = bisect(FakeReplay(since("0.10.0", PASS, CRASH)), "--reader", "0.9.2", "--no-pairs")
+    ended = bisect(FakeReplay(since("0.10.0", PASS, CRASH)), "--reader", "0.9.2")
     assert "last bad   jaxlib 0.9.2 (built 2026-03-18)" in ended.out, "its writer fails too: the newest works"
     assert "first good jaxlib 0.10.0 (built 2026-04-16)" in ended.out
     assert "compare/jax-v0.9.2...jax-v0.10.0" in ended.out, "from the older to the younger"
 
 
 def test_an_older_reader_is_bisected_towards_its_writer(bisect):
-    told = found(bisect(FakeReplay(since("0.8.2", PASS, REFUSED)), "--reader", "0.7.2", "--no-pairs", "--json"))
+    told = found(bisect(FakeReplay(since("0.8.2", PASS, REFUSED)), "--reader", "0.7.2", "--json"))
     assert edge(told) == ("0.8.2", "0.8.1")
 
 
@@ -140,13 +132,13 @@ def test_the_nearest_release_that_works_in_the_results_is_the_good_end(bisect):
         result(reader="0.11.2", **reader),
     )
     replay = FakeReplay(among({"0.11.0": CRASH, "0.11.1": CRASH}))
-    assert edge(found(bisect(replay, "--no-pairs", "--json"))) == ("0.10.2", "0.11.0")
+    assert edge(found(bisect(replay, "--json"))) == ("0.10.2", "0.11.0")
     assert sorted(replay.ran) == ["0.10.2", "0.11.0", "0.11.1"], "on the side of the writer"
 
 
 def test_a_good_release_of_the_results_that_fails_here_is_passed_over(bisect):
     stored(result(reader="0.10.2"), result(Verdict.CRASH, reader="0.11.0"))
-    told = found(bisect(FakeReplay(since("0.10.1")), "--no-pairs", "--json"))
+    told = found(bisect(FakeReplay(since("0.10.1")), "--json"))
     assert edge(told) == ("0.10.0", "0.10.1")
 
 
@@ -176,21 +168,21 @@ def test_without_two_ends_there_is_no_answer(endings, said, bisect):
 
 def test_releases_that_cannot_be_run_leave_the_edge_open(bisect):
     replay = FakeReplay(among({"0.10.2": NOT_RUN, "0.11.0": CRASH}))
-    told = found(bisect(replay, "--reader", "0.11.0", "--no-pairs", "--json"))
+    told = found(bisect(replay, "--reader", "0.11.0", "--json"))
     assert (told.exit_code, edge(told)) == (3, ("0.10.1", "0.11.0"))
     assert told.message == "not narrowed down further: no answer from jaxlib 0.10.2"
 
 
 def test_by_verdict_errors_are_alike_whatever_they_say(bisect):
     endings = {"0.10.2": error("KeyError: 1"), "0.11.0": error("TypeError: no")}
-    words = ("--reader", "0.11.0", "--no-pairs", "--json")
+    words = ("--reader", "0.11.0", "--json")
     assert edge(found(bisect(FakeReplay(among(endings)), *words))) == ("0.10.2", "0.11.0")
     assert edge(found(bisect(FakeReplay(among(endings)), *words, "--by", "verdict"))) == ("0.10.1", "0.10.2")
 
 
 def test_messages_are_alike_but_for_numbers_and_addresses(bisect):
     endings = {"0.10.2": error("bad pointer 0x7f01 of 12"), "0.11.0": error("bad pointer 0xab of 9")}
-    told = found(bisect(FakeReplay(among(endings)), "--reader", "0.11.0", "--no-pairs", "--json"))
+    told = found(bisect(FakeReplay(among(endings)), "--reader", "0.11.0", "--json"))
     assert edge(told) == ("0.10.1", "0.10.2")
 
 
@@ -202,7 +194,7 @@ def test_numbers_are_bisected_in_units_of_noise(bisect):
         "0.10.2": off(9.0),
         "0.11.0": off(10, Verdict.NUMERICS),
     }
-    words = ("--reader", "0.11.0", "--no-pairs", "--by", "numbers")
+    words = ("--reader", "0.11.0", "--by", "numbers")
     replay = FakeReplay(among(sizes))
     told = found(bisect(replay, *words, "--json"))
     assert (edge(told), told.threshold) == (("0.10.1", "0.10.2"), 5.0), "the middle between both ends"
@@ -222,7 +214,7 @@ def test_numbers_without_noise_are_bad_input_with_what_to_do(bisect):
 
 def test_costs_are_bisected_by_a_factor(bisect):
     sizes = {"0.10.2": costing(108), "0.10.1": costing(None), "0.11.0": costing(150)}
-    words = ("--reader", "0.11.0", "--no-pairs", "--by", "cost", "--json")
+    words = ("--reader", "0.11.0", "--by", "cost", "--json")
     told = found(bisect(FakeReplay(among(sizes, costing(100))), *words))
     assert (edge(told), told.figure) == (("0.10.2", "0.11.0"), "temp_bytes")
     told = found(bisect(FakeReplay(among(sizes, costing(100))), *words, "--factor", "1.05"))
@@ -241,23 +233,6 @@ def test_costs_are_bisected_by_a_factor(bisect):
 )
 def test_what_cannot_be_asked_is_bad_input(words, said, bisect):
     assert_bad_input(bisect(FakeReplay(since("0.10.0")), "--reader", "0.11.0", "--quiet", *words), said)
-
-
-def test_an_error_of_the_pair_itself_is_no_answer(bisect):
-    replay = FakeReplay(
-        since("0.11.0", error("ValueError: no")), pair=lambda jax, jaxlib: error("AttributeError: jaxlib has no x")
-    )
-    told = found(bisect(replay, "--reader", "0.11.0", "--by", "verdict", "--json"))
-    assert (told.blame, [pair.is_bad for pair in told.pairs]) == ("", [None, None])
-    assert told.exit_code == 0
-    assert replay.pairs == [("0.11.0", "0.10.2"), ("0.10.2", "0.11.0")]
-    assert "no answer (error in stage run: AttributeError: jaxlib has no x)" in bisect(replay, "--reader", "0.11.0").out
-
-
-def test_where_one_jax_goes_with_both_jaxlibs_it_is_not_to_blame(bisect):
-    told = found(bisect(FakeReplay(since("0.10.2")), "--reader", "0.10.2", "--json"))
-    assert [(each.name, each.good, each.bad) for each in told.changes] == [("jaxlib", "0.10.1", "0.10.2")]
-    assert (told.blame, told.pairs) == ("jaxlib", ())
 
 
 def test_candidates_of_a_folder_are_among_the_releases(bisect, tmp_path):
@@ -281,11 +256,12 @@ def test_nightlies_of_an_index_are_searched_around_the_edge_alone(bisect, tmp_pa
         files = [f"{name}-{version}-{tags}.whl" for version in (*days, old)]
         (folder / name / "index.html").write_text("".join(f'<a href="{file}">{file}</a>' for file in files))
     bad = dict.fromkeys(days[6:], CRASH)
-    replay = FakeReplay(among(bad), pair=lambda jax, jaxlib: CRASH if jax == days[6] else PASS)
+    replay = FakeReplay(among(bad))
     ended = bisect(replay, "--reader", days[-1], "--index", str(folder), "--json")
     told = found(ended)
     assert edge(told) == (days[5], days[6])
-    assert (told.first_bad and told.first_bad.jax, told.blame) == (days[6], "jax")
+    assert told.first_bad
+    assert told.first_bad.jax == days[6]
     assert old not in replay.ran
     assert len([version for version in replay.ran if "dev" in version]) <= 6
     assert told.commits == (), "nightlies have no tags"
@@ -308,7 +284,7 @@ def test_an_interrupted_bisection_runs_no_cell_twice(bisect, jaxexport, monkeypa
     monkeypatch.setattr(cached_replay, "replay", replay)
     for name in ("find", "build"):
         monkeypatch.setattr(cached_replay.ReaderEnvironments, name, find)
-    words = ("bisect", GOLDEN, *DAY, "--reader", "0.12.0.1", "--no-pairs", "--json")
+    words = ("bisect", GOLDEN, *DAY, "--reader", "0.12.0.1", "--json")
     stopped = jaxexport(*words)
     assert (stopped.code, stopped.out, len(fake.ran)) == (130, "", most)
     assert "The same command with --resume runs the releases that are left." in stopped.err
@@ -326,14 +302,14 @@ def test_what_was_run_is_resumed_without_any_cache(bisect):
             signal.raise_signal(signal.SIGINT)
         return since("0.11.1")(jaxlib)
 
-    first, second, third, fourth = (FakeReplay(since("0.11.1"), pair=lambda *_: CRASH) for _ in range(4))
+    first, second, third, fourth = (FakeReplay(since("0.11.1")) for _ in range(4))
     first.ending = ending
     assert bisect(first, *words).code == 130
     assert edge(found(bisect(second, *words, "--resume"))) == ("0.11.0", "0.11.1")
     assert sorted([*first.ran[:3], *second.ran]) == sorted({*first.ran, *second.ran})
-    assert (len(second.ran), len(second.pairs)) == (6, 2)
-    assert found(bisect(third, *words, "--resume")).blame == "either"
-    assert (third.ran, third.pairs) == ([], [])
+    assert len(second.ran) == 6
+    assert edge(found(bisect(third, *words, "--resume"))) == ("0.11.0", "0.11.1")
+    assert third.ran == []
     bisect(fourth, *words, "--resume", "--timeout", "7")
     assert len(fourth.ran) == 9, "it is another question"
     bisect(third, *words)
@@ -342,6 +318,6 @@ def test_what_was_run_is_resumed_without_any_cache(bisect):
 
 def test_a_folder_that_cannot_be_written_ends_no_bisection(bisect, tmp_path):
     (tmp_path / ".jaxexport").write_text("a file")
-    ended = bisect(FakeReplay(since("0.11.0")), "--reader", "0.11.0", "--no-pairs", "--resume")
+    ended = bisect(FakeReplay(since("0.11.0")), "--reader", "0.11.0", "--resume")
     assert ended.code == 0
     assert "nothing can be resumed" in ended.err

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.matrix
-def test_the_release_that_mended_lapack_is_found_with_the_part_that_did_it(jaxexport, monkeypatch):
+def test_the_release_that_mended_lapack_is_found(jaxexport, monkeypatch):
     monkeypatch.chdir(ROOT)
     cell = "tests.compat.test_linear_algebra.test_cholesky/0.9.2-cpu in 0.9.2 on cpu"
     ended = jaxexport("bisect", cell, "--good", "0.10.0", "--as-of", "2026-11-22", "--json")
@@ -22,6 +22,4 @@ def test_the_release_that_mended_lapack_is_found_with_the_part_that_did_it(jaxex
     assert [(each.reader.jaxlib, str(each.verdict)) for each in found.tried] == [("0.9.2", "crash"), ("0.10.0", "pass")]
     assert found.first_bad
     assert found.first_bad.jaxlib == "0.9.2"
-    assert [(pair.jax, pair.jaxlib) for pair in found.pairs] == [("0.9.2", "0.10.0"), ("0.10.0", "0.9.2")]
-    assert any(pair.is_bad is not None for pair in found.pairs), found.pairs
     assert "compare/a659757d768587a81d095a9fab5f0c36f8beb218..." in found.commits[1].link, "as jaxlib 0.9.2 says"

@@ -21,16 +21,15 @@ from test_explanation import CHOLESKY, ROOT, choice_of, judged, without_results
 
 from export_core.base.errors import ExportCompatError
 from export_core.base.escaping import plain_text
-from export_core.features.why.bisect.bisection import Wanted, bisect
+from export_core.features.why.bisect.bisection import bisect
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
 from export_core.features.why.explain import reproduce
 from export_core.features.why.explain.bundle import SCRIPT, Program, program_of, reduced_program, write_bundle
 from export_core.features.why.explain.explanation import explain
-from export_core.features.why.reduce.editor import ModuleEditor, ModuleSummary
 from export_core.features.why.reduce.failing_alike import KEPT_SHARE
-from export_core.features.why.reduce.folder import SOURCE, DivergingOperation, Reduction, ReductionFolder, Step
-from export_core.features.why.reduce.reduced_program import read_program
+from export_core.features.why.reduce.folder import DivergingOperation, Reduced, Reduction, ReductionFolder, Step
+from export_core.features.why.reduce.reduced_program import ModuleEditor, ModuleSummary, flat_program
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS
 from export_core.judge import Result
@@ -39,7 +38,6 @@ from export_core.matrix import Verdict, cached_replay
 from export_core.numbers.compare import Difference
 from export_core.numbers.elements import to_double
 from export_core.readers.build import uv_command
-from export_core.readers.environment import this_interpreter
 from export_core.readers.interpreters import find_python
 from export_core.readers.worker.protocol import Stage
 
@@ -55,21 +53,18 @@ def bundle(folder: Path, choice: Choice, verdict: Verdict = Verdict.CRASH, **cha
 
 
 class FakeEditor:
-    """An editor that gives these texts for each module."""
+    """An editor that gives this text for each module."""
 
-    def __init__(self, text: bytes = b"module {}", source: bytes = b"", refused: str = "") -> None:
-        self.text, self.text_of_source, self.refused = text, source, refused
+    def __init__(self, text: bytes = b"module {}", refused: str = "") -> None:
+        self.text, self.refused = text, refused
 
     def edited(self, *_: Any) -> tuple[ModuleSummary, bytes, bytes]:
         return ModuleSummary(refused=self.refused), b"", self.text
 
-    def source(self, *_: Any) -> tuple[bytes, str]:
-        return self.text_of_source, ""
 
-
-def program_in(folder: Path, choice: Choice, result: Result, **texts: Any) -> Program:
-    """The reduced program of a folder, whose module is written as these texts."""
-    return reduced_program(choice, result, ReductionFolder(folder), cast("ModuleEditor", FakeEditor(**texts)))
+def program_in(folder: Path, choice: Choice, result: Result, **text: Any) -> Program:
+    """The reduced program of a folder, whose module is written as this text."""
+    return reduced_program(choice, result, ReductionFolder(folder), cast("ModuleEditor", FakeEditor(**text)))
 
 
 @pytest.fixture
@@ -131,7 +126,7 @@ def test_the_issue_has_the_edge_and_the_releases_around_it(choice, tmp_path, mon
     replay = FakeReplay(lambda jaxlib: PASS if jaxlib in ("0.9.2", "0.10.0") else CRASH)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(cached_replay, "replay_here", replay)
-    bisection = bisect(choice, Wanted(pairs=False), print)
+    bisection = bisect(choice, print)
     result = judged(choice, Verdict.CRASH, stage=Stage.RUN, message="died by signal 11 (SIGSEGV)")
     explanation = explain(choice, result, bisection=bisection)
     write_bundle(tmp_path / "b", choice, result, explanation, program_of(choice, result))
@@ -167,14 +162,14 @@ def test_what_a_library_or_a_folder_says_is_text_in_the_issue(choice, tmp_path):
         result = judged(choice, verdict, message=message, device="<b>@all</b>")
         folder = tmp_path / verdict
         explanation = explain(choice, result, ReductionFolder(left))
-        program = program_in(left, choice, result, source=b"``\x1b[0m`\n# Heading")
+        program = program_in(left, choice, result, text=b"``\x1b[0m`\n# Heading")
         write_bundle(folder, choice, result, explanation, program)
         text = (folder / "issue.md").read_text()
         assert plain_text(text) == text, "no control characters"
         assert "    [here](https://example.org) @all\n    # Heading\n    ```\n    </details>" in text, (
             "indented, so code"
         )
-        assert "````python\n```\n# Heading\n````" in text
+        assert "````mlir\n```\n# Heading\n````" in text
         outside = re.sub(r"(?m)^    .*$|````[^~]*?````", "", text)
         assert "](https://" not in outside
         assert "@all" not in outside
@@ -205,7 +200,7 @@ def test_a_golden_that_registers_modules_is_refused(choice, tmp_path):
 def reduced(folder: Path, choice: Choice, **changes: Any) -> Path:
     """A folder as `jaxexport reduce` leaves it, with the golden's own program."""
     golden = choice.cell.golden
-    program = read_program(golden.content(ARTIFACT), "artifact", golden.inputs(), b"module {}")
+    program = flat_program(golden.read_artifact(), 0, golden.inputs())
     values: dict[str, Any] = {
         "cell": str(choice.cell.key),
         "call": "",
@@ -214,10 +209,9 @@ def reduced(folder: Path, choice: Choice, **changes: Any) -> Path:
         "second": "",
         **changes,
     }
-    outputs = golden.outputs()
-    left = Reduction(operations=12, **values)
-    golden = replace(golden, manifest=msgspec.structs.replace(golden.manifest, files={}))  # as `reduce` makes it
-    ReductionFolder(folder).write(program, golden, outputs, [left, Step("finished", 1, 3, 0.5)])
+    left = Reduced(Reduction(operations=12, **values), [Step("finished", 1, 3, 0.5)], program)
+    without_files = replace(golden, manifest=msgspec.structs.replace(golden.manifest, files={}))  # as `reduce` makes it
+    ReductionFolder(folder).write(left, without_files, golden.outputs())
     return folder
 
 
@@ -246,25 +240,10 @@ def test_a_bundle_carries_no_artifact_that_the_audit_stops(choice, tmp_path):
     assert not (tmp_path / "b").exists()
 
 
-@pytest.mark.parametrize("source", ['x = "```"', "x = np.load('inputs.npz')", ""])
-def test_a_bundle_has_the_source_of_the_reduced_program(source, choice, tmp_path):
-    result = judged(choice, Verdict.CRASH)
-    program = program_in(reduced(tmp_path / "reduced", choice), choice, result, source=source.encode())
-    folder = tmp_path / "b"
-    write_bundle(folder, choice, result, explain(choice, result), program)
-    fence = "`" * (4 if "`" in source else 3)
-    issue = (folder / "issue.md").read_text()
-    assert (f"{fence}python\n{source}\n{fence}\n\nIts module, reduced:" in issue) is bool(source)
-    assert (folder / SOURCE).exists() is bool(source)
-    assert (folder / INPUTS).exists() is ("inputs.npz" in source)
-    if source:
-        assert (folder / SOURCE).read_text() == source
-
-
 @pytest.mark.parametrize(
     ("name", "content", "text"),
     [
-        ("module.mlir", None, "expected a regular file, found a symbolic link"),
+        (ARTIFACT, None, "expected a regular file, found a symbolic link"),
         ("steps.jsonl", b"", "expected what `jaxexport reduce` writes"),
         ("outputs.npz", b"x", "expected arrays in an .npz"),
     ],
@@ -282,19 +261,15 @@ def test_a_reduced_folder_is_not_believed(name, content, text, choice, tmp_path)
         program_in(folder, choice, judged(choice, Verdict.NUMERICS))
 
 
-def test_texts_put_into_a_reduced_folder_enter_no_bundle(here, tmp_path):
+def test_text_put_into_a_reduced_folder_enters_no_bundle(editor, tmp_path):
     choice = choice_of("tests.compat.test_trees.test_keyword_arguments", "0.9.2", "0.12.0.1")
     left = reduced(tmp_path / "reduced", choice)
-    for name in (SOURCE, MODULE_TEXT):
-        (left / name).write_text("import os; os.system('false')")
+    (left / MODULE_TEXT).write_text("import os; os.system('false')")
     result, folder = judged(choice, Verdict.CRASH), tmp_path / "b"
-    (tmp_path / "scratch").mkdir()
-    with ModuleEditor(this_interpreter(here)) as editor:
-        program = reduced_program(choice, result, ReductionFolder(left), editor)
+    program = reduced_program(choice, result, ReductionFolder(left), editor)
     write_bundle(folder, choice, result, explain(choice, result), program)
     assert not any(b"os.system" in path.read_bytes() for path in folder.iterdir())
-    assert "def function(" in (folder / SOURCE).read_text()
-    assert "stablehlo." in program.text
+    assert "stablehlo." in (folder / MODULE_TEXT).read_text()
 
 
 def test_a_module_that_cannot_be_written_as_text_is_refused(choice, tmp_path):

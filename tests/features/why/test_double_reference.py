@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -19,9 +18,8 @@ from test_explanation import choice_of
 from export_core.artifact import read_bytes
 from export_core.features.why.errors import WhyError
 from export_core.features.why.explain.double_reference import in_double, nearer, reference_lines
-from export_core.features.why.reduce.editor import ModuleEditor, ModuleParts
-from export_core.features.why.reduce.failing_alike import ProgramReader
-from export_core.features.why.reduce.reduced_program import flat_program
+from export_core.features.why.reduce.failing_alike import program_reader
+from export_core.features.why.reduce.reduced_program import ModuleParts, flat_program
 from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import Leaf, leaf_of
 from export_core.judge import Result, judge
@@ -34,12 +32,6 @@ from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
 
 VERSION = stablehlo.get_current_version()
-
-
-@pytest.fixture(scope="module")
-def editor(here, tmp_path_factory) -> Iterator[ModuleEditor]:
-    with ModuleEditor(this_interpreter(here)) as made:
-        yield made
 
 
 @pytest.fixture
@@ -70,7 +62,7 @@ def exact(here, kept, forked_workers, editor, tmp_path):
         x64 = manifest(flags={"jax_enable_x64": True})
         golden = write_golden(GoldenStore(tmp_path / "golden"), x64)
         options = ReplayOptions(load_calendar(), limits=Limits(jobs=1, timeout=60.0))
-        with ProgramReader(Cell(golden, here, "cpu"), this_interpreter(here), options, kept.start) as reader:
+        with program_reader(Cell(golden, here, "cpu"), this_interpreter(here), options, kept.start) as reader:
             (tried,) = reader.run([program])
         assert tried.works, tried.outcome.message
         return [leaf.numpy() for leaf in tried.outputs]

@@ -34,11 +34,10 @@ def test_a_crash_in_lapack_is_one_call_of_it(jaxexport, tmp_path):
 
     ended = jaxexport(*words, "--resume", "--quiet")
     assert ended.code == 0, ended.err
-    first, second, names, source, written, report = ended.out.splitlines()
+    first, second, names, written, report = ended.out.splitlines()
     assert first.endswith("in 0.9.2-jax0.9.2 on cpu: crash in stage run: died by signal 11 (SIGSEGV)")
     assert second.startswith(f"{reduction.operations} operations → 1, ")
     assert names == "  stablehlo.custom_call @lapack_sgesdd_ffi"
-    assert source == "no source: a call of LAPACK by jax.ffi crashes in every release"
     assert written == f"written: {folder}"
     assert report.startswith("to report it: jaxexport explain ")
     golden = Golden(load_manifest(folder / "golden.yaml"), folder)

@@ -20,8 +20,8 @@ from export_core.features.why import choice
 from export_core.features.why.errors import WhyError
 from export_core.features.why.reduce import reduction
 from export_core.features.why.reduce.failing_alike import Divergence, divergence
-from export_core.features.why.reduce.folder import SOURCE, STEPS, ReductionFolder
-from export_core.features.why.reduce.reduction import Environments, NotReproducedError, Reduced, reduce_cell
+from export_core.features.why.reduce.folder import STEPS, Reduced, ReductionFolder
+from export_core.features.why.reduce.reduction import Environments, NotReproducedError, reduce_cell
 from export_core.goldens import Check, Golden, GoldenStore, Leaf, Options, Writer
 from export_core.goldens.arrays import from_npz, leaf_of, to_npz
 from export_core.goldens.manifest_file import load_manifest
@@ -119,7 +119,7 @@ def test_what_is_left_is_the_call_alone_also_after_an_interruption(golden_of, re
         reduced(golden)
     done = reduced(golden, resume=True)
     assert done.program.names == (f"stablehlo.custom_call @{TARGET}",)
-    assert done.steps[: len(steps)] == tuple(steps)
+    assert done.steps[: len(steps)] == steps
     assert done.reduction.failure.startswith("error in stage")
 
     folder = tmp_path / "reduced"
@@ -127,9 +127,6 @@ def test_what_is_left_is_the_call_alone_also_after_an_interruption(golden_of, re
     assert str(argument) == "float32[1]"
     assert TARGET.encode() in (folder / "module.mlir").read_bytes()
     assert (folder / STEPS).read_bytes().count(b"\n") == 1 + len(done.steps)
-    assert done.no_source == ""
-    source = (folder / SOURCE).read_text()
-    assert f"ffi_call('{TARGET}', jax.ShapeDtypeStruct((1,), np.float32))(x0)" in source
     assert not (folder / "golden.yaml").exists()  # nobody has said which outputs are right
     artifact = (folder / ARTIFACT).read_bytes()
     assert [call.target for call in read_bytes(artifact).custom_calls] == [TARGET]

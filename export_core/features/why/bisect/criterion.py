@@ -59,6 +59,24 @@ class Measure:
         error = result.max_noise_error
         return math.inf if error is None and result.verdict is Verdict.NUMERICS else error
 
+    def known_size(self, result: Result) -> float:
+        """The size of a result. Raises `WhyError` where it has none."""
+        if (size := self.size(result)) is not None:
+            return size
+        where = f"{result.golden} in jaxlib {result.reader.jaxlib} on {result.platform}"
+        if self.by is BisectBy.COST:
+            raise WhyError(
+                f"--by cost: {where} ended in {result.verdict} and says no {self.figure}. Name another --figure."
+            )
+        if not result.verdict.is_compared:
+            raise WhyError(
+                f"--by numbers: {where} ended in {result.verdict}, and gave no numbers. Bisect it by message."
+            )
+        raise WhyError(
+            f"--by numbers: {where} has no error in units of noise, since the golden's writer measured none. "
+            f"`jaxexport goldens noise {result.golden}` measures it."
+        )
+
     def label(self, result: Result) -> str:
         """The class of a result in words, the same for results that are alike by verdict and message."""
         if result.verdict.works or self.by is BisectBy.VERDICT:
@@ -76,6 +94,17 @@ class Criterion:
     bad: Result
     threshold: float | None = None
 
+    @classmethod
+    def between(cls, measure: Measure, bad: Result, good: Result) -> Criterion:
+        """What tells the bad result from the good one. Raises `WhyError` where one of both has no such figure."""
+        if not measure.is_size:
+            return cls(measure, bad)
+        good_size, bad_size = measure.known_size(good), measure.known_size(bad)
+        if measure.by is BisectBy.COST:
+            return cls(measure, bad, good_size * (FACTOR if measure.least is None else measure.least))
+        middle = (good_size + bad_size) / 2 if math.isfinite(bad_size) else 2 * good_size + 1
+        return cls(measure, bad, middle if measure.least is None else measure.least)
+
     def is_bad(self, result: Result) -> Answer:
         """Whether a result is like the bad one; None where it says nothing."""
         if result.verdict is Verdict.NOT_RUN:
@@ -84,35 +113,3 @@ class Criterion:
             return self.measure.label(result) == self.measure.label(self.bad)
         size = self.measure.size(result)
         return None if size is None else size > self.threshold
-
-
-def criterion_of(measure: Measure, bad: Result, good: Result) -> Criterion:
-    """What tells the bad result from the good one. Raises `WhyError` where one of both has no such figure."""
-    if not measure.is_size:
-        return Criterion(measure, bad)
-    sizes = [known_size(measure, result) for result in (good, bad)]
-    if measure.by is BisectBy.COST:
-        threshold = sizes[0] * (FACTOR if measure.least is None else measure.least)
-    else:
-        middle = sum(sizes) / 2 if math.isfinite(sizes[1]) else 2 * sizes[0] + 1
-        threshold = middle if measure.least is None else measure.least
-    return Criterion(measure, bad, threshold)
-
-
-def known_size(measure: Measure, result: Result) -> float:
-    """The size of a result. Raises `WhyError` where it has none."""
-    if (size := measure.size(result)) is None:
-        raise WhyError(_no_size(measure, result))
-    return size
-
-
-def _no_size(measure: Measure, result: Result) -> str:
-    where = f"{result.golden} in jaxlib {result.reader.jaxlib} on {result.platform}"
-    if measure.by is BisectBy.COST:
-        return f"--by cost: {where} ended in {result.verdict} and says no {measure.figure}. Name another --figure."
-    if not result.verdict.is_compared:
-        return f"--by numbers: {where} ended in {result.verdict}, and gave no numbers. Bisect it by message."
-    return (
-        f"--by numbers: {where} has no error in units of noise, since the golden's writer measured none. "
-        f"`jaxexport goldens noise {result.golden}` measures it."
-    )

@@ -1,27 +1,32 @@
-"""What a bisection finds, as data, and how it is told: each release that was run, the edge, what is to blame."""
+"""What a bisection finds: each release that was run, the edge, what changed there; as data, and as text."""
 
 from __future__ import annotations
 
 import datetime
 import itertools
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
 from export_core.base.escaping import plain_text
 from export_core.base.layout import aligned, wrapped
 from export_core.base.phrases import plural
-from export_core.features.why.bisect.changes import ChangedPart, CommitsLink
 from export_core.features.why.bisect.criterion import Answer, BisectBy
 from export_core.judge.result import ReaderOf, WriterOf, release_name
 from export_core.matrix import Verdict
+from export_core.readers.installed import metadata_of
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
+from export_core.releases import Calendar, Release
+from export_core.releases.calendar import version_key
 
 FOUND, NOT_REPRODUCED, NO_ANSWER = 0, 1, 3
 """Exit codes; 2 is bad input."""
-JAX, JAXLIB, EITHER, BOTH = "jax", "jaxlib", "either", "both"
-"""What is to blame."""
+_LABEL = 10
+_REPOSITORY = "https://github.com/jax-ml/jax"
+_COMMIT = re.compile(r"^_git_hash: .* = '([0-9a-f]{40})'$", re.MULTILINE)
 
 
 class TriedRelease(msgspec.Struct, frozen=True):
@@ -43,17 +48,24 @@ class TriedRelease(msgspec.Struct, frozen=True):
     """Whether it is like the reader that was asked about; null where it says nothing."""
 
 
-class MixedPair(msgspec.Struct, frozen=True):
-    """A jax on a jaxlib that it was not released for."""
+class ChangedPart(msgspec.Struct, frozen=True):
+    """A part of a release that is not the same in two of them."""
 
-    jax: str
-    """The version of jax."""
-    jaxlib: str
-    """The version of jaxlib."""
-    is_bad: Answer
-    """Whether it fails as the first bad release does; null for no answer."""
-    why: str
-    """What happened there; of no answer, why it is none."""
+    name: str
+    """jax, jaxlib or StableHLO."""
+    good: str
+    """Its version in the last good release; empty where the calendar does not have it."""
+    bad: str
+    """Its version in the first bad release."""
+
+
+class CommitsLink(msgspec.Struct, frozen=True):
+    """Where to read what changed."""
+
+    name: str
+    """jax; jaxlib, with its XLA; or the commit of XLA that a jaxlib was built with."""
+    link: str
+    """The page."""
 
 
 class Bisection(msgspec.Struct, frozen=True):
@@ -93,47 +105,89 @@ class Bisection(msgspec.Struct, frozen=True):
     """The first release on the bad side of it. Where it is the older one, the failure ended with `last_good`."""
     changes: tuple[ChangedPart, ...] = ()
     """What is not the same in these two."""
-    blame: str = ""
-    """Which of jax and jaxlib brings the failure: jax, jaxlib, either, both; empty where that is not known."""
-    pairs: tuple[MixedPair, ...] = ()
-    """What the two mixed pairs say of that."""
     commits: tuple[CommitsLink, ...] = ()
     """Links to the commits in between."""
 
 
-_LABEL = 10
-_ANSWERS = {True: "fails alike", False: "does not fail like that", None: "no answer"}
-_BLAMED = {
-    JAX: "jax",
-    JAXLIB: "jaxlib",
-    EITHER: "jax and jaxlib: each alone is enough",
-    BOTH: "jax and jaxlib together: none of them alone is enough",
-    "": "not known: jax, jaxlib or both",
-}
+def changes_between(good: Release, bad: Release, calendar: Calendar) -> tuple[ChangedPart, ...]:
+    """The parts that are not the same. `good` may be the younger of both."""
+
+    def stablehlo(release: Release) -> str:
+        entry = calendar.jaxlib.get(release.jaxlib)
+        return (entry.stablehlo[0] if entry else None) or ""
+
+    parts = (
+        ("jax", good.jax, bad.jax),
+        ("jaxlib", good.jaxlib, bad.jaxlib),
+        ("StableHLO", stablehlo(good), stablehlo(bad)),
+    )
+    return tuple(ChangedPart(*part) for part in parts if part[1] != part[2])
+
+
+def commits_between(good: Release, bad: Release, folders: Mapping[Release, Path | None]) -> tuple[CommitsLink, ...]:
+    """Links to the commits from the older release to the younger one.
+
+    Tags name the commits of releases; a jaxlib says itself from which commit of the same repository it was built, and
+    in that commit is a file with the one of XLA. What a release does not say is left out. `folders` are the
+    environments of these releases, of those that are built here.
+    """
+    older, younger = sorted((good, bad), key=lambda release: (release.built, version_key(release.jaxlib)))
+    names: dict[str, list[str]] = {}
+
+    def compare(package: str, ends: Sequence[str]) -> None:
+        start, end = ends
+        if start and end and start != end:
+            names.setdefault(f"{_REPOSITORY}/compare/{start}...{end}", []).append(package)
+
+    if older.jax != younger.jax:
+        compare("jax", [_tag(each.jax) or _commit(folders.get(each), "jax") for each in (older, younger)])
+    if older.jaxlib != younger.jaxlib:
+        built_from = {each: _commit(folders.get(each), "jaxlib") for each in (older, younger)}
+        # A jaxlib that does not say its commit has that of the jax with the same number.
+        compare("jaxlib", [commit or _tag(each.jaxlib) for each, commit in built_from.items()])
+        for release, commit in built_from.items():
+            if commit:
+                names[f"{_REPOSITORY}/tree/{commit}/third_party/xla"] = [f"XLA of jaxlib {release.jaxlib}"]
+    return tuple(CommitsLink(" and ".join(parts), link) for link, parts in names.items())
+
+
+def _tag(version: str) -> str:
+    """The tag of a published release; empty for a nightly, a candidate and a local build, which have none."""
+    number = version_key(version)
+    return "" if number.is_prerelease or number.local else f"jax-v{version}"
+
+
+def _commit(folder: Path | None, package: str) -> str:
+    """The commit that a package says it was built from; empty where it says none, or there is no environment."""
+    info = metadata_of(folder, package) if folder else None
+    try:
+        match = _COMMIT.search((info.parent / package / "version.py").read_text(encoding="utf-8")) if info else None
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return match[1] if match else ""
+
+
+# --- the text ---------------------------------------------------------------------------------------------------------
 
 
 def bisect_lines(found: Bisection, width: int) -> Iterator[str]:
-    """The lines, wrapped at a width."""
-    for line in (_title(found), "", *_runs(found)):
-        yield plain_text(line)
+    """The lines, wrapped at a width; the last one has the answer and the exit code."""
+    by = f"{found.by}, {found.figure}" if found.figure else str(found.by)
+    yield plain_text(f"{found.golden} on {found.platform}, by {by}, as of {found.as_of}")
+    yield ""
+    # A row for each run of releases that are alike, next to each other by build date.
+    runs = itertools.groupby(found.tried, lambda tried: (tried.label, tried.is_bad))
+    yield from map(plain_text, aligned((_row(found, list(run)) for _, run in runs), indent="  "))
     if found.tried:
         yield ""
-    for label, text in answer(found):
+    told = list(answer(found))
+    for label, text in told:
         first, text = f"{label:<{_LABEL}} ", plain_text(text)
         # A link stays on one line: it is copied as it is.
         yield from [f"{first}{text}"] if "://" in text else wrapped(text, width, first, _LABEL + 1)
-    yield _headline(found)
-
-
-def _title(found: Bisection) -> str:
-    by = f"{found.by}, {found.figure}" if found.figure else str(found.by)
-    return f"{found.golden} on {found.platform}, by {by}, as of {found.as_of}"
-
-
-def _runs(found: Bisection) -> Iterator[str]:
-    """A line for each run of releases that are alike, next to each other by build date."""
-    runs = itertools.groupby(found.tried, lambda tried: (tried.label, tried.is_bad))
-    return aligned((_row(found, list(run)) for _, run in runs), indent="  ")
+    edge = f": {told[0][0]} is jaxlib {found.first_bad.jaxlib}" if found.first_bad else ""
+    word = {FOUND: "FOUND", NOT_REPRODUCED: "NOT REPRODUCED"}.get(found.exit_code, "NO ANSWER")
+    yield plain_text(f"{word}{edge}. Exit code {found.exit_code}.")
 
 
 def _row(found: Bisection, run: Sequence[TriedRelease]) -> tuple[str, str, str]:
@@ -148,28 +202,26 @@ def _row(found: Bisection, run: Sequence[TriedRelease]) -> tuple[str, str, str]:
         text = f"{first.label.partition(':')[0]}{message}"
     sizes = sorted({each.size for each in run if each.size is not None})
     if sizes:
-        shown = dict.fromkeys(_size(found, size) for size in (sizes[0], sizes[-1]))
+        form = ",.0f" if found.by is BisectBy.COST else ".3g"
+        shown = dict.fromkeys(f"{size:{form}}" for size in (sizes[0], sizes[-1]))
         text += f", {' to '.join(shown)} {found.figure or 'x noise'}"
     return releases, days, text
 
 
-def _size(found: Bisection, size: float) -> str:
-    return f"{size:,.0f}" if found.by is BisectBy.COST else f"{size:.3g}"
-
-
 def answer(found: Bisection) -> Iterator[tuple[str, str]]:
-    """Labels with texts: the edge, what changed, what is to blame, links, doubts."""
+    """Labels with texts: the bad side of the edge, the other one, what changed, links, doubts."""
     if found.first_bad and found.last_good:
-        bad, good = _sides(found, found.last_good)
+        # Where the good side is younger, the failure has ended there. It may also fail in another way.
+        began = found.last_good.date_order < found.first_bad.date_order
+        works = not any(tried.reader == found.last_good and not tried.verdict.works for tried in found.tried)
+        bad, good, other = ("first bad", "last good", "before it") if began else ("last bad", "first good", "after it")
         yield bad, release_name(found.first_bad)
-        yield good, release_name(found.last_good)
-        yield "changed", ", ".join(f"{each.name} {_from_to(found, each)}" for each in found.changes)
-        if found.pairs or found.blame:
-            silent = found.blame and any(pair.is_bad is None for pair in found.pairs)
-            yield "blame", f"{_BLAMED[found.blame]}{', by the one pair that answers' if silent else ''}"
-        for pair in found.pairs:
-            why = next(iter(pair.why.strip().splitlines()), "")
-            yield "", f"jax {pair.jax} on jaxlib {pair.jaxlib}: {_ANSWERS[pair.is_bad]} ({why})"
+        yield good if works else other, release_name(found.last_good)
+        changed = []
+        for part in found.changes:
+            older, younger = (part.good, part.bad) if began else (part.bad, part.good)
+            changed.append(f"{part.name} {older or '?'} → {younger or '?'}")
+        yield "changed", ", ".join(changed)
         for each in found.commits:
             yield "commits", f"{each.name}: {each.link}"
     if found.message:
@@ -180,32 +232,3 @@ def answer(found: Bisection) -> Iterator[tuple[str, str]]:
             f"{len(found.tried)} of {plural(found.releases, 'release')} were run, by binary search. A failure that "
             "comes and goes has other edges too, which --all shows.",
         )
-
-
-def _sides(found: Bisection, good: ReaderOf) -> tuple[str, str]:
-    """How the bad side of the edge is called, and the other one, which may fail in another way."""
-    works = not any(tried.reader == good and not tried.verdict.works for tried in found.tried)
-    if _began(found):
-        return "first bad", "last good" if works else "before it"
-    return "last bad", "first good" if works else "after it"
-
-
-def _began(found: Bisection) -> bool:
-    """Whether the failure begins at the edge; where the good side is younger, it has ended there."""
-    assert found.first_bad
-    assert found.last_good
-    return found.last_good.date_order < found.first_bad.date_order
-
-
-def _from_to(found: Bisection, change: ChangedPart) -> str:
-    versions = (change.good, change.bad) if _began(found) else (change.bad, change.good)
-    return " → ".join(version or "?" for version in versions)
-
-
-def _headline(found: Bisection) -> str:
-    """The last line: the answer, and the exit code."""
-    word = {FOUND: "FOUND", NOT_REPRODUCED: "NOT REPRODUCED"}.get(found.exit_code, "NO ANSWER")
-    edge = ""
-    if found.first_bad and found.last_good:
-        edge = f": {_sides(found, found.last_good)[0]} is jaxlib {found.first_bad.jaxlib}"
-    return plain_text(f"{word}{edge}. Exit code {found.exit_code}.")

@@ -9,8 +9,7 @@ import math
 import re
 import shlex
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,11 +23,11 @@ from export_core.features.why.bisect.report import answer
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
 from export_core.features.why.explain.explanation import Explanation, FailureCause, InRelease
-from export_core.features.why.reduce.editor import ModuleEditor
 from export_core.features.why.reduce.failing_alike import KEPT_SHARE
-from export_core.features.why.reduce.folder import SOURCE, ReductionFolder
-from export_core.goldens.arrays import Leaf, from_npz, to_npz
-from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
+from export_core.features.why.reduce.folder import ReductionFolder
+from export_core.features.why.reduce.reduced_program import ModuleEditor, NotEditedError
+from export_core.goldens.arrays import from_npz, to_npz
+from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS
 from export_core.judge import Result
 from export_core.judge.result import reader_of, release_name
 from export_core.judge.verdicts import VERDICTS
@@ -54,8 +53,7 @@ class Program:
     """What the script of a bundle runs: an artifact with its inputs, as files; of numbers also the outputs.
 
     `measured` is the largest absolute difference that was seen, None where it is infinite or there are no outputs.
-    `text` is the module, where it is short enough to be read; `source` is the same as a program of JAX, where it can be
-    written.
+    `text` is the module of a reduced program.
     """
 
     artifact: bytes
@@ -63,7 +61,6 @@ class Program:
     outputs: bytes = b""
     measured: float | None = None
     text: str = ""
-    source: str = ""
 
 
 def program_of(choice: Choice, result: Result) -> Program:
@@ -81,50 +78,36 @@ def program_of(choice: Choice, result: Result) -> Program:
     return Program(artifact, inputs, golden.content(OUTPUTS), result.max_abs_error)
 
 
-@contextmanager
-def editor_for(choice: Choice, notify: Callable[[str], None]) -> Iterator[ModuleEditor]:
-    """What writes a module as text, in the environment of the newest release; `notify` is told what is built."""
-    with choice.environments(notify) as environments, ModuleEditor(environments.build(choice.newest)) as editor:
-        yield editor
-
-
 def reduced_program(choice: Choice, result: Result, folder: ReductionFolder, editor: ModuleEditor) -> Program:
     """The program that `jaxexport reduce` has left in a folder.
 
-    Its texts are made anew from the artifact: what the folder has in their place may be anybody's, and is not read.
+    Its text is made anew from the artifact: what the folder has in its place may be anybody's, and is not read.
 
     Raises:
         WhyError: there is none, it is that of another cell, or its module cannot be written as text.
     """
     reduction, _, program = folder.read_of(str(choice.cell.key))
-    summary, _, text = editor.edited(program.module, ())
-    if summary.refused:
-        raise WhyError(
-            f"{folder.path / ARTIFACT}: cannot be written as text: {summary.refused}. Reduce the cell again."
-        )
-    source, _ = editor.source(program.module, program.arrays)
-    read = Program(
-        program.artifact, program.arrays, text=text.decode(errors="replace"), source=source.decode(errors="replace")
-    )
+    try:
+        text = program.edited(editor).text
+    except NotEditedError as error:
+        artifact = folder.path / ARTIFACT
+        raise WhyError(f"{artifact}: cannot be written as text: {error}. Reduce the cell again.") from None
+    read = Program(program.artifact, program.arrays, text=text.decode(errors="replace"))
     outputs = folder.path / OUTPUTS
     if result.verdict is not Verdict.NUMERICS or not outputs.exists():
         return read
     leaves = from_npz(outputs)
-    measured = _least_difference(leaves, reduction.units)
+    measured = 1.0  # of what is no float
+    if reduction.units is not None:
+        import ml_dtypes  # it comes with jax, which NumPy's narrow floats need
+
+        # The unit in the last place of the largest element of each output.
+        steps = [
+            float(ml_dtypes.finfo(array.dtype).eps) * float(np.abs(to_double(array)).max(initial=0.0))
+            for array in (leaf.numpy() for leaf in leaves if leaf.dtype in FLOATS)
+        ]
+        measured = KEPT_SHARE * reduction.units * min(steps, default=0.0)
     return replace(read, outputs=to_npz(leaves), measured=measured if math.isfinite(measured) else None)
-
-
-def _least_difference(outputs: Iterable[Leaf], units: float | None) -> float:
-    """The least absolute difference that the outputs of a reduced program have; 1 for those that are no floats."""
-    if units is None:
-        return 1.0
-    import ml_dtypes  # it comes with jax, which NumPy's narrow floats need
-
-    floats = [leaf.numpy() for leaf in outputs if leaf.dtype in FLOATS]
-    steps = [
-        float(ml_dtypes.finfo(array.dtype).eps) * float(np.abs(to_double(array)).max(initial=0.0)) for array in floats
-    ]
-    return KEPT_SHARE * units * min(steps, default=0.0)
 
 
 def check_new(folder: Path) -> None:
@@ -152,9 +135,8 @@ def write_bundle(
         EXPLANATION: safe_json(explanation, indent=2) + b"\n",
         ISSUE: issue(choice, result, explanation, program).encode(),
     }
-    if program.source:
-        contents[SOURCE] = program.source.encode()
-        contents |= {INPUTS: program.inputs} if INPUTS in program.source else {}
+    if program.text:
+        contents[MODULE_TEXT] = program.text.encode()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         put_folder(folder, contents)
@@ -168,44 +150,31 @@ def script(choice: Choice, result: Result, program: Program) -> bytes:
 
     Its first lines are those by which `uv run` makes an environment of the failing reader.
     """
-    envelope = read_bytes(program.artifact).envelope
-    settings = (
-        ("DEVICES", envelope.nr_devices if envelope else 1),
-        ("X64", bool(choice.cell.golden.manifest.flags.get("jax_enable_x64"))),
-        ("REPORTED", f"{VERDICTS[result.verdict].phrase} in jaxlib {choice.cell.reader.jaxlib}"),
-        ("MEASURED", program.measured),
-    )
-    values = (("ARTIFACT", program.artifact), ("INPUTS", program.inputs), ("OUTPUTS", program.outputs))
-    code = PROGRAM.read_text(encoding="utf-8").partition(_CELL)[0]
-    parts = (
-        _environment(choice),
-        f"{code}{_CELL}",
-        *(f"{name} = {value!r}" for name, value in settings),
-        *(f"{name} = (\n{_encoded(value)})" for name, value in values),
-        "",
-        'if __name__ == "__main__":',
-        "    main()",
-    )
-    return "\n".join((*parts, "")).encode()
-
-
-def _environment(choice: Choice) -> str:
-    """The reader as inline metadata of a script (PEP 723)."""
     python, wanted = _python_and_packages(choice, choice.cell.reader)
-    lines = [f'requires-python = "=={python}.*"', "dependencies = [", *(f"    {json.dumps(x)}," for x in wanted), "]"]
-    return "\n".join(("# /// script", *(f"# {line}" for line in lines), "# ///"))
+    envelope = read_bytes(program.artifact).envelope
+    lines = [
+        "# /// script",  # inline metadata: PEP 723
+        f'# requires-python = "=={python}.*"',
+        "# dependencies = [",
+        *(f"#     {json.dumps(package)}," for package in wanted),
+        "# ]",
+        "# ///",
+        PROGRAM.read_text(encoding="utf-8").partition(_CELL)[0] + _CELL,
+        f"DEVICES = {envelope.nr_devices if envelope else 1}",
+        f"X64 = {bool(choice.cell.golden.manifest.flags.get('jax_enable_x64'))}",
+        f"REPORTED = {f'{VERDICTS[result.verdict].phrase} in jaxlib {choice.cell.reader.jaxlib}'!r}",
+        f"MEASURED = {program.measured!r}",
+    ]
+    for name, data in (("ARTIFACT", program.artifact), ("INPUTS", program.inputs), ("OUTPUTS", program.outputs)):
+        text = base64.b64encode(data).decode()
+        rows = [text[start : start + _WIDTH] for start in range(0, len(text), _WIDTH)] or [""]
+        lines += [f"{name} = (", *(f'    "{row}"' for row in rows), ")"]
+    return "\n".join((*lines, "", 'if __name__ == "__main__":', "    main()", "")).encode()
 
 
 def _python_and_packages(choice: Choice, reader: Release) -> tuple[str, tuple[str, ...]]:
     calendar = choice.plan.calendar
     return python_for(calendar.pythons(reader.jaxlib)), requirements(reader, calendar, choice.plan.sources)
-
-
-def _encoded(data: bytes) -> str:
-    """Bytes as base64 in Python's literals, one on each line."""
-    text = base64.b64encode(data).decode()
-    lines = [text[start : start + _WIDTH] for start in range(0, len(text), _WIDTH)] or [""]
-    return "".join(f'    "{line}"\n' for line in lines)
 
 
 def uv_lines(choice: Choice, rows: Sequence[InRelease]) -> list[str]:
@@ -223,75 +192,60 @@ def uv_lines(choice: Choice, rows: Sequence[InRelease]) -> list[str]:
 
 def issue(choice: Choice, result: Result, explanation: Explanation, program: Program) -> str:
     """The text of an issue for JAX's tracker, by its template: a description, and the system."""
+    reader, writer, platform = choice.cell.reader, choice.cell.golden.manifest.writer, choice.cell.platform
+    python, _ = _python_and_packages(choice, reader)
+    phrase = VERDICTS[result.verdict].phrase
     message = textwrap.indent(plain_text(result.message).strip() or str(result.verdict), "    ")
-    rows = [
-        "| reader | built | result |",
-        "| - | - | - |",
-        *(
-            f"| {for_markdown(f'jax {x.reader.jax}, jaxlib {x.reader.jaxlib}')} | {x.reader.built} | {x.verdict} |"
-            for x in explanation.releases
-        ),
-    ]
-    commands = textwrap.indent("\n".join(uv_lines(choice, explanation.releases)), "    ")
     promise = (
         f"The reader is inside the window of JAX's promise ({result.direction}, {result.days} days)."
         if result.promised
         else "The reader is outside the window of JAX's promise, so this may be as it should be."
     )
-    reader, writer, platform = choice.cell.reader, choice.cell.golden.manifest.writer, choice.cell.platform
-    python, _ = _python_and_packages(choice, reader)
+    commands = textwrap.indent("\n".join(uv_lines(choice, explanation.releases)), "    ")
+    rows = "\n".join(
+        f"| {for_markdown(f'jax {row.reader.jax}, jaxlib {row.reader.jaxlib}')} | {row.reader.built} | {row.verdict} |"
+        for row in explanation.releases
+    )
+    module = edge = ""
+    if text := plain_text(program.text):  # first: what is left out might have been in the middle of a fence
+        fence = "`" * (1 + max((len(run) for run in re.findall("`{3,}", text)), default=2))  # longer than any in it
+        module = f"Its module, reduced:\n\n{fence}mlir\n{text.strip()}\n{fence}\n\n"
+    if explanation.bisection and explanation.bisection.first_bad:
+        told = answer(explanation.bisection)
+        # Links are this project's own.
+        lines = (f"- {label}: {text if label == 'commits' else for_markdown(text)}\n" for label, text in told)
+        edge = "".join(lines) + "\n"
     # The link to an issue that is known is this project's own; other causes quote what a library says.
     is_known = explanation.cause is FailureCause.UPSTREAM
+    known = explanation.because if is_known else for_markdown(explanation.because)
     device = f" ({for_markdown(result.device)})" if result.device else ""
-    return "\n".join(
-        (
-            f"<!-- Title: a serialized jax.export artifact of jaxlib {writer.jaxlib} "
-            f"{VERDICTS[result.verdict].phrase} in jaxlib {reader.jaxlib} -->",
-            f"<!-- Look for the same issue first: {_TRACKER} -->",
-            "",
-            "### Description",
-            "",
-            f"A function exported by jax {writer.jax} with jaxlib {writer.jaxlib} "
-            f"{VERDICTS[result.verdict].phrase} when it was read by {release_name(reader_of(reader))} on {platform}, "
-            f"in stage {result.stage}:",
-            "",
-            message,
-            "",
-            promise,
-            "",
-            f"`{SCRIPT}` has the artifact and its inputs in it, and needs jax alone:",
-            "",
-            commands,
-            "",
-            *_block("Reduced, as a program of JAX:", "python", program.source),
-            *_block("Its module, reduced:", "mlir", program.text),
-            "The same artifact in other releases:",
-            "",
-            *rows,
-            "",
-            *_bisected(explanation),
-            f"What is known: {explanation.because if is_known else for_markdown(explanation.because)}",
-            "",
-            "### System info (python version, jaxlib version, accelerator, etc.)",
-            "",
-            f"jax {reader.jax}, jaxlib {reader.jaxlib}, CPython {python}, {platform}{device}. "
-            f"`uv run {SCRIPT} --info` prints the rest.",
-            "",
-        )
-    )
+    return f"""\
+<!-- Title: a serialized jax.export artifact of jaxlib {writer.jaxlib} {phrase} in jaxlib {reader.jaxlib} -->
+<!-- Look for the same issue first: {_TRACKER} -->
 
+### Description
 
-def _bisected(explanation: Explanation) -> list[str]:
-    """The edge among these releases, what changed there, and links to the commits; nothing where there is none."""
-    found = explanation.bisection
-    if not found or not found.first_bad:
-        return []
-    lines = ((label, text if label == "commits" else for_markdown(text)) for label, text in answer(found))
-    return [*(f"- {label}: {text}" if label else f"  - {text}" for label, text in lines), ""]
+A function exported by jax {writer.jax} with jaxlib {writer.jaxlib} {phrase} when it was read by \
+{release_name(reader_of(reader))} on {platform}, in stage {result.stage}:
 
+{message}
 
-def _block(title: str, language: str, text: str) -> tuple[str, ...]:
-    """A text between fences longer than any in it; nothing where there is no text."""
-    text = plain_text(text)  # first: what is left out might have been in the middle of a fence
-    fence = "`" * (1 + max((len(run) for run in re.findall("`{3,}", text)), default=2))
-    return (title, "", f"{fence}{language}", text.strip(), fence, "") if text else ()
+{promise}
+
+`{SCRIPT}` has the artifact and its inputs in it, and needs jax alone:
+
+{commands}
+
+{module}The same artifact in other releases:
+
+| reader | built | result |
+| - | - | - |
+{rows}
+
+{edge}What is known: {known}
+
+### System info (python version, jaxlib version, accelerator, etc.)
+
+jax {reader.jax}, jaxlib {reader.jaxlib}, CPython {python}, {platform}{device}. \
+`uv run {SCRIPT} --info` prints the rest.
+"""

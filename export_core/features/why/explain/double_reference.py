@@ -14,9 +14,8 @@ from export_core.base.phrases import plural
 from export_core.base.tolerances import FLOATS
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
-from export_core.features.why.reduce.editor import ModuleEditor
-from export_core.features.why.reduce.failing_alike import ProgramReader
-from export_core.features.why.reduce.reduced_program import ReducedProgram, flat_program
+from export_core.features.why.reduce.failing_alike import program_reader
+from export_core.features.why.reduce.reduced_program import ModuleEditor, ReducedProgram, flat_program
 from export_core.features.why.reduce.reduction import failing_call
 from export_core.goldens import Leaf
 from export_core.goldens.arrays import Array, from_npz
@@ -68,10 +67,7 @@ def reference_lines(choice: Choice, result: Result, notify: Callable[[str], None
 
 def in_double(program: ReducedProgram, editor: ModuleEditor) -> ReducedProgram:
     """The program in double precision, with the same inputs. Raises `WhyError` for one that cannot be rewritten."""
-    summary, code, text = editor.edited(program.module, [("double",)])
-    if summary.refused:
-        raise WhyError(summary.refused)
-    double = program.edited(summary, code, text, {})
+    double = program.edited(editor, [("double",)])
 
     def wide(avals: Sequence[Aval]) -> tuple[Aval, ...]:
         return tuple(aval._replace(dtype=_WIDE.get(aval.dtype, aval.dtype)) for aval in avals)
@@ -121,7 +117,7 @@ def _rms(values: Array) -> float:
 
 def _outputs(choice: Choice, cell: Cell, environment: Environment, program: ReducedProgram) -> tuple[Leaf, ...]:
     """What a program gives in a reader. Raises `WhyError` where it does not run."""
-    with ProgramReader(cell, environment, choice.options) as reader:
+    with program_reader(cell, environment, choice.options) as reader:
         (ran,) = reader.run([program])
     if not ran.works:
         outcome = ran.outcome

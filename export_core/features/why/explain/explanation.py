@@ -13,7 +13,7 @@ from export_core.artifact.audit import DISABLED
 from export_core.artifact.readers import LoadResult, loads
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.feature import hooks
-from export_core.base.phrases import first_line, plural
+from export_core.base.phrases import first_line, plural, ranges
 from export_core.features.why.bisect.report import Bisection, TriedRelease, answer
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
@@ -28,7 +28,7 @@ from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms, terms_of
 from export_core.releases import Direction
 from export_core.releases.entries import calendar_entries
-from export_core.report.wording import cell_sentence, evidence, ranges
+from export_core.report.wording import cell_sentence, evidence
 
 
 class FailureCause(StrEnum):
@@ -129,27 +129,40 @@ def explain(
         ArtifactError: the artifact cannot be read.
         WhyError: the folder is that of another cell.
     """
-    issues = known_issues(choice.options.policy.known_issues)
-    issue = next((each for each in issues if each.id == result.upstream), None)
-    reader = find_reader(choice.cell.reader.jaxlib, Terms(calendar_entries(choice.plan.calendar)))
-    (load,) = loads(choice.cell.golden.read_artifact(), [reader])
-    calls = _calls_not_promised(choice)
+    policy, manifest, jaxlib = choice.options.policy, choice.cell.golden.manifest, choice.cell.reader.jaxlib
+    issue = next((each for each in known_issues(policy.known_issues) if each.id == result.upstream), None)
+    artifact = choice.cell.golden.read_artifact()
+    (load,) = loads(artifact, [find_reader(jaxlib, Terms(calendar_entries(choice.plan.calendar)))])
+    # The manifest knows the writer, where the artifact alone leaves several.
+    writer = find_writer(artifact, terms_of(policy).releases)._replace(jaxlib=manifest.writer.jaxlib)
+    audited = audit_calls(artifact, writer, {**manifest.options.allow, **policy.allow}, jaxlib)
+    calls = [finding.message for finding in audited if not finding.ok and finding.standing != DISABLED]
     cause, because = _cause(result, load, calls, issue)
-    rows = _rows(choice, result, bisection)
-    shown = [
-        *_evidence(result, load, calls, issue, choice.reproduce),  # that of the results may be of another machine
-        ("float64", "\n".join(reference)),
-        *(answer(bisection) if bisection else ()),
-        *(_reduced(choice, reduced) if reduced else ()),
-    ]
+
+    # The command is not that of the results, which may be of another machine.
+    shown = [*_evidence(result, load, calls, issue, choice.reproduce), ("float64", "\n".join(reference))]
+    if bisection:
+        shown += answer(bisection)
+    if reduced:
+        reduction, steps, _ = reduced.read_of(str(choice.cell.key))
+        left = plural(steps[-1].operations, "operation")
+        shown.append(("reduced to", f"{left} of {reduction.operations}, in {reduced.path}"))
+        if first := reduction.first_diverging:
+            ulp = "" if first.ulp is None else f" (by up to {first.ulp} ulp)"
+            shown.append(("differs at", f"{first.operation}{ulp}"))
+
+    tried: list[TriedRelease | Result] = [*(bisection.tried if bisection else ()), *choice.stored, result]
+    rows = {each.reader: InRelease(each.reader, each.verdict, first_line(each.message)) for each in tried}
+    releases = tuple(sorted(rows.values(), key=lambda row: row.reader.date_order))
+    is_bisected = bisection is not None and bisection.first_bad is not None
     return Explanation(
         cell=str(choice.cell.key),
         sentence=cell_sentence(result),
         cause=cause,
         because=because,
         evidence=tuple((label, text) for label, text in shown if text),
-        releases=rows,
-        steps=tuple(_steps(choice, result, cause, issue, rows, is_bisected=bool(bisection and bisection.first_bad))),
+        releases=releases,
+        steps=tuple(_steps(choice, result, cause, issue, releases, is_bisected=is_bisected)),
         earlier=tuple(_earlier(choice, result, cause, load)),
         bisection=bisection,
     )
@@ -170,30 +183,16 @@ def _cause(
     if issue:
         return FailureCause.UPSTREAM, f"{issue.title}{f' ({issue.issue})' if issue.issue else ''}."
     if is_own_writer(result):
-        return (
-            FailureCause.OWN_WRITER,
-            "The release that wrote the golden cannot replay it either: look at the test first.",
-        )
+        words = "The release that wrote the golden cannot replay it either: look at the test first."
+        return FailureCause.OWN_WRITER, words
     if result.verdict is Verdict.NUMERICS:
-        return FailureCause.NUMBERS, (
-            f"It runs, and its numbers are not those of the writer: {result.message.strip().splitlines()[0]}"
-        )
+        words = f"It runs, and its numbers are not those of the writer: {result.message.strip().splitlines()[0]}"
+        return FailureCause.NUMBERS, words
     if _REGISTRATION.search(f"{result.message}\n{result.stderr}"):
         return FailureCause.REGISTRATION, "The reader lacks what a library registers when it is imported."
     if calls:
         return FailureCause.CUSTOM_CALL, " ".join(calls)
     return FailureCause.UNKNOWN, "Nothing in the artifact foretells it, and no known issue looks like it."
-
-
-def _calls_not_promised(choice: Choice) -> list[str]:
-    """What the audit finds against the artifact for this reader, a sentence for each."""
-    artifact, policy = choice.cell.golden.read_artifact(), choice.options.policy
-    allow = {**choice.cell.golden.manifest.options.allow, **policy.allow}
-    writer = find_writer(artifact, terms_of(policy).releases)
-    # The manifest knows it, where the artifact alone leaves several.
-    writer = writer._replace(jaxlib=choice.cell.golden.manifest.writer.jaxlib)
-    findings = audit_calls(artifact, writer, allow, choice.cell.reader.jaxlib)
-    return [finding.message for finding in findings if not finding.ok and finding.standing != DISABLED]
 
 
 def _evidence(
@@ -213,22 +212,6 @@ def _evidence(
     yield "reproduce", reproduce
 
 
-def _reduced(choice: Choice, folder: ReductionFolder) -> Iterator[tuple[str, str]]:
-    """What is left of the program, and where its numbers begin to differ."""
-    reduction, steps, _ = folder.read_of(str(choice.cell.key))
-    yield "reduced to", f"{plural(steps[-1].operations, 'operation')} of {reduction.operations}, in {folder.path}"
-    if first := reduction.first_diverging:
-        ulp = "" if first.ulp is None else f" (by up to {first.ulp} ulp)"
-        yield "differs at", f"{first.operation}{ulp}"
-
-
-def _rows(choice: Choice, result: Result, bisection: Bisection | None) -> tuple[InRelease, ...]:
-    """What became of the golden on this platform in the releases of a bisection and of the stored run."""
-    found: list[TriedRelease | Result] = [*(bisection.tried if bisection else ()), *choice.stored, result]
-    rows = {each.reader: InRelease(each.reader, each.verdict, first_line(each.message)) for each in found}
-    return tuple(sorted(rows.values(), key=lambda row: row.reader.date_order))
-
-
 def _steps(
     choice: Choice,
     result: Result,
@@ -240,7 +223,8 @@ def _steps(
 ) -> Iterator[str]:
     if issue:
         yield issue.todo
-    if works := _working(rows):
+    working = [row.reader.jaxlib for row in rows if row.verdict.works]
+    if works := ranges(working, [row.reader.jaxlib for row in rows]):
         yield f"Pin: it works in jaxlib {works}."
     if cause is FailureCause.OWN_WRITER:
         yield "`jaxexport goldens verify` checks the golden's files; export it again if they are whole."
@@ -265,33 +249,24 @@ def _steps(
         yield f"{report}: `{bundle}` writes a script and the text of an issue."
 
 
-def _working(rows: Sequence[InRelease]) -> str:
-    """The releases in which the golden works, as ranges; empty where none is known."""
-    working = [row.reader.jaxlib for row in rows if row.verdict.works]
-    return ranges(working, [row.reader.jaxlib for row in rows])
-
-
 def _earlier(choice: Choice, result: Result, cause: FailureCause, load: LoadResult) -> Iterator[str]:
     file = shlex.quote(str(choice.cell.golden.artifact))
-    reader = result.reader
-    was_known = result.direction is Direction.FORWARD
+    jaxlib, was_known = result.reader.jaxlib, result.direction is Direction.FORWARD
+    since_built = f"since {result.reader.built}, when jaxlib {jaxlib} was built"
     if cause is FailureCause.OWN_WRITER:
         yield "`pytest --update-goldens` replays each golden in its own writer when it writes it."
         return
     if load.ok is False:
-        since = (
-            "on the day it was written" if was_known else f"since {reader.built}, when jaxlib {reader.jaxlib} was built"
-        )
-        yield f"`jaxexport inspect {file} --reader {reader.jaxlib}`, without a run, {since}."
+        since = "on the day it was written" if was_known else since_built
+        yield f"`jaxexport inspect {file} --reader {jaxlib}`, without a run, {since}."
     if cause is FailureCause.EXPIRED:
         yield f"`jaxexport forecast`: the last promised day was {result.promised_until}."
     if cause is FailureCause.CUSTOM_CALL:
         yield f"`jaxexport audit {file}`, on the day it was written: a marked test fails there."
     if was_known:
         yield (
-            f"`deployed:` in the policy, if jaxlib {reader.jaxlib} is in use somewhere: a matrix then requires it, and "
+            f"`deployed:` in the policy, if jaxlib {jaxlib} is in use somewhere: a matrix then requires it, and "
             "`jaxexport can-i-deploy` says no."
         )
     else:
-        readers = "window" if result.promised else "all"
-        yield f"A matrix in CI with `--readers {readers}` since {reader.built}, when jaxlib {reader.jaxlib} was built."
+        yield f"A matrix in CI with `--readers {'window' if result.promised else 'all'}` {since_built}."

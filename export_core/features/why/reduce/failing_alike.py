@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Self
+from pathlib import Path
 
 import numpy as np
 from msgspec import structs
@@ -69,35 +70,29 @@ class Divergence:
 
     def is_enough_for(self, original: Divergence) -> bool:
         """Whether a smaller program still shows the difference that the original has."""
-        if original.units:
-            return self.units >= KEPT_SHARE * original.units
-        return self.unequal
+        return self.units >= KEPT_SHARE * original.units if original.units else self.unequal
 
 
 def divergence(expected: Sequence[Leaf], actual: Sequence[Leaf]) -> Divergence:
     """How far outputs are apart: those of a second reader, and those of the failing one, of the same types."""
-    units, relative, unequal = 0.0, 0.0, False
-    for want, got in zip(expected, actual, strict=True):
-        if want.dtype in FLOATS:
-            error, step = _error(want, got)
-            units, relative = max(units, error / step), max(relative, error)
-        else:
-            unequal = unequal or want.data.tobytes() != got.data.tobytes()
-    return Divergence(units, relative, unequal)
-
-
-def _error(want: Leaf, got: Leaf) -> tuple[float, float]:
-    """The largest error of floats as a share of the largest element, and the unit in its last place as such a share."""
     import ml_dtypes  # it comes with jax, which NumPy's narrow floats need
 
-    step = float(ml_dtypes.finfo(want.numpy().dtype).eps)
-    one, other = to_double(want.numpy()), to_double(got.numpy())
-    finite = np.isfinite(one) & np.isfinite(other)
-    if not (finite | (one == other) | (np.isnan(one) & np.isnan(other))).all():
-        return math.inf, step
-    error = float(np.abs(one[finite] - other[finite]).max(initial=0.0))
-    largest = float(np.abs(one[finite]).max(initial=0.0))
-    return (error / largest if largest else math.inf) if error else 0.0, step
+    units, relative, unequal = 0.0, 0.0, False
+    for want, got in zip(expected, actual, strict=True):
+        if want.dtype not in FLOATS:
+            unequal = unequal or want.data.tobytes() != got.data.tobytes()
+            continue
+        one, other = to_double(want.numpy()), to_double(got.numpy())
+        finite = np.isfinite(one) & np.isfinite(other)
+        error = float(np.abs(one[finite] - other[finite]).max(initial=0.0))
+        if error:
+            largest = float(np.abs(one[finite]).max(initial=0.0))
+            error = error / largest if largest else math.inf
+        if not (finite | (one == other) | (np.isnan(one) & np.isnan(other))).all():
+            error = math.inf
+        units = max(units, error / float(ml_dtypes.finfo(want.numpy().dtype).eps))
+        relative = max(relative, error)
+    return Divergence(units, relative, unequal)
 
 
 CASE = "reduced"
@@ -128,38 +123,27 @@ def manifest_of(original: Manifest, program: ReducedProgram) -> Manifest:
     )
 
 
+@dataclass
 class ProgramReader:
-    """One reader, which runs programs in cold processes of one worker. A context manager.
+    """One reader, which runs programs in cold processes of one worker: see `program_reader`.
 
-    Args:
-        cell: its golden says how a program is called, the rest where.
-        environment: that of its reader.
-        options: limits, policy and calendar.
-        start: starts its worker; None starts one that is closed at the end.
+    Of `cell`, the golden says how a program is called, and the rest where. `tried` counts the programs.
     """
 
-    def __init__(
-        self, cell: Cell, environment: Environment, options: ReplayOptions, start: WorkerStarter | None = None
-    ) -> None:
-        self.cell = cell
-        self.at_once = options.limits.device_jobs if shares_device(cell.placement) else options.limits.jobs
-        self.tried = 0
-        self._reader = OneReader(environment, options, start)
-
-    def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            stack.enter_context(self._reader)
-            self._scratch = stack.enter_context(scratch_folder())
-            self.close = stack.pop_all().close
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
+    cell: Cell
+    _reader: OneReader
+    _scratch: Path
+    tried: int = 0
 
     @property
     def options(self) -> ReplayOptions:
         """How a program is run."""
         return self._reader.options
+
+    @property
+    def at_once(self) -> int:
+        """How many programs are run at a time."""
+        return self.options.limits.device_jobs if shares_device(self.cell.placement) else self.options.limits.jobs
 
     def limit_time(self, seconds: float) -> None:
         """Let a program take so long from now on."""
@@ -188,6 +172,15 @@ class ProgramReader:
         return replace(self.cell, golden=Golden(manifest, folder))
 
 
+@contextmanager
+def program_reader(
+    cell: Cell, environment: Environment, options: ReplayOptions, start: WorkerStarter | None = None
+) -> Iterator[ProgramReader]:
+    """What runs programs in the environment of a cell's reader. `start` starts its worker; None, one of its own."""
+    with OneReader(environment, options, start) as reader, scratch_folder() as scratch:
+        yield ProgramReader(cell, reader, scratch)
+
+
 def register_file(module: str) -> str:
     """The golden's copy of a module that it registers."""
     return f"{module}.register.py"
@@ -210,42 +203,31 @@ class Oracle:
     _known: dict[bytes, bool] = field(default_factory=dict)
 
     @property
-    def at_once(self) -> int:
-        """How many programs are tried at a time."""
-        return self.failing.at_once
-
-    @property
     def tried(self) -> int:
         """How many cells were run so far, in both readers."""
         return self.failing.tried + (self.second.tried if self.second else 0)
 
-    def first(self, programs: Iterable[ReducedProgram | None]) -> int | None:
-        """The place of the first program that fails in the same way. None among them are passed over."""
-        waiting: list[tuple[int, ReducedProgram]] = []
-        for place, program in enumerate(programs):
-            if program is not None:
-                waiting.append((place, program))
-            if len(waiting) == self.at_once:
-                if (found := self._first(waiting)) is not None:
-                    return found
-                waiting = []
-        return self._first(waiting)
+    def first(self, programs: Iterable[ReducedProgram | None]) -> tuple[int, ReducedProgram] | None:
+        """The first program that fails in the same way, with its place. None among them are passed over."""
+        numbered = ((place, program) for place, program in enumerate(programs) if program is not None)
+        while waiting := list(itertools.islice(numbered, self.failing.at_once)):
+            new = {program.key: program for _, program in waiting if program.key not in self._known}
+            alike = self._alike(new) if new else set()
+            self._known |= {key: key in alike for key in new}
+            for place, program in waiting:
+                if self._known[program.key]:
+                    return place, program
+        return None
 
     def fails_alike(self, program: ReducedProgram) -> bool:
         """Whether one program fails in the same way."""
-        return self.first([program]) == 0
+        return self.first([program]) is not None
 
     def outputs_of(self, program: ReducedProgram) -> tuple[Leaf, ...]:
         """What the second reader gives for a program; empty without one, and where it does not run it."""
         if program.key not in self._outputs and self.second:
             return self.second.run([program])[0].outputs
         return self._outputs.get(program.key, ())
-
-    def _first(self, numbered: Sequence[tuple[int, ReducedProgram]]) -> int | None:
-        new = {program.key: program for _, program in numbered if program.key not in self._known}
-        alike = self._alike(new) if new else set()
-        self._known |= {key: key in alike for key in new}
-        return next((place for place, program in numbered if self._known[program.key]), None)
 
     def _alike(self, programs: Mapping[bytes, ReducedProgram]) -> set[bytes]:
         """The keys of those that fail in the same way."""

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 from msgspec import structs
 
+from export_core.artifact import read_bytes
 from export_core.artifact.errors import ArtifactError
 from export_core.base.atomic import put_folder
 from export_core.base.escaping import json_bytes
 from export_core.base.phrases import few
 from export_core.base.untrusted import decode_json, read_regular
 from export_core.features.why.errors import WhyError
-from export_core.features.why.reduce.reduced_program import ReducedProgram, read_program
+from export_core.features.why.reduce.reduced_program import ReducedProgram, flat_program
 from export_core.goldens import Golden, GoldenError, Leaf
 from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.manifest_file import dump_manifest
 from export_core.goldens.store import ARTIFACT, INPUTS, MANIFEST, MODULE_TEXT, OUTPUTS, sha256
 
 STEPS = "steps.jsonl"
-SOURCE = "source.py"
+_OWN = (ARTIFACT, INPUTS, OUTPUTS, MANIFEST, MODULE_TEXT, STEPS)
 FORMAT = 1
-STARTED, FINISHED = "started", "finished"
 
 
 class DivergingOperation(msgspec.Struct, frozen=True):
@@ -75,8 +76,12 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long that took."""
 
 
-Earlier = tuple[Reduction, list[Step], ReducedProgram]
-"""What a reduction has left: what was reduced, each step, the smallest program."""
+class Reduced(NamedTuple):
+    """A reduction that has ended, or what is left of one: what was reduced, each step, the smallest program."""
+
+    reduction: Reduction
+    steps: list[Step]
+    program: ReducedProgram
 
 
 class ReductionFolder:
@@ -85,13 +90,14 @@ class ReductionFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def earlier(self, *, resume: bool) -> Earlier | None:
+    def earlier(self, *, resume: bool) -> Reduced | None:
         """The reduction to be continued; None to start one. Raises `WhyError` where something would be lost."""
         if self.path.resolve() == Path.cwd():  # which is replaced with each smaller program
             raise WhyError(f"{self.path}: is the current folder, which is not replaced. Name another one.")
         if resume:
             earlier = self.read()
-            if others := sorted(each.name for each in self.path.iterdir() if not _is_own(each.name)):
+            names = sorted(each.name for each in self.path.iterdir())
+            if others := [name for name in names if name not in _OWN and not name.endswith(".register.py")]:
                 raise WhyError(
                     f"{self.path}: expected what a reduction writes, found {few(others)} too, which would be lost. "
                     "Move it away first."
@@ -104,66 +110,51 @@ class ReductionFolder:
             )
         return None
 
-    def write(
-        self,
-        program: ReducedProgram,
-        golden: Golden,
-        outputs: Sequence[Leaf],
-        lines: Sequence[msgspec.Struct],
-        source: bytes = b"",
-    ) -> None:
+    def write(self, reduced: Reduced, golden: Golden, outputs: Sequence[Leaf]) -> None:
         """Replace what is in the folder.
 
-        Args:
-            program: the smallest one.
-            golden: its golden; the manifest is without outputs, and its folder has the files beside the program's.
-            outputs: those of the second reader; empty where there are none.
-            lines: those of steps.jsonl.
-            source: the program in JAX; empty where there is none.
+        `golden` is that of the program: its manifest is without outputs, and its folder has the files beside the
+        program's. `outputs` are those of the second reader; empty where there are none.
         """
+        program = reduced.program
         others = [name for name in golden.manifest.files if name not in (ARTIFACT, INPUTS)]
         files = {ARTIFACT: program.artifact, INPUTS: program.arrays, MODULE_TEXT: program.text}
         files |= {name: golden.content(name) for name in others}
-        files[STEPS] = b"".join(json_bytes(line) + b"\n" for line in lines)
-        if source:
-            files[SOURCE] = source
+        files[STEPS] = b"".join(json_bytes(line) + b"\n" for line in (reduced.reduction, *reduced.steps))
         if outputs:
             files[OUTPUTS] = to_npz(outputs)
             hashes = {name: sha256(content) for name, content in files.items()}
             options = structs.replace(golden.manifest.options, without_outputs="")
-            manifest = structs.replace(golden.manifest, options=options, files=hashes)
-            files[MANIFEST] = dump_manifest(manifest)
+            files[MANIFEST] = dump_manifest(structs.replace(golden.manifest, options=options, files=hashes))
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             put_folder(self.path.resolve(), files)  # of a link, the folder behind it
         except OSError as error:
             raise WhyError(f"{self.path}: cannot write this folder: {error.strerror or error}.") from None
 
-    def read_of(self, cell: str) -> Earlier:
+    def read_of(self, cell: str) -> Reduced:
         """What is left of this cell. Raises `WhyError` where nothing is, or it is what is left of another one."""
         found = self.read()
-        if found[0].cell != cell:
-            raise WhyError(f"{self.path}: expected what is left of {cell}, found that of {found[0].cell}.")
+        if found.reduction.cell != cell:
+            raise WhyError(f"{self.path}: expected what is left of {cell}, found that of {found.reduction.cell}.")
         return found
 
-    def read(self) -> Earlier:
-        """What an earlier reduction has left. Raises `WhyError` where there is none that can be read."""
+    def read(self) -> Reduced:
+        """What an earlier reduction has left, its program without a text: that in the folder may be anybody's.
+
+        Raises `WhyError` where there is none that can be read.
+        """
         try:
             first, *others = read_regular(self.path / STEPS).splitlines()
             reduction = decode_json(first, Reduction)
             steps = [decode_json(line, Step) for line in others]
             if not steps:
                 raise WhyError(f"{STEPS} has no step")
-            data, text = (read_regular(self.path / name) for name in (ARTIFACT, MODULE_TEXT))
-            program = read_program(data, str(self.path / ARTIFACT), from_npz(self.path / INPUTS), text)
+            artifact = read_bytes(read_regular(self.path / ARTIFACT), str(self.path / ARTIFACT))
+            program = flat_program(artifact, 0, from_npz(self.path / INPUTS))
         except (OSError, ValueError, msgspec.MsgspecError, ArtifactError, GoldenError, WhyError) as error:
             raise WhyError(
                 f"{self.path}: expected what `jaxexport reduce` writes, found nothing that can be read: {error}. Name "
                 "the folder of a reduction; to start one, leave out --resume and name an empty folder."
             ) from None
-        return reduction, steps, program
-
-
-def _is_own(name: str) -> bool:
-    """Whether a reduction writes a file of this name."""
-    return name in (ARTIFACT, INPUTS, OUTPUTS, MANIFEST, MODULE_TEXT, STEPS, SOURCE) or name.endswith(".register.py")
+        return Reduced(reduction, steps, program)

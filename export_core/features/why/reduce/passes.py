@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 
 from export_core.artifact import Aval
-from export_core.features.why.reduce.editor import Edit, ModuleEditor, Source
 from export_core.features.why.reduce.failing_alike import Oracle
-from export_core.features.why.reduce.reduced_program import ReducedProgram
+from export_core.features.why.reduce.reduced_program import Edit, ModuleEditor, NotEditedError, ReducedProgram, Values
 from export_core.goldens import Leaf
-from export_core.goldens.arrays import PLAIN
+from export_core.goldens.arrays import PLAIN, Array
 
 MOST_ROUNDS = 10
 MOST_ELEMENTS = 1 << 26
@@ -37,9 +35,7 @@ KINDS = {
 _BYTES = {"bfloat16": 2}
 """The size of dtypes that NumPy lacks and that do not have one byte."""
 
-Values = dict[tuple[int, int], Leaf]
-"""What operations give, by the number of the operation and of its result."""
-Keep = Callable[[ReducedProgram, str], None]
+Keep = Callable[[ReducedProgram, str], object]
 """Called with each smaller program that still fails, and the name of the pass that found it."""
 
 
@@ -63,132 +59,104 @@ class Passes:
 
     def _pass(self, kind: str) -> None:
         if kind == "input":
-            self._simplify_inputs()
+            for simpler in (_ones, _zeros, _rounded):
+                self._simplify_inputs(simpler)
             return
-        edits = self.editor.summary(self.program.module).edits.get(kind, ())
-        if not edits:
-            return
-        if kind == "end":
-            self._end_early(edits)
-        elif kind in ("inline", "size"):
-            self._try_each(kind, edits)
+        edits = self._edits(kind)
+        if kind in ("inline", "size"):
+            # The first of these edits after which it still fails is made, and the next one is looked for.
+            while edits and self._first(self._edited([(edit,) for edit in edits], self.program), kind) is not None:
+                edits = self._edits(kind)
+        elif kind == "end":
+            base, at_once = self.program, self.oracle.failing.at_once
+
+            def ended(places: Sequence[int]) -> int | None:
+                return self._first(self._edited([(edits[place],) for place in places], base), kind)
+
+            # Main ends as early as it still fails: the operation after which it does is the one that fails. The last
+            # place is the program as it is.
+            earliest(len(edits) + 1, at_once, ended)
         else:
-            values = self._values() if kind == "value" else {}
-            self._make_most(kind, edits, values)
+            self._make_most(kind, edits)
 
-    def _try_each(self, kind: str, edits: Sequence[Edit]) -> None:
-        """Make the first of these edits after which it still fails, and look for the next one."""
-        while edits:
-            base = self.program
-            if self._first(base, [(edit,) for edit in edits], {}, kind) is None:
-                return
-            edits = self.editor.summary(self.program.module).edits.get(kind, ())
+    def _edits(self, kind: str) -> tuple[Edit, ...]:
+        """The edits of a kind that may be tried on the smallest program."""
+        return self.editor.summary(self.program.module).edits.get(kind, ())
 
-    def _end_early(self, edits: Sequence[Edit]) -> None:
-        """Let main end as early as it still fails: the operation after which it does is the one that fails."""
-        base = self.program
-        # The last place is the program as it is.
-        earliest(
-            len(edits) + 1,
-            self.oracle.at_once,
-            lambda places: self._first(base, [(edits[place],) for place in places], {}, "end"),
-        )
+    def _edited(
+        self, candidates: Iterable[tuple[Edit, ...]], base: ReducedProgram, values: Values | None = None
+    ) -> Iterator[ReducedProgram | None]:
+        """The program after each of these lists of edits; None where there is none."""
+        for edits in candidates:
+            try:
+                yield base.edited(self.editor, edits, values)
+            except NotEditedError:
+                yield None
 
-    def _make_most(self, kind: str, edits: Sequence[Edit], values: Values) -> None:
-        """Make as many of these edits as can be made together: what is minimized is the list of the others."""
-        base = self.program
-        if kind == "value":
-            edits = [edit for edit in edits if any(place == edit[1] for place, _ in values)]
-
-        def first(subsets: Sequence[tuple[Edit, ...]]) -> int | None:
-            made = [tuple(edit for edit in edits if edit not in set(left)) for left in subsets]
-            return self._first(base, made, values, kind)
-
-        minimize(edits, first)
-
-    def _first(
-        self, base: ReducedProgram, candidates: Sequence[tuple[Edit, ...]], values: Values, kind: str
-    ) -> int | None:
-        """The place of the first list of edits after which the program still fails; it becomes the smallest one."""
-        made: list[ReducedProgram | None] = []
-
-        def programs() -> Iterator[ReducedProgram | None]:
-            for edits in candidates:
-                made.append(edited_program(base, self.editor, edits, values))
-                yield made[-1]
-
-        place = self.oracle.first(programs())
-        if place is not None and (program := made[place]) is not None and program.key != self.program.key:
+    def _first(self, programs: Iterable[ReducedProgram | None], kind: str) -> int | None:
+        """The place of the first of these programs that still fails; it becomes the smallest one."""
+        found = self.oracle.first(programs)
+        if found is None:
+            return None
+        place, program = found
+        if program.key != self.program.key:
             self.program = program
             self.keep(program, kind)
         return place
+
+    def _make_most(self, kind: str, edits: Sequence[Edit]) -> None:
+        """Make as many of these edits as can be made together: what is minimized is the list of the others."""
+        base = self.program
+        values = self._values() if kind == "value" else {}
+        if kind == "value":
+            edits = [edit for edit in edits if any(operation == edit[1] for operation, _ in values)]
+
+        def first(subsets: Sequence[tuple[Edit, ...]]) -> int | None:
+            made = [tuple(edit for edit in edits if edit not in set(left)) for left in subsets]
+            return self._first(self._edited(made, base, values), kind)
+
+        minimize(edits, first)
 
     def _values(self) -> Values:
         """What every operation of main gives in the second reader; made values where nobody can say it."""
         traced = traced_program(self.program, self.editor)
         if traced is None:
             return {}
-        program, sources = traced
-        avals = program.envelope.out_avals
+        avals = traced.envelope.out_avals
         if sum(math.prod(map(int, aval.shape)) for aval in avals) > MOST_ELEMENTS:
             return {}
         second = self.oracle.second
-        given = second.run([program])[0].outputs if second else ()
-        leaves = given if len(given) == len(sources) else [_made(aval) for aval in avals]
-        return {(source.operation, source.result): leaf for source, leaf in zip(sources, leaves, strict=True)}
+        given = second.run([traced])[0].outputs if second else ()
+        leaves = given if len(given) == len(traced.results) else [_made(aval) for aval in avals]
+        return {(source.operation, source.result): leaf for source, leaf in zip(traced.results, leaves, strict=True)}
 
-    def _simplify_inputs(self) -> None:
-        """Let as many inputs as possible be 1 everywhere, then 0, then numbers of one digit behind the point."""
-        for simpler in (_ones, _zeros, _rounded):
-            base = self.program
-            simple = {number: simpler(leaf) for number, leaf in enumerate(base.inputs) if not _is_simple(leaf)}
-            numbers = [number for number, leaf in simple.items() if _bits(leaf) != _bits(base.inputs[number])]
-            if numbers:
-                minimize(numbers, functools.partial(self._first_with_inputs, base, numbers, simple))
+    def _simplify_inputs(self, simpler: Callable[[Leaf], Array]) -> None:
+        """Make as many inputs as possible simpler, of those that are not all 1 or all 0."""
+        base = self.program
+        simple = {}
+        for number, leaf in enumerate(base.inputs):
+            bits = leaf.data.tobytes()
+            if bits not in (_ones(leaf).tobytes(), _zeros(leaf).tobytes(), simpler(leaf).tobytes()):
+                simple[number] = Leaf(leaf.dtype, simpler(leaf))
 
-    def _first_with_inputs(
-        self,
-        base: ReducedProgram,
-        numbers: Sequence[int],
-        simple: Mapping[int, Leaf],
-        subsets: Sequence[tuple[int, ...]],
-    ) -> int | None:
-        """The place of the first subset of inputs that have to stay as they are, the others among `numbers` simple."""
-        programs = []
-        for left in subsets:
-            changed = set(numbers) - set(left)
-            inputs = [simple[number] if number in changed else leaf for number, leaf in enumerate(base.inputs)]
-            programs.append(replace(base, inputs=tuple(inputs)))
-        place = self.oracle.first(iter(programs))
-        if place is not None:
-            self.program = programs[place]
-            self.keep(self.program, "input")
-        return place
+        def first(subsets: Sequence[tuple[int, ...]]) -> int | None:
+            programs = []
+            for left in subsets:
+                changed = simple.keys() - set(left)
+                inputs = [simple[number] if number in changed else leaf for number, leaf in enumerate(base.inputs)]
+                programs.append(replace(base, inputs=tuple(inputs)))
+            return self._first(programs, "input")
+
+        minimize(list(simple), first)
 
 
-def edited_program(
-    program: ReducedProgram, editor: ModuleEditor, edits: Sequence[Edit], values: Values
-) -> ReducedProgram | None:
-    """The program after these edits; None where there is none. `values` are those that may become arguments."""
-    summary, code, text = editor.edited(program.module, edits)
-    if summary.refused:
+def traced_program(program: ReducedProgram, editor: ModuleEditor) -> ReducedProgram | None:
+    """The program that returns every value that its main computes; None where there is none."""
+    try:
+        traced = program.edited(editor, [("values",)])
+    except NotEditedError:
         return None
-    if edits and edits[0][0] == "size":
-        _, size, to = edits[0]
-        assert isinstance(size, int)
-        assert isinstance(to, int)
-        return program.with_size(summary, code, text, size, to)
-    if any(source.was is None and (source.operation, source.result) not in values for source in summary.arguments):
-        return None
-    return program.edited(summary, code, text, values)
-
-
-def traced_program(program: ReducedProgram, editor: ModuleEditor) -> tuple[ReducedProgram, tuple[Source, ...]] | None:
-    """The program that returns every value that its main computes, and which they are; None where there is none."""
-    summary, code, text = editor.edited(program.module, [("values",)])
-    if summary.refused or not summary.results:
-        return None
-    return program.edited(summary, code, text, {}), summary.results
+    return traced if traced.results else None
 
 
 def _made(aval: Aval) -> Leaf:
@@ -198,26 +166,21 @@ def _made(aval: Aval) -> Leaf:
     return Leaf(aval.dtype, np.ones(shape, dtype) if dtype.kind in "fc" else np.zeros(shape, dtype))
 
 
-def _ones(leaf: Leaf) -> Leaf:
-    return Leaf(leaf.dtype, np.ones_like(leaf.data)) if leaf.dtype in PLAIN else leaf
+def _ones(leaf: Leaf) -> Array:
+    """Ones; zeros for dtypes NumPy lacks."""
+    return np.ones_like(leaf.data) if leaf.dtype in PLAIN else np.zeros_like(leaf.data)
 
 
-def _zeros(leaf: Leaf) -> Leaf:
-    return Leaf(leaf.dtype, np.zeros_like(leaf.data))
+def _zeros(leaf: Leaf) -> Array:
+    return np.zeros_like(leaf.data)
 
 
-def _rounded(leaf: Leaf) -> Leaf:
-    is_float = leaf.dtype in PLAIN and leaf.data.dtype.kind in "fc"
-    return Leaf(leaf.dtype, np.round(leaf.data, 1)) if is_float else leaf
+def _rounded(leaf: Leaf) -> Array:
+    """Floats with one digit behind the point."""
+    return np.round(leaf.data, 1) if leaf.dtype in PLAIN and leaf.data.dtype.kind in "fc" else leaf.data
 
 
-def _is_simple(leaf: Leaf) -> bool:
-    return _bits(leaf) in (_bits(_ones(leaf)), _bits(_zeros(leaf))) and (leaf.dtype in PLAIN or not leaf.data.any())
-
-
-def _bits(leaf: Leaf) -> bytes:
-    return leaf.data.tobytes()
-
+# --- delta debugging --------------------------------------------------------------------------------------------------
 
 T = TypeVar("T")
 
@@ -248,7 +211,8 @@ def minimize(items: Sequence[T], first: First[T]) -> tuple[T, ...]:
         return ()
     parts = 2
     while len(kept) > 1:
-        chunks = _chunks(kept, parts)
+        bounds = [len(kept) * number // parts for number in range(parts + 1)]
+        chunks = [kept[start:end] for start, end in itertools.pairwise(bounds)]
         complements = [tuple(item for other in chunks if other is not chunk for item in other) for chunk in chunks]
         smaller = ask([*chunks, *complements])
         if smaller is not None:
@@ -281,9 +245,3 @@ def earliest(count: int, at_once: int, first: Callable[[Sequence[int]], int | No
             found = places[index]
             below = places[index - 1] if index else below
     return found
-
-
-def _chunks(items: tuple[T, ...], parts: int) -> list[tuple[T, ...]]:
-    """The items in so many parts of nearly equal size, in order."""
-    bounds = [len(items) * number // parts for number in range(parts + 1)]
-    return [items[start:end] for start, end in itertools.pairwise(bounds)]

@@ -1,44 +1,159 @@
 """The program that is reduced: a module in the simplest envelope that holds it, with the arrays that it is called with.
 
-Its arguments and results are flat, only those that the module uses, and without derivatives.
+Its arguments and results are flat, only those that the module uses, and without derivatives. Modules are changed in one
+process, by the program in editing/, which is started anew where a module kills it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import subprocess
+import threading
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
-from export_core.artifact import read_bytes
+import msgspec
+
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.fields import Aval, ByteSpan, Tree
+from export_core.base.processes import kill_group
+from export_core.base.scratch import scratch_folder
 from export_core.features.why.errors import WhyError
-from export_core.features.why.reduce.editing.element_types import dtype_of
-from export_core.features.why.reduce.editor import ModuleParts
 from export_core.goldens.arrays import Leaf, to_npz
+from export_core.readers.environment import Environment
 
 if TYPE_CHECKING:
     from export_core.artifact import Artifact, Envelope
     from export_core.artifact.envelope.fields import Sharding
-    from export_core.features.why.reduce.editor import ModuleSummary, Source
+
+PROGRAM = Path(__file__).with_name("editing") / "program.py"
+SECONDS = 60.0
+"""How long one change may take."""
+LONGEST_REPLY = 64 << 20
+
+Edit = tuple[str | int, ...]
+"""A change: see editing/edits.py."""
+
+
+class Source(msgspec.Struct, frozen=True):
+    """What an argument or result of a changed main is: the one with the number `was`, or a value of an operation.
+
+    `type` is the shape and dtype of such a value, `text` how the operation is shown.
+    """
+
+    was: int | None = None
+    operation: int = -1
+    result: int = 0
+    type: tuple[tuple[int, ...], str] | None = None
+    text: str = ""
+
+
+class ModuleSummary(msgspec.Struct, frozen=True):
+    """A module as the program sees it; `edits` are the changes that may be tried, by kind."""
+
+    names: tuple[str, ...] = ()
+    arguments: tuple[Source, ...] = ()
+    results: tuple[Source, ...] = ()
+    edits: dict[str, tuple[Edit, ...]] = {}
+    refused: str = ""
+
+
+@dataclass(frozen=True)
+class ModuleParts:
+    """A module as it is edited: its bytes, and how many arguments and results of main come before the envelope's."""
+
+    code: bytes
+    stablehlo: str
+    leading: int = 0
+    tokens: int = 0
+
+
+class ModuleEditor:
+    """Changes modules in the environment of the newest release. A context manager; used from one thread."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._stack = ExitStack()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self._scratch = self._stack.enter_context(scratch_folder())
+        self._stack.callback(self._end)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stack.close()
+
+    def summary(self, module: ModuleParts) -> ModuleSummary:
+        """What may be tried on a module."""
+        return self._ask(module)
+
+    def edited(self, module: ModuleParts, edits: Sequence[Edit]) -> tuple[ModuleSummary, bytes, bytes]:
+        """A changed module: what it is, its bytes, its text. The first says where it was refused."""
+        code, text = self._scratch / "changed.bc", self._scratch / "changed.mlir"
+        summary = self._ask(module, apply=edits, stablehlo=module.stablehlo, out=str(code), text=str(text))
+        return (summary, b"", b"") if summary.refused else (summary, code.read_bytes(), text.read_bytes())
+
+    def _ask(self, module: ModuleParts, **wanted: object) -> ModuleSummary:
+        path = self._scratch / "module.bc"
+        path.write_bytes(module.code)
+        request = {"module": str(path), "leading": module.leading, "tokens": module.tokens, **wanted}
+        process = self._process = self._process or subprocess.Popen(
+            [str(self._environment.python), "-B", str(PROGRAM)],  # -B: nothing is written beside the program
+            env=dict(self._environment.variables),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        assert process.stdin
+        assert process.stdout
+        watch = threading.Timer(SECONDS, kill_group, (process,))
+        watch.start()
+        try:
+            process.stdin.write(msgspec.json.encode(request) + b"\n")
+            process.stdin.flush()
+            return msgspec.json.decode(process.stdout.readline(LONGEST_REPLY), type=ModuleSummary)
+        except (OSError, msgspec.MsgspecError):
+            # MLIR may abort where an edit makes a module that is none; the next one gets a new process.
+            self._end()
+            return ModuleSummary(refused="the process that changes modules died, or answered nothing that can be read")
+        finally:
+            watch.cancel()
+
+    def _end(self) -> None:
+        if process := self._process:
+            self._process = None
+            kill_group(process)
+            process.communicate()
+
+
+Values = Mapping[tuple[int, int], Leaf]
+"""What operations give, by the number of the operation and of its result."""
+
+
+class NotEditedError(WhyError):
+    """Why a program cannot be changed in this way."""
 
 
 @dataclass(frozen=True)
 class ReducedProgram:
-    """A program. `names` are those of its operations, `text` its module as MLIR prints it: bytes, not always UTF-8."""
+    """A program; `text` is its module as MLIR prints it: bytes, not always UTF-8.
+
+    `names` are those of its operations, in all functions and regions, without those that return; `results` say where
+    its results come from. Both are empty until it is edited.
+    """
 
     envelope: Envelope
     module: ModuleParts
     inputs: tuple[Leaf, ...]
     names: tuple[str, ...] = ()
+    results: tuple[Source, ...] = ()
     text: bytes = b""
-
-    @property
-    def operations(self) -> int:
-        """How many operations it has, in all functions and regions, without those that return."""
-        return len(self.names)
 
     @cached_property
     def artifact(self) -> bytes:
@@ -51,57 +166,64 @@ class ReducedProgram:
         """Its inputs as an .npz."""
         return to_npz(self.inputs)
 
-    @property
+    @cached_property
     def key(self) -> bytes:
         """A digest of what is run: equal for equal programs."""
         return hashlib.sha256(self.artifact + self.arrays).digest()
 
-    def edited(
-        self, summary: ModuleSummary, code: bytes, text: bytes, values: Mapping[tuple[int, int], Leaf]
-    ) -> ReducedProgram:
-        """The program with a changed module. `values` are those of operations that became arguments."""
-        envelope = self.envelope
-        taken: list[tuple[Leaf, Aval, Sharding]] = [
-            (values[one.operation, one.result], self._aval_of(one), None)
-            if one.was is None
-            else (self.inputs[one.was], envelope.in_avals[one.was], envelope.in_shardings[one.was])
-            for one in summary.arguments
-        ]
-        given: list[tuple[Aval, Sharding]] = [
-            (self._aval_of(one), None)
-            if one.was is None
-            else (envelope.out_avals[one.was], envelope.out_shardings[one.was])
-            for one in summary.results
-        ]
-        changed = _flat(envelope, [aval for _, aval, _ in taken], [aval for aval, _ in given])._replace(
-            in_shardings=tuple(sharding for *_, sharding in taken),
+    def edited(self, editor: ModuleEditor, edits: Sequence[Edit] = (), values: Values | None = None) -> ReducedProgram:
+        """The program after these edits. `values` are those that may become arguments.
+
+        Raises `NotEditedError` where there is none.
+        """
+        summary, code, text = editor.edited(self.module, edits)
+        if summary.refused:
+            raise NotEditedError(summary.refused)
+        base = self
+        if edits and edits[0][0] == "size":
+            _, size, smaller = edits[0]
+            base = self._cut(int(size), int(smaller))
+        envelope, values = base.envelope, values or {}
+        inputs = []
+        for source in summary.arguments:
+            if source.was is not None:
+                inputs.append(base.inputs[source.was])
+            elif (source.operation, source.result) in values:
+                inputs.append(values[source.operation, source.result])
+            else:
+                raise NotEditedError(f"nobody knows what {source.text} gives")
+        is_placed = any(aval.memory_space for aval in (*envelope.in_avals, *envelope.out_avals))
+
+        def typed(source: Source, avals: Sequence[Aval], shardings: Sequence[Sharding]) -> tuple[Aval, Sharding]:
+            if source.was is not None:
+                return avals[source.was], shardings[source.was]
+            assert source.type is not None
+            shape, dtype = source.type
+            return Aval(dtype, shape, "device" if is_placed else None), None
+
+        taken = [typed(source, envelope.in_avals, envelope.in_shardings) for source in summary.arguments]
+        given = [typed(source, envelope.out_avals, envelope.out_shardings) for source in summary.results]
+        changed = _flat(envelope, [aval for aval, _ in taken], [aval for aval, _ in given])._replace(
+            in_shardings=tuple(sharding for _, sharding in taken),
             out_shardings=tuple(sharding for _, sharding in given),
         )
-        return ReducedProgram(
-            changed, replace(self.module, code=code), tuple(leaf for leaf, *_ in taken), summary.names, text
-        )
+        module = replace(self.module, code=code)
+        return ReducedProgram(changed, module, tuple(inputs), summary.names, summary.results, text)
 
-    def with_size(self, summary: ModuleSummary, code: bytes, text: bytes, size: int, to: int) -> ReducedProgram:
-        """The program after every dimension of one size got a smaller one: arrays lose their last elements."""
+    def _cut(self, size: int, smaller: int) -> ReducedProgram:
+        """The program whose dimensions of one size are smaller: arrays lose their last elements."""
 
-        def shape(dims: Sequence[int | str]) -> tuple[int | str, ...]:
-            return tuple(to if dim == size else dim for dim in dims)
+        def cut(avals: Sequence[Aval]) -> tuple[Aval, ...]:
+            return tuple(
+                aval._replace(shape=tuple(smaller if dim == size else dim for dim in aval.shape)) for aval in avals
+            )
 
-        def cut(leaf: Leaf) -> Leaf:
-            return Leaf(leaf.dtype, leaf.data[tuple(slice(to if dim == size else None) for dim in leaf.shape)].copy())
-
-        smaller = self.envelope._replace(
-            in_avals=tuple(aval._replace(shape=shape(aval.shape)) for aval in self.envelope.in_avals),
-            out_avals=tuple(aval._replace(shape=shape(aval.shape)) for aval in self.envelope.out_avals),
-        )
-        cut_program = replace(self, envelope=smaller, inputs=tuple(map(cut, self.inputs)))
-        return cut_program.edited(summary, code, text, {})
-
-    def _aval_of(self, source: Source) -> Aval:
-        assert source.type is not None
-        shape, element = source.type
-        spaces = {aval.memory_space for aval in (*self.envelope.in_avals, *self.envelope.out_avals)}
-        return Aval(dtype_of(element), shape, "device" if spaces - {None} else None)
+        envelope = self.envelope._replace(in_avals=cut(self.envelope.in_avals), out_avals=cut(self.envelope.out_avals))
+        inputs = []
+        for leaf in self.inputs:
+            kept = tuple(slice(smaller if dim == size else None) for dim in leaf.shape)
+            inputs.append(Leaf(leaf.dtype, leaf.data[kept].copy()))
+        return replace(self, envelope=envelope, inputs=tuple(inputs))
 
 
 def flat_program(artifact: Artifact, order: int, inputs: Sequence[Leaf]) -> ReducedProgram:
@@ -131,11 +253,6 @@ def flat_program(artifact: Artifact, order: int, inputs: Sequence[Leaf]) -> Redu
     )
     parts = ModuleParts(module.serialized(), version, leading, tokens)
     return ReducedProgram(flat, parts, tuple(inputs[number] for number in kept))
-
-
-def read_program(data: bytes, name: str, inputs: Sequence[Leaf], text: bytes) -> ReducedProgram:
-    """A program that an earlier reduction has written. Raises as `flat_program` does."""
-    return replace(flat_program(read_bytes(data, name), 0, inputs), text=text)
 
 
 def _flat(envelope: Envelope, in_avals: Sequence[Aval], out_avals: Sequence[Aval]) -> Envelope:

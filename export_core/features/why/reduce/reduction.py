@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import structs
 
 from export_core.base.tolerances import FLOATS
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
-from export_core.features.why.reduce.editor import ModuleEditor
 from export_core.features.why.reduce.failing_alike import (
     KEPT_SHARE,
     Divergence,
@@ -21,19 +22,12 @@ from export_core.features.why.reduce.failing_alike import (
     ProgramReader,
     divergence,
     manifest_of,
+    program_reader,
 )
-from export_core.features.why.reduce.folder import (
-    FINISHED,
-    STARTED,
-    DivergingOperation,
-    Earlier,
-    Reduction,
-    ReductionFolder,
-    Step,
-)
-from export_core.features.why.reduce.passes import KINDS, Passes, edited_program, traced_program
-from export_core.features.why.reduce.reduced_program import ReducedProgram, flat_program
-from export_core.goldens import Check, Comparison, Golden, Leaf
+from export_core.features.why.reduce.folder import DivergingOperation, Reduced, Reduction, ReductionFolder, Step
+from export_core.features.why.reduce.passes import KINDS, Passes, traced_program
+from export_core.features.why.reduce.reduced_program import ModuleEditor, NotEditedError, ReducedProgram, flat_program
+from export_core.goldens import Check, Comparison, Golden
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import ARTIFACT, INPUTS
 from export_core.matrix import Cell, Outcome, Verdict
@@ -46,6 +40,8 @@ from export_core.readers.hardware import missing_hardware
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage, WorkerStarter
 
+STARTED, FINISHED = "started", "finished"
+"""What is done in the first step and in the last one, beside the passes."""
 LEAST_SECONDS = 10.0
 """How long a smaller program may always take."""
 TIMES_AS_LONG = 4
@@ -54,24 +50,12 @@ TIMES_AS_LONG = 4
 Notify = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Environments:
+class Environments(NamedTuple):
     """Where a reduction runs: the failing reader, one that says what is right, and the newest release for editing."""
 
     failing: Environment
     second: Environment | None
     editing: Environment
-
-
-@dataclass(frozen=True)
-class Reduced:
-    """The smallest program that was found, and how."""
-
-    reduction: Reduction
-    program: ReducedProgram
-    steps: tuple[Step, ...]
-    no_source: str = ""
-    """Why the folder has no source; empty where it has one."""
 
 
 class NotReproducedError(WhyError):
@@ -83,12 +67,8 @@ class NotReproducedError(WhyError):
 def reduce_chosen(choice: Choice, good: str, folder: ReductionFolder, *, resume: bool, notify: Notify) -> Reduced:
     """Reduce the cell of a choice.
 
-    Args:
-        choice: the cell, and how it is replayed.
-        good: the jaxlib of the second reader; empty for the writer of the golden.
-        folder: where the smallest program so far is kept.
-        resume: continue the reduction that is in the folder.
-        notify: called with a line about what happens.
+    `good` is the jaxlib of the second reader, empty for the writer of the golden. `folder` always holds the smallest
+    program so far; a reduction in it is continued where `resume` says so. `notify` gets lines about what happens.
 
     Raises:
         WhyError: nothing can be reduced.
@@ -120,21 +100,15 @@ def reduce_cell(
     environments: Environments,
     options: ReplayOptions,
     folder: ReductionFolder,
-    earlier: Earlier | None = None,
+    earlier: Reduced | None = None,
     *,
     notify: Notify = lambda text: None,
     start: WorkerStarter | None = None,
 ) -> Reduced:
     """Reduce the program of a failing cell. The folder always holds the smallest one so far.
 
-    Args:
-        cell: what fails.
-        environments: where to run it and its smaller programs.
-        options: limits of each cell, policy and calendar.
-        folder: free, unless a reduction in it is continued.
-        earlier: that one.
-        notify: called with a line about what happens.
-        start: starts workers; None starts those that are closed at the end.
+    `earlier` is a reduction in the folder, which is continued; without one, the folder has to be free. `start` starts
+    workers; None starts those that are closed at the end.
 
     Raises:
         WhyError: nothing can be reduced, with the reason; `NotReproducedError` where it does not fail here.
@@ -143,17 +117,21 @@ def reduce_cell(
     if problem := audit_problem(cell.golden, options.policy):
         raise WhyError(f"{cell.key} fails in its audit, before anything is run: {problem}")
     with contextlib.ExitStack() as stack:
-        failing = stack.enter_context(ProgramReader(cell, environments.failing, options, start))
+        failing = stack.enter_context(program_reader(cell, environments.failing, options, start))
         second = None
         if environments.second:
             other = replace(cell, reader=environments.second.release)
-            second = stack.enter_context(ProgramReader(other, environments.second, options, start))
+            second = stack.enter_context(program_reader(other, environments.second, options, start))
         editor = stack.enter_context(ModuleEditor(environments.editing))
         run = _Run(cell, failing, second, editor, folder, notify)
         run.begin()
         if earlier:
-            run.resume(*earlier)
-        return run.reduced()
+            run.resume(earlier)
+        if not run.steps:
+            run.keep(run.program, STARTED)
+        passes = Passes(run.program, editor, run.oracle, run.keep)
+        passes.run()
+        return run.keep(passes.program, FINISHED)
 
 
 @dataclass
@@ -167,64 +145,67 @@ class _Run:
     folder: ReductionFolder
     notify: Notify
     steps: list[Step] = field(default_factory=list)
-    earlier_seconds: float = 0.0
     earlier_tried: int = 0
     started: float = field(default_factory=time.monotonic)
 
     def begin(self) -> None:
         """Run the original, and say how it fails."""
-        outcome = self.failing.run_golden(self.cell.golden).outcome
-        call = failing_call(self.cell.golden, outcome.message)
+        golden, readers = self.cell.golden, [reader for reader in (self.failing, self.second) if reader]
+        outcome = self.failing.run_golden(golden).outcome
+        call = failing_call(golden, outcome.message)
         outcome = replace(outcome, message=outcome.message.removeprefix(f"{call.name}: ")) if call.name else outcome
         _check_reducible(self.cell, call, outcome)
         if outcome.verdict is not Verdict.TIMEOUT:
             limit = self.failing.options.limits.timeout
             seconds = max(LEAST_SECONDS, TIMES_AS_LONG * outcome.seconds)
-            for reader in filter(None, (self.failing, self.second)):
+            for reader in readers:
                 reader.limit_time(min(limit, seconds) if limit else seconds)
-        golden = self.cell.golden
-        inputs = from_npz(golden.folder / (call.inputs or INPUTS))
-        program = flat_program(golden.read_artifact(), call.vjp, inputs)
-        original = self.editor.summary(program.module)
-        summary, code, text = self.editor.edited(program.module, [])
-        if summary.refused:
-            raise WhyError(f"{golden.artifact}: its module cannot be changed: {summary.refused}")
-        self.program = program.edited(summary, code, text, {})
+        program = flat_program(golden.read_artifact(), call.vjp, from_npz(golden.folder / (call.inputs or INPUTS)))
+        operations = len(self.editor.summary(program.module).names)
+        self.program = self._written_again(program, golden.artifact)
         self.failure = Failure.of(outcome)
         if golden.manifest.options.register:
-            self._leave_out_modules()
-        wanted = self._divergence() if outcome.verdict is Verdict.NUMERICS else self._checked_failure()
+            self._leave_out_modules(readers)
+        is_numerics = outcome.verdict is Verdict.NUMERICS
+        wanted = self._divergence() if is_numerics else Divergence()
+        if not is_numerics and self.second and not (tried := self.second.run([self.program])[0]).works:
+            self.notify(f"jaxlib {self.second.cell.reader.jaxlib} does not run it either: {_in_words(tried.outcome)}")
+            self.second = None
         self.oracle = Oracle(self.failing, self.second, self.failure, wanted)
         if not self.oracle.fails_alike(self.program):
             raise NotReproducedError(
                 f"{self.cell.key}: {self.failure}, but not where its module is written again without derivatives and "
                 "trees: there is nothing in the module to look for."
             )
-        is_numerics = outcome.verdict is Verdict.NUMERICS
         self.reduction = Reduction(
             cell=str(self.cell.key),
             call=call.name,
             artifact=golden.manifest.files[ARTIFACT],
             failure=_in_words(outcome),
             second=self.second.cell.reader.jaxlib if self.second else "",
-            operations=original.operations,
+            operations=operations,
             units=wanted.units or None,
             first_diverging=self._first_diverging(self.second) if self.second and is_numerics else None,
         )
 
-    def _leave_out_modules(self) -> None:
+    def _written_again(self, program: ReducedProgram, artifact: Path) -> ReducedProgram:
+        """The program of an artifact as the editor writes it, with its text."""
+        try:
+            return program.edited(self.editor)
+        except NotEditedError as error:
+            raise WhyError(f"{artifact}: its module cannot be changed: {error}") from None
+
+    def _leave_out_modules(self, readers: Sequence[ProgramReader]) -> None:
         """Do without the modules that the golden registers, if it fails without them: they are for trees, mostly."""
         golden = self.cell.golden
         options = structs.replace(golden.manifest.options, register=())
         without = replace(golden, manifest=structs.replace(golden.manifest, options=options))
-        readers = [reader for reader in (self.failing, self.second) if reader]
         for reader in readers:
             reader.cell = replace(reader.cell, golden=without)
         failing, *others = (reader.run([self.program])[0] for reader in readers)
         is_numerics = self.failure.signature.verdict is Verdict.NUMERICS
-        if not (failing.works if is_numerics else Failure.of(failing.outcome) == self.failure) or not all(
-            tried.works for tried in others
-        ):
+        fails_alike = failing.works if is_numerics else Failure.of(failing.outcome) == self.failure
+        if not fails_alike or not all(tried.works for tried in others):
             for reader in readers:
                 reader.cell = replace(reader.cell, golden=golden)
 
@@ -236,45 +217,40 @@ class _Run:
         Every value is a result of the program that is run, which keeps XLA from computing some of them together: a
         difference that comes from that alone is not seen.
         """
-        inlined = edited_program(self.program, self.editor, [("inline",)], {})
-        if (traced := traced_program(inlined or self.program, self.editor)) is None:
+        program = self.program
+        with contextlib.suppress(NotEditedError):
+            program = program.edited(self.editor, [("inline",)])
+        if (everything := traced_program(program, self.editor)) is None:
             return None
-        everything, sources = traced
+        sources = everything.results
         (wrong,), (right,) = self.failing.run([everything]), second.run([everything])
         if not (wrong.works and right.works and len(wrong.outputs) == len(right.outputs) == len(sources)):
             return None
         for place, (source, one, other) in enumerate(zip(sources, right.outputs, wrong.outputs, strict=True), 1):
             found = divergence([one], [other])
             if found.units or found.unequal:
-                return DivergingOperation(source.text, place, len(sources), _largest_ulp(one, other))
+                is_float = one.dtype in FLOATS
+                ulp = int(ulp_distance(one.numpy(), other.numpy()).max(initial=0)) if is_float else None
+                return DivergingOperation(source.text, place, len(sources), ulp)
         return None
 
-    def resume(self, reduction: Reduction, steps: list[Step], program: ReducedProgram) -> None:
+    def resume(self, earlier: Reduced) -> None:
         """Continue with the program of an earlier reduction of the same cell."""
-        mine = self.reduction
-        if (mine.cell, mine.call, mine.artifact) != (reduction.cell, reduction.call, reduction.artifact):
+        mine, theirs = self.reduction, earlier.reduction
+        if (mine.cell, mine.call, mine.artifact) != (theirs.cell, theirs.call, theirs.artifact):
             raise WhyError(
-                f"{self.folder.path}: expected a reduction of {mine.cell}, found one of {reduction.cell}, or of "
-                "another golden of this name. Name another folder."
+                f"{self.folder.path}: expected a reduction of {mine.cell}, found one of {theirs.cell}, or of another "
+                "golden of this name. Name another folder."
             )
         # A folder may be from anywhere: nothing in it is compiled before its custom calls are known.
-        if problem := audit_problem(self.failing.cell_of(program).golden, self.failing.options.policy):
+        if problem := audit_problem(self.failing.cell_of(earlier.program).golden, self.failing.options.policy):
             raise WhyError(f"{self.folder.path}: the program in it fails in its audit: {problem}")
-        if not self.oracle.fails_alike(program):
+        self.program = self._written_again(earlier.program, self.folder.path / ARTIFACT)
+        if not self.oracle.fails_alike(self.program):
             raise NotReproducedError(f"{self.folder.path}: the program in it does not fail here. Name another folder.")
-        program = replace(program, names=self.editor.summary(program.module).names)
-        self.program, self.steps = program, [step for step in steps if step.done != FINISHED]
-        if steps:
-            self.earlier_seconds, self.earlier_tried = steps[-1].seconds, steps[-1].tried
-
-    def reduced(self) -> Reduced:
-        """Make the program smaller until no pass does."""
-        if not self.steps:
-            self._keep(self.program, STARTED)
-        passes = Passes(self.program, self.editor, self.oracle, self._keep)
-        passes.run()
-        self._keep(passes.program, FINISHED)
-        return Reduced(self.reduction, passes.program, tuple(self.steps), self.no_source)
+        self.steps = [step for step in earlier.steps if step.done != FINISHED]
+        self.started -= earlier.steps[-1].seconds
+        self.earlier_tried = earlier.steps[-1].tried
 
     def _divergence(self) -> Divergence:
         """How far the outputs of the two readers are apart."""
@@ -292,28 +268,21 @@ class _Run:
             )
         return found
 
-    def _checked_failure(self) -> Divergence:
-        """Do without the second reader where the program does not work there either."""
-        if self.second and not (tried := self.second.run([self.program])[0]).works:
-            self.notify(f"jaxlib {self.second.cell.reader.jaxlib} does not run it either: {_in_words(tried.outcome)}")
-            self.second = None
-        return Divergence()
-
-    def _keep(self, program: ReducedProgram, done: str) -> None:
-        seconds = round(self.earlier_seconds + time.monotonic() - self.started, 1)
+    def keep(self, program: ReducedProgram, done: str) -> Reduced:
+        """Write the smallest program so far, which a pass has found, and return what is in the folder now."""
+        operations, seconds = len(program.names), round(time.monotonic() - self.started, 1)
         tried = self.earlier_tried + self.oracle.tried
-        self.steps.append(Step(done, program.operations, tried, seconds))
+        self.steps.append(Step(done, operations, tried, seconds))
         manifest = manifest_of(self.failing.cell.golden.manifest, program)
         relative = self.oracle.wanted.relative
         if 0 < relative < 1:
             # A quarter of what is left at least, so that the reduced golden fails by its own tolerance.
             manifest = structs.replace(manifest, comparison=Comparison(rtol=KEPT_SHARE / 4 * relative))
-        golden = replace(self.cell.golden, manifest=manifest)
-        outputs = self.oracle.outputs_of(program)
-        source, self.no_source = self.editor.source(program.module, program.arrays)
-        self.folder.write(program, golden, outputs, [self.reduction, *self.steps], source)
+        reduced = Reduced(self.reduction, self.steps, program)
+        self.folder.write(reduced, replace(self.cell.golden, manifest=manifest), self.oracle.outputs_of(program))
         if done in KINDS:
-            self.notify(f"{program.operations} operations: {KINDS[done]}; {tried} cells run in {seconds:.0f} s")
+            self.notify(f"{operations} operations: {KINDS[done]}; {tried} cells run in {seconds:.0f} s")
+        return reduced
 
 
 def failing_call(golden: Golden, message: str) -> Check:
@@ -341,9 +310,3 @@ def _check_reducible(cell: Cell, call: Check, outcome: Outcome) -> None:
 
 def _in_words(outcome: Outcome) -> str:
     return f"{outcome.verdict} in stage {outcome.stage}: {outcome.message.partition(chr(10))[0]}"
-
-
-def _largest_ulp(one: Leaf, other: Leaf) -> int | None:
-    if one.dtype not in FLOATS:
-        return None
-    return int(ulp_distance(one.numpy(), other.numpy()).max(initial=0))

@@ -3,23 +3,19 @@
 ``program.py`` reads one JSON object a line from stdin and answers each with one line on what stdout was at the start:
 
     {"module": PATH, "leading": 1, "tokens": 0}
-    {"operations": 13, "arguments": 2, "results": 1, "body": 9, "edits": {KIND: [EDIT, …]}}
+    {"names": [NAME, …], "arguments": [SOURCE, …], "results": [SOURCE, …], "edits": {KIND: [EDIT, …]}}
 
     {"module": PATH, "leading": 1, "tokens": 0, "apply": [EDIT, …], "stablehlo": "1.13.3", "out": PATH, "text": PATH}
-    {"operations": 9, "arguments": [SOURCE, …], "results": [SOURCE, …], "names": [NAME, …]}   or   {"refused": "why"}
+    {"names": [NAME, …], "arguments": [SOURCE, …], "results": [SOURCE, …]}   or   {"refused": "why"}
 
-    {"module": PATH, "leading": 1, "tokens": 0, "inputs": PATH, "source": PATH}
-    {}   or   {"refused": "why"}
-
-The last writes the module as a program of JAX (see source.py), which has the arrays of an .npz as its arguments.
 `leading` is how many arguments of main come before those of the envelope, `tokens` how many results do: they are never
-touched. What an EDIT is, says edits.py. A SOURCE says what an argument or result of the changed main is:
+touched. `names` are those of all operations. What an EDIT is, says edits.py. A SOURCE says what an argument or result
+of the changed main is:
 
-    {"was": 3}   the one with that number   or   {"operation": 7, "result": 0, "type": [[4, 8], "f32"]}   a value in it
+    {"was": 3}   the one with that number   or   {"operation": 7, "result": 0, "type": [[4, 8], "float32"]}   a value
 
 Operations are numbered in the order in which they are written, those in regions too. Nothing is compiled and nothing is
-run; a source is traced. The module is not believed: whatever MLIR says of it ends the request, and where MLIR dies, its
-user starts anew.
+run. The module is not believed: whatever MLIR says of it ends the request, and where MLIR dies, its user starts anew.
 """
 
 from __future__ import annotations
@@ -30,8 +26,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import edits  # type: ignore[import-not-found]  # beside this file, as the next ones
-import source  # type: ignore[import-not-found]
+import edits  # type: ignore[import-not-found]  # beside this file, as the last one
 from jaxlib import _jax
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import chlo, sdy, stablehlo
@@ -63,10 +58,6 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
             dialect.register_dialect(context)
         module = stablehlo.deserialize_portable_artifact(context, Path(request["module"]).read_bytes())
         program = Program(module, request["leading"], request["tokens"])
-        if "source" in request:
-            text = source.source_of(program, Path(request["inputs"]))
-            Path(request["source"]).write_bytes(text.encode())
-            return {}
         if "apply" not in request:
             description: dict[str, Any] = edits.described(program)
             return description

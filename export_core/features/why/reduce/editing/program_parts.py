@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -54,23 +55,19 @@ class Program:
 
     def operations(self) -> list[Any]:
         """All operations in the order in which they are written, those of functions and regions too."""
-        found: list[Any] = []
 
-        def walk(operation: Any) -> None:
-            for region in operation.regions:
-                for block in region.blocks:
-                    for inner in block.operations:
-                        found.append(inner.operation)
-                        walk(inner.operation)
+        def inside(operation: Any) -> Iterator[Any]:
+            for block in blocks_of(operation):
+                for inner in block.operations:
+                    yield inner.operation
+                    yield from inside(inner.operation)
 
-        walk(self.module.operation)
-        return found
+        return list(inside(self.module.operation))
 
     def signature(self) -> dict[str, Any]:
-        """How many operations there are and what main takes and returns."""
-        operations = self.operations()
-        counted = [name_of(one) for one in operations if one.name not in _UNCOUNTED]
-        return {"operations": len(counted), "names": counted, "arguments": self.sources, "results": self.given}
+        """The names of all operations, and what main takes and returns."""
+        names = [name_of(one) for one in self.operations() if one.name not in _UNCOUNTED]
+        return {"names": names, "arguments": self.sources, "results": self.given}
 
     def add_argument(self, value: Any, source: Source) -> None:
         """Let main take a value as an argument, in place of the operation that computes it."""
@@ -87,59 +84,46 @@ class Program:
         end.erase()
         self.given = [source for _, source in values]
 
-    def results(self) -> list[tuple[Any, Source]]:
-        """What main returns behind its tokens, each with where it comes from."""
-        return list(zip(list(self.end.operands)[self.tokens :], self.given, strict=True))
-
     def clean(self) -> None:
         """Remove operations, functions and arguments of main that nobody uses, and declare what main is now."""
         while True:
             for function in self.functions().values():
                 merge_constants(function)
                 remove_dead(function)
-            if not self._remove_functions():
-                break
-        self._declare()
-
-    def _remove_functions(self) -> bool:
-        """Remove functions that nobody calls; whether there were any."""
-        used = {"main"}
-        for operation in self.operations():
-            for attribute in attributes(operation).values():
-                used |= symbols(attribute)
-        unused = [function for name, function in self.functions().items() if name not in used]
-        for function in unused:
-            function.erase()
-        return bool(unused)
+            used = {"main"}
+            for operation in self.operations():
+                used |= {name for attribute in attributes(operation).values() for name in symbols(attribute)}
+            unused = [function for name, function in self.functions().items() if name not in used]
+            for function in unused:
+                function.erase()
+            if not unused:
+                self._declare()
+                return
 
     def _declare(self) -> None:
         """Drop unused arguments, and make the type of main and the attributes of its arguments and results fit."""
-        own = attributes(self.main)
-        taken = list(ir.ArrayAttr(own["arg_attrs"])) if "arg_attrs" in own else []
-        given = list(ir.ArrayAttr(own["res_attrs"])) if "res_attrs" in own else []
-        empty = ir.DictAttr.get({})
-        places = {source["was"]: place for place, source in enumerate(self.given) if "was" in source}
-        kept_sources, kept_attributes = [], taken[: self.leading]
+        own, empty = attributes(self.main), ir.DictAttr.get({})
+        taken, given = (list(ir.ArrayAttr(own[name])) if name in own else [] for name in ("arg_attrs", "res_attrs"))
+
+        def named(declared: list[Any], number: int) -> Any:
+            return ir.DictAttr(declared[number]) if number < len(declared) else empty
+
         for number in reversed(range(self.leading, len(self.body.arguments))):
             if not list(self.body.arguments[number].uses):
                 self.body.erase_argument(number)
-                self.sources[number - self.leading] = {}
-        for source in filter(None, self.sources):
-            kept_sources.append(source)
-            number = self.leading + source.get("was", len(taken))
-            named = ir.DictAttr(taken[number]) if number < len(taken) else empty
-            kept_attributes.append(self._without_stale_alias(named, places))
-        self.sources = kept_sources
-        results = given[: self.tokens]
-        for source in self.given:
-            number = self.tokens + source.get("was", len(given))
-            results.append(given[number] if number < len(given) else empty)
+                del self.sources[number - self.leading]
+        places = {source["was"]: place for place, source in enumerate(self.given) if "was" in source}
+        arguments = [named(taken, number) for number in range(self.leading)]
+        for source in self.sources:
+            one = named(taken, self.leading + source["was"]) if "was" in source else empty
+            arguments.append(self._without_stale_alias(one, places))
+        results = [named(given, number) for number in range(self.tokens)]
+        results += [named(given, self.tokens + source["was"]) if "was" in source else empty for source in self.given]
         kinds = [value.type for value in self.body.arguments], [value.type for value in self.end.operands]
         self.main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*kinds))
-        for name, declared, kind in (("arg_attrs", kept_attributes, kinds[0]), ("res_attrs", results, kinds[1])):
-            padded = [*declared, *[empty] * (len(kind) - len(declared))]
-            if any(len(ir.DictAttr(one)) for one in padded):
-                self.main.attributes[name] = ir.ArrayAttr.get(padded)
+        for name, declared in (("arg_attrs", arguments), ("res_attrs", results)):
+            if any(map(len, declared)):
+                self.main.attributes[name] = ir.ArrayAttr.get(declared)
             elif name in self.main.attributes:
                 del self.main.attributes[name]
 
@@ -154,31 +138,35 @@ class Program:
         return ir.DictAttr.get(entries)
 
 
+def blocks_of(operation: Any) -> Iterator[Any]:
+    """The blocks of all regions of an operation."""
+    for region in operation.regions:
+        yield from region.blocks
+
+
 def merge_constants(operation: Any) -> None:
     """Use the first of equal constants of a block instead of the others, which come to many where edits make them."""
-    for region in operation.regions:
-        for block in region.blocks:
-            seen: dict[Any, Any] = {}
-            for inner in block.operations:
-                if inner.operation.name == "stablehlo.constant":
-                    (result,) = inner.operation.results
-                    value = attributes(inner.operation).get("value", result)
-                    first = seen.setdefault(value, result)
-                    if first is not result:  # else MLIR would replace it by itself for ever
-                        result.replace_all_uses_with(first)
-                else:
-                    merge_constants(inner.operation)
+    for block in blocks_of(operation):
+        seen: dict[Any, Any] = {}
+        for inner in block.operations:
+            if inner.operation.name == "stablehlo.constant":
+                (result,) = inner.operation.results
+                value = attributes(inner.operation).get("value", result)
+                first = seen.setdefault(value, result)
+                if first is not result:  # else MLIR would replace it by itself for ever
+                    result.replace_all_uses_with(first)
+            else:
+                merge_constants(inner.operation)
 
 
 def remove_dead(operation: Any) -> None:
     """Remove the operations inside that nobody uses, except those that have effects."""
-    for region in operation.regions:
-        for block in region.blocks:
-            for inner in reversed([one.operation for one in block.operations][:-1]):
-                if not any(list(result.uses) for result in inner.results) and not has_effects(inner):
-                    inner.erase()
-                else:
-                    remove_dead(inner)
+    for block in blocks_of(operation):
+        for inner in reversed([one.operation for one in block.operations][:-1]):
+            if not any(list(result.uses) for result in inner.results) and not has_effects(inner):
+                inner.erase()
+            else:
+                remove_dead(inner)
 
 
 def has_effects(operation: Any) -> bool:

@@ -1,0 +1,347 @@
+"""The commands about one failing cell: `jaxexport explain`, why it fails; `bisect`, since when; `reduce`, by what."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from export_core.base.phrases import plural
+from export_core.cli.click_options import FiniteRange, console, declared
+from export_core.cli.help import command
+from export_core.cli.output import echo, echo_json
+from export_core.policy.run_options import ONE_CELL, RunOptions, Selection, read_options
+
+if TYPE_CHECKING:
+    from export_core.features.why.choice import Choice
+
+_FOLDER = click.Path(path_type=Path)
+_ONE_CELL = (
+    click.argument("cell", metavar="[CELL]", default=""),
+    click.option("--case", metavar="CASE", default="", help="The case of the golden: its id, or a glob."),
+    click.option("--writer", metavar="JAXLIB", default="", help="The release that wrote the golden."),
+    click.option(
+        "--reader",
+        metavar="READER",
+        default="",
+        help="The release in which it fails: a jaxlib (0.9.2), one with its jax (0.11.2-jax0.12.0.1), or a jaxlib "
+        "wheel file. [default: that of the one failing cell in the results]",
+    ),
+    click.option(
+        "--platform",
+        metavar="PLATFORM",
+        default="",
+        help="cpu, cuda, rocm or tpu; cuda:run or cuda:compile for one of the two. [default: as in the results, else "
+        "cpu where the golden runs there]",
+    ),
+    click.option(
+        "--results",
+        metavar="DIR",
+        type=_FOLDER,
+        help="Folder of a finished run, also of another machine, that has the cell. [default: .jaxexport, where there "
+        "is one]",
+    ),
+    *map(declared, ONE_CELL),
+    declared("jobs", text="Number of cells at a time. [default: the number of cores]"),
+)
+_QUIET = click.option("--quiet", is_flag=True, help="Show no progress.")
+
+
+def _about_one_cell(about: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that name one cell to a command, and pass it the `Choice` that they make."""
+
+    @functools.wraps(about)
+    def with_choice(results: Path | None, **values: Any) -> None:
+        from export_core.features.why.choice import Asked, choose
+
+        words = {name: values.pop(name) for name in ("cell", "case", "writer", "reader", "platform")}
+        given = {name: values.pop(name) for name in (*ONE_CELL, "jobs", "cache") if name in values}
+        run = read_options(RunOptions, {"cache": False, **given})
+        about(choose(Asked(**words, results=results, selection=read_options(Selection, given), run=run)), **values)
+
+    decorated: Callable[..., None] = with_choice
+    # Reversed: as with decorators, the one applied last is shown first in --help.
+    for option in reversed(_ONE_CELL):
+        decorated = option(decorated)
+    return decorated
+
+
+@contextmanager
+def _interrupted_with(text: str) -> Iterator[None]:
+    """Ends the command at a signal with this text and the exit code of the signal."""
+    from export_core.cli.signals import Interrupted, interruptible
+
+    try:
+        with interruptible():
+            yield
+    except Interrupted as stop:
+        echo(text, err=True)
+        raise click.exceptions.Exit(stop.exit_code) from None
+
+
+def _notes(*, quiet: bool = False) -> Callable[[str], None]:
+    """What is called with a line about what happens: it is shown on stderr, unless `quiet`."""
+    return (lambda text: None) if quiet else functools.partial(echo, err=True)
+
+
+@command(
+    "docs/how-to/explain-a-failure.md",
+    "jaxexport explain",
+    "jaxexport explain --case tests.test_model.test_attention --writer 0.12.0.1 --reader 0.9.2 --bundle report",
+    section="Why",
+)
+@declared("cache")
+@_about_one_cell
+@click.option(
+    "--bundle",
+    metavar="DIR",
+    type=_FOLDER,
+    help="Write a folder that shows the failure to somebody else: a script with the artifact in it, which needs jax "
+    "alone, and the text of an issue.",
+)
+@click.option(
+    "--reduced",
+    metavar="DIR",
+    type=_FOLDER,
+    help="What `jaxexport reduce` has left of this cell: it is shown, and the bundle has this program in place of the "
+    "golden's.",
+)
+@click.option(
+    "--bisect/--no-bisect",
+    "is_bisected",
+    default=None,
+    help="Run `jaxexport bisect` first, and say since which release it fails. [default: with --bundle]",
+)
+@click.option(
+    "--reference/--no-reference",
+    "is_referred",
+    default=True,
+    help="Of different numbers: compute them in double precision too, and say whether the reader or the writer is "
+    "nearer. [default: --reference]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/explanation.schema.json).")
+def explain(
+    choice: Choice,
+    bundle: Path | None,
+    reduced: Path | None,
+    is_bisected: bool | None,
+    is_referred: bool,
+    as_json: bool,
+) -> None:
+    """Say why a cell fails, what shows it, what to do now, and what would have shown it earlier.
+
+    CELL is one as findings print it. A cell that no stored run has is run here, and so is a reference for numbers.
+
+    Exit codes: 0 it is explained, 2 bad input, also a cell that works.
+    """
+    from export_core.base.layout import labelled_lines
+    from export_core.features.why.bisect.bisection import bisect as bisection_of
+    from export_core.features.why.explain import explanation as explaining
+    from export_core.features.why.explain.bundle import check_new, program_of, reduced_program, write_bundle
+    from export_core.features.why.explain.double_reference import reference_lines
+    from export_core.features.why.reduce.folder import ReductionFolder
+    from export_core.features.why.reduce.reduced_program import ModuleEditor
+    from export_core.matrix import Verdict
+
+    if bundle:
+        check_new(bundle)  # before anything is run
+    notify = _notes()
+    result = explaining.result_of(choice, notify)
+    left = ReductionFolder(reduced) if reduced else None
+    bisection = None
+    if is_bisected or (is_bisected is None and bundle):
+        with _interrupted_with("Interrupted: nothing was written. `--no-bisect` explains without running anything."):
+            bisection = bisection_of(choice, notify)
+    is_numerics = result.verdict is Verdict.NUMERICS
+    reference = reference_lines(choice, result, notify) if is_referred and is_numerics else ()
+    explanation = explaining.explain(choice, result, left, bisection, reference)
+    written = []
+    if bundle:
+        if left:
+            with choice.environments(notify) as environments, ModuleEditor(environments.build(choice.newest)) as editor:
+                program = reduced_program(choice, result, left, editor)
+        else:
+            program = program_of(choice, result)
+        written = write_bundle(bundle, choice, result, explanation, program)
+    if as_json:
+        echo_json(explanation)
+        return
+    echo(explanation.sentence)
+    echo(f"Cause: {explanation.cause}. {explanation.because}\n")
+    echo("Evidence")
+    for line in labelled_lines(explanation.evidence):
+        echo(line)
+    if len(explanation.releases) > 1:
+        echo("\nThe same golden in other releases")
+        for row in explanation.releases:
+            echo(f"  {row.reader.built}  jaxlib {row.reader.jaxlib:<10} {row.verdict}")
+    for title, texts in (("What to do", explanation.steps), ("What would have shown it earlier", explanation.earlier)):
+        echo(f"\n{title}")
+        for text in texts:
+            echo(f"  - {text}")
+    if bundle:
+        echo(f"\nBundle: {', '.join(map(str, written))}")
+
+
+@command(
+    "docs/how-to/bisect.md",
+    "jaxexport bisect --case tests.test_model.test_attention --writer 0.9.2 --reader 0.11.0",
+    "jaxexport bisect 'tests.test_model.test_attention/0.9.2-cpu in 0.11.0 on cpu' --good 0.10.2",
+    section="Why",
+)
+@declared("cache")
+@_about_one_cell
+@click.option(
+    "--good",
+    metavar="READER",
+    default="",
+    help="A release in which it works, older or younger than the reader. [default: the nearest that works in the "
+    "results, else the golden's writer, else the newest]",
+)
+@click.option(
+    "--by",
+    type=click.Choice(["message", "verdict", "numbers", "cost"]),
+    default="message",
+    show_default=True,
+    help="Which releases count as alike: those with the same verdict, stage, signal and kind of message; with the same "
+    "verdict; with errors, in units of the writer's noise, or a cost on the same side of a threshold.",
+)
+@click.option(
+    "--threshold",
+    metavar="UNITS",
+    type=FiniteRange(min=0),
+    help="With --by numbers: an error of more units of noise is bad. [default: the middle between both ends]",
+)
+@click.option(
+    "--figure", metavar="NAME", default="temp_bytes", show_default=True, help="With --by cost: temp_bytes, flops, …"
+)
+@click.option(
+    "--factor",
+    metavar="F",
+    type=FiniteRange(min=0),
+    help="With --by cost: more than so many times the figure of the good release is bad. [default: 1.1]",
+)
+@click.option(
+    "--all", "every", is_flag=True, help="Run every release of the window, also where there are more than twelve."
+)
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Continue a bisection that was interrupted or killed: what this command has run here before is not run again.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/bisection.schema.json).")
+@_QUIET
+@click.pass_context
+def bisect(
+    context: click.Context,
+    choice: Choice,
+    good: str,
+    by: str,
+    threshold: float | None,
+    figure: str,
+    factor: float | None,
+    every: bool,
+    resume: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Say since which release a cell fails, and what changed in that one.
+
+    CELL is a cell as reports print it (GOLDEN in READER on PLATFORM), the id of a cause, a golden, or a case. The
+    releases between the reader and a good release are run by build date: all of them where there are at most twelve,
+    else by binary search. The good release may be younger: then it is said since when the failure is gone.
+
+    Exit codes: 0 found, 1 the reader does not fail here, 2 bad input, 3 no answer. Ctrl-C ends it with 130.
+    """
+    from export_core.features.why.bisect.bisection import bisect as bisection_of
+    from export_core.features.why.bisect.criterion import BisectBy, Measure
+    from export_core.features.why.bisect.report import bisect_lines
+    from export_core.judge.cost import FIGURES
+
+    for option, given, kind in (
+        ("--threshold", threshold is not None, "numbers"),
+        ("--factor", factor is not None, "cost"),
+        ("--figure", figure != "temp_bytes", "cost"),
+    ):
+        if option == "--figure" and figure not in FIGURES:
+            raise click.UsageError(f"--figure: expected one of {', '.join(FIGURES)}, found {figure!r}.")
+        if given and by != kind:
+            raise click.UsageError(f"{option} is for --by {kind}, found --by {by}.")
+    measure = Measure(BisectBy(by), figure, threshold if by == "numbers" else factor)
+    with _interrupted_with("Interrupted. The same command with --resume runs the releases that are left."):
+        found = bisection_of(choice, _notes(quiet=quiet), good=good, measure=measure, every=every, resume=resume)
+    if as_json:
+        echo_json(found)
+    else:
+        for line in bisect_lines(found, console().width):
+            echo(line)
+    context.exit(found.exit_code)
+
+
+@command(
+    "docs/how-to/reduce.md",
+    "jaxexport reduce --case tests.test_model.test_attention --reader 0.9.2 -o reduced",
+    "jaxexport reduce --results from-ci --goldens golden --reader 0.9.2 -o reduced",
+    section="Why",
+)
+@_about_one_cell
+@click.option(
+    "-o",
+    "--output",
+    metavar="DIR",
+    required=True,
+    type=_FOLDER,
+    help="The folder for the reduced program. It always holds the smallest one so far.",
+)
+@click.option(
+    "--good",
+    metavar="JAXLIB",
+    default="",
+    help="A release that says what is right: a smaller program has to work in it, or give other numbers. [default: the "
+    "golden's writer]",
+)
+@click.option("--resume", is_flag=True, help="Continue the reduction in --output, which was interrupted or killed.")
+@_QUIET
+def reduce(choice: Choice, output: Path, good: str, resume: bool, quiet: bool) -> None:
+    """Find the smallest program that still fails in the same way.
+
+    CELL fails in a reader: it crashes, raises an error, does not end, or gives other numbers. Functions, operations,
+    regions, dimensions and inputs are taken away as long as the rest fails with the same verdict, stage and kind of
+    message, each tried in a cold process. Of numbers, the first operation whose outputs differ is named.
+
+    Exit codes: 0 reduced, 2 bad input, 3 it does not fail here. Ctrl-C leaves the smallest program so far in DIR, with
+    exit code 130.
+    """
+    from collections import Counter
+
+    from export_core.features.why.reduce.folder import ReductionFolder
+    from export_core.features.why.reduce.reduction import reduce_chosen
+
+    with _interrupted_with(f"Interrupted. The same command with --resume continues with what is in {output}."):
+        reduction, steps, program = reduce_chosen(
+            choice, good, ReductionFolder(output), resume=resume, notify=_notes(quiet=quiet)
+        )
+    last = steps[-1]
+    call = f" (its call {reduction.call})" if reduction.call else ""
+    echo(f"{reduction.cell}{call}: {reduction.failure}")
+    echo(
+        f"{plural(reduction.operations, 'operation')} → {last.operations}, {plural(last.tried, 'cell')} run in "
+        f"{last.seconds:g} s"
+    )
+    names = [f"{name} × {count}" if count > 1 else name for name, count in Counter(program.names).items()]
+    echo(f"  {', '.join(names) or 'none is left: not the module fails, but what is around it'}")
+    if reduction.units:
+        echo(
+            f"its outputs and those of jaxlib {reduction.second} are {reduction.units:.3g} units in the last place of "
+            "the largest element apart"
+        )
+    if first := reduction.first_diverging:
+        ulp = "" if first.ulp is None else f", by up to {first.ulp} ulp"
+        echo(f"first operation whose outputs differ (value {first.place} of {first.values}{ulp}):")
+        echo(f"  {first.operation}")
+    echo(f"written: {output}")
+    echo(f"to report it: {choice.command('explain', '--reduced', str(output), '--bundle', 'DIR')}")

@@ -1,0 +1,16 @@
+"""Fixtures of these tests: what changes modules, in one process for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from export_core.features.why.reduce.reduced_program import ModuleEditor
+from export_core.readers.environment import this_interpreter
+
+
+@pytest.fixture(scope="session")
+def editor(here) -> Iterator[ModuleEditor]:
+    with ModuleEditor(this_interpreter(here)) as made:
+        yield made

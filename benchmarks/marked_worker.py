@@ -90,7 +90,7 @@ def serve(worker: Any) -> None:
 
     around(worker, "die_with", before=begin)
     around(worker, "copy_pages", after="pages")
-    around(worker, "start_client", after="client")
+    around(worker, "start_ahead", after="client")
     around(worker, "report_cell", before=lambda: mark("request"))
     worker.writer_to = lambda descriptor: (
         writer_to(descriptor) if os.getpid() == parent else marking(writer_to(descriptor))

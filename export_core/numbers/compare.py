@@ -21,7 +21,7 @@ from export_core.goldens.arrays import Array
 from export_core.numbers.diagnosis import diagnose
 from export_core.numbers.elements import to_double, ulp_distance
 from export_core.numbers.errors import CompareError
-from export_core.numbers.factorizations import FACTORIZATIONS, Part, are_factors, parts_of
+from export_core.numbers.factorizations import FACTORIZATIONS, are_factors, parts_of
 from export_core.numbers.noise import PIECE, Whole
 from export_core.numbers.rules import NO_NOISE, CallNoise, Rule, Rules, same
 from export_core.numbers.user_code import UserCode, opened
@@ -104,24 +104,20 @@ def compare_leaves(
     user_code: UserCode | None = None,
     factors: Sequence[FactorGroup] = (),
 ) -> Difference:
-    """Compare flat outputs.
+    """Compare flat outputs: those that the writer saw, and those now.
 
-    Args:
-        expected: the outputs that the writer saw.
-        actual: the outputs now.
-        comparison: comparator and tolerances, as the golden holds them.
-        noise: what the writer measured; floats are compared by it unless a tolerance of their dtype is asked for.
-        platforms: where the two ran, the writer's and the reader's.
-        tolerances: those of the policy, by platform.
-        sources: what set the parts of `comparison`.
-        user_code: runs a user's own comparator; None starts a process for it alone.
-        factors: outputs that come straight from factorizations. By default they are compared as such, and not element
-            by element.
-
-    Raises `CompareError` when the outputs cannot be compared in this way, or a user's own comparator fails.
+    `comparison` has comparator and tolerances as the golden holds them, and `sources` what set its parts; `tolerances`
+    are those of the policy, by platform, and `platforms` where the two ran, the writer's and the reader's. Floats are
+    compared by the `noise` that the writer measured unless a tolerance of their dtype is asked for; `factors`, which
+    come straight from factorizations, are compared as such. `user_code` runs a user's own comparator; None starts a
+    process for it alone. Raises `CompareError` when the outputs cannot be compared in this way, or a user's own
+    comparator fails.
     """
-    if mismatch := _mismatch_of_types(expected, actual):
-        return mismatch
+    if len(expected) != len(actual):
+        return Difference(False, problem=f"expected {len(expected)} outputs, got {len(actual)}")
+    for number, (leaf, got) in enumerate(zip(expected, actual, strict=True)):
+        if str(leaf) != str(got):  # a leaf's text is its dtype and shape: float32[4,8]
+            return Difference(False, problem=f"output {number}: expected {leaf}, got {got}", output=number)
     name = comparison.compare
     if problem := problem_of_name(name):
         raise CompareError(problem)
@@ -129,42 +125,33 @@ def compare_leaves(
         return Difference(True, tolerance="shapes and dtypes")
     rules = Rules(comparison, noise, platforms, tolerances or {}, sources or {})
     wanted, given = ([leaf.numpy() for leaf in side] for side in (expected, actual))
+    groups: list[FactorGroup] = []
     if name in FACTORIZATIONS:
-        return _worst_of(_compare_factors(FactorGroup(name, tuple(range(len(wanted)))), wanted, given, rules))
-    groups = [group for group in factors if are_factors(group, wanted)] if name == Comparison().compare else []
+        groups = [FactorGroup(name, tuple(range(len(wanted))))]
+    elif name == Comparison().compare:
+        groups = [group for group in factors if are_factors(group, wanted)]
     in_groups = {output for group in groups for output in group.outputs}
-    difference = _worst_of(
-        [
-            *(
-                replace(_compare(str(leaf), want, got, rules.of(leaf.dtype, number)), output=number)
-                for number, (leaf, want, got) in enumerate(zip(expected, wanted, given, strict=True))
-                if number not in in_groups
-            ),
-            *(one for group in groups for one in _compare_factors(group, wanted, given, rules)),
-        ]
-    )
-    if ":" in name:
-        with opened(user_code) as code:
-            return _judged_by_user(name, code.compare(name, expected, actual), difference)
-    return difference
-
-
-def _mismatch_of_types(expected: Sequence[Leaf], actual: Sequence[Leaf]) -> Difference | None:
-    """The first difference in number, dtype or shape of the outputs."""
-    if len(expected) != len(actual):
-        return Difference(False, problem=f"expected {len(expected)} outputs, got {len(actual)}")
-    for number, (want, got) in enumerate(zip(expected, actual, strict=True)):
-        if str(want) != str(got):  # a leaf's text is its dtype and shape: float32[4,8]
-            return Difference(False, problem=f"output {number}: expected {want}, got {got}", output=number)
-    return None
-
-
-def _judged_by_user(name: str, message: str | None, elementwise: Difference) -> Difference:
-    """The difference as a user's own function judged it. It decides alone; the errors are only reported."""
-    problem = "" if message is None else f"{name}: {message}"
-    errors = elementwise.max_abs_error, elementwise.max_rel_error, elementwise.max_ulp
+    differences = [
+        replace(_compare(str(leaf), wanted[number], given[number], rules.of(leaf.dtype, number)), output=number)
+        for number, leaf in enumerate(expected)
+        if number not in in_groups
+    ]
+    for group in groups:
+        differences += _compare_factors(group, wanted, given, rules)
+    difference = _worst_of(differences)
+    if ":" not in name:
+        return difference
+    # The user's own function decides alone; the errors are only reported.
+    with opened(user_code) as code:
+        message = code.compare(name, expected, actual)
     return Difference(
-        message is None, *errors, problem=problem, tolerance=name, max_noise_error=elementwise.max_noise_error
+        message is None,
+        difference.max_abs_error,
+        difference.max_rel_error,
+        difference.max_ulp,
+        problem="" if message is None else f"{name}: {message}",
+        tolerance=name,
+        max_noise_error=difference.max_noise_error,
     )
 
 
@@ -201,39 +188,42 @@ def rules_in_words(differences: Sequence[Difference]) -> str:
 def _compare_factors(
     group: FactorGroup, wanted: Sequence[Array], given: Sequence[Array], rules: Rules
 ) -> list[Difference]:
-    """Compare the factors of one factorization, part by part. Raises `CompareError` where these are none."""
+    """Compare the factors of one factorization part by part, such as the matrix that they make.
+
+    Parts are computed in double precision, so distances in ULPs of their elements mean nothing. Units in the last place
+    are those of the part's largest element in the outputs' own dtype, and count as relative error. Raises
+    `CompareError` where these are no factors.
+    """
     expected, actual = ([arrays[output] for output in group.outputs] for arrays in (wanted, given))
     name = group.compare
     if len(expected) < len(wanted):
         name = f"outputs {', '.join(map(str, group.outputs))} as {name}"
-    return [_compare_part(name, part, group, rules) for part in parts_of(group.compare, expected, actual)]
-
-
-def _compare_part(name: str, part: Part, group: FactorGroup, rules: Rules) -> Difference:
-    """Compare a part of a factorization, such as the matrix that the factors make.
-
-    Parts are computed in double precision, so distances in ULPs of their elements mean nothing. Units in the last place
-    are those of the part's largest element in the outputs' own dtype, and count as relative error.
-    """
-    rule = rules.of(part.dtype, None if part.output is None else group.outputs[part.output])
-    if rule.tolerance is not None:
-        rule = replace(rule, tolerance=rule.tolerance.with_ulp_as_rtol(float(np.finfo(part.dtype).eps)))
-    difference = _compare(part.what, part.expected, part.actual, rule, part.scale)
-    return replace(difference, of_type=f"{name}: {part.what}", max_ulp=None)
+    differences = []
+    for part in parts_of(group.compare, expected, actual):
+        rule = rules.of(part.dtype, None if part.output is None else group.outputs[part.output])
+        if rule.tolerance is not None:
+            rule = replace(rule, tolerance=rule.tolerance.with_ulp_as_rtol(float(np.finfo(part.dtype).eps)))
+        difference = _compare(part.what, part.expected, part.actual, rule, part.scale)
+        differences.append(replace(difference, of_type=f"{name}: {part.what}", max_ulp=None))
+    return differences
 
 
 def _compare(what: str, expected: Array, actual: Array, rule: Rule, scale: Array | None = None) -> Difference:
     """Compare two arrays of one shape and dtype by a rule."""
     if scale is None and expected.size > PIECE and (in_pieces := _compare_pieces(what, expected, actual, rule)):
         return in_pieces
-    units = ulp_distance(expected, actual) if expected.dtype.name in FLOATS else None
     compared = rule.compare(expected, actual, scale)
     absolute, relative = _errors(expected, actual)
+    max_ulp = None
+    if expected.dtype.name in FLOATS:
+        finite = np.isfinite(to_double(expected)) & np.isfinite(to_double(actual))
+        max_ulp = int(ulp_distance(expected, actual)[finite].max()) if finite.any() else None
+    bad = compared.bad
     difference = Difference(
-        ok=not compared.bad.any(),
+        ok=not bad.any(),
         max_abs_error=float(absolute.max(initial=0.0)),
         max_rel_error=float(relative.max(initial=0.0)),
-        max_ulp=None if units is None else _largest_finite_ulp(units, expected, actual),
+        max_ulp=max_ulp,
         of_type=what,
         tolerance=compared.words,
         max_noise_error=None if compared.in_noise is None else float(compared.in_noise.max(initial=0.0)),
@@ -246,10 +236,25 @@ def _compare(what: str, expected: Array, actual: Array, rule: Rule, scale: Array
         # A tolerance that is less than the writer's own noise.
         within = f"{ROUNDING}within {rule.factor:g} times the noise that the writer measured"
         diagnosis = replace(diagnosis, looks_like=within)
-    difference = _with_elements(difference, compared.bad, errors, expected, actual)
-    # NaN in place of a number is never rounding, whatever the other elements look like.
-    is_mixed = bool(difference.masks) and diagnosis.looks_like.startswith(ROUNDING)
-    return replace(difference, looks_like=diagnosis.lines, kind="" if is_mixed else diagnosis.looks_like)
+    masks = _masks(expected, actual, bad)
+
+    def element(index: Sequence[Any]) -> DifferingElement:
+        place = tuple(int(position) for position in index)
+        return DifferingElement(place, str(expected[place]), str(actual[place]))
+
+    indices = np.argwhere(bad)
+    ranked = np.where(bad, errors, -1.0)  # a bad one even where no bad one has an error: -0.0 for 0.0
+    return replace(
+        difference,
+        mismatched=len(indices),
+        total=int(bad.size),
+        worst=element(np.unravel_index(int(np.argmax(ranked)), ranked.shape)),
+        rows=tuple(element(index) for index in indices[:FIRST_ROWS]),
+        masks=masks,
+        looks_like=diagnosis.lines,
+        # NaN in place of a number is never rounding, whatever the other elements look like.
+        kind="" if masks and diagnosis.looks_like.startswith(ROUNDING) else diagnosis.looks_like,
+    )
 
 
 def _compare_pieces(what: str, expected: Array, actual: Array, rule: Rule) -> Difference | None:
@@ -268,25 +273,6 @@ def _compare_pieces(what: str, expected: Array, actual: Array, rule: Rule) -> Di
     return _worst_of(differences)
 
 
-def _with_elements(difference: Difference, bad: Array, errors: Array, expected: Array, actual: Array) -> Difference:
-    """The difference with the elements that are bad: their number, the worst, the first few, NaN on one side only."""
-
-    def element(index: Sequence[Any]) -> DifferingElement:
-        place = tuple(int(position) for position in index)
-        return DifferingElement(place, str(expected[place]), str(actual[place]))
-
-    indices = np.argwhere(bad)
-    ranked = np.where(bad, errors, -1.0)  # a bad one even where no bad one has an error: -0.0 for 0.0
-    return replace(
-        difference,
-        mismatched=len(indices),
-        total=int(bad.size),
-        worst=element(np.unravel_index(int(np.argmax(ranked)), ranked.shape)),
-        rows=tuple(element(index) for index in indices[:FIRST_ROWS]),
-        masks=_masks(expected, actual, bad),
-    )
-
-
 def _errors(expected: Array, actual: Array) -> tuple[Array, Array]:
     """Absolute and relative error of each element as float64; inf where exactly one side is NaN or infinite."""
     want, got = to_double(expected), to_double(actual)
@@ -302,27 +288,16 @@ def _errors(expected: Array, actual: Array) -> tuple[Array, Array]:
     return absolute, np.where(np.isnan(relative), np.inf, relative)
 
 
-_KINDS = ("a number", "NaN", "an infinity")
-
-
 def _masks(expected: Array, actual: Array, bad: Array) -> tuple[str, ...]:
     """A line for each way in which elements are NaN or infinite on one side only, or another infinity."""
-    want, got = _kind(expected), _kind(actual)
+    sides = []
+    for values in (to_double(expected), to_double(actual)):
+        is_nan, is_infinite = np.isnan(values), np.isinf(values) & ~np.isnan(values)
+        sides.append({"a number": ~is_nan & ~is_infinite, "NaN": is_nan, "an infinity": is_infinite})
     lines = []
-    for one, other in itertools.product(range(len(_KINDS)), repeat=2):
-        count = int((bad & (want == one) & (got == other)).sum())
-        if count and (one != other or _KINDS[one] == "an infinity"):
-            kind = "another infinity" if one == other else _KINDS[other]
-            lines.append(f"{kind} where {_KINDS[one]} was expected at {plural(count, 'place')}")
+    for (one, want), (other, got) in itertools.product(sides[0].items(), sides[1].items()):
+        count = int((bad & want & got).sum())
+        if count and (one != other or one == "an infinity"):
+            kind = "another infinity" if one == other else other
+            lines.append(f"{kind} where {one} was expected at {plural(count, 'place')}")
     return tuple(lines)
-
-
-def _kind(values: Array) -> Array:
-    """For each element its index in `_KINDS`."""
-    wide = to_double(values)
-    return np.where(np.isnan(wide), 1, np.where(np.isinf(wide), 2, 0))
-
-
-def _largest_finite_ulp(units: Array, expected: Array, actual: Array) -> int | None:
-    finite = np.isfinite(to_double(expected)) & np.isfinite(to_double(actual))
-    return int(units[finite].max()) if finite.any() else None

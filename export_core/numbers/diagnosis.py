@@ -67,11 +67,27 @@ def diagnose(expected: Array, actual: Array, limit: Array | None, dtype: str = "
     `dtype` is in what the arrays were computed, where it is not theirs: parts of factorizations are made in doubles.
     A pattern is named only if it explains nearly all elements that differ; of large arrays a sample is looked at.
     """
+    dtype = dtype or expected.dtype.name
     with np.errstate(all="ignore"):
-        return _diagnose(expected, actual, limit, dtype or expected.dtype.name)
+        want, got = to_double(expected), to_double(actual)
+        limit_of_floats = limit if expected.dtype.name in FLOATS else None
+        finite = np.isfinite(want) & np.isfinite(got)
+        error = np.abs(got - want)
+        differs = (expected != actual) & ~(np.isnan(want) & np.isnan(got))
+        if limit_of_floats is not None:
+            differs = np.where(finite, ~(error <= limit_of_floats) & (error != 0), differs)
+        if not differs.any():
+            return Diagnosis()
+        kinds = []
+        if (one_sided := differs & ~finite).any():
+            kinds.append(_not_finite(want, got, one_sided, dtype))
+        if (numbers := differs & finite).any():
+            elements = _Elements(want, got, limit_of_floats, numbers, dtype)
+            kinds.append(_pattern(elements) or _without_pattern(elements, dtype))
+        histogram = _histogram(error, differs, want, limit, dtype)
+    return Diagnosis("; ".join(filter(None, kinds)), histogram)
 
 
-@dataclass(frozen=True)
 class _Elements:
     """The elements that differ and are finite on both sides; a sample where there are many.
 
@@ -81,16 +97,16 @@ class _Elements:
     smallest normal number.
     """
 
-    expected: Array
-    actual: Array
-    differs: Array
-    limit: Array | None
-    eps: float
-    tiny: float
-    at: Array
-    want: Array
-    got: Array
-    allowed: Array
+    def __init__(self, expected: Array, actual: Array, limit: Array | None, differs: Array, dtype: str) -> None:
+        self.expected, self.actual, self.limit, self.differs = expected, actual, limit, differs
+        self.eps, self.tiny = _steps(dtype)
+        at = np.flatnonzero(differs)
+        if at.size > _SAMPLE:
+            at = np.sort(at[np.random.default_rng(0).integers(0, at.size, _SAMPLE)])
+        self.at, self.want, self.got = at, expected.reshape(-1)[at], actual.reshape(-1)[at]
+        self.allowed = np.full(at.size, 0.0 if self.eps else 0.5)
+        if self.eps and limit is not None:
+            self.allowed = limit.reshape(-1)[at]
 
     @property
     def close(self) -> float:
@@ -108,39 +124,6 @@ class _Elements:
         fits = np.abs(self.got - predicted) <= allowed
         bits = np.log2(np.clip(np.abs(self.got - self.want) / allowed, 1.0, 2**_MOST_BITS))[fits].sum()
         return float(fits.mean()) if fits.mean() >= _NEARLY_ALL and bits - cost >= _ENOUGH_BITS else 0.0
-
-
-def _diagnose(expected: Array, actual: Array, limit: Array | None, dtype: str) -> Diagnosis:
-    floating = expected.dtype.name in FLOATS
-    want, got = to_double(expected), to_double(actual)
-    finite = np.isfinite(want) & np.isfinite(got)
-    error = np.abs(got - want)
-    if not floating or limit is None:
-        differs = (expected != actual) & ~(np.isnan(want) & np.isnan(got))
-    else:
-        differs = np.where(finite, ~(error <= limit) & (error != 0), (want != got) & ~(np.isnan(want) & np.isnan(got)))
-    if not differs.any():
-        return Diagnosis()
-    kinds = []
-    if (one_sided := differs & ~finite).any():
-        kinds.append(_not_finite(want, got, one_sided, dtype))
-    if (numbers := differs & finite).any():
-        elements = _elements(want, got, limit if floating else None, numbers, dtype)
-        kinds.append(_pattern(elements) or _without_pattern(elements, dtype))
-    histogram = _histogram(error, differs, want, limit, dtype)
-    return Diagnosis("; ".join(kind for kind in kinds if kind), histogram)
-
-
-def _elements(want: Array, got: Array, limit: Array | None, differs: Array, dtype: str) -> _Elements:
-    """The elements that differ, with what is allowed for each."""
-    eps, tiny = _steps(dtype)
-    at = np.flatnonzero(differs)
-    if at.size > _SAMPLE:
-        at = np.sort(at[np.random.default_rng(0).integers(0, at.size, _SAMPLE)])
-    allowed = np.full(at.size, 0.0 if eps else 0.5)
-    if eps and limit is not None:
-        allowed = limit.reshape(-1)[at]
-    return _Elements(want, got, differs, limit, eps, tiny, at, want.reshape(-1)[at], got.reshape(-1)[at], allowed)
 
 
 def _steps(dtype: str) -> tuple[float, float]:
@@ -183,48 +166,42 @@ def _pattern(elements: _Elements) -> str:
 
 def _patterns(elements: _Elements) -> Iterator[tuple[str, float]]:
     """The patterns, each with the share of the elements that it explains."""
-    want, got = elements.want, elements.got
+    want, got, fit = elements.want, elements.got, elements.fit
     # Exactly 0 is no chance in floats; an integer has few values that it can be.
     bits = _MOST_BITS if elements.eps else np.log2(np.abs(want) + 1).mean()
     zeros = float((got == 0).mean())
-    denormal = (np.abs(want) < elements.tiny).all()
-    yield (
-        "denormals flushed to zero" if denormal else "the elements that differ are zero",
-        zeros if zeros >= _NEARLY_ALL and bits * want.size >= _ENOUGH_BITS else 0.0,
-    )
+    if zeros >= _NEARLY_ALL and bits * want.size >= _ENOUGH_BITS:
+        denormal = (np.abs(want) < elements.tiny).all()
+        yield "denormals flushed to zero" if denormal else "the elements that differ are zero", zeros
     if not elements.vary:
         return
-    yield "the elements that differ have the wrong sign", elements.fit(-want)
+    yield "the elements that differ have the wrong sign", fit(-want)
     if want.dtype.kind == "c":
-        yield "the elements that differ are complex conjugates", elements.fit(np.conj(want))
-    if want.size > 2:
-        yield from _factors(elements)
-        offset = _median(got - want)
-        cost = _FREE_NUMBER_BITS if elements.eps else _FIXED_PATTERN_BITS
-        yield f"a constant offset of {offset:.6g}", elements.fit(want + offset, cost)
-        yield from _transposed(elements)
-
-
-def _factors(elements: _Elements) -> Iterator[tuple[str, float]]:
-    # The elements that are large beside what is allowed have the exact ratios.
-    precise = np.abs(elements.want) / elements.allowed
-    chosen = (precise >= np.median(precise)) & (elements.want != 0)
-    if not chosen.any():
+        yield "the elements that differ are complex conjugates", fit(np.conj(want))
+    if want.size <= 2:
         return
-    factor = _median(elements.got[chosen] / elements.want[chosen])
-    for number, cost in [(_simple(factor), _FIXED_PATTERN_BITS), (factor, _FREE_NUMBER_BITS)]:
-        if number is not None and number not in (0, -1):
-            allowed = elements.allowed * max(1.0, abs(number))
-            yield f"a constant factor of {number:.6g}", elements.fit(number * elements.want, cost, allowed)
+    # The elements that are large beside what is allowed have the exact ratios.
+    precise = np.abs(want) / elements.allowed
+    chosen = (precise >= np.median(precise)) & (want != 0)
+    if chosen.any():
+        factor = _median(got[chosen] / want[chosen])
+        for number, cost in [(_simple(factor), _FIXED_PATTERN_BITS), (factor, _FREE_NUMBER_BITS)]:
+            if number not in (0, -1):
+                allowed = elements.allowed * max(1.0, abs(number))
+                yield f"a constant factor of {number:.6g}", fit(number * want, cost, allowed)
+    offset = _median(got - want)
+    cost = _FREE_NUMBER_BITS if elements.eps else _FIXED_PATTERN_BITS
+    yield f"a constant offset of {offset:.6g}", fit(want + offset, cost)
+    yield from _transposed(elements)
 
 
-def _simple(factor: complex) -> float | None:
-    """The small whole number, or one divided by such a number, that a factor is close to."""
+def _simple(factor: complex) -> float:
+    """The small whole number, or one divided by such a number, that a factor is close to; 0 for none."""
     for value, invert in ((factor, False), (1 / factor if factor else 0.0, True)):
         whole = round(value.real) if abs(value) < 1e4 else 0
         if whole not in (0, 1) and abs(value - whole) <= 1e-3 * abs(value):
             return 1 / whole if invert else float(whole)
-    return None
+    return 0.0
 
 
 def _median(values: Array) -> complex:
@@ -274,24 +251,20 @@ def _lost_precision(elements: _Elements, dtype: str) -> str:
     usable = np.isfinite(expected) & np.isfinite(actual) & ((expected != 0) | (actual != 0))
     want, got = expected[usable], actual[usable]
     types = [(name, bits) for name, bits in _TYPES if bits < _PRECISION.get(dtype, 0)]
-    for name, bits in types:
-        if want.size >= _ENOUGH and _is_rounded(want, got, bits):
+
+    def representable(values: Array, bits: int) -> float:
+        """The share of numbers with so few bits."""
+        parts = np.concatenate([values.real, values.imag]) if values.dtype.kind == "c" else values
+        mantissas = np.ldexp(np.frexp(parts)[0], bits)
+        return float((mantissas == np.rint(mantissas)).mean())
+
+    for name, bits in types if want.size >= _ENOUGH else []:
+        # The numbers are the expected ones with mantissas of fewer bits, which the expected ones do not have.
+        allowed = 2.0 ** (1 - bits) * np.abs(want) + (_SMALLEST_FLOAT16 if bits == 11 else 0.0)
+        near = min((np.abs(got - want) <= allowed).mean(), representable(got, bits))
+        if near >= _NEARLY_ALL and representable(want, bits) < 0.5:
             return f"rounded to {name}"
     return _rounding(elements, want, got) or _level(want, got, types)
-
-
-def _is_rounded(want: Array, got: Array, bits: int) -> bool:
-    """Whether the numbers are the expected ones with mantissas of fewer bits, which the expected ones do not have."""
-    allowed = 2.0 ** (1 - bits) * np.abs(want) + (_SMALLEST_FLOAT16 if bits == 11 else 0.0)
-    near = float((np.abs(got - want) <= allowed).mean())
-    return near >= _NEARLY_ALL and _representable(got, bits) >= _NEARLY_ALL and _representable(want, bits) < 0.5
-
-
-def _representable(values: Array, bits: int) -> float:
-    """The share of numbers with so few bits."""
-    parts = np.concatenate([values.real, values.imag]) if values.dtype.kind == "c" else values
-    mantissas = np.ldexp(np.frexp(parts)[0], bits)
-    return float((mantissas == np.rint(mantissas)).mean())
 
 
 def _rounding(elements: _Elements, want: Array, got: Array) -> str:
@@ -311,16 +284,12 @@ def _rounding(elements: _Elements, want: Array, got: Array) -> str:
     _, once = np.unique(want, return_index=True)  # an element that is there twice would look like a neighbour
     want, got = want[once], got[once]
     absolute = np.abs(got - want)
-    # Beside the largest element, or each beside itself.
-    if not any(_several_alike(want, got, relative) for relative in (absolute, absolute / np.abs(want))):
-        return ""
-    return f"{ROUNDING}errors of both signs, at most {_power(worst / scale)} of the largest element"
-
-
-def _several_alike(want: Array, got: Array, errors: Array) -> bool:
-    """Whether several errors are about as large as the largest one, of both signs."""
-    alike = errors >= errors.max(initial=0.0, where=np.isfinite(errors)) / 10
-    return bool(alike.sum() >= _FEW) and _is_random(want[alike], got[alike])
+    for error in (absolute, absolute / np.abs(want)):  # beside the largest element, or each beside itself
+        # Several errors are about as large as the largest one, of both signs.
+        alike = error >= error.max(initial=0.0, where=np.isfinite(error)) / 10
+        if alike.sum() >= _FEW and _is_random(want[alike], got[alike]):
+            return f"{ROUNDING}errors of both signs, at most {_power(worst / scale)} of the largest element"
+    return ""
 
 
 def _level(want: Array, got: Array, types: Sequence[tuple[str, int]]) -> str:

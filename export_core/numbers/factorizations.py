@@ -37,44 +37,96 @@ class Part:
 
 
 Factors = Sequence[Array]
-Comparator = Callable[[Factors, Factors], list[Part]]
 
 
-def eigh(expected: Factors, actual: Factors) -> list[Part]:
+@dataclass(frozen=True)
+class Sides:
+    """The expected and the actual factors of one factorization, and the parts that are made of both in the same way.
+
+    A part has the tolerance of the output `of`.
+    """
+
+    expected: Factors
+    actual: Factors
+
+    def masks(self) -> list[Part]:
+        """Where outputs are not finite, element by element: in a product one NaN would hide everything else."""
+
+        def zero_if_finite(values: Array) -> Array:
+            return np.where(np.isfinite(values), np.zeros((), values.dtype), values)
+
+        return [
+            Part(f"output {number}, where it is not finite", zero_if_finite(want), zero_if_finite(got), want.dtype.name)
+            for number, (want, got) in enumerate(zip(self.expected, self.actual, strict=True))
+            if want.dtype.kind in "fc" and not (np.isfinite(want).all() and np.isfinite(got).all())
+        ]
+
+    def output(self, what: str, of: int) -> Part:
+        """A vector that is an output itself."""
+        want = self.expected[of]
+        return Part(what, to_double(want), to_double(self.actual[of]), want.dtype.name, largest(want, 1), of)
+
+    def matrix(self, what: str, make: Callable[[Factors], Array], of: int = 0) -> Part:
+        """A matrix made of factors. Each of a batch is measured by its own largest element."""
+        matrix = make(self.expected)
+        return Part(what, matrix, make(self.actual), self.expected[of].dtype.name, largest(matrix, 2))
+
+    def orthonormal(self, what: str, make: Callable[[Factors], Array], of: int = 0) -> Part:
+        """A^H A, the inner products of columns: the identity where they are orthonormal."""
+
+        def products(outputs: Factors) -> Array:
+            columns = to_double(make(outputs))
+            return adjoint(columns) @ columns
+
+        return replace(self.matrix(what, products, of), is_identity=True)
+
+    def equal(self, what: str, make: Callable[[Factors], Array]) -> Part:
+        """A property that must be equal, without any tolerance."""
+        return Part(what, make(self.expected), make(self.actual), "bool")
+
+    def excess(self, what: str, make: Callable[[Factors], Array], of: int, scale: Array) -> Part:
+        """By how much something is too large, which it is not in a right factorization."""
+        return Part(what, make(self.expected), make(self.actual), self.expected[of].dtype.name, scale)
+
+
+Comparator = Callable[[Sides], list[Part]]
+
+
+def eigh(sides: Sides) -> list[Part]:
     """Eigenvalues in order; vectors by V diag(w) V^H and V^H V. NumPy gives (w, V), lax (V, w)."""
     # Values have one axis less than vectors, so their order shows in any batch.
-    values, vectors = (0, 1) if expected[0].ndim < expected[1].ndim else (1, 0)
+    values, vectors = (0, 1) if sides.expected[0].ndim < sides.expected[1].ndim else (1, 0)
 
     def rebuilt(outputs: Factors) -> Array:
         columns = to_double(outputs[vectors])
         return (columns * to_double(outputs[values])[..., None, :]) @ adjoint(columns)
 
     return [
-        *_masks(expected, actual),
-        _vector("eigenvalues", expected, actual, values),
-        _matrix("V diag(w) V^H", rebuilt, expected, actual, vectors),
-        _orthonormal("V^H V", lambda outputs: outputs[vectors], expected, actual, vectors),
+        *sides.masks(),
+        sides.output("eigenvalues", values),
+        sides.matrix("V diag(w) V^H", rebuilt, vectors),
+        sides.orthonormal("V^H V", lambda outputs: outputs[vectors], vectors),
     ]
 
 
-def svd(expected: Factors, actual: Factors) -> list[Part]:
+def svd(sides: Sides) -> list[Part]:
     """Singular values in order; the vectors by U diag(s) V^H, U^H U and V^H V."""
-    count = expected[1].shape[-1]  # with full_matrices there are more vectors, which the product does not show
+    count = sides.expected[1].shape[-1]  # with full_matrices there are more vectors, which the product does not show
 
     def rebuilt(outputs: Factors) -> Array:
         left, values, right = (to_double(output) for output in outputs)
         return (left[..., :count] * values[..., None, :]) @ right[..., :count, :]
 
     return [
-        *_masks(expected, actual),
-        _vector("singular values", expected, actual, 1),
-        _matrix("U diag(s) V^H", rebuilt, expected, actual),
-        _orthonormal("U^H U", lambda outputs: outputs[0], expected, actual),
-        _orthonormal("V^H V", lambda outputs: adjoint(outputs[2]), expected, actual),
+        *sides.masks(),
+        sides.output("singular values", 1),
+        sides.matrix("U diag(s) V^H", rebuilt),
+        sides.orthonormal("U^H U", lambda outputs: outputs[0]),
+        sides.orthonormal("V^H V", lambda outputs: adjoint(outputs[2])),
     ]
 
 
-def qr(expected: Factors, actual: Factors) -> list[Part]:
+def qr(sides: Sides) -> list[Part]:
     """Q R, Q^H Q, and that R is upper triangular. A permutation is one of columns."""
 
     def rebuilt(outputs: Factors) -> Array:
@@ -85,39 +137,31 @@ def qr(expected: Factors, actual: Factors) -> list[Part]:
     def growth(outputs: Factors) -> Array:
         """By how much |R|'s diagonal grows; with pivoting it must not."""
         diagonal = np.abs(np.diagonal(to_double(outputs[1]), axis1=-2, axis2=-1))
-        grown: Array = np.maximum(np.diff(diagonal, axis=-1), 0.0)
-        return grown
+        return np.asarray(np.maximum(np.diff(diagonal, axis=-1), 0.0))
 
     parts = [
-        *_masks(expected, actual),
-        _matrix("Q R", rebuilt, expected, actual),
-        _orthonormal("Q^H Q", lambda outputs: outputs[0], expected, actual),
-        _equal("R below the diagonal", lambda outputs: np.tril(outputs[1], -1), expected, actual),
+        *sides.masks(),
+        sides.matrix("Q R", rebuilt),
+        sides.orthonormal("Q^H Q", lambda outputs: outputs[0]),
+        sides.equal("R below the diagonal", lambda outputs: np.tril(outputs[1], -1)),
     ]
-    if len(expected) == 3:
-        parts.append(_equal("permutation, sorted", lambda outputs: np.sort(outputs[2], axis=-1), expected, actual))
-        parts.append(
-            Part(
-                "growth of |R|'s diagonal",
-                growth(expected),
-                growth(actual),
-                expected[1].dtype.name,
-                largest(expected[1], 2)[..., 0],
-            )
-        )
+    if len(sides.expected) == 3:
+        scale = largest(sides.expected[1], 2)[..., 0]
+        parts.append(sides.equal("permutation, sorted", lambda outputs: np.sort(outputs[2], axis=-1)))
+        parts.append(sides.excess("growth of |R|'s diagonal", growth, 1, scale))
     return parts
 
 
-def lu(expected: Factors, actual: Factors) -> list[Part]:
+def lu(sides: Sides) -> list[Part]:
     """A from P A = L U, and that no element of L exceeds 1.
 
     Of rows that tie for a pivot either may be chosen, so pivots and permutations may differ as long as they belong
     together.
     """
-    if any(output.dtype.kind not in "iu" for output in expected[1:]):
+    if any(output.dtype.kind not in "iu" for output in sides.expected[1:]):
         raise ValueError("pivots are integers")
     # LAPACK chooses complex pivots by |re| + |im| (izamax), not by magnitude: then |l| may be up to the root of 2.
-    bound = np.sqrt(2.0) if expected[0].dtype.kind == "c" else 1.0
+    bound = np.sqrt(2.0) if sides.expected[0].dtype.kind == "c" else 1.0
 
     def rebuilt(outputs: Factors) -> Array:
         factors = to_double(outputs[0])
@@ -138,17 +182,17 @@ def lu(expected: Factors, actual: Factors) -> list[Part]:
         return np.asarray(outputs[2] == permutation(outputs[1], outputs[0].shape[-2]))
 
     parts = [
-        *_masks(expected, actual),
-        _equal("pivots in their rows", legal, expected, actual),
-        _matrix("P^-1 L U", rebuilt, expected, actual),
-        Part("|L| above 1", excess(expected), excess(actual), expected[0].dtype.name, np.asarray(1.0)),
+        *sides.masks(),
+        sides.equal("pivots in their rows", legal),
+        sides.matrix("P^-1 L U", rebuilt),
+        sides.excess("|L| above 1", excess, 0, np.asarray(1.0)),
     ]
-    if len(expected) == 3:
-        parts.append(_equal("permutation that the pivots make", belonging, expected, actual))
+    if len(sides.expected) == 3:
+        parts.append(sides.equal("permutation that the pivots make", belonging))
     return parts
 
 
-def schur(expected: Factors, actual: Factors) -> list[Part]:
+def schur(sides: Sides) -> list[Part]:
     """Q T Q^H, Q^H Q, and T's form: triangular, for real matrices with 2x2 blocks for pairs of complex eigenvalues."""
 
     def rebuilt(outputs: Factors) -> Array:
@@ -172,19 +216,20 @@ def schur(expected: Factors, actual: Factors) -> list[Part]:
         return np.asarray((below != 0) & (real | overlap))
 
     return [
-        *_masks(expected, actual),
-        _matrix("Q T Q^H", rebuilt, expected, actual),
-        _orthonormal("Q^H Q", lambda outputs: outputs[1], expected, actual),
-        _equal("T below its blocks", lambda outputs: np.tril(outputs[0], -2), expected, actual),
-        _equal("2x2 blocks of T that should be split", misformed, expected, actual),
+        *sides.masks(),
+        sides.matrix("Q T Q^H", rebuilt),
+        sides.orthonormal("Q^H Q", lambda outputs: outputs[1]),
+        sides.equal("T below its blocks", lambda outputs: np.tril(outputs[0], -2)),
+        sides.equal("2x2 blocks of T that should be split", misformed),
     ]
 
 
-def eig(expected: Factors, actual: Factors) -> list[Part]:
+def eig(sides: Sides) -> list[Part]:
     """Eigenvalues in any order; vectors of any phase by their norms and V diag(w) V^-1.
 
     Left vectors make another matrix in this way, which is as unique as that of the right ones.
     """
+    expected, actual = sides.expected, sides.actual
     name = expected[0].dtype.name
     order = match_eigenvalues(expected[0], actual[0])
     matched = [np.take_along_axis(actual[0], order, -1)]
@@ -192,10 +237,8 @@ def eig(expected: Factors, actual: Factors) -> list[Part]:
     # Eigenvalues and V diag(w) V^-1 differ by more than the vectors do, by their condition number.
     conditions = [condition_number(vectors) for vectors in expected[1:]]
     worst = np.maximum.reduce(conditions)[..., 0] if conditions else np.asarray(1.0)
-    parts = [
-        *_masks(expected, matched),
-        Part("eigenvalues", to_double(expected[0]), to_double(matched[0]), name, worst * largest(expected[0], 1), 0),
-    ]
+    values = Sides(expected, matched).output("eigenvalues", 0)
+    parts = [*Sides(expected, matched).masks(), replace(values, scale=worst * values.scale)]
     # strict=False: left and right vectors are both optional.
     # The norms as well: V diag(w) V^-1 is the same for vectors of any length.
     for side, condition, want, got in zip(("V", "V'"), conditions, expected[1:], matched[1:], strict=False):
@@ -236,7 +279,7 @@ def parts_of(name: str, expected: Factors, actual: Factors) -> list[Part]:
     try:
         if len(expected) in factorization.counts and all(output.dtype.kind in "fciu" for output in expected):
             with np.errstate(all="ignore"):  # NaN and infinities are compared, not warned of
-                return factorization.comparator(expected, actual)
+                return factorization.comparator(Sides(expected, actual))
     except ValueError:
         pass  # shapes that cannot be multiplied
     outputs = ", ".join(f"{output.dtype.name}[{','.join(map(str, output.shape))}]" for output in expected)
@@ -257,49 +300,8 @@ def are_factors(group: FactorGroup, outputs: Sequence[Array]) -> bool:
         parts = parts_of(group.compare, factors, factors)
     except CompareError:
         return False
-    return all(_is_identity(part.expected) for part in parts if part.is_identity)
-
-
-def _is_identity(products: Array) -> bool:
-    identity = np.eye(products.shape[-1])
-    return np.allclose(products, identity, rtol=0, atol=ORTHONORMAL)
-
-
-def _masks(expected: Factors, actual: Factors) -> list[Part]:
-    """Where outputs are not finite, element by element: in a product one NaN would hide everything else."""
-    return [
-        Part(f"output {number}, where it is not finite", _zero_if_finite(want), _zero_if_finite(got), want.dtype.name)
-        for number, (want, got) in enumerate(zip(expected, actual, strict=True))
-        if want.dtype.kind in "fc" and not (np.isfinite(want).all() and np.isfinite(got).all())
-    ]
-
-
-def _zero_if_finite(values: Array) -> Array:
-    return np.where(np.isfinite(values), np.zeros((), values.dtype), values)
-
-
-def _vector(what: str, expected: Factors, actual: Factors, of: int) -> Part:
-    want = expected[of]
-    return Part(what, to_double(want), to_double(actual[of]), want.dtype.name, largest(want, 1), of)
-
-
-def _matrix(what: str, make: Callable[[Factors], Array], expected: Factors, actual: Factors, of: int = 0) -> Part:
-    """A matrix made of factors, with the tolerance of output `of`.
-
-    Each of a batch is measured by its own largest element.
-    """
-    matrix = make(expected)
-    return Part(what, matrix, make(actual), expected[of].dtype.name, largest(matrix, 2))
-
-
-def _orthonormal(what: str, make: Callable[[Factors], Array], expected: Factors, actual: Factors, of: int = 0) -> Part:
-    """The inner products of vectors, with the tolerance of output `of`."""
-    return replace(_matrix(what, lambda outputs: gram(make(outputs)), expected, actual, of), is_identity=True)
-
-
-def _equal(what: str, make: Callable[[Factors], Array], expected: Factors, actual: Factors) -> Part:
-    """A property that must be equal, without any tolerance."""
-    return Part(what, make(expected), make(actual), "bool")
+    products = [part.expected for part in parts if part.is_identity]
+    return all(np.allclose(one, np.eye(one.shape[-1]), rtol=0, atol=ORTHONORMAL) for one in products)
 
 
 WORST_CONDITION = 100.0
@@ -310,11 +312,6 @@ unless the user gives an rtol: it would accept anything of a matrix that is near
 def adjoint(matrix: Array) -> Array:
     """The conjugate transpose of each matrix."""
     return np.conj(np.swapaxes(matrix, -1, -2))
-
-
-def gram(matrix: Array) -> Array:
-    """A^H A, the inner products of the columns: the identity where they are orthonormal."""
-    return adjoint(to_double(matrix)) @ to_double(matrix)
 
 
 def permutation(pivots: Array, rows: int) -> Array:
@@ -354,20 +351,15 @@ def match_eigenvalues(expected: Array, actual: Array) -> Array:
     both_not_finite = ~np.isfinite(expected)[..., :, None] & ~np.isfinite(actual)[..., None, :]
     distances = np.where(both_not_finite, 0.0, distances)
     for batch in np.ndindex(expected.shape[:-1]):
-        # One at a time: scipy has no assignment for batches.
-        order[batch] = _assignment(distances[batch])
+        costs = distances[batch]
+        nearest = costs.argmin(axis=-1) if costs.size else np.arange(0)
+        if len(np.unique(nearest)) < len(nearest):
+            # Else no sum is less. Importing scipy takes as long as five cells; it has no assignment for batches.
+            from scipy.optimize import linear_sum_assignment
+
+            nearest = linear_sum_assignment(costs)[1]
+        order[batch] = nearest
     return order
-
-
-def _assignment(distances: Array) -> Array:
-    """For each row a column of its own, so that the sum of distances is least."""
-    nearest = distances.argmin(axis=-1) if distances.size else np.arange(0)
-    if len(np.unique(nearest)) == len(nearest):  # no sum is less, and importing scipy takes as long as five cells
-        return nearest
-    from scipy.optimize import linear_sum_assignment
-
-    columns: Array = linear_sum_assignment(distances)[1]
-    return columns
 
 
 def condition_number(vectors: Array) -> Array:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from export_core.artifact.numerics import LAPACK, narrowest_float
 from export_core.base.errors import InfrastructureFault
@@ -25,8 +25,7 @@ from export_core.goldens.arrays import Noise, from_npz, noise_from_npz, noise_to
 from export_core.goldens.manifest import NoiseRecord, as_stored
 from export_core.goldens.store import NOISE, sha256
 from export_core.numbers.noise import ULPS, moved_by, noise_and_jumps, spread
-from export_core.numbers.noise_text import noise_text
-from export_core.numbers.stored_noise import proves_nothing, undecided_outputs
+from export_core.numbers.stored_noise import noise_text, proves_nothing, undecided_outputs
 from export_core.policy import Policy
 from export_core.readers.cell import Cell, Limits, checks_of, request_of
 from export_core.readers.environment import Environment, ReaderEnvironments, with_variables
@@ -35,7 +34,7 @@ from export_core.readers.placement import Placement
 from export_core.readers.worker.client import WarmWorkers, start_worker
 from export_core.readers.worker.moved_inside import moves
 from export_core.readers.worker.protocol import CheckRequest, Reply, Request, VariantRequest, Worker
-from export_core.releases import Calendar, Release, ReleaseError
+from export_core.releases import Release, ReleaseError
 
 MOVED = 6
 """Runs with inputs moved by up to one unit in the last place."""
@@ -78,7 +77,7 @@ def with_noise(
 ) -> tuple[Manifest, dict[str, bytes]]:
     """The manifest and the files of a golden, with its noise."""
     hashes = {**manifest.files, NOISE: sha256(measured.data)}
-    return msgspec.structs.replace(manifest, noise=measured.record, files=hashes), {**files, NOISE: measured.data}
+    return replace(manifest, noise=measured.record, files=hashes), {**files, NOISE: measured.data}
 
 
 def known_noise(store: GoldenStore, manifest: Manifest) -> MeasuredNoise | None:
@@ -91,7 +90,7 @@ def known_noise(store: GoldenStore, manifest: Manifest) -> MeasuredNoise | None:
     if golden is None or (record := golden.manifest.noise) is None:
         return None
     files = {name: hashed for name, hashed in golden.manifest.files.items() if name != NOISE}
-    plain = msgspec.structs.replace(golden.manifest, noise=None, files=files)
+    plain = replace(golden.manifest, noise=None, files=files)
     by = (record.jaxlib, record.instruction_set)
     if plain != as_stored(manifest, golden.manifest) or by != (manifest.writer.jaxlib, manifest.instruction_set):
         return None
@@ -101,7 +100,7 @@ def known_noise(store: GoldenStore, manifest: Manifest) -> MeasuredNoise | None:
     except GoldenError:  # it is damaged, and written again
         return None
     if undecided:  # an older version may have found fewer of them
-        record = msgspec.structs.replace(record, undecided={}, undecided_outputs=undecided)
+        record = replace(record, undecided={}, undecided_outputs=undecided)
     return MeasuredNoise(record, golden.content(NOISE), proves_nothing(golden, undecided))
 
 
@@ -137,11 +136,9 @@ class OtherKernel:
         if not core or not any(call.startswith(LAPACK) for call in golden.manifest.custom_calls):
             return "", {}
         outputs = {check.name: f"{check.outputs}.kernel.npz" for check in request.checks if check.outputs}
-        checks = (
-            msgspec.structs.replace(check, outputs=outputs.get(check.name), variants=()) for check in request.checks
-        )
+        checks = tuple(replace(check, outputs=outputs.get(check.name), variants=()) for check in request.checks)
         worker = self._workers.start(with_variables(environment, OPENBLAS_CORETYPE=core), 1, fork=fork)
-        reply = worker.submit(msgspec.structs.replace(request, checks=tuple(checks))).result()
+        reply = worker.submit(replace(request, checks=checks)).result()
         return (core, {name: Path(path) for name, path in outputs.items()}) if reply.end == "ok" else ("", {})
 
 
@@ -151,49 +148,52 @@ def measure_noise(
     """Run the calls of a golden in each variant, in cold processes of a worker in this environment.
 
     A variant that raises or ends its process is left out, and recorded with what it said. With `other`, what calls
-    LAPACK also runs on another kernel.
-
-    Returns:
-        The noise, or why there is none: the call itself fails, or does not run on cpu.
-
-    Raises:
-        WorkerDied: the worker was lost.
+    LAPACK also runs on another kernel. Returns why there is no noise where the call itself fails, or does not run on
+    cpu. Raises `WorkerDied` when the worker is lost.
     """
     if reason := not_measured(golden):
         return reason
     with scratch_folder() as scratch:
         cell = Cell(golden, environment.release, "cpu")
-        request = _with_variants(request_of(cell, scratch, limits), scratch)
-        calls: dict[str, list[CheckRequest]] = {}
-        for check, asked in zip(checks_of(cell), request.checks, strict=True):
-            if check.outputs is not None:
-                calls.setdefault(check.outputs, []).append(asked)
-        variants = [variant for check in request.checks for variant in check.variants]
+        request = request_of(cell, scratch, limits)
+        variants_of = {
+            check.name: [*_variants(check, scratch / f"variants {number}")] if check.outputs else []
+            for number, check in enumerate(request.checks)
+        }
+        variants = [variant for of_check in variants_of.values() for variant in of_check]
         names = [variant.name for variant in variants]
         failed: dict[str, str] = {}
-        while (reply := worker.submit(_without(request, failed)).result()).end != "ok":
+
+        def run() -> Reply:
+            """Run the calls with those variants that have not failed."""
+            checks = tuple(
+                replace(check, variants=tuple(one for one in variants_of[check.name] if one.name not in failed))
+                for check in request.checks
+            )
+            # Warm: this asks how exact the numbers are, and not whether a cold process survives.
+            return worker.submit(replace(request, checks=checks, warm=True)).result()
+
+        while (reply := run()).end != "ok":
             # Whatever ran may have said anything: only what was asked for counts.
             if reply.variant not in names or reply.variant in failed:
                 return _ending(reply)
-            # It took its process along, so the others run again without its program: after a timeout, those before it.
+            # It took its process along, so the others run again without its program, that of one call where it is
+            # rewritten: after a timeout, those before it.
             first, *later = variants[names.index(reply.variant) :]
-            alike = (one.name for one in later if reply.end == "timeout" or _is_one_program(first, one))
-            lost = [first.name, *alike]
-            failed |= {**reply.failed, **dict.fromkeys(lost, _ending(reply))}
+            call = first.name.rpartition("/")[0]
+            lost = [
+                one.name
+                for one in later
+                if reply.end == "timeout" or (first.numbers and one.numbers and one.name.rpartition("/")[0] == call)
+            ]
+            failed |= {**reply.failed, **dict.fromkeys([first.name, *lost], _ending(reply))}
         failed = {name: text for name, text in {**failed, **reply.failed}.items() if name in names}
+        calls: dict[str, list[CheckRequest]] = {}
+        for check, asked in zip(checks_of(cell), request.checks, strict=True):
+            if check.outputs is not None:
+                calls.setdefault(check.outputs, []).append(replace(asked, variants=tuple(variants_of[asked.name])))
         kernel = other.run(golden, environment, request, limits.fork) if other else ("", {})
         return _measured(golden, environment.release.jaxlib, calls, failed, *kernel)
-
-
-def _with_variants(request: Request, scratch: Path) -> Request:
-    checks = (
-        check
-        if check.outputs is None
-        else msgspec.structs.replace(check, variants=tuple(_variants(check, scratch / f"variants {number}")))
-        for number, check in enumerate(request.checks)
-    )
-    # Warm: this asks how exact the numbers are, and not whether a cold process survives.
-    return msgspec.structs.replace(request, checks=tuple(checks), warm=True)
 
 
 def _variants(check: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
@@ -211,7 +211,7 @@ def _variants(check: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
 
     def moved(seed: int, ulps: int) -> str:
         """Inputs moved by up to so many units; the given ones where none moves."""
-        if not (has_floats and ulps):
+        if not has_floats:
             return check.inputs
         generators = (np.random.default_rng([seed, number]) for number in range(len(inputs)))
         path = folder / f"inputs {seed}.npz"
@@ -220,28 +220,12 @@ def _variants(check: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
 
     for seed in range(MOVED if has_floats else 0):
         yield variant(f"moved {seed}", moved(seed, 1))
-    for name, count, ulps in ((UNOPTIMIZED, 1, 0), *INSIDE_RUNS):
+    yield variant(UNOPTIMIZED, check.inputs, options=OPTIONS, numbers=tuple(moves(0, 0)))
+    for name, count, ulps in INSIDE_RUNS:
         for number in range(count):
             # Each run has a seed of its own: what is computed from constants is the same in every run.
             seed = 100 * ulps + number
-            own = f"{name} {number}" if ulps else name
-            yield variant(own, moved(seed, ulps), options=OPTIONS, numbers=tuple(moves(seed, ulps)))
-
-
-def _is_one_program(one: VariantRequest, other: VariantRequest) -> bool:
-    """Whether two variants run the same rewritten program: that of one call."""
-    return bool(one.numbers and other.numbers) and one.name.rpartition("/")[0] == other.name.rpartition("/")[0]
-
-
-def _without(request: Request, failed: Mapping[str, str]) -> Request:
-    """The request without the variants that failed."""
-    checks = (
-        msgspec.structs.replace(
-            check, variants=tuple(variant for variant in check.variants if variant.name not in failed)
-        )
-        for check in request.checks
-    )
-    return msgspec.structs.replace(request, checks=tuple(checks))
+            yield variant(f"{name} {number}", moved(seed, ulps), options=OPTIONS, numbers=tuple(moves(seed, ulps)))
 
 
 def _ending(reply: Reply) -> str:
@@ -271,12 +255,19 @@ def _measured(
     run: set[str] = set()
     for checks in calls.values():
         # Calls that must have the same outputs have their noise together.
-        runs = [named for check in checks for named in _runs_of(check, failed).items()]
-        run |= {_variant(name) for name, _ in runs}
         plain = from_npz(Path(checks[0].outputs or ""))
-        near = [outputs for name, outputs in runs if not _is_amplified(name)]
-        near += [from_npz(by_kernel[check.name]) for check in checks if check.name in by_kernel]
-        far = [outputs for name, outputs in runs if _is_amplified(name)]
+        near = [from_npz(by_kernel[check.name]) for check in checks if check.name in by_kernel]
+        far: list[Sequence[Leaf]] = []
+        for check in checks:
+            types = list(map(str, from_npz(Path(check.outputs or ""))))
+            for variant in (variant for variant in check.variants if variant.name not in failed):
+                outputs = from_npz(Path(variant.outputs))
+                if list(map(str, outputs)) != types:
+                    failed[variant.name] = "its outputs have other types"
+                    continue
+                kind = _variant(variant.name)
+                run.add(kind)
+                (far if kind.startswith("amplified ") else near).append(outputs)
         spreads = zip(plain, spread(plain, near), spread(plain, far), strict=True)
         measured = [noise_and_jumps(*one, narrowest) for one in spreads]
         noises.append((plain, tuple(noise for noise, _ in measured)))
@@ -291,7 +282,7 @@ def _measured(
         instruction_set=instruction_set(),
         moved=sum(name.startswith("moved ") for name in run),
         inside=sum(name.startswith("inside ") for name in run),
-        amplified=sum(map(_is_amplified, run)),
+        amplified=sum(name.startswith("amplified ") for name in run),
         compiled=(UNOPTIMIZED,) if UNOPTIMIZED in run else (),
         kernel=kernel,
         failed=_summarized(failed),
@@ -300,17 +291,6 @@ def _measured(
         undecided_outputs=undecided,
     )
     return MeasuredNoise(record, data, proves_nothing(golden, undecided))
-
-
-def _runs_of(check: CheckRequest, failed: dict[str, str]) -> dict[str, tuple[Leaf, ...]]:
-    """The outputs of a call in its variants. One that gives other types is added to those that failed."""
-    assert check.outputs is not None
-    plain = from_npz(Path(check.outputs))
-    runs = {one.name: from_npz(Path(one.outputs)) for one in check.variants if one.name not in failed}
-    for name in [name for name, outputs in runs.items() if list(map(str, outputs)) != list(map(str, plain))]:
-        failed[name] = "its outputs have other types"
-        del runs[name]
-    return runs
 
 
 def _summarized(failed: Mapping[str, str]) -> dict[str, str]:
@@ -323,16 +303,12 @@ def _summarized(failed: Mapping[str, str]) -> dict[str, str]:
     return dict(sorted({**whole, **rest}.items()))
 
 
-def _is_amplified(name: str) -> bool:
-    return _variant(name).startswith("amplified ")
-
-
 def _variant(name: str) -> str:
     """The variant without its call: ``vjp1/inside 0`` is ``inside 0``."""
     return name.rpartition("/")[2]
 
 
-Measured = tuple[Golden, "MeasuredNoise | str"]
+Measured = tuple[Golden, MeasuredNoise | str]
 
 
 def measure_goldens(
@@ -352,7 +328,8 @@ def measure_goldens(
         by_writer.setdefault(Release(writer.jaxlib, writer.jax, writer.built), []).append(golden)
     with ReaderEnvironments.of(policy, calendar, notify=notify) as environments:
         for writer_release, group in by_writer.items():
-            releases = [writer_release, *_later(writer_release, calendar)]
+            later = [version for version in calendar.versions() if calendar.built(version) > writer_release.built]
+            releases = [writer_release, *map(calendar.release, later)]
             yield from _of_writer(group, releases, environments, limits, notify)
 
 
@@ -367,25 +344,27 @@ def _of_writer(
 
     Each as soon as it is known: an interruption loses none that was.
     """
-    left = list(goldens)
+    left = {golden.id: golden for golden in goldens}
     reasons: dict[str, str] = {}
     for release in releases:
         failed: dict[str, str] = {}
         try:
-            for golden, noise in _in_release(left, environments.build(Placement(release)), limits, notify):
+            environment = environments.build(Placement(release))
+            for golden, noise in _in_release([*left.values()], environment, limits, notify):
                 if isinstance(noise, str):
                     failed[golden.id] = noise
-                    continue
-                left = [other for other in left if other.id != golden.id]
-                yield golden, noise
+                else:
+                    del left[golden.id]
+                    yield golden, noise
         except (InfrastructureFault, ReleaseError) as error:
-            reasons = reasons or {golden.id: str(error) for golden in left}
+            reasons = reasons or dict.fromkeys(left, str(error))
             continue
-        reasons = failed if release == releases[0] else reasons
-        # What its own writer cannot run is no question of releases.
-        if not left or release == releases[0]:
+        if release == releases[0]:  # what its own writer cannot run is no question of releases
+            reasons = failed
             break
-    yield from ((golden, reasons[golden.id]) for golden in left)
+        if not left:
+            break
+    yield from ((golden, reasons[golden.id]) for golden in left.values())
 
 
 def _in_release(
@@ -406,12 +385,6 @@ def _in_release(
         pool.shutdown(wait=False, cancel_futures=True)
         other.close()
         worker.close()
-
-
-def _later(writer: Release, calendar: Calendar) -> list[Release]:
-    """The releases built after a writer, oldest first."""
-    versions = [version for version in calendar.versions() if calendar.built(version) > writer.built]
-    return [calendar.release(version) for version in versions]
 
 
 def add_noise(

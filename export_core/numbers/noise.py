@@ -61,11 +61,11 @@ LARGE = 0.1
 def spread(plain: Sequence[Leaf], variants: Iterable[Sequence[Leaf]]) -> Noise:
     """The noise of each output: how far its elements move between the plain run and any other.
 
-    None for what is no number. An element that is not finite in another run is left out there: moving an input across
-    a pole says nothing of a reader, whose inputs are exact.
+    None for what is no number: keys and float0. An element that is not finite in another run is left out there: moving
+    an input across a pole says nothing of a reader, whose inputs are exact.
     """
     wanted = [leaf.numpy() for leaf in plain]
-    noises = [np.zeros(leaf.shape) if is_number(leaf.dtype) else None for leaf in plain]
+    noises = [None if leaf.dtype in KEYS or leaf.dtype == "float0" else np.zeros(leaf.shape) for leaf in plain]
     for variant in variants:
         for noise, want, leaf in zip(noises, wanted, variant, strict=True):
             if noise is not None:
@@ -73,11 +73,6 @@ def spread(plain: Sequence[Leaf], variants: Iterable[Sequence[Leaf]]) -> Noise:
                     moved = np.abs(to_double(leaf.numpy()) - to_double(want))
                 np.maximum(noise, np.where(np.isfinite(moved), moved, 0.0), out=noise)
     return tuple(noises)
-
-
-def is_number(dtype: str) -> bool:
-    """Whether how far apart two elements are means something: floats, integers, booleans; neither keys nor float0."""
-    return dtype not in KEYS and dtype != "float0"
 
 
 def moved_by(ulps: int, leaf: Leaf, generator: np.random.Generator) -> Leaf:
@@ -149,25 +144,25 @@ def noise_with_floors(
 ) -> Array:
     """The noise that elements are judged by: what was measured, or lent by others, and at least that of rounding.
 
-    Args:
-        expected: the outputs that the writer saw, or what was made of them in double precision.
-        noise: what was measured of each element.
-        dtype: that of the outputs.
-        narrowest: the narrowest float type of the module, which may be narrower than that of the outputs.
-        scale: the magnitude whose last place counts where it is larger than the element; it broadcasts with them.
-        whole: where these are a piece of an array, what it needs to know of all.
+    `expected` are the outputs that the writer saw, or what was made of them in double precision, and `noise` what was
+    measured of each; `dtype` is that of the outputs, and `narrowest` the narrowest float type of the module. `scale`,
+    which broadcasts with them, is the magnitude whose last place counts where it is larger than the element. `whole` is
+    given where these are a piece of an array.
     """
     magnitudes = _finite_magnitudes(expected)
     if scale is not None:
         magnitudes = np.maximum(magnitudes, scale)
     info, eps = _finfo(dtype), float(_finfo(dtype).eps)
-    largest = whole.largest if whole else magnitudes.max(initial=0.0)
+    largest = whole.largest if whole else float(magnitudes.max(initial=0.0))
     smallest = np.where(noise > 0, 0.0, SMALLEST * largest)
     floor = eps * (_units(eps) * magnitudes + smallest) + float(info.smallest_subnormal)
     narrow_eps = float(_finfo(narrowest).eps) if narrowest else 0.0
     if narrow_eps > eps:
         units = min(NARROW_UNITS, _units(narrow_eps))
-        typical = whole.typical if whole else _root_mean_square(magnitudes)
+        if whole:
+            typical = whole.typical
+        else:  # divided first: the square of 1e200 is not finite
+            typical = largest * float(np.sqrt(np.mean((magnitudes / largest) ** 2))) if largest else 0.0
         floor = np.maximum(floor, units * narrow_eps * np.maximum(magnitudes, typical))
     judged_by: Array = np.maximum(np.maximum(noise, whole.lent if whole else _lent(noise)), floor)
     return judged_by
@@ -181,12 +176,6 @@ def _finite_magnitudes(values: Array) -> Array:
     """The magnitudes as float64, 0 where they are not finite."""
     magnitudes = np.abs(to_double(values))
     return np.where(np.isfinite(magnitudes), magnitudes, 0.0)
-
-
-def _root_mean_square(magnitudes: Array) -> float:
-    largest = float(magnitudes.max(initial=0.0))
-    # Divided first: the square of 1e200 is not finite.
-    return largest * float(np.sqrt(np.mean((magnitudes / largest) ** 2))) if largest else 0.0
 
 
 def _lent(noise: Array) -> Array:
@@ -223,13 +212,9 @@ PART = 0.5
 def noise_and_jumps(leaf: Leaf, near: Array | None, far: Array | None, narrowest: str) -> tuple[Array | None, int]:
     """The noise of an output, None where it must be equal; and how many of its elements jump.
 
-    Of integers and booleans each element that ever moved jumps: an index, a count, a rounded number.
-
-    Args:
-        leaf: the output of the plain run.
-        near: how far elements move with units of one.
-        far: how far they move with units of `ULPS`; all 0 where there are no such runs.
-        narrowest: the narrowest float type of the module.
+    `leaf` is the output of the plain run. Its elements move by `near` with units of one, and by `far` with units of
+    `ULPS`: all 0 where there are no such runs. `narrowest` is the narrowest float type of the module. Of integers and
+    booleans each element that ever moved jumps: an index, a count, a rounded number.
     """
     if near is None or far is None:
         return None, 0

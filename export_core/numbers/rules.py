@@ -90,7 +90,10 @@ class Rule:
         `scale` is multiplied by relative tolerances for the absolute one; None means the largest expected element.
         """
         if self.bits:
-            return ComparedElements((_bytes(expected) != _bytes(actual)).any(axis=-1), f"equal bits ({self.bits})")
+            # ascontiguousarray makes a zero-dimensional array one-dimensional, which view needs.
+            sides = (np.ascontiguousarray(values).view(np.uint8) for values in (expected, actual))
+            one, other = (bytes_.reshape(*expected.shape, expected.dtype.itemsize) for bytes_ in sides)
+            return ComparedElements((one != other).any(axis=-1), f"equal bits ({self.bits})")
         if self.noise is not None and self.dtype not in FLOATS:
             return _by_jumps(expected, actual, self.noise, self.factor)
         by_noise = None if self.noise is None else self._by_noise(expected, actual, self.noise, scale)
@@ -188,9 +191,3 @@ def _beyond(expected: Array, actual: Array, allowed: Allowed, scale: Array) -> C
     # No tolerance extends beyond what is finite: an infinity next to the largest number is still a wrong result.
     bad = ~np.where(np.isfinite(want) & np.isfinite(got), close, same(want, got))
     return ComparedElements(bad, allowed.in_words(float(atol.max(initial=0.0))), limit)
-
-
-def _bytes(values: Array) -> Array:
-    """The bytes of each element, in a last axis of their own."""
-    # ascontiguousarray makes a zero-dimensional array one-dimensional, which view needs.
-    return np.ascontiguousarray(values).view(np.uint8).reshape(*values.shape, values.dtype.itemsize)

@@ -11,7 +11,8 @@ import secrets
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -67,22 +68,20 @@ class UserCode:
         """Raise `CompareError` unless outputs can be compared in this way; a user's function is imported."""
         if problem := problem_of_name(name):
             raise CompareError(problem)
-        if ":" in name:
-            if not all(name.partition(":")):
-                raise CompareError(
-                    f"compare={name!r}: expected 'module:function', such as 'my_package.checks:close_enough'."
-                )
-            self._ask(name)
+        if ":" not in name:
+            return
+        if not all(name.partition(":")):
+            what = "'module:function', such as 'my_package.checks:close_enough'"
+            raise CompareError(f"compare={name!r}: expected {what}.")
+        self._ask(name)
 
     def compare(self, name: str, expected: Sequence[Leaf], actual: Sequence[Leaf]) -> str | None:
         """What a user's function says is wrong, or None. Raises `CompareError` when it fails itself."""
         with scratch_folder() as folder:
-            paths = {}
-            for side, leaves in (("expected", expected), ("actual", actual)):
-                path = folder / f"{side}.npz"
-                path.write_bytes(to_npz(leaves))
-                paths[side] = str(path)
-            return self._ask(name, **paths).message
+            paths = {side: folder / f"{side}.npz" for side in ("expected", "actual")}
+            paths["expected"].write_bytes(to_npz(expected))
+            paths["actual"].write_bytes(to_npz(actual))
+            return self._ask(name, **{side: str(path) for side, path in paths.items()}).message
 
     def close(self) -> None:
         """End the process; whoever waits for an answer gets an error."""
@@ -129,13 +128,8 @@ class UserCode:
         assert process
         assert process.stdin
         assert process.stdout
-        number, late = secrets.randbits(53), threading.Event()
-
-        def give_up() -> None:
-            late.set()
-            kill_group(process)
-
-        timer = threading.Timer(seconds, give_up)
+        number, started = secrets.randbits(53), time.monotonic()
+        timer = threading.Timer(seconds, kill_group, (process,))
         timer.daemon = True
         timer.start()
         try:
@@ -146,12 +140,13 @@ class UserCode:
             line = b""
         finally:
             timer.cancel()
+        late = time.monotonic() - started >= seconds
         with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
             answer: _Answer = decode_json(line, _Answer)
             if answer.id == number:  # else it is one that user code has made up, or sent twice
                 return answer
         status = self._end()
-        if late.is_set():
+        if late:
             return f"did not answer within {seconds:g} s"
         if line:
             return f"sent something that is no answer: {line[:80]!r}"
@@ -162,23 +157,16 @@ class UserCode:
         process, self._process = self._process, None
         if process is None:
             return 0
-        assert process.stdin
-        assert process.stdout
         # It may have said its last word and still be ending: only then is the status its own.
-        process.stdout.close()
-        with contextlib.suppress(OSError):
-            process.stdin.close()
+        for pipe in filter(None, (process.stdout, process.stdin)):
+            with contextlib.suppress(OSError):
+                pipe.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=1)
         kill_group(process)
         return process.wait()
 
 
-@contextlib.contextmanager
-def opened(user_code: UserCode | None) -> Iterator[UserCode]:
+def opened(user_code: UserCode | None) -> contextlib.AbstractContextManager[UserCode]:
     """The one that is given, which stays open, or one for this use alone."""
-    if user_code is not None:
-        yield user_code
-        return
-    with UserCode() as own:
-        yield own
+    return UserCode() if user_code is None else contextlib.nullcontext(user_code)

@@ -14,7 +14,7 @@ import threading
 import types
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
 
@@ -40,9 +40,15 @@ def main() -> None:
     def arrays(path: str) -> list[Array]:
         return [leaf.numpy() for leaf in from_npz(Path(path))]
 
+    def take() -> None:
+        for line in requests:
+            waiting.put(json.loads(line))
+        os._exit(0)
+
     process = os.getpid()
     waiting: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-    threading.Thread(target=_take, args=(requests, waiting), daemon=True).start()
+    # In a thread of its own: this process ends with its coordinator, whatever it is doing.
+    threading.Thread(target=take, daemon=True).start()
     answer: dict[str, Any] = {"id": start["id"]}
     while True:
         if os.getpid() != process:  # the user's code has forked, and what it forked came back here
@@ -58,13 +64,6 @@ def main() -> None:
                 answer["message"] = _call(request["name"], function, *sides)
         except _UserError as problem:
             answer["problem"] = _plain(str(problem))
-
-
-def _take(requests: IO[bytes], waiting: queue.SimpleQueue[dict[str, Any]]) -> None:
-    """Hand over each request. In a thread of its own: this process ends with its coordinator, whatever it is doing."""
-    for line in requests:
-        waiting.put(json.loads(line))
-    os._exit(0)
 
 
 def _load(name: str, root: str) -> Callable[..., object]:
@@ -88,22 +87,17 @@ def _load(name: str, root: str) -> Callable[..., object]:
         raise _UserError(f"{where}: expected a function (expected, actual), found {type(value).__name__}.")
     # Also through another module, which imports it.
     own = sys.modules.get(value.__module__ or "") if isinstance(value, _FUNCTIONS) else sys.modules[module_name]
-    if own and _is_pythons_own(own):
+    file = getattr(own, "__file__", None)
+    # A project may have a module with such a name, as `test`.
+    in_library = not file or Path(file).is_relative_to(Path(os.__file__).parent)
+    installed = {"site-packages", "dist-packages"} & set(Path(file or "").parts)
+    if own and own.__name__.partition(".")[0] in sys.stdlib_module_names and in_library and not installed:
         raise _UserError(
             f"{where}: expected a function that compares outputs, found one of Python's own module {own.__name__}: "
             "`print` too returns None, whatever it is given."
         )
     function: Callable[..., object] = value
     return function
-
-
-def _is_pythons_own(module: Any) -> bool:
-    """Whether a module is of the standard library. A project may have one with such a name, as `test`."""
-    file = getattr(module, "__file__", None)
-    if module.__name__.partition(".")[0] not in sys.stdlib_module_names:
-        return False
-    installed = {"site-packages", "dist-packages"} & set(Path(file or "").parts)
-    return not file or (Path(file).is_relative_to(Path(os.__file__).parent) and not installed)
 
 
 def _call(name: str, function: Callable[..., object], expected: list[Any], actual: list[Any]) -> str | None:
@@ -114,8 +108,10 @@ def _call(name: str, function: Callable[..., object], expected: list[Any], actua
     """
     try:
         result = function(expected, actual)
-        if result is None or (isinstance(result, str) and result.strip()):
-            return result if result is None else _plain(result)
+        if result is None:
+            return None
+        if isinstance(result, str) and result.strip():
+            return _plain(result)
         returned = repr(result)
     except AssertionError as error:
         return _plain(str(error)) or "an assertion failed, without a message"

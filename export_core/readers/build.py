@@ -113,13 +113,13 @@ def build(
     locks: EnvironmentLocks,
     *,
     stopping: threading.Event | None = None,
-    about_to: Callable[[], None] = lambda: None,
+    announcement: str = "",
     notify: Callable[[str], None] = lambda text: None,
 ) -> Built:
     """The environment of a recipe, found or built, verified by its check, and locked for use.
 
-    One that is damaged is built anew. `about_to` is called before anything is fetched; `notify` reports a long wait for
-    another process that builds the same. Raises `EnvironmentFailed` when building fails twice.
+    One that is damaged is built anew. `notify` reports the announcement, if any, before anything is fetched, and a long
+    wait for another process that builds the same. Raises `EnvironmentFailed` when building fails twice.
     """
     folder = recipe.folder
     stopping = stopping or threading.Event()
@@ -128,7 +128,8 @@ def build(
         with _only_builder(folder, stopping, notify):
             if (built := find_built(folder, locks)) and not damage_in(folder):
                 return built
-            about_to()
+            if announcement:
+                notify(announcement)
             return _build_in_two_tries(recipe, locks, stopping)
     except OSError as error:
         raise EnvironmentFailed(f"infrastructure: no environment can be built in {folder.parent}: {error}") from error

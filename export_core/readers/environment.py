@@ -1,23 +1,18 @@
 """The environment of a reader: jax, jaxlib, numpy and flatbuffers, and nothing of this project.
 
-What it takes to download one, by the wheels that uv would choose; and what a jaxlib says of itself in its own.
+And what a jaxlib says of itself in its own.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import http.client
 import json
 import os
 import subprocess
 import sys
 import threading
-import tomllib
-import urllib.parse
-import urllib.request
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -37,7 +32,7 @@ from export_core.readers.build import (
 from export_core.readers.errors import EnvironmentFailed
 from export_core.readers.installed import READY, changed_in, damage_in, hash_of_this_interpreter
 from export_core.readers.interpreters import CPython, interpreter_for, interpreter_here
-from export_core.readers.placement import Mode, Placement
+from export_core.readers.placement import TYPICAL, Figures, Mode, Placement
 from export_core.releases import Calendar, Release
 from export_core.releases.calendar import StableHloVersions
 from export_core.releases.wheels import Wheel
@@ -204,14 +199,12 @@ class ReaderEnvironments:
         release, interpreter = placement.reader, self._interpreter(placement)
         recipe = self._recipe(placement, interpreter)
 
-        def announce() -> None:
-            """Say how much is to be downloaded for a platform other than the CPU: often gigabytes."""
-            sizes = download_sizes(recipe.requirements, recipe.python, recipe.options) if placement.name else {}
-            if size := describe_download(sizes):
-                what = f"environment of jaxlib {release.jaxlib} for {placement.name}"
-                self._notify(f"{what}: {size}, unless uv has it already")
-
-        built = build(recipe, self._locks, stopping=self._stopping, about_to=announce, notify=self._notify)
+        download = TYPICAL.get(placement.name, Figures()).download if placement.name else None
+        announcement = ""
+        if download:  # for a platform other than the CPU, often gigabytes
+            what = f"environment of jaxlib {release.jaxlib} for {placement.name}"
+            announcement = f"{what}: about {download} MB to fetch, unless uv has it already"
+        built = build(recipe, self._locks, stopping=self._stopping, announcement=announcement, notify=self._notify)
         jax, jaxlib = json.loads(built.checked)
         if (jax, jaxlib) != (release.jax, release.jaxlib):
             raise EnvironmentFailed(
@@ -286,53 +279,6 @@ def _sha256(path: Path, changed: int) -> str:
     """SHA-256 of a file, read again only when it was changed: a wheel has 100 MB."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-ANSWER_SECONDS = 20.0
-RESOLVE_SECONDS = 60.0
-_MEGABYTE = 1e6
-_LARGE = 50e6
-"""A wheel of at least this many bytes is named."""
-
-
-def download_sizes(requirements: Sequence[str], python: str, options: Sequence[str] = ()) -> dict[str, int]:
-    """Bytes of each wheel that these requirements take, by package; uv's own cache may have some of them already.
-
-    Empty where uv or the index does not say: building the environment reports what is wrong.
-    """
-    # A lock file names one wheel for each package, the one for this interpreter, with its URL and often its size.
-    command = [uv_command(), "pip", "compile", "--quiet", "--no-header", "--format", "pylock.toml", "--python", python]
-    command += [*options, "-"]
-    lines = "\n".join(requirements)
-    try:
-        done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True, timeout=RESOLVE_SECONDS)
-        packages = tomllib.loads(done.stdout)["packages"]
-        wheels = {package["name"]: package["wheels"][0] for package in packages if package.get("wheels")}
-        with ThreadPoolExecutor(8) as pool:
-            return dict(zip(wheels, pool.map(_size, wheels.values()), strict=True))
-    # A URL with a password is one that http.client takes for a bad port.
-    except (subprocess.SubprocessError, OSError, ValueError, KeyError, http.client.HTTPException):
-        return {}
-
-
-def describe_download(sizes: dict[str, int]) -> str:
-    """``612 MB to fetch (libtpu 204 MB, jaxlib 110 MB)``; empty for none."""
-    if not sizes:
-        return ""
-    large = sorted((size, name) for name, size in sizes.items() if size >= _LARGE)
-    named = ", ".join(f"{name} {size / _MEGABYTE:.0f} MB" for size, name in reversed(large))
-    return f"{sum(sizes.values()) / _MEGABYTE:.0f} MB to fetch{f' ({named})' if named else ''}"
-
-
-def _size(wheel: dict[str, object]) -> int:
-    if isinstance(size := wheel.get("size"), int):
-        return size
-    url = str(wheel.get("url", ""))
-    if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
-        return 0
-    request = urllib.request.Request(url, method="HEAD")
-    with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as response:
-        return int(response.headers.get("Content-Length", 0))
 
 
 _SAYS_VERSIONS = """

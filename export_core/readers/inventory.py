@@ -24,7 +24,7 @@ from export_core.readers.build import environments_folder, exclusive_lock, last_
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.errors import UnknownEnvironment
 from export_core.readers.installed import READY
-from export_core.readers.placement import Placement
+from export_core.readers.placement import TYPICAL, Figures, Placement
 
 
 @dataclass(frozen=True)
@@ -123,29 +123,6 @@ def _describe(folder: Path) -> CachedEnvironment:
         is_built=bool(ready),
         packages=tuple(ready.get("packages", ())),
     )
-
-
-class Figures(msgspec.Struct, frozen=True):
-    """Of one environment: megabytes on disk, megabytes to download, seconds to build. None is not known."""
-
-    megabytes: float | None = None
-    download: float | None = None
-    seconds: float | None = None
-
-
-TYPICAL = {
-    "": Figures(530, 140, 7),
-    "libtpu": Figures(1270, 355, 25),
-    "cuda12": Figures(1050, 340, 22),
-    "cuda13": Figures(None, 285, None),
-    "cuda12-run": Figures(None, 3365, None),
-    "cuda13-run": Figures(None, 2635, None),
-}
-"""By what an environment has beside jax: see `Placement.name`.
-
-Measured for jaxlib 0.9.2 to 0.12.0.1 on Linux: `jaxexport environments list`, what is announced before a download, and
-builds on two cores near an index.
-"""
 
 
 class MissingEnvironment(msgspec.Struct, frozen=True):

@@ -28,7 +28,7 @@ from export_core.numbers.measuring_noise import (
     measure_noise,
     with_noise,
 )
-from export_core.numbers.noise_text import proves_nothing_text
+from export_core.numbers.stored_noise import proves_nothing_text
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.run_options import RunOptions

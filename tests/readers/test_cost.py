@@ -10,8 +10,8 @@ from making import day
 
 from export_core.readers.build import READY
 from export_core.readers.environment import ReaderEnvironments
-from export_core.readers.inventory import TYPICAL, MissingEnvironment, expected_cost
-from export_core.readers.placement import Mode, Placement, parse_targets
+from export_core.readers.inventory import MissingEnvironment, expected_cost
+from export_core.readers.placement import TYPICAL, Mode, Placement, parse_targets
 from export_core.releases import JaxlibRelease, JaxRelease, load_calendar
 
 VERSIONS = ("9.0", "9.1", "9.2")

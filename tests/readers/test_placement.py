@@ -19,7 +19,7 @@ from export_core.matrix import Cell, Selection, Verdict, make_plan
 from export_core.matrix.outcome import find_driver_need, load_driver_needs
 from export_core.policy import Policy
 from export_core.readers import hardware as hardware_module
-from export_core.readers.environment import cell_variables, describe_download, this_interpreter
+from export_core.readers.environment import cell_variables, this_interpreter
 from export_core.readers.errors import PlacementError
 from export_core.readers.hardware import missing_hardware, resolve_mode
 from export_core.readers.placement import Mode, Placement, load_devices, parse_platform, parse_targets
@@ -217,9 +217,3 @@ def test_what_only_a_driver_could_do_is_known_by_release():
     assert not find_driver_need("cuda", "compile", memories % "", day("2026-02-28")), "0.9.1 does not ask"
     assert not find_driver_need("cuda", "compile", memories % "pinned_host", day("2026-01-28")), "it has memories"
     assert all(entry.meaning and re.compile(entry.message) for entry in load_driver_needs())
-
-
-def test_a_download_is_described_with_the_largest_first():
-    sizes = {"libtpu": 214_000_000, "jaxlib": 87_000_000, "numpy": 16_000_000}
-    assert describe_download(sizes) == "317 MB to fetch (libtpu 214 MB, jaxlib 87 MB)"
-    assert describe_download({}) == ""

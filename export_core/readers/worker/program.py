@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     Say = Callable[[dict[str, Any]], None]
 
+HERE = os.path.dirname(os.path.abspath(__file__))  # not on the path: jax and the artifact must not find its modules
 LONGEST_MESSAGE = 4000
 LONGEST_STDERR = 4000
 LONGEST_DRIVER = 200
@@ -224,7 +225,11 @@ class Variants:
         if self.again or kind != self.kind:
             self.program, self.kind, self.problem = None, kind, None
             try:
-                lowered = beside("moved_inside").lower_moved(self.call, args, kwargs) if is_moved else self.lowered
+                lowered = self.lowered
+                if is_moved:
+                    if "moved_inside" not in sys.modules:
+                        register("moved_inside", os.path.join(HERE, "moved_inside.py"))
+                    lowered = sys.modules["moved_inside"].lower_moved(self.call, args, kwargs)
                 self.program = lowered.compile(compiler_options=options or None)
             except Exception as error:
                 self.problem = error
@@ -235,13 +240,6 @@ class Variants:
         import numpy as np
 
         return self.program(np.array(variant["numbers"], np.uint32), args, kwargs)
-
-
-def beside(name: str) -> Any:
-    """A module of the worker that is in a file of its own beside this one: this folder is not on the path."""
-    if name not in sys.modules:
-        register(name, os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py"))
-    return sys.modules[name]
 
 
 def dump(check: dict[str, Any], name: str, text: Callable[[], Any]) -> None:
@@ -570,37 +568,27 @@ def configure(x64: bool, devices: int) -> None:
         os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=%d" % devices
 
 
-def start_without_client() -> None:
-    """Do in the worker, once for all its cells, what any process does for its first artifact and needs no client.
+def start_ahead(client: bool) -> None:
+    """Do ahead what any process does for its first artifact. A spare process starts its client, too.
 
-    MLIR registers its dialects, and Python reads which packages are installed, among which jax looks for plugins. It
-    takes 5 ms of each cell's 12 before it reads its artifact (docs/explanation/performance.md), and starts no thread.
+    MLIR registers its dialects, and Python reads which packages are installed, among which jax looks for plugins. In
+    the worker, once for all its cells, this takes 5 ms of each one's 12 before it reads its artifact
+    (docs/explanation/performance.md), and starts no thread. What fails here is no error, such as a release that has
+    moved something in `jax._src`: what matters fails in the cell once more.
     """
     try:
         from importlib.metadata import entry_points
 
-        from jax._src.interpreters import mlir
-
-        entry_points(group="jax_plugins")
-        mlir.make_ir_context()
-    except Exception as error:  # each cell does it itself
-        print("not done ahead: %s" % error, file=sys.stderr)
-
-
-def start_client() -> None:
-    """Do ahead what any process does for its first artifact: start the client, make a context for MLIR.
-
-    What fails here is no error, such as a release that has moved something in `jax._src`: what matters fails in the
-    cell once more.
-    """
-    try:
         import jax
         from jax._src.interpreters import mlir
 
-        jax.devices()
+        if client:
+            jax.devices()
+        else:
+            entry_points(group="jax_plugins")
         mlir.make_ir_context()
     except Exception as error:
-        print("not started ahead: %s" % error, file=sys.stderr)
+        print("not done ahead: %s" % error, file=sys.stderr)
 
 
 def refuse_if_warm() -> None:
@@ -892,7 +880,7 @@ def become_cell(request: int, messages: int, spare: bool, pages: list[int] | Non
     memory = writable_memory() if pages is None else []
     if spare:
         copy_pages(pages or [])
-        start_client()
+        start_ahead(True)
     with os.fdopen(request, "rb") as pipe:
         line = pipe.readline()
     if line:  # else the worker is gone, or needs no more cells
@@ -1003,7 +991,7 @@ class Server:
     def prepare(self, modules: list[str]) -> None:
         """Import what cells import, so that they need not."""
         import_all(modules)
-        start_without_client()
+        start_ahead(False)
         refuse_if_warm()
         gc.collect()
         gc.freeze()  # else each cell walks, and so copies, all that was imported here
@@ -1153,9 +1141,7 @@ def die_with(parent: int) -> None:
 
 def main() -> None:
     """Serve, or run one cell; replies leave on what stdout was at the start."""
-    # This folder holds modules whose names those of jax or of the artifact must not find.
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != here]
+    sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != HERE]
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # a KeyboardInterrupt would look like an error of the artifact
     replies = os.dup(1)
     os.dup2(2, 1)  # what libraries print goes to stderr

@@ -1,7 +1,5 @@
 """The message for a refused callback names its primitive, file and source line, also inside inner jaxprs."""
 
-from __future__ import annotations
-
 import linecache
 import re
 import sys

@@ -3,8 +3,6 @@
 The writer itself must do what every reader must.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Which results are factors, by the jaxpr and by the custom calls of the artifact: both say the same on a CPU."""
 
-from __future__ import annotations
-
 import time
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """A jaxpr as text and figures: every inner jaxpr is found, and nothing of the process is told."""
 
-from __future__ import annotations
-
 import functools
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What `export_golden` takes beside a function of `jax.jit`: partials, bound methods, jits of libraries."""
 
-from __future__ import annotations
-
 import functools
 
 import jax

@@ -1,7 +1,5 @@
 """A function that closes over large arrays: its listing has their hashes, and nothing copies them more than it must."""
 
-from __future__ import annotations
-
 import gc
 import re
 import tracemalloc

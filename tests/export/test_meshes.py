@@ -1,7 +1,5 @@
 """Functions over several devices: exported without them where jax can, called on them, and refused on too few."""
 
-from __future__ import annotations
-
 from contextlib import closing
 
 import jax

@@ -1,7 +1,5 @@
 """Trees that jax.export cannot serialize are tuples of leaves in the artifact, and described in the manifest."""
 
-from __future__ import annotations
-
 from collections import OrderedDict, namedtuple
 
 import jax

@@ -3,8 +3,6 @@
 A refusal names the line of the user's code.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which arguments are arrays and which are static is found from what the function takes."""
 
-from __future__ import annotations
-
 import jax
 import numpy as np
 import pytest

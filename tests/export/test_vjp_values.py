@@ -1,7 +1,5 @@
 """The derivatives that a golden holds are those that its artifact gives, worked out without it."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

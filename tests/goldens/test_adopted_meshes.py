@@ -1,7 +1,5 @@
 """The mesh of an artifact without its source: what it tells, what the user says, and what cannot be placed."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math

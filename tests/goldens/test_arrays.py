@@ -1,7 +1,5 @@
 """Arrays of every dtype that JAX has come back bit for bit, and nothing is ever unpickled."""
 
-from __future__ import annotations
-
 import io
 import json
 import pickle

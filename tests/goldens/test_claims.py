@@ -1,7 +1,5 @@
 """What a golden claims of itself: its own bytes, the listed record of a conversion and the calendar decide."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from pathlib import Path

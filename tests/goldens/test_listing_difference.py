@@ -1,7 +1,5 @@
 """What differs between two jaxprs: the changed line, not the hundred that were renumbered by it."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,7 +1,5 @@
 """golden.yaml says the same thing when it is read again, or is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """The goldens of this project: every one that runs on a CPU has the noise of all its outputs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Goldens of a renamed test get its new name: whatever kills the rename, each golden is there by one name or both."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

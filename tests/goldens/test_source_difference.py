@@ -1,7 +1,5 @@
 """What has changed in what a test exports: figures, then jaxprs, then StableHLO."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import msgspec

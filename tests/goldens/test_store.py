@@ -1,7 +1,5 @@
 """A golden on disk is whole: verified, written all or nothing, and found again."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Nothing in a golden is believed that can be checked: names, numbers, patterns, nesting, kinds of files."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

@@ -6,22 +6,18 @@ import functools
 import multiprocessing
 import os
 import signal
-from collections import deque
-from concurrent.futures import ProcessPoolExecutor
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from export_core.artifact import Artifact, ArtifactError, read_bytes
 from export_core.artifact.artifact import unreadable, what_else
 from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import plural
 from export_core.base.untrusted import open_regular
-
-if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from concurrent.futures import Future
 
 Result = TypeVar("Result")
 
@@ -53,34 +49,21 @@ def files_of(paths: Iterable[str]) -> Iterator[Found]:
     Links to files are followed, and links to folders are not: they may lead back.
     """
     for path in paths:
-        if os.path.isdir(path):  # noqa: PTH112 - a path is text here, as messages show it
-            yield from _below(path)
-        else:
+        if not os.path.isdir(path):  # noqa: PTH112 - a path is text here, as messages show it
             yield Found(path, named=True)
-
-
-def _below(folder: str) -> Iterator[Found]:
-    stack: list[Iterator[os.DirEntry[str]]] = []
-    folders = [folder]
-    while stack or folders:
-        if folders:
-            path = folders.pop()
-            try:
-                stack.append(os.scandir(path))
-            except OSError as error:
-                yield Found(path, error=error.strerror or str(error))
             continue
-        try:
-            entry = next(stack[-1], None)
-        except OSError as error:  # the disk fails in the middle of a folder
-            yield Found(folder, error=error.strerror or str(error))
-            entry = None
-        if entry is None:
-            stack.pop()
-        elif entry.is_dir(follow_symlinks=False):
-            folders.append(entry.path)
-        else:
-            yield _found(entry)
+        folders = [path]
+        while folders:
+            folder = folders.pop()
+            try:
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(entry.path)
+                        else:
+                            yield _found(entry)
+            except OSError as error:  # also of a disk that fails in the middle of a folder
+                yield Found(folder, error=error.strerror or str(error))
 
 
 def _found(entry: os.DirEntry[str]) -> Found:
@@ -97,10 +80,8 @@ def _found(entry: os.DirEntry[str]) -> Found:
 def artifact_in(found: Found) -> Artifact | str:
     """The artifact, or why it is left out.
 
-    A file that was named itself is taken for an artifact, and so is one whose name ends as artifacts' names do.
-
-    Raises:
-        ArtifactError: it cannot be read.
+    A file that was named itself is taken for an artifact, and so is one whose name ends as artifacts' names do. Raises
+    `ArtifactError` where it cannot be read.
     """
     if found.left_out:
         return found.left_out
@@ -172,10 +153,10 @@ def no_artifacts(paths: Sequence[str], left_out: Counter[str]) -> ArtifactError:
 def in_parallel(read: Callable[[Found], Result], found: Iterable[Found], jobs: int) -> Iterator[Result]:
     """What `read` returns of each, in order. It must be importable by its name, since other processes run it.
 
-    Raises:
-        ArchiveError: such a process was killed.
+    Raises `ArchiveError` where such a process was killed.
     """
-    chunks = _chunks(found)
+    files = iter(found)
+    chunks = iter(lambda: list(islice(files, CHUNK)), [])
     first = list(islice(chunks, FEW))
     if jobs == 1 or len(first) < FEW:
         yield from map(read, chain.from_iterable(chain(first, chunks)))
@@ -202,12 +183,6 @@ def in_parallel(read: Callable[[Found], Result], found: Iterable[Found], jobs: i
 
 def _read_all(read: Callable[[Found], Result], chunk: list[Found]) -> list[Result]:
     return [read(one) for one in chunk]
-
-
-def _chunks(found: Iterable[Found]) -> Iterator[list[Found]]:
-    files = iter(found)
-    while chunk := list(islice(files, CHUNK)):
-        yield chunk
 
 
 def _leave_ctrl_c() -> None:

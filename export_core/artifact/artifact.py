@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from export_core.artifact.bytecode.module import Module
+from export_core.artifact.bytecode.module import CustomCall, Module
 from export_core.artifact.bytecode.sections import MAGIC
 from export_core.artifact.envelope.decode import begins_like_one, decode
+from export_core.artifact.envelope.fields import Envelope
 from export_core.artifact.errors import ArtifactError
+from export_core.artifact.unread import Unread, unread_parts
 from export_core.base.untrusted import UnexpectedFileError, read_regular
-
-if TYPE_CHECKING:
-    from export_core.artifact.bytecode.module import CustomCall
-    from export_core.artifact.envelope.fields import Envelope
-    from export_core.artifact.unread import Unread
 
 
 def as_dict(value: object) -> Any:
@@ -96,8 +92,7 @@ class Artifact:
     def custom_calls(self) -> tuple[CustomCall, ...]:
         """The custom calls of the function and of its nested VJPs.
 
-        Raises:
-            ArtifactError: a module cannot be read.
+        Raises `ArtifactError` where a module cannot be read.
         """
         return tuple(call for module in self.modules for call in module.custom_calls)
 
@@ -105,29 +100,14 @@ class Artifact:
     def unread(self) -> tuple[tuple[str, Unread], ...]:
         """What in the artifact and its nested VJPs the reader does not know, each with its place.
 
-        Empty where everything that jaxlib could run has been read.
-
-        Raises:
-            ArtifactError: a module cannot be read.
+        Empty where everything that jaxlib could run has been read. Raises `ArtifactError` where a module cannot be
+        read.
         """
-        from export_core.artifact.unread import unread_fields, unread_module
-
-        parts: list[tuple[str, Unread]] = []
-        levels = self.envelope.levels if self.envelope is not None else ()
-        for module, level in zip_longest(self.modules, levels):
-            of = f"the VJP of order {module.vjp_order}" if module.vjp_order else ""
-            if level is not None:
-                parts += ((of or "the envelope", part) for part in unread_fields(level))
-            parts += ((of or "the module", part) for part in unread_module(module))
-        return tuple(parts)
+        return tuple(unread_parts(self))
 
 
 def read(path: str | os.PathLike[str]) -> Artifact:
-    """Read the artifact in a file.
-
-    Raises:
-        ArtifactError: the file cannot be opened, or is not an artifact.
-    """
+    """Read the artifact in a file. Raises `ArtifactError` where the file cannot be opened, or is not an artifact."""
     name = os.fspath(path)
     try:
         data = read_regular(name, follow=True)
@@ -148,8 +128,7 @@ def unreadable(error: OSError, name: str) -> ArtifactError:
 def read_bytes(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> Artifact:
     """Read an artifact from its bytes; `name` is what messages call it. `bytes` and `bytearray` are not copied.
 
-    Raises:
-        ArtifactError: the bytes are not an artifact.
+    Raises `ArtifactError` where the bytes are not an artifact.
     """
     if isinstance(data, memoryview):
         data = bytes(data)  # it has no find() and startswith(), which the reader uses

@@ -5,21 +5,16 @@ Beside it, what it rests on and what follows: the kinds of custom calls, and wha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Mapping, Set
+from typing import Any, NamedTuple
 
+from export_core.artifact.artifact import Artifact
+from export_core.artifact.bytecode.module import CustomCall
 from export_core.artifact.bytecode.sections import MAGIC, Tables
 from export_core.artifact.bytecode.values import Values
 from export_core.artifact.errors import ArtifactError
+from export_core.artifact.unread import Unread
 from export_core.releases.stable_targets import stable_targets
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Set
-
-    from export_core.artifact.artifact import Artifact
-    from export_core.artifact.bytecode.module import CustomCall
-    from export_core.artifact.envelope.fields import DisabledCheck
-    from export_core.artifact.unread import Unread
-
 
 STABLE = "stable"  # listed by the writer's and by the reader's release, or by all that are known
 ALLOWED = "allowed"  # not listed, and the policy allows it with a reason
@@ -33,19 +28,17 @@ MAX_PLACES = 20
 # What jaxlib's serializer writes itself. Shardy, for readers that do not know its dialect (all targets in the libraries
 # of jaxlib 0.6.2 to 0.12.0.1 that start with xla.sdy.); and until 0.8 some CHLO operations, which XLA reads back: no
 # function is looked up by these names. Seen in artifacts of 0.4.30, 0.6.2 and 0.8.1, gone in 0.9.2 (composites).
-_SHARDY = frozenset(
+_SHARDY = {
     f"xla.sdy.{name}"
-    for name in (
+    for name in [
         "FuncResultSharding",
         "GlobalToLocalShape",
         "LocalToGlobalShape",
         "PropagationBarrier",
         "ShardingGroup",
-    )
-)
-_CHLO = frozenset(
-    f"mhlo.{name}" for name in ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh", "tan", "topk")
-)
+    ]
+}
+_CHLO = {f"mhlo.{name}" for name in ["acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh", "tan", "topk"]}
 
 
 class AuditFinding(NamedTuple):
@@ -85,7 +78,7 @@ def audit(
     """Judge an artifact: parts that are not known, every custom-call target by name, then disabled checks.
 
     This is the one decision whether an artifact may be stored, compiled and run. `unread_findings` is its first part,
-    `judge_calls` its second.
+    `judge_calls` its second. Raises `ArtifactError` where a module cannot be read.
 
     Args:
         artifact: what was read; its nested VJPs count.
@@ -95,47 +88,44 @@ def audit(
             unlisted.
         writer: what to call the writer in messages.
         reader: what to call the reader in messages.
-
-    Raises:
-        ArtifactError: a module cannot be read.
     """
     bare = artifact.envelope is None
     checks = () if artifact.envelope is None else artifact.envelope.disabled_checks
+    shown = "The exporter switched off the check {}; it is shown here and not trusted."
+    safety = Payload("safety check")
     return (
         *unread_findings(artifact, allow or {}),
         *judge_calls(artifact.custom_calls, writer_stable, reader_stable, allow, writer, reader, bare=bare),
-        *map(_disabled, checks),
+        *(AuditFinding(c.target or c.kind, DISABLED, True, *safety, 0, (), shown.format(c)) for c in checks),
     )
 
 
 def unread_findings(artifact: Artifact, allow: Mapping[str, str]) -> tuple[AuditFinding, ...]:
     """Return a finding for each part of an artifact that this reader does not know. One that is not ok stops it.
 
-    Raises:
-        ArtifactError: a module cannot be read.
+    Raises `ArtifactError` where a module cannot be read.
     """
-    places: dict[Unread, list[str]] = {}
+    by_part: dict[Unread, list[str]] = {}
     for place, part in artifact.unread:
-        places.setdefault(part, []).append(place)
-    return tuple(_unread(part, found, allow) for part, found in places.items())
-
-
-def _unread(part: Unread, places: list[str], allow: Mapping[str, str]) -> AuditFinding:
-    payload = Payload(part.kind)
-    message = f"{part.name} ({payload}) {part.why}; found in {places[0]}."
-    reason = allow.get(part.name) if part.can_be_allowed else None
-    if reason is not None:
-        advice = f"Allowed: {reason}"
-    elif part.can_be_allowed:
-        advice = (
-            "If a newer release wrote it, update pytest-jaxexport, or allow it with a reason: "
-            f"`allow: {{{part.name}: why it may be run}}`. Otherwise do not run it."
+        by_part.setdefault(part, []).append(place)
+    findings = []
+    for part, places in by_part.items():
+        reason = allow.get(part.name) if part.can_be_allowed else None
+        if reason is not None:
+            advice = f"Allowed: {reason}"
+        elif part.can_be_allowed:
+            advice = (
+                "If a newer release wrote it, update pytest-jaxexport, or allow it with a reason: "
+                f"`allow: {{{part.name}: why it may be run}}`. Otherwise do not run it."
+            )
+        else:
+            advice = "jax.export writes no such artifact: do not run it, and export the function again."
+        message = f"{part.name} ({part.kind}) {part.why}; found in {places[0]}."
+        seen = 0, tuple(places[:MAX_PLACES])
+        findings.append(
+            AuditFinding(part.name, part.standing, reason is not None, *Payload(part.kind), *seen, message, advice)
         )
-    else:
-        advice = "jax.export writes no such artifact: do not run it, and export the function again."
-    return AuditFinding(
-        part.name, part.standing, reason is not None, *payload, 0, tuple(places[:MAX_PLACES]), message, advice
-    )
+    return tuple(findings)
 
 
 def judge_calls(
@@ -152,63 +142,46 @@ def judge_calls(
 
     `bare`: they are of a module that jax.export has not written, for which the lists are no guarantee.
     """
-    lists = _Lists(writer_stable, reader_stable, allow or {}, writer, reader, bare)
-    by_target: dict[str, list[CustomCall]] = {}
-    for call in calls:
-        by_target.setdefault(call.target, []).append(call)
-    return tuple(_finding(target, group, lists) for target, group in sorted(by_target.items()))
+    known = [stable for stable in (writer_stable, reader_stable) if stable is not None]
+    reasons = allow or {}
 
-
-def _finding(target: str, calls: list[CustomCall], lists: _Lists) -> AuditFinding:
-    payload = describe(calls[0])
-    places = tuple(dict.fromkeys(call.where for call in calls))[:MAX_PLACES]
-    standing, ok, message, advice = lists.judge(target, f"{target} ({payload})", places[0])
-    return AuditFinding(target, standing, ok, *payload, sum(call.count for call in calls), places, message, advice)
-
-
-class _Lists(NamedTuple):
-    """What targets are checked against, and what to call the releases in messages."""
-
-    writer_stable: Set[str] | None
-    reader_stable: Set[str] | None
-    allow: Mapping[str, str]
-    writer: str
-    reader: str
-    bare: bool
-
-    def judge(self, target: str, name: str, place: str) -> tuple[str, bool, str, str]:
+    def judge(target: str, name: str, place: str) -> tuple[str, bool, str, str]:
         """Return the standing of a target, whether that is acceptable, the message and the advice."""
-        known = [stable for stable in (self.writer_stable, self.reader_stable) if stable is not None]
         if known and all(target in stable for stable in known):
             of_a_bare_module = "listed as stable, which counts for artifacts of jax.export only"
-            return STABLE, True, f"{name} is {of_a_bare_module if self.bare else 'guaranteed stable'}.", ""
+            return STABLE, True, f"{name} is {of_a_bare_module if bare else 'guaranteed stable'}.", ""
         # Before `allow`: a reader that dropped a promised target is reported even if the policy accepts it.
-        if self.writer_stable is not None and target in self.writer_stable:
-            message = (
-                f"{name} was guaranteed by {self.writer}, and {self.reader} no longer guarantees it; called in {place}."
-            )
-            if target in self.allow:
-                return DROPPED, True, message, f"Allowed: {self.allow[target]}"
-            advice = f"Export it again with a release that {self.reader} can read, or test exactly this pair."
+        if writer_stable is not None and target in writer_stable:
+            message = f"{name} was guaranteed by {writer}, and {reader} no longer guarantees it; called in {place}."
+            if target in reasons:
+                return DROPPED, True, message, f"Allowed: {reasons[target]}"
+            advice = f"Export it again with a release that {reader} can read, or test exactly this pair."
             return DROPPED, False, message, advice
         if target in _SHARDY or target in _CHLO:
             message = f"{name} is written by jaxlib's own serializer, and read back by XLA itself."
             return SERIALIZER, True, message, ""
-        if target in self.allow:
-            return ALLOWED, True, f"{name} is guaranteed by no release; allowed: {self.allow[target]}", ""
+        if target in reasons:
+            return ALLOWED, True, f"{name} is guaranteed by no release; allowed: {reasons[target]}", ""
         if not known:
             message = f"{name} was checked against no list; called in {place}."
             return UNLISTED, False, message, "Name the release that wrote it."
-        release = self.writer if self.writer_stable is not None else self.reader
+        release = writer if writer_stable is not None else reader
         advice = (
             f"Avoid it when exporting, or allow it with a reason: `allow: {{{target}: why its behaviour is pinned}}`."
         )
         return UNLISTED, False, f"{name} is not guaranteed stable by {release}; called in {place}.", advice
 
-
-def _disabled(check: DisabledCheck) -> AuditFinding:
-    message = f"The exporter switched off the check {check}; it is shown here and not trusted."
-    return AuditFinding(check.target or check.kind, DISABLED, True, *Payload("safety check"), 0, (), message)
+    by_target: dict[str, list[CustomCall]] = {}
+    for call in calls:
+        by_target.setdefault(call.target, []).append(call)
+    findings = []
+    for target, group in sorted(by_target.items()):
+        payload = describe(group[0])
+        places = tuple(dict.fromkeys(call.where for call in group))[:MAX_PLACES]
+        standing, ok, *text = judge(target, f"{target} ({payload})", places[0])
+        number = sum(call.count for call in group)
+        findings.append(AuditFinding(target, standing, ok, *payload, number, places, *text))
+    return tuple(findings)
 
 
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
@@ -240,14 +213,13 @@ class Foreseen(NamedTuple):
 def foreseen(artifact: Artifact, platform: str, promised: Set[str], reader: str) -> Foreseen:
     """Foresee one platform of an artifact.
 
+    Raises `ArtifactError` where a module cannot be read.
+
     Args:
         artifact: what was read.
         platform: one of `PLATFORMS`.
         promised: targets that the reader's release guarantees.
         reader: what to call the reader.
-
-    Raises:
-        ArtifactError: a module cannot be read.
     """
     envelope = artifact.envelope
     platforms = PLATFORMS if envelope is None else envelope.platforms
@@ -277,8 +249,7 @@ def foreseen(artifact: Artifact, platform: str, promised: Set[str], reader: str)
 def foreseen_everywhere(artifact: Artifact, reader: str | None) -> tuple[Foreseen, ...]:
     """Foresee every platform in the release of a jaxlib, by its list of stable targets; nothing where none is known.
 
-    Raises:
-        ArtifactError: a module cannot be read.
+    Raises `ArtifactError` where a module cannot be read.
     """
     if reader is None:
         return ()
@@ -359,35 +330,25 @@ def _mosaic_version(config: Any) -> int | None:
             body = json.loads(config)["custom_call_config"]["body"]
         except (ValueError, KeyError, TypeError, RecursionError):
             return None
-    if isinstance(body, str):
-        body = _bytes_of(body)
+    if isinstance(body, str) and body.startswith("ML"):
+        body = body.encode("utf-8", "surrogateescape")
+    elif isinstance(body, str):
+        import base64
+
+        try:
+            body = base64.b64decode(body, validate=True)
+        except ValueError:
+            return None
     if not isinstance(body, bytes) or body[:4] != MAGIC or len(body) > MAX_PAYLOAD:
         return None
     try:
-        return _version_attribute(Tables(body, 0, len(body), "the payload"))
+        values = Values(Tables(body, 0, len(body), "the payload"))
+        for index in range(min(len(values.tables.attributes), 4096)):
+            dialect, code, _ = values.attribute_entry(index)
+            if (dialect, code) == ("builtin", 1):
+                for name, value in values.attribute(index).items():
+                    if "mosaic" in name and name.endswith(".version") and isinstance(value, int):
+                        return value
     except ArtifactError:  # the payload is not checked here: without a version it is still the same kind of call
         return None
-
-
-def _bytes_of(text: str) -> bytes | None:
-    if text.startswith("ML"):
-        return text.encode("utf-8", "surrogateescape")
-    import base64
-    import binascii
-
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return None
-
-
-def _version_attribute(tables: Tables) -> int | None:
-    """Return the integer of the first attribute named …mosaic….version in a dictionary of attributes."""
-    values = Values(tables)
-    for index in range(min(len(tables.attributes), 4096)):
-        dialect, code, _ = values.attribute_entry(index)
-        if (dialect, code) == ("builtin", 1):
-            for name, value in values.attribute(index).items():
-                if "mosaic" in name and name.endswith(".version") and isinstance(value, int):
-                    return value
     return None

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 from export_core.base.errors import ExportCompatError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Result = TypeVar("Result")
 DAMAGED = "The file is damaged or is not a serialized jax.export artifact: export it again, or check the copy."

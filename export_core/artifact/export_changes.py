@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import difflib
 import operator
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from itertools import islice, zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from export_core.artifact import Artifact
 from export_core.artifact.bytecode.listing import Line, Listing, digest_of, listing
-from export_core.artifact.envelope.fields import HloSharding
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from export_core.artifact import Artifact
-    from export_core.artifact.envelope.fields import Envelope
+from export_core.artifact.envelope.fields import Envelope, HloSharding
 
 MOST = 12
 """Lines that are shown of one module."""
@@ -44,13 +40,12 @@ _VARIABLES = {"calling_convention_version": ", see JAX_EXPORT_CALLING_CONVENTION
 def export_changes(then: Artifact, now: Artifact, *, exact: bool = True) -> list[str]:
     """A line for each difference of two exports by one writer; none where they do the same.
 
+    Raises `ArtifactError` where one of them cannot be read.
+
     Args:
         then: the golden's.
         now: today's.
         exact: with all digits of floating-point constants, see `listing`.
-
-    Raises:
-        ArtifactError: one of them cannot be read.
     """
     changes: list[str] = []
     order, old, new = 0, then.envelope, now.envelope

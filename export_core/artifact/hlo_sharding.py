@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from export_core.artifact.errors import ArtifactError
@@ -32,9 +32,7 @@ class Tiles(NamedTuple):
 
 def tiles_of(proto: bytes, name: str) -> Tiles | None:
     """The tiles of a sharding, None where it replicates. Raises `ArtifactError` for what is no sharding of an array."""
-    numbers: dict[int, list[int]] = {}
-    for field, value in _fields(proto, name):
-        numbers.setdefault(field, []).append(value)
+    numbers = _numbers(proto, name)
     kind = numbers.get(_TYPE, [_REPLICATED])[-1]
     if kind == _REPLICATED:
         return None
@@ -49,9 +47,7 @@ def tiles_of(proto: bytes, name: str) -> Tiles | None:
         raise ArtifactError(f"each of {count} devices once", f"{str(devices)[:200]}", name=name)
     parts = tuple(dims[: len(dims) - trailing])
     replicas = count // math.prod(parts)
-    # The order of replicas is of no meaning.
-    groups = (sorted(devices[start : start + replicas]) for start in range(0, count, replicas))
-    return Tiles(parts, replicas, tuple(itertools.chain.from_iterable(groups)))
+    return Tiles(parts, replicas, _in_groups(devices, replicas))
 
 
 def spec_on(mesh: Mapping[str, int], tiles: Tiles | None) -> Spec | None:
@@ -77,18 +73,25 @@ def spec_on(mesh: Mapping[str, int], tiles: Tiles | None) -> Spec | None:
             axes.insert(0, axis)
             inner *= mesh[axis]
         spec.append(tuple(axes))
-    return _short(spec) if _devices_on(mesh, spec) == tiles.devices else None
+    # The device of each part, and of each replica, of an array with this sharding.
+    order, replicas = _order(mesh, spec)
+    if _in_groups(_transposed(sizes, order), replicas) != tiles.devices:
+        return None
+    return tuple(axes[0] if len(axes) == 1 else axes or None for axes in spec)
 
 
-def _devices_on(mesh: Mapping[str, int], spec: Sequence[tuple[str, ...]]) -> tuple[int, ...]:
-    """The device of each part, and of each replica, of an array with this sharding."""
-    split = [axis for axes in spec for axis in axes]
-    order = [*split, *(axis for axis in mesh if axis not in split)]
-    places = list(mesh)
-    devices = _transposed(list(mesh.values()), [places.index(axis) for axis in order])
-    replicas = math.prod(mesh[axis] for axis in mesh if axis not in split)
+def _in_groups(devices: Sequence[int], replicas: int) -> tuple[int, ...]:
+    """Devices with those of each group of replicas in order, which is of no meaning."""
     groups = (sorted(devices[start : start + replicas]) for start in range(0, len(devices), replicas))
     return tuple(itertools.chain.from_iterable(groups))
+
+
+def _order(mesh: Mapping[str, int], spec: Sequence[tuple[str, ...]]) -> tuple[list[int], int]:
+    """The axes of a mesh by number, those that split an array first; how many replicas the others make."""
+    split = [axis for axes in spec for axis in axes]
+    others = [axis for axis in mesh if axis not in split]
+    places = list(mesh)
+    return [places.index(axis) for axis in (*split, *others)], math.prod(mesh[axis] for axis in others)
 
 
 def _transposed(shape: Sequence[int], permutation: Sequence[int]) -> list[int]:
@@ -102,13 +105,11 @@ def _transposed(shape: Sequence[int], permutation: Sequence[int]) -> list[int]:
     return [sum(offsets) for offsets in itertools.product(*ranges)]
 
 
-def _short(spec: Sequence[tuple[str, ...]]) -> Spec:
-    return tuple(axes[0] if len(axes) == 1 else axes or None for axes in spec)
-
-
-def _fields(proto: bytes, name: str) -> Iterator[tuple[int, int]]:
-    """Numbers of a protobuf: field and value, once for each of a list. Other fields are passed over."""
-    at, end = 0, len(proto)
+def _numbers(proto: bytes, name: str) -> dict[int, list[int]]:
+    """The numbers of a protobuf by field. Other fields are passed over."""
+    error = ArtifactError("a sharding as XLA's protobuf", f"{proto[:64].hex()}", name=name)
+    numbers: dict[int, list[int]] = {}
+    at = 0
 
     def varint(stop: int) -> int:
         nonlocal at
@@ -120,21 +121,22 @@ def _fields(proto: bytes, name: str) -> Iterator[tuple[int, int]]:
             if byte < 128:
                 return value
             shift += 7
-        raise ArtifactError("a sharding as XLA's protobuf", f"{proto[:64].hex()}", name=name)
+        raise error
 
-    while at < end:
-        field, wire = divmod(varint(end), 8)
+    while at < len(proto):
+        field, wire = divmod(varint(len(proto)), 8)
         if wire == 0:
-            yield field, varint(end)
+            numbers.setdefault(field, []).append(varint(len(proto)))
         elif wire == 2:
-            stop = varint(end) + at
-            if stop > end:
-                raise ArtifactError("a sharding as XLA's protobuf", f"{proto[:64].hex()}", name=name)
+            stop = varint(len(proto)) + at
+            if stop > len(proto):
+                raise error
             while field in (_TILES, _DEVICES, _LAST_TILES, _IOTA, _PERMUTATION) and at < stop:
-                yield field, varint(stop)
+                numbers.setdefault(field, []).append(varint(stop))
             at = stop
         else:
-            raise ArtifactError("a sharding as XLA's protobuf", f"{proto[:64].hex()}", name=name)
+            raise error
+    return numbers
 
 
 def proto_of(mesh: Mapping[str, int], spec: Spec, rank: int) -> bytes:
@@ -146,25 +148,22 @@ def proto_of(mesh: Mapping[str, int], spec: Spec, rank: int) -> bytes:
         rank: the number of dimensions.
     """
     axes = [() if part is None else (part,) if isinstance(part, str) else part for part in spec]
-    axes += [()] * (rank - len(axes))
-    split = [axis for names in axes for axis in names]
-    parts = [math.prod(mesh[axis] for axis in names) for names in axes]
+    parts = [math.prod(mesh[axis] for axis in names) for names in axes] + [1] * (rank - len(axes))
     if math.prod(parts) == 1:
         return b""  # replicated, the default of a protobuf's first field
-    replicas = math.prod(mesh.values()) // math.prod(parts)
-    places = list(mesh)
-    order = [places.index(axis) for axis in (*split, *(axis for axis in mesh if axis not in split))]
+    order, replicas = _order(mesh, axes)
     sizes = list(mesh.values())
     if order == sorted(order):
         sizes, order = [math.prod(sizes)], [0]
-    return b"".join(
-        (
-            _varint_field(_TYPE, _OTHER),
-            _packed_field(_TILES, [*parts, *([replicas] if replicas > 1 else [])]),
-            _varint_field(_LAST_IS_REPLICATED, 1) if replicas > 1 else b"",
-            _packed_field(_IOTA, sizes),
-            _packed_field(_PERMUTATION, order),
-        )
+
+    def packed(field: int, numbers: Sequence[int]) -> bytes:
+        content = b"".join(map(_varint, numbers))
+        return _varint(field << 3 | 2) + _varint(len(content)) + content
+
+    replicated = _varint(_LAST_IS_REPLICATED << 3) + _varint(1) if replicas > 1 else b""
+    tiles = packed(_TILES, [*parts, replicas] if replicas > 1 else parts)
+    return (
+        _varint(_TYPE << 3) + _varint(_OTHER) + tiles + replicated + packed(_IOTA, sizes) + packed(_PERMUTATION, order)
     )
 
 
@@ -174,12 +173,3 @@ def _varint(number: int) -> bytes:
         encoded.append(number & 127 | 128)
         number >>= 7
     return bytes([*encoded, number])
-
-
-def _varint_field(field: int, number: int) -> bytes:
-    return _varint(field << 3) + _varint(number)
-
-
-def _packed_field(field: int, numbers: Sequence[int]) -> bytes:
-    content = b"".join(map(_varint, numbers))
-    return _varint(field << 3 | 2) + _varint(len(content)) + content

@@ -6,16 +6,14 @@ docs/reference/calling-conventions.md has what each version changed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
 
+from export_core.artifact.artifact import Artifact
+from export_core.artifact.bytecode.module import Function, Module
+from export_core.artifact.envelope.fields import Aval, Envelope
 from export_core.base.phrases import plural
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from export_core.artifact.artifact import Artifact
-    from export_core.artifact.bytecode.module import Function, Module
-    from export_core.artifact.envelope.fields import Aval, Envelope, Sharding, Tree
 
 OLDEST, NEWEST = 1, 10
 """The calling conventions that JAX has had."""
@@ -41,7 +39,8 @@ _ELEMENTS = {
     "complex128": "complex<f64>",
     **dict.fromkeys(("key<fry>", "key<rbg>", "key<urbg>"), "ui32"),
 }
-_LETTERS = (("float", "f"), ("uint", "ui"), ("int", "i"))
+_NUMBER = re.compile(r"(float|uint|int)([0-9]+)_?(.*)")
+_LETTERS = {"float": "f", "uint": "ui", "int": "i"}
 _KEY_WORDS = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
 
 
@@ -49,20 +48,15 @@ def check_main(artifact: Artifact) -> list[str]:
     """Return a sentence for each contradiction of the calling convention, in the function and its nested VJPs.
 
     Empty where all is as documented, and also where nothing can be checked: for a bare module, which declares nothing,
-    and for a version that is newer than `NEWEST` (see `is_known`).
-
-    Raises:
-        ArtifactError: a module cannot be read.
+    and for a version that is newer than `NEWEST` (see `is_known`). Raises `ArtifactError` where a module cannot be
+    read.
     """
-    envelope = artifact.envelope
     problems: list[str] = []
-    for module in artifact.modules:
-        if envelope is None:
-            break
+    levels = artifact.envelope.levels if artifact.envelope is not None else ()
+    for module, envelope in zip(artifact.modules, levels, strict=False):
         if is_known(envelope):
             of = f" of the VJP of order {module.vjp_order}" if module.vjp_order else ""
-            problems += [text.replace("main", f"main{of}", 1) if of else text for text in _check(module, envelope)]
-        envelope = envelope.vjp
+            problems += [text.replace("main", f"main{of}", 1) for text in _check(module, envelope)]
     return problems
 
 
@@ -84,8 +78,13 @@ def dimension_names(avals: Iterable[Aval]) -> tuple[str, ...]:
 
 def _check(module: Module, envelope: Envelope) -> Iterator[str]:
     main = module.main
-    yield from _counts("in", envelope.in_avals, envelope.in_tree, envelope.in_shardings)
-    yield from _counts("out", envelope.out_avals, envelope.out_tree, envelope.out_shardings)
+    for side, avals, tree, shardings in (
+        ("in", envelope.in_avals, envelope.in_tree, envelope.in_shardings),
+        ("out", envelope.out_avals, envelope.out_tree, envelope.out_shardings),
+    ):
+        for what, number in ((f"leaves of {side}_tree", tree.num_leaves), (f"{side}_shardings", len(shardings))):
+            if number != len(avals):
+                yield f"main: there are {number} {what}, and {len(avals)} {side}_avals."
     if main is None or main.visibility == "private":
         yield "main: a public function of this name was expected, and the module has none."
         return
@@ -100,17 +99,12 @@ def _check(module: Module, envelope: Envelope) -> Iterator[str]:
     yield from _attributes(module.attributes, envelope)
 
 
-def _counts(side: str, avals: Sequence[Aval], tree: Tree, shardings: Sequence[Sharding]) -> Iterator[str]:
-    for what, number in (("leaves of {}_tree", tree.num_leaves), ("{}_shardings", len(shardings))):
-        if number != len(avals):
-            yield f"main: there are {number} {what.format(side)}, and {len(avals)} {side}_avals."
-
-
 def _signature(main: Function, envelope: Envelope) -> Iterator[str]:
     version = envelope.calling_convention_version
     tokens = len(envelope.ordered_effects) if version >= TOKENS_SINCE else 0
     inputs = list(main.inputs)
-    marks = [attributes.get(CONSTANT) for attributes in _padded(main.arg_attrs, len(inputs))]
+    marks = [attributes.get(CONSTANT) for attributes in main.arg_attrs]
+    marks += [None] * (len(inputs) - len(marks))
     platform = bool(inputs) and marks[0] == PLATFORM
     several = len(envelope.platforms) > 1
     named = ", ".join(envelope.platforms)
@@ -177,8 +171,8 @@ def _inner(module: Module, envelope: Envelope) -> Iterator[str]:
     constants = [attributes[CONSTANT] for attributes in inner.arg_attrs if CONSTANT in attributes]
     if constants != expected and (constants or tagged):  # before version 9 the marks are optional
         yield (
-            f"the function that main wraps, @{inner.name}, takes as {CONSTANT} {_joined(constants)}; "
-            f"the in_avals and platforms ask for {_joined(expected)}."
+            f"the function that main wraps, @{inner.name}, takes as {CONSTANT} "
+            f"{', '.join(map(str, constants)) or 'none'}; the in_avals and platforms ask for {', '.join(expected)}."
         )
     elif any(kind not in _SCALARS for kind in inner.inputs[: len(constants)]):
         yield f"the function that main wraps, @{inner.name}, takes global constants that are no scalars of i32 or i64."
@@ -223,23 +217,8 @@ def _type(aval: Aval) -> str:
     """Return the module's type for an aval, with … for an element type that is not known here."""
     if aval.dtype == "token":
         return TOKEN
+    element = _ELEMENTS.get(aval.dtype, "…")
+    if element == "…" and (number := _NUMBER.fullmatch(aval.dtype)):
+        element = _LETTERS[number[1]] + number[2] + number[3].upper()
     shape = [*aval.shape, *([_KEY_WORDS[aval.dtype]] if aval.dtype in _KEY_WORDS else [])]
-    return f"tensor<{''.join('?x' if isinstance(dim, str) else f'{dim}x' for dim in shape)}{_element(aval.dtype)}>"
-
-
-def _element(dtype: str) -> str:
-    if dtype in _ELEMENTS:
-        return _ELEMENTS[dtype]
-    for word, letter in _LETTERS:
-        bits, _, form = dtype.removeprefix(word).partition("_")
-        if dtype.startswith(word) and bits.isdigit():
-            return letter + bits + form.upper()
-    return "…"
-
-
-def _padded(attributes: Sequence[dict[str, Any]], number: int) -> list[dict[str, Any]]:
-    return [*attributes, *({} for _ in range(number - len(attributes)))]
-
-
-def _joined(words: Sequence[object]) -> str:
-    return ", ".join(map(str, words)) or "none"
+    return f"tensor<{''.join('?x' if isinstance(dim, str) else f'{dim}x' for dim in shape)}{element}>"

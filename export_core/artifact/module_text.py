@@ -9,15 +9,11 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
+from export_core.artifact import Artifact
+from export_core.artifact.bytecode.module import Constant, Module
 from export_core.base.errors import ExportCompatError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from export_core.artifact import Artifact
-    from export_core.artifact.bytecode.module import Constant, Module
 
 LONG = 100
 """Elements that a constant may have and not be long. MLIR prints the bytes of a longer one, as hexadecimal digits."""

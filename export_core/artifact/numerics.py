@@ -264,8 +264,7 @@ _NARROWEST_FIRST = {
 def narrowest_float(artifact: Artifact) -> str:
     """The dtype of the fewest significant bits that a module of the artifact computes with; empty without floats.
 
-    Raises:
-        ArtifactError: a module cannot be read.
+    Raises `ArtifactError` where a module cannot be read.
     """
     known = vhlo_tables()["types"]
     names = {

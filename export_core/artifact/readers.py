@@ -46,8 +46,7 @@ _RANGES_SINCE = "0.4.36"  # jaxlib that parses locations with a range; measured
 def version_numbers(version: str) -> tuple[int, ...]:
     """(0, 9, 2) for 0.9.2. A nightly counts as the release that it becomes.
 
-    Raises:
-        InvalidVersion: it is no version.
+    Raises `InvalidVersion` where it is no version.
     """
     return Version(version).release
 
@@ -73,8 +72,7 @@ class Needs(NamedTuple):
 def version_pair(text: str) -> tuple[int, int]:
     """Return (major, minor) of a version; the patch never matters to what can be read.
 
-    Raises:
-        InvalidVersion: it is not a version; a `ValueError`.
+    Raises `InvalidVersion` where it is not a version; a `ValueError`.
     """
     version = Version(text)
     return version.major, version.minor
@@ -83,11 +81,8 @@ def version_pair(text: str) -> tuple[int, int]:
 def needs(module: Module) -> Needs:
     """Return what a module needs. Reads the tables, and the operations only if there are custom calls.
 
-    The rule of 0.17 for reductions whose element types differ is not checked: every jaxlib with `jax.export` is
-    newer.
-
-    Raises:
-        ArtifactError: the module cannot be read.
+    The rule of 0.17 for reductions whose element types differ is not checked: every jaxlib with `jax.export` is newer.
+    Raises `ArtifactError` where the module cannot be read.
     """
     # A writer puts nothing into the tables that the module does not use, so the walk would find nothing more.
     parts = module.tables
@@ -186,8 +181,7 @@ def readers_of(releases: Sequence[CalendarEntry]) -> dict[str, Reader]:
 def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ...]:
     """Return for each reader whether it loads the artifact with its nested VJPs, and why not.
 
-    Raises:
-        ArtifactError: a module of the artifact cannot be read.
+    Raises `ArtifactError` where a module of the artifact cannot be read.
     """
     modules = [(needs(module), module.producer) for module in artifact.modules]
     levels = artifact.envelope.levels if artifact.envelope is not None else ()

@@ -6,18 +6,15 @@ The world is closed: a dialect, operation, attribute or type that is in no table
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from export_core.artifact.bytecode.sections import RESOURCE_OFFSETS, RESOURCES, TEXT, Cursor
+from export_core.artifact.bytecode.sections import RESOURCE_OFFSETS, RESOURCES, TEXT, Tables
 from export_core.artifact.bytecode.values import MAX_ATTRIBUTES, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from export_core.artifact.bytecode.module import Module
-    from export_core.artifact.bytecode.sections import Entries, Tables
-    from export_core.artifact.envelope.fields import Envelope
-
+    from export_core.artifact.artifact import Artifact
 
 UNKNOWN = "unknown"  # of a known dialect, and in no table: a newer release may have written it
 FOREIGN = "foreign"  # what jax.export never writes, and what this reader cannot look into
@@ -64,28 +61,18 @@ def vhlo_tables() -> dict[str, Any]:
     return data
 
 
-class _Known(NamedTuple):
-    """What is known by name, so that a module with nothing else is compared as a whole."""
-
-    operations: frozenset[str]
-    codes: dict[str, frozenset[tuple[str, int]]]
-    """By kind, attribute or type: a dialect and a code."""
-    inherent: frozenset[str]
-    """Names of attributes that are properties of some operation."""
+@functools.cache
+def _known_operations() -> frozenset[str]:
+    operations = {**_OPERATIONS, "vhlo": vhlo_tables()["ops"]}
+    return frozenset(f"{dialect}.{name}" for dialect, names in operations.items() for name in names)
 
 
 @functools.cache
-def _known() -> _Known:
-    vhlo = vhlo_tables()
-    operations = {**_OPERATIONS, "vhlo": vhlo["ops"]}
-    codes = {kind: {("vhlo", int(code)) for code in vhlo[f"{kind[:4]}s"]} for kind in ("attribute", "type")}
-    for (dialect, kind), numbers in _CODES.items():
-        codes[kind].update((dialect, code) for code in numbers)
-    return _Known(
-        frozenset(f"{dialect}.{name}" for dialect, names in operations.items() for name in names),
-        {kind: frozenset(pairs) for kind, pairs in codes.items()},
-        frozenset(vhlo["inherent"]),
-    )
+def _known_codes(kind: str) -> frozenset[tuple[str, int]]:
+    """Of attributes or types: a dialect and a code."""
+    codes = {("vhlo", int(code)) for code in vhlo_tables()[f"{kind[:4]}s"]}
+    codes.update((dialect, code) for (dialect, of), numbers in _CODES.items() if of == kind for code in numbers)
+    return frozenset(codes)
 
 
 class Unread(NamedTuple):
@@ -110,34 +97,46 @@ class Unread(NamedTuple):
         return self.standing == UNKNOWN and not self.name.startswith("vhlo.custom_call")
 
 
-def unread_module(module: Module) -> Iterator[Unread]:
-    """Yield all parts of a module that are not known.
+def unread_parts(artifact: Artifact) -> Iterator[tuple[str, Unread]]:
+    """Yield all parts of an artifact and its nested VJPs that are not known, each with its place.
 
-    Raises:
-        ArtifactError: the module cannot be read.
+    Raises `ArtifactError` where a module cannot be read.
     """
-    yield from unread_in_tables(module.tables)
-    yield from unread_attributes(module.tables, module.contents.attributes_of)
-
-
-def unread_fields(envelope: Envelope) -> Iterator[Unread]:
-    """Yield the fields of one envelope that are not known: a newer jax may take a module from one."""
-    for field in envelope.unknown_fields:
-        yield Unread(f"field {field.table}[{field.index}]", "field", UNKNOWN, "came with a newer format")
+    levels = artifact.envelope.levels if artifact.envelope is not None else ()
+    for module, level in zip_longest(artifact.modules, levels):
+        of = f"the VJP of order {module.vjp_order}" if module.vjp_order else ""
+        for field in level.unknown_fields if level is not None else ():  # a newer jax may take a module from one
+            name = f"field {field.table}[{field.index}]"
+            yield of or "the envelope", Unread(name, "field", UNKNOWN, "came with a newer format")
+        yield from ((of or "the module", part) for part in unread_in_tables(module.tables))
+        attributes_of = module.contents.attributes_of
+        yield from ((of or "the module", part) for part in unread_attributes(module.tables, attributes_of))
 
 
 def unread_in_tables(parts: Tables) -> Iterator[Unread]:
     """Yield what a module's tables show. No operation is walked: the tables name all that one can use."""
     for dialect in dict.fromkeys(parts.dialects):
         if dialect not in DIALECTS:
-            yield Unread(
-                dialect, "dialect", FOREIGN, "is not read: jaxlib may find custom calls in it that no audit sees"
-            )
-    if not (all(parts.op_registered) and _known().operations.issuperset(parts.op_names)):
+            why = "is not read: jaxlib may find custom calls in it that no audit sees"
+            yield Unread(dialect, "dialect", FOREIGN, why)
+    if not (all(parts.op_registered) and _known_operations().issuperset(parts.op_names)):
         for name, registered in dict.fromkeys(zip(parts.op_names, parts.op_registered, strict=True)):
-            yield from _operation(name, registered)
-    yield from _unknown_codes(parts, "attribute", parts.attributes)
-    yield from _unknown_codes(parts, "type", parts.types)
+            if name.partition(".")[0] not in DIALECTS:
+                continue  # its dialect is reported
+            if name not in _known_operations():
+                yield Unread(name, "operation", UNKNOWN, "is in no table, so nothing is known of what it calls")
+            if not registered:
+                # The properties of such an operation are an attribute, whatever the properties section has.
+                why = "is marked as unregistered, so jaxlib reads its properties in another way"
+                yield Unread(name, "operation", FOREIGN, why)
+    for kind, entries in (("attribute", parts.attributes), ("type", parts.types)):
+        for dialect, code in sorted(parts.codes(entries) - _known_codes(kind)):
+            if dialect not in DIALECTS:
+                continue
+            if code == TEXT:
+                yield Unread(f"{dialect} text", kind, FOREIGN, "is encoded as text, which only jaxlib reads")
+            else:
+                yield Unread(f"{dialect} {kind} {code}", kind, UNKNOWN, "is in no table")
     for number in (RESOURCES, RESOURCE_OFFSETS):
         section = parts.sections.get(number)
         # jax writes both sections, without anything in them: the offsets then are a single zero.
@@ -146,38 +145,14 @@ def unread_in_tables(parts: Tables) -> Iterator[Unread]:
             return
 
 
-def _operation(name: str, registered: bool) -> Iterator[Unread]:
-    if name.partition(".")[0] not in DIALECTS:
-        return  # its dialect is reported
-    if name not in _known().operations:
-        yield Unread(name, "operation", UNKNOWN, "is in no table, so nothing is known of what it calls")
-    if not registered:
-        # The properties of such an operation are an attribute, whatever the properties section has.
-        yield Unread(
-            name, "operation", FOREIGN, "is marked as unregistered, so jaxlib reads its properties in another way"
-        )
-
-
-def _unknown_codes(parts: Tables, kind: str, entries: Entries) -> Iterator[Unread]:
-    for dialect, code in sorted(parts.codes(entries) - _known().codes[kind]):
-        if dialect not in DIALECTS:
-            continue
-        if code == TEXT:
-            yield Unread(f"{dialect} text", kind, FOREIGN, "is encoded as text, which only jaxlib reads")
-        else:
-            yield Unread(f"{dialect} {kind} {code}", kind, UNKNOWN, "is in no table")
-
-
 def unread_attributes(parts: Tables, attributes_of: Mapping[int, int]) -> Iterator[Unread]:
     """Yield attributes of operations that are said twice: in MLIR the dictionary overrides a property of that name.
 
-    `attributes_of` is what the walk over the operations gives.
-
-    Raises:
-        ArtifactError: a dictionary cannot be read.
+    `attributes_of` is what the walk over the operations gives. Raises `ArtifactError` where a dictionary cannot be
+    read.
     """
     values = Values(parts)
-    own = _known().inherent if parts.version >= PROPERTIES_SINCE else frozenset()
+    own = frozenset(vhlo_tables()["inherent"]) if parts.version >= PROPERTIES_SINCE else frozenset()
     for index, operation in attributes_of.items():
         name = parts.op_names[operation]
         dialect, code, cursor = values.attribute_entry(index)
@@ -185,23 +160,17 @@ def unread_attributes(parts: Tables, attributes_of: Mapping[int, int]) -> Iterat
             yield Unread(name, "operation", FOREIGN, "has attributes that are not a dictionary")
             continue
         seen: set[bytes] = set()
-        for key in _keys(parts, values, cursor):
-            if key is None:
+        for word, _ in values.entries(cursor, MAX_ATTRIBUTES):
+            parts.spend(1, cursor.at)
+            dialect, code, key = values.attribute_entry(word)
+            if (dialect, code) != ("builtin", 2):
                 yield Unread(name, "operation", FOREIGN, "has an attribute whose name is not a string")
                 continue
-            text = key.decode("utf-8", "backslashreplace")
-            if key in seen:
+            raw = parts.string_bytes(key.index(len(parts.string_ends), "string"))
+            text = raw.decode("utf-8", "backslashreplace")
+            if raw in seen:
                 yield Unread(f"{text} of {name}", "attribute", CONFLICT, "is there twice, and jaxlib takes one of them")
             elif text in own and not (text == RNG_ALGORITHM and name.startswith("vhlo.custom_call_v")):
                 why = "is beside the properties, and in jaxlib overrides the one of that name"
                 yield Unread(f"{text} of {name}", "attribute", CONFLICT, why)
-            seen.add(key)
-
-
-def _keys(parts: Tables, values: Values, cursor: Cursor) -> Iterator[bytes | None]:
-    """Yield the names in a dictionary, None for one that is not a string of builtin."""
-    for name, _ in values.entries(cursor, MAX_ATTRIBUTES):
-        parts.spend(1, cursor.at)
-        dialect, code, key = values.attribute_entry(name)
-        is_string = (dialect, code) == ("builtin", 2)
-        yield parts.string_bytes(key.index(len(parts.string_ends), "string")) if is_string else None
+            seen.add(raw)

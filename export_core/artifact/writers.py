@@ -57,16 +57,21 @@ class WrittenBy(NamedTuple):
 def find_writer(artifact: Artifact, releases: Sequence[CalendarEntry]) -> WrittenBy:
     """Return who wrote it, as far as its format, its StableHLO version and the jax that it names show.
 
-    Its jaxlib is known where only one fits: a jax works on each jaxlib from its minimum to its own number.
-
-    Raises:
-        ArtifactError: the module's header cannot be read.
+    Its jaxlib is known where only one fits: a jax works on each jaxlib from its minimum to its own number. Raises
+    `ArtifactError` where the module's header cannot be read.
     """
     envelope = artifact.envelope
     candidates = writers(artifact, releases)
     jax = envelope.jax_version if envelope is not None else None
     if jax is not None:
-        candidates = _working_with(jax, candidates, releases)
+        works = {release.jaxlib for release in releases if jax in release.all_jax}
+        if not works:  # a jax that the calendar lacks works on none that is newer
+            try:
+                number = Version(jax).release  # the artifact names its jax, so that this may be any text
+                works = {version for version in candidates if Version(version).release <= number}
+            except InvalidVersion:
+                pass
+        candidates = tuple(version for version in candidates if version in works)
     return WrittenBy(
         jax=jax,
         jaxlib=candidates[0] if len(candidates) == 1 and envelope is not None else None,
@@ -77,26 +82,13 @@ def find_writer(artifact: Artifact, releases: Sequence[CalendarEntry]) -> Writte
     )
 
 
-def _working_with(jax: str, candidates: tuple[str, ...], releases: Sequence[CalendarEntry]) -> tuple[str, ...]:
-    """The jaxlibs that this jax works on. Of a jax that the calendar lacks: those that are not newer."""
-    if working := {release.jaxlib for release in releases if jax in release.all_jax}:
-        return tuple(version for version in candidates if version in working)
-    try:
-        number = Version(jax).release  # the artifact names its jax, so that this may be any text
-    except InvalidVersion:
-        return ()
-    return tuple(version for version in candidates if Version(version).release <= number)
-
-
 def audit_calls(
     artifact: Artifact, writer: WrittenBy, allow: Mapping[str, str], reader: str | None = None
 ) -> tuple[AuditFinding, ...]:
     """Audit an artifact against what its writer promised; if several can have written it, against what all did.
 
-    `reader` is a jaxlib that must promise them too, None where there is none to consider.
-
-    Raises:
-        ArtifactError: a module cannot be read.
+    `reader` is a jaxlib that must promise them too, None where there is none to consider. Raises `ArtifactError` where
+    a module cannot be read.
     """
     who = writer.possible
     # The list is in jax, which newer artifacts name.
@@ -115,69 +107,49 @@ def writers(artifact: Artifact, releases: Sequence[CalendarEntry]) -> tuple[str,
     """Return the jaxlibs that can have written it, in the order of the releases; empty where no known one fits.
 
     A format is that of a jax that works on the jaxlib. What a bare module was written for is not what wrote it: any
-    jaxlib with that StableHLO or a newer one can have, and so can others.
-
-    Raises:
-        ArtifactError: the module's header cannot be read.
+    jaxlib with that StableHLO or a newer one can have, and so can others. Raises `ArtifactError` where the module's
+    header cannot be read.
     """
     written = artifact.module.stablehlo_version
     if artifact.envelope is None:
-        return tuple(release.jaxlib for release in releases if _can_write(release.stablehlo[0], written))
+        try:
+            oldest = Version(written or "")
+        except InvalidVersion:
+            return ()
+        return tuple(r.jaxlib for r in releases if r.stablehlo[0] is not None and Version(r.stablehlo[0]) >= oldest)
     since, until = _format_by(artifact.envelope)
     return tuple(
         release.jaxlib
         for release in releases
-        if _writes(release.stablehlo, written)
+        if written in _written(release.stablehlo)
         and any(since <= version_numbers(jax) <= until for jax in release.all_jax)
     )
-
-
-def _can_write(current: str | None, written: str | None) -> bool:
-    """Whether a StableHLO can write for a version: for its own and older ones."""
-    try:
-        return current is not None and written is not None and Version(current) >= Version(written)
-    except InvalidVersion:
-        return False
 
 
 def contradiction(artifact: Artifact, jax: str, jaxlib: str, stablehlo: Sequence[str | None]) -> str:
     """Return why this jax and jaxlib cannot have written it, as a sentence; empty where they can.
 
     `stablehlo` has the versions of that jaxlib, as a `CalendarEntry` does; nothing is said where they are unknown.
-
-    Raises:
-        ArtifactError: the module's header cannot be read.
+    Raises `ArtifactError` where the module's header cannot be read.
     """
     envelope = artifact.envelope
     named = envelope.jax_version if envelope is not None else None
     if named is not None and named != jax:
         return f"expected an artifact by jax {jax}, found one by jax {named}."
-    if not _format_fits(artifact, jax):
-        return f"expected an artifact in a format that jax {jax} writes, found another."
+    if envelope is not None:
+        since, until = _format_by(envelope)
+        if not since <= version_numbers(jax) <= until:
+            return f"expected an artifact in a format that jax {jax} writes, found another."
     written, possible = artifact.module.stablehlo_version, _written(stablehlo)
     if any(stablehlo) and written not in possible:
         return f"expected a module for StableHLO {' or '.join(possible)}, as jaxlib {jaxlib} writes, found {written}."
     return ""
 
 
-def _writes(versions: Sequence[str | None], version: str | None) -> bool:
-    """Whether that is one of `_written`, which takes longer to make than to look into."""
-    if version in versions[1:]:
-        return version is not None
-    return version == _WRITTEN_AT_FIRST and not any(versions[1:])
-
-
 def _written(versions: Sequence[str | None]) -> tuple[str, ...]:
     """The StableHLO versions that a jaxlib writes for, of its current one, that of 4 and that of 12 weeks ago."""
     # jax.export takes the version of 4 weeks ago; a writer whose backend is a plugin, that of 12 weeks ago.
     return tuple(dict.fromkeys(filter(None, versions[1:]))) or (_WRITTEN_AT_FIRST,)
-
-
-def _format_fits(artifact: Artifact, version: str) -> bool:
-    if artifact.envelope is None:
-        return True
-    since, until = _format_by(artifact.envelope)
-    return since <= version_numbers(version) <= until
 
 
 def _format_by(envelope: Envelope) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -9,30 +9,16 @@ from __future__ import annotations
 import math
 import re
 import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from export_core.artifact.bytecode.sections import IR, TEXT, Cursor
+from export_core.artifact.bytecode import walk
+from export_core.artifact.bytecode.module import Module
+from export_core.artifact.bytecode.sections import IR, TEXT, Cursor, Tables
 from export_core.artifact.bytecode.values import ENUMS, Values
-from export_core.artifact.bytecode.walk import (
-    HAS_ATTRIBUTES,
-    HAS_OPERANDS,
-    HAS_PROPERTIES,
-    HAS_RESULTS,
-    Frame,
-    enter,
-    read_block,
-    rest,
-)
 from export_core.artifact.errors import LIMIT, ArtifactError, guarded
 from export_core.artifact.unread import vhlo_tables
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from export_core.artifact.bytecode.module import Module
-    from export_core.artifact.bytecode.sections import Tables
-
 
 _CALLED = ("callee", "called_computations", "decomposition")
 """Properties that name functions of the module."""
@@ -77,14 +63,13 @@ Listing = dict[str, list[Line]]
 def listing(module: Module, *, platforms: int = 1, exact: bool = True) -> Listing:
     """List a module, operation by operation.
 
+    Raises `ArtifactError` where the module cannot be read.
+
     Args:
         module: any module.
         platforms: the number of platforms that it was exported for.
         exact: with all digits of floating-point constants. Otherwise those of few elements have three digits and the
             others none: another processor computes other last digits where jax makes a constant.
-
-    Raises:
-        ArtifactError: the module cannot be read.
     """
     _ = module.contents  # a walk that checks all bounds
     return guarded(lambda: _Lister(module.tables, platforms, exact).functions, module.name)
@@ -139,8 +124,8 @@ class _Lister:
         self.functions: Listing = {"": self._lines}
         tables.left = 2 * tables.most  # a walk of its own, which looks into every operation
         cursor = tables.cursor(IR)
-        outermost = Frame(0, cursor.end, cursor.end)
-        read_block(cursor, tables, outermost)
+        outermost = walk.Frame(0, cursor.end, cursor.end)
+        walk.read_block(cursor, tables, outermost)
         for _ in range(outermost.operations):
             self._operation(cursor, _Region(0, 0, {}, ()))
 
@@ -149,13 +134,13 @@ class _Lister:
         tables = self._tables
         number, mask = cursor.varint("a name"), cursor.byte("what an operation has")
         cursor.varint("a location")
-        attributes = cursor.varint("attributes") if mask & HAS_ATTRIBUTES else -1
-        properties = cursor.varint("properties") if mask & HAS_PROPERTIES else -1
-        count = cursor.count("results") if mask & HAS_RESULTS else 0
+        attributes = cursor.varint("attributes") if mask & walk.HAS_ATTRIBUTES else -1
+        properties = cursor.varint("properties") if mask & walk.HAS_PROPERTIES else -1
+        count = cursor.count("results") if mask & walk.HAS_RESULTS else 0
         types = tuple(self._texts.type(cursor.index(len(tables.types), "type")) for _ in range(count))
-        count = cursor.count("operands") if mask & HAS_OPERANDS else 0
+        count = cursor.count("operands") if mask & walk.HAS_OPERANDS else 0
         values = tuple(cursor.varint("an operand") for _ in range(count))
-        regions, isolated = rest(cursor, tables, mask, len(types))
+        regions, isolated = walk.rest(cursor, tables, mask, len(types))
         first, name = region.next, tables.op_names[number]
         region.next += len(types)
         known: Mapping[int, list[int]] = region.known
@@ -167,7 +152,7 @@ class _Lister:
         branches = region.known.get(values[0]) if name == "vhlo.case_v1" and values else None
         results = []
         if regions:
-            frame = enter(cursor, tables, regions, isolated, region.depth)
+            frame = walk.enter(cursor, tables, regions, isolated, region.depth)
             for branch in range(regions):
                 chosen = [p for p in self._platforms if branches[p] == branch] if branches else []
                 start = 0 if isolated else region.end
@@ -189,8 +174,8 @@ class _Lister:
         if blocks:
             region.end = region.next + cursor.varint("the number of values")
         for _ in range(blocks):
-            block = Frame(0, cursor.end, cursor.end)
-            kinds = tuple(map(self._texts.type, read_block(cursor, self._tables, block)))
+            block = walk.Frame(0, cursor.end, cursor.end)
+            kinds = tuple(map(self._texts.type, walk.read_block(cursor, self._tables, block)))
             if kinds and len(self._lines) > 1:  # those of the function are in its type
                 self._lines.append(Line("arguments", (), (), kinds, (), region.depth, region.platforms))
             region.next += len(kinds)

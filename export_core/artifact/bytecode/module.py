@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from export_core.artifact.bytecode.sections import Tables
 from export_core.artifact.bytecode.values import Opaque, Values
 from export_core.artifact.bytecode.walk import Operation, walk
 from export_core.artifact.errors import LIMIT, guarded
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 # The properties of the operations that are decoded, in the order of the bytes. It is alphabetical in every file seen,
 # which no document promises: `properties` checks their number, so that a new one is an error, not a wrong answer.

@@ -194,8 +194,8 @@ class Entries:
 class Tables:
     """Header, sections and tables of one module. Costs microseconds for each kilobyte; the operations are not walked.
 
-    Raises:
-        ArtifactError: the bytes are not MLIR bytecode of version 0 to 6, or their sections do not fit together.
+    Raises `ArtifactError` where the bytes are not MLIR bytecode of version 0 to 6, or their sections do not fit
+    together.
     """
 
     def __init__(self, data: bytes | bytearray, start: int, length: int, name: str):
@@ -302,11 +302,7 @@ class Tables:
         return bytes(self.data[start : self.string_ends[index] - 1])
 
     def string(self, index: int, what: str) -> str:
-        """Return string `index` as text.
-
-        Raises:
-            ArtifactError: it is not UTF-8.
-        """
+        """Return string `index` as text. Raises `ArtifactError` where it is not UTF-8."""
         raw = self.string_bytes(index)
         try:
             return raw.decode()
@@ -433,8 +429,7 @@ class Tables:
     def properties(self, index: int, count: int) -> list[int]:
         """Return the numbers that properties `index` hold, one for each attribute in alphabetical order of their names.
 
-        Raises:
-            ArtifactError: they are fewer than `count`, or too long to be read as numbers.
+        Raises `ArtifactError` where they are fewer than `count`, or too long to be read as numbers.
         """
         cursor = Cursor(self.data, self.property_offsets[index], self.sections[PROPERTIES].end, self.name)
         start = cursor.at

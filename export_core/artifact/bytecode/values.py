@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
-from export_core.artifact.bytecode.sections import TEXT, Cursor
-from export_core.artifact.errors import LIMIT, ArtifactError
+from export_core.artifact.bytecode.sections import TEXT, Cursor, Entries, Tables
+from export_core.artifact.errors import LIMIT
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from export_core.artifact.bytecode.sections import Entries, Tables
-
-    _Sized = tuple[Any, int, int]  # a value, how many values are in it, how deep
+_Sized = tuple[Any, int, int]  # a value, how many values are in it, how deep
 
 MAX_DEPTH = 64  # attributes inside attributes, types inside types
 MAX_NODES = 10_000  # values inside one value, and one more for each 16 bytes of the file: a shared one counts each time
@@ -85,7 +81,7 @@ class Values:
     def _limit(self, cursor: Cursor, depth: int, nodes: int = 0) -> None:
         if depth > MAX_DEPTH or nodes > self.most_nodes:
             what = f"attributes and types at most {MAX_DEPTH} deep, {self.most_nodes} in one"
-            raise ArtifactError(what, "more", cursor.at, name=self.tables.name, advice=LIMIT)
+            raise cursor.error(what, "more", advice=LIMIT)
 
     def _ref(self, cursor: Cursor) -> int:
         return cursor.index(len(self.tables.attributes), "attribute")
@@ -110,36 +106,32 @@ class Values:
             return known
         dialect, code, cursor = self.attribute_entry(index)
         self._limit(cursor, depth)
-        if (dialect, code) in (("vhlo", 1), ("builtin", 0)):
-            known = self._list(cursor, depth)
-        elif (dialect, code) in (("vhlo", 6), ("builtin", 1)):
-            known = self._dict(cursor, depth)
-        elif (dialect, code) == ("builtin", 4):  # a reference to a symbol, which is its name
-            return self._attribute(self._ref(cursor), depth + 1)
-        else:
-            return self._leaf(dialect, code, cursor), 1, 0
-        if known[1] >= LONG or known[2] > 1:
+        nodes, height = 1, 0
+        match dialect, code:
+            case ("vhlo", 1) | ("builtin", 0):
+                elements = []
+                for _ in range(cursor.count("elements")):
+                    value, more, deep = self._attribute(self._ref(cursor), depth + 1)
+                    nodes, height = nodes + more, max(height, deep + 1)
+                    self._limit(cursor, depth, nodes)
+                    elements.append(value)
+                known = elements, nodes, height
+            case ("vhlo", 6) | ("builtin", 1):
+                entries = {}
+                for key, number in self.entries(cursor):
+                    name, of_name, below = self._attribute(key, depth + 1)
+                    value, more, deep = self._attribute(number, depth + 1)
+                    nodes, height = nodes + of_name + more, max(height, below + 1, deep + 1)
+                    self._limit(cursor, depth, nodes)
+                    entries[name if isinstance(name, str) else repr(name)] = value
+                known = entries, nodes, height
+            case ("builtin", 4):  # a reference to a symbol, which is its name
+                return self._attribute(self._ref(cursor), depth + 1)
+            case _:
+                return self._leaf(dialect, code, cursor), 1, 0
+        if nodes >= LONG or height > 1:
             self._known[index] = known
         return known
-
-    def _list(self, cursor: Cursor, depth: int) -> _Sized:
-        elements, nodes, height = [], 1, 0
-        for _ in range(cursor.count("elements")):
-            value, more, deep = self._attribute(self._ref(cursor), depth + 1)
-            nodes, height = nodes + more, max(height, deep + 1)
-            self._limit(cursor, depth, nodes)
-            elements.append(value)
-        return elements, nodes, height
-
-    def _dict(self, cursor: Cursor, depth: int) -> _Sized:
-        entries, nodes, height = {}, 1, 0
-        for key, index in self.entries(cursor):
-            name = self._attribute(key, depth + 1)
-            value, more, deep = self._attribute(index, depth + 1)
-            nodes, height = nodes + name[1] + more, max(height, name[2] + 1, deep + 1)
-            self._limit(cursor, depth, nodes)
-            entries[name[0] if isinstance(name[0], str) else repr(name[0])] = value
-        return entries, nodes, height
 
     def entries(self, cursor: Cursor, most: int | None = None) -> Iterator[tuple[int, int]]:
         """Yield the numbers of name and value of each entry of a dictionary; of an operation's own at most `most`."""
@@ -152,8 +144,7 @@ class Values:
     def own_attributes(self, index: int) -> dict[str, int]:
         """Return the numbers of an operation's attributes by name; `index` is that of their dictionary, -1 for none.
 
-        Raises:
-            ArtifactError: it is no dictionary, or too long.
+        Raises `ArtifactError` where it is no dictionary, or too long.
         """
         known = {} if index < 0 else self._names_of.get(index)
         if known is None:
@@ -203,11 +194,8 @@ class Values:
         if "<code " in kind:  # how wide it is decides how its integers are written
             return Opaque(f"… : {kind}")
         # MLIR writes integers of at most 8 bits as a byte, and wider ones as zigzag varints, unsigned ones too.
-        value = (
-            cursor.byte("an integer")
-            if kind in ("i1", "i2", "i4", "ui4", "ui2", "i8", "ui8")
-            else cursor.signed("an integer")
-        )
+        is_byte = kind in ("i1", "i2", "i4", "ui4", "ui2", "i8", "ui8")
+        value = cursor.byte("an integer") if is_byte else cursor.signed("an integer")
         if kind == "i1":
             return bool(value)
         if kind.startswith("ui") and value < 0:
@@ -254,22 +242,20 @@ class Values:
             self.letters -= len(known)
             if len(known) > MAX_LETTER or self.letters < 0:
                 what = f"types of at most {MAX_LETTER} letters, and few more than the file's bytes in all"
-                raise ArtifactError(what, "more", cursor.at, name=self.tables.name, advice=LIMIT)
+                raise cursor.error(what, "more", advice=LIMIT)
             self._types[index] = known
         return known
 
     def _type(self, dialect: str, code: int, cursor: Cursor, depth: int) -> str:
         if code == TEXT:
-            return (
-                bytes(cursor.data[cursor.at : min(cursor.end, cursor.at + 4096)])
-                .rstrip(b"\0")
-                .decode("utf-8", "replace")
-            )
+            text = bytes(cursor.data[cursor.at : min(cursor.end, cursor.at + 4096)])
+            return text.rstrip(b"\0").decode("utf-8", "replace")
         match dialect, code:
             case ("vhlo", 1) | ("builtin", 9):
                 return f"complex<{self.type(self._type_ref(cursor), depth)}>"
             case ("vhlo", 8) | ("builtin", 2):
-                return self._function(cursor, depth)
+                inputs, outputs = self._types_of(cursor, depth), self._types_of(cursor, depth)
+                return f"({', '.join(inputs)}) -> ({', '.join(outputs)})"
             case ("vhlo", 20) | ("builtin", 13):
                 return f"tensor<{self._shape(cursor)}{self.type(self._type_ref(cursor), depth)}>"
             case ("vhlo", 21):
@@ -292,10 +278,6 @@ class Values:
         self._limit(cursor, depth, count)
         return [self.type(self._type_ref(cursor), depth) for _ in range(count)]
 
-    def _function(self, cursor: Cursor, depth: int) -> str:
-        inputs, outputs = self._types_of(cursor, depth), self._types_of(cursor, depth)
-        return f"({', '.join(inputs)}) -> ({', '.join(outputs)})"
-
     def _shape(self, cursor: Cursor) -> str:
         sizes = [cursor.signed("a dimension") for _ in range(cursor.count("dimensions"))]
         return "".join("?x" if size == DYNAMIC else f"{size}x" for size in sizes)
@@ -306,7 +288,7 @@ class Values:
         if known is None:
             dialect, code, cursor = self._entry(self.tables.types, index)
             if (dialect, code) not in (("vhlo", 8), ("builtin", 2)):
-                raise ArtifactError("a function type", f"{dialect} type {code}", cursor.at, name=self.tables.name)
+                raise cursor.error("a function type", f"{dialect} type {code}")
             known = tuple(self._types_of(cursor, 1)), tuple(self._types_of(cursor, 1))
             self._function_types[index] = known
         return known

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from export_core.artifact.bytecode.sections import IR, Cursor
+from export_core.artifact.bytecode.sections import IR, Cursor, Tables
 from export_core.artifact.errors import LIMIT
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from export_core.artifact.bytecode.sections import Tables
-
-    Hook = Callable[["Operation"], None]
+Hook = Callable[["Operation"], None]
 
 MAX_NESTING = 256  # regions inside regions; the walk keeps a stack of its own, since Python's would overflow
 
@@ -53,10 +48,9 @@ def walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int]) 
     """Read every operation; call `visit[name]` for those named there, before what is inside them.
 
     Returns how many there are of each name, by the name's number. The dictionaries of attributes that operations have
-    are added to `attributes_of`: the number of each, and that of the name of one operation that has it.
-
-    Raises:
-        ArtifactError: the operations do not fit their section, are nested too deeply or name what is not in the tables.
+    are added to `attributes_of`: the number of each, and that of the name of one operation that has it. Raises
+    `ArtifactError` where the operations do not fit their section, are nested too deeply or name what is not in the
+    tables.
     """
     cursor = tables.cursor(IR)
     try:

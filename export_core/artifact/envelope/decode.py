@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeVar
+
+from export_core.artifact.envelope import fields as f
 from export_core.artifact.envelope import schema as s
-from export_core.artifact.envelope.fields import (
-    AbstractDevice,
-    AbstractMesh,
-    Aval,
-    ByteSpan,
-    Dim,
-    DisabledCheck,
-    Envelope,
-    HloSharding,
-    NamedSharding,
-    PartitionSpec,
-    Sharding,
-    Tree,
-    UnknownField,
-)
 from export_core.artifact.envelope.flatbuffer_reader import MOST_SHARED, Buffer, Table
-from export_core.artifact.errors import DAMAGED, LIMIT, ArtifactError, guarded
+from export_core.artifact.errors import LIMIT, ArtifactError, guarded
+
+Made = TypeVar("Made")
 
 MAX_DEPTH = 128  # nested pytree nodes, and nested VJPs
 NEW = 12  # visits that making an object counts for: it takes far more memory than file
 
 
-def decode(data: bytes | bytearray, name: str) -> Envelope:
+def decode(data: bytes | bytearray, name: str) -> f.Envelope:
     """Decode the envelope and the VJPs nested in it.
 
-    Raises:
-        ArtifactError: the bytes are not a flatbuffer that some jax.export can have written.
+    Raises `ArtifactError` where the bytes are not a flatbuffer that some jax.export can have written.
     """
     return guarded(lambda: _decode(data, name), name)
 
@@ -47,25 +37,17 @@ def _is_exported(table: Table) -> bool:
     return s.MODULE in table and s.FUN_NAME in table
 
 
-def _decode(data: bytes | bytearray, name: str) -> Envelope:
-    buffer = Buffer(data, name)
-    table: Table | None = buffer.root()
-    chain: list[Table] = []
-    while table is not None:
-        if len(chain) == MAX_DEPTH:
-            raise ArtifactError(f"at most {MAX_DEPTH} nested VJPs", "more", table.position, name=name, advice=LIMIT)
-        chain.append(table)
-        table = table.table(s.VJP, "Exported")
-    for table in chain:
+def _decode(data: bytes | bytearray, name: str) -> f.Envelope:
+    tables = [Buffer(data, name).root()]
+    while (table := tables[-1].table(s.VJP, "Exported")) is not None:
+        if len(tables) == MAX_DEPTH:
+            raise table.error(f"at most {MAX_DEPTH} nested VJPs", "more", advice=LIMIT)
+        tables.append(table)
+    for table in tables:
         if not _is_exported(table):
-            raise ArtifactError(
-                "a serialized jax.export.Exported",
-                "a file without a function name and a module",
-                table.position,
-                name=name,
-            )
-    envelope: Envelope | None = None
-    for table in reversed(chain):
+            raise table.error("a serialized jax.export.Exported", "a file without a function name and a module")
+    envelope: f.Envelope | None = None
+    for table in reversed(tables):
         envelope = _Decoder(table).envelope(envelope)
     assert envelope is not None
     return envelope
@@ -77,14 +59,11 @@ class _Decoder:
     def __init__(self, table: Table):
         self.table = table
         self.buffer = table.buffer
-        self.unknown: list[UnknownField] = []
+        self.unknown: list[f.UnknownField] = []
         self.oldest = 1
-        self.avals_seen: dict[tuple[int, int, int, tuple[str, ...]], Aval] = {}
-        self.trees_seen: dict[tuple[int, str | None, bytes | None], Tree] = {}  # those without children: None, (), []
-        self.shardings_seen: dict[bytes, HloSharding] = {}
-        self.checks_seen: dict[tuple[int, str | None], DisabledCheck] = {}
+        self.seen: dict[type, dict[Hashable, Any]] = {f.Aval: {}, f.Tree: {}, f.HloSharding: {}, f.DisabledCheck: {}}
 
-    def envelope(self, vjp: Envelope | None) -> Envelope:
+    def envelope(self, vjp: f.Envelope | None) -> f.Envelope:
         t = self.table
         self.look(t)
         meshes = [self.mesh(x) for x in t.tables(s.UNIQUE_MESHES, "AbstractMesh")]
@@ -98,7 +77,7 @@ class _Decoder:
         start, length = self.buffer.span(t.at(s.MODULE), "mlir_module_serialized")
         version = t.number(s.VERSION, "H")
         jax_version = t.string(s.JAX_VERSION)
-        return Envelope(
+        return f.Envelope(
             fun_name=t.text(s.FUN_NAME, "the function's name"),
             in_tree=in_tree,
             in_avals=in_avals,
@@ -121,7 +100,7 @@ class _Decoder:
             format_range=self.formats(version),
             slots=tuple(s.FIELDS["Exported"][i] for i in t.present() if i < len(s.FIELDS["Exported"])),
             unknown_fields=tuple(self.unknown),
-            module_source=ByteSpan(self.buffer.data, start, length),
+            module_source=f.ByteSpan(self.buffer.data, start, length),
         )
 
     def formats(self, version: int) -> tuple[int, int]:
@@ -151,7 +130,7 @@ class _Decoder:
         # New fields go to the end of a table, as flatbuffers demands: an index beyond the schema is a newer field.
         known = len(s.FIELDS[table.kind])
         if len(table.offsets) > known:
-            more = [UnknownField(table.kind, i, table.at(i)) for i in table.present() if i >= known]
+            more = [f.UnknownField(table.kind, i, table.at(i)) for i in table.present() if i >= known]
             self.buffer.spend(NEW * len(more), table.position)
             self.unknown += more
         return table
@@ -163,62 +142,62 @@ class _Decoder:
         name = names[value] if 0 <= value < len(names) else None
         if name is None:
             self.buffer.spend(NEW, table.position)
-            self.unknown.append(UnknownField(f"{table.kind}.{what}={value}", -1, table.position))
+            self.unknown.append(f.UnknownField(f"{table.kind}.{what}={value}", -1, table.position))
             return f"unknown({value})"
         return name
 
-    def choose(self, index: int, count: int, what: str) -> int:
-        if index >= count:
-            raise ArtifactError(
-                f"the number of one of {count} {what}",
-                str(index),
-                self.table.position,
-                name=self.buffer.name,
-                advice=DAMAGED,
-            )
-        return index
+    def choose(self, index: int, among: Sequence[Made], what: str) -> Made:
+        if index >= len(among):
+            raise self.table.error(f"the number of one of {len(among)} {what}", str(index))
+        return among[index]
 
-    def avals(self, indices: int, full: int, unique: list[Aval]) -> tuple[Aval, ...]:
+    def shared(self, table: Table, kind: type[Made], key: Hashable, make: Callable[[], Made], cost: int = NEW) -> Made:
+        """Return what was made of an equal table, or what `make` makes: equal objects are one."""
+        seen = self.seen[kind]
+        known: Made | None = seen.get(key)
+        if known is None:
+            self.buffer.spend(cost, table.position)
+            known = make()
+            if len(seen) < MOST_SHARED:
+                seen[key] = known
+        return known
+
+    def avals(self, indices: int, full: int, unique: list[f.Aval]) -> tuple[f.Aval, ...]:
         # Since format 10 avals are written twice, in full for older readers too; a number is read faster than a table.
         numbers = self.table.numbers(indices, "I")
         if numbers:
-            return tuple(unique[self.choose(i, len(unique), "unique avals")] for i in numbers)
+            return tuple(self.choose(i, unique, "unique avals") for i in numbers)
         return tuple(self.aval(x) for x in self.table.tables(full, "AbstractValue"))
 
-    def aval(self, table: Table) -> Aval:
+    def aval(self, table: Table) -> f.Aval:
         self.look(table)
         shape = table.strings(1)
-        key = kind, number, space, _ = table.small(0), table.small(2), table.small(3), shape
-        known = self.avals_seen.get(key)
-        if known is not None:
-            return known
-        self.buffer.spend(NEW, table.position)
-        if space:
-            self.since(5)
-        # 23 to 26 came in jax 0.4.36 to 0.5.3 without a new format, so that they say no more than 22 does.
-        self.since(4 if number >= 27 else 2 if number >= 22 else 1)
-        if kind:  # 1 is a token; any other is from a newer schema, and `name_of` reports it
-            dtype = "token" if kind == 1 else self.name_of((), kind, "kind", table)
-        else:
-            dtype = self.name_of(s.DTYPES, number, "dtype", table)
-        memory = self.name_of(s.MEMORY_SPACES, space, "memory_space", table) if space else None
-        aval = Aval(dtype, tuple(map(_dim, shape)), memory)
-        if len(self.avals_seen) < MOST_SHARED:
-            self.avals_seen[key] = aval
-        return aval
+        kind, number, space = table.small(0), table.small(2), table.small(3)
+
+        def make() -> f.Aval:
+            if space:
+                self.since(5)
+            # 23 to 26 came in jax 0.4.36 to 0.5.3 without a new format, so that they say no more than 22 does.
+            self.since(4 if number >= 27 else 2 if number >= 22 else 1)
+            if kind:  # 1 is a token; any other is from a newer schema, and `name_of` reports it
+                dtype = "token" if kind == 1 else self.name_of((), kind, "kind", table)
+            else:
+                dtype = self.name_of(s.DTYPES, number, "dtype", table)
+            memory = self.name_of(s.MEMORY_SPACES, space, "memory_space", table) if space else None
+            return f.Aval(dtype, tuple(map(_dim, shape)), memory)
+
+        return self.shared(table, f.Aval, (kind, number, space, shape), make)
 
     def shardings(
-        self, indices: int, full: int, unique: list[NamedSharding], meshes: list[AbstractMesh]
-    ) -> tuple[Sharding, ...]:
+        self, indices: int, full: int, unique: list[f.NamedSharding], meshes: list[f.AbstractMesh]
+    ) -> tuple[f.Sharding, ...]:
         numbers = self.table.numbers(indices, "I")
         if numbers:
             # Counted from 1, unlike the avals: 0 is unspecified.
-            return tuple(
-                None if i == 0 else unique[self.choose(i - 1, len(unique), "unique shardings")] for i in numbers
-            )
+            return tuple(None if i == 0 else self.choose(i - 1, unique, "unique shardings") for i in numbers)
         return tuple(self.sharding(x, meshes) for x in self.table.tables(full, "Sharding"))
 
-    def sharding(self, table: Table, meshes: list[AbstractMesh]) -> Sharding:
+    def sharding(self, table: Table, meshes: list[f.AbstractMesh]) -> f.Sharding:
         self.look(table)
         named = table.table(2, "NamedSharding")
         proto = table.blob(1)
@@ -228,28 +207,22 @@ class _Decoder:
             return sharding if proto is None else sharding._replace(hlo_sharding_proto=proto)
         if proto is None:
             return None
-        known = self.shardings_seen.get(proto)
-        if known is None:
-            self.buffer.spend(NEW, table.position)
-            known = HloSharding(proto)
-            if len(self.shardings_seen) < MOST_SHARED:
-                self.shardings_seen[proto] = known
-        return known
+        return self.shared(table, f.HloSharding, proto, lambda: f.HloSharding(proto))
 
-    def named_sharding(self, table: Table, meshes: list[AbstractMesh]) -> NamedSharding:
+    def named_sharding(self, table: Table, meshes: list[f.AbstractMesh]) -> f.NamedSharding:
         self.look(table)
         if meshes:
-            mesh = meshes[self.choose(table.number(3, "I"), len(meshes), "unique meshes")]
+            mesh = self.choose(table.number(3, "I"), meshes, "unique meshes")
         else:
             own = table.table(0, "AbstractMesh")
             if own is None:
-                raise ArtifactError("a mesh in a NamedSharding", "none", table.position, name=self.buffer.name)
+                raise table.error("a mesh in a NamedSharding", "none")
             mesh = self.mesh(own)
         self.buffer.spend(NEW, table.position)
         spec = table.table(1, "PartitionSpec")
-        return NamedSharding(mesh, PartitionSpec() if spec is None else self.spec(spec), table.string(2))
+        return f.NamedSharding(mesh, f.PartitionSpec() if spec is None else self.spec(spec), table.string(2))
 
-    def mesh(self, table: Table) -> AbstractMesh:
+    def mesh(self, table: Table) -> f.AbstractMesh:
         self.look(table)
         device = table.table(3, "AbstractDevice")
         types = tuple(self.name_of(s.AXIS_TYPES, i, "axis_types", table) for i in table.numbers(2, "b"))
@@ -258,27 +231,25 @@ class _Decoder:
             self.look(device)
             self.since(11 if 2 in device else 8)
             cores = device.number(1, "I") if 1 in device else None  # 0 is a number of cores; only absence is None
-            made_for = AbstractDevice(device.text(0, "the kind of an abstract device"), cores, device.string(2))
-        return AbstractMesh(table.numbers(0, "I"), table.strings(1), types, made_for)
+            made_for = f.AbstractDevice(device.text(0, "the kind of an abstract device"), cores, device.string(2))
+        return f.AbstractMesh(table.numbers(0, "I"), table.strings(1), types, made_for)
 
-    def spec(self, table: Table) -> PartitionSpec:
+    def spec(self, table: Table) -> f.PartitionSpec:
         self.look(table)
         axes = (self.look(x).strings(0) for x in table.tables(0, "PartitionSpecOneAxis"))
         partitions = tuple(None if not names else names[0] if len(names) == 1 else names for names in axes)
         # Sets in jax, written in whatever order they had: sorted, so that equal specs are equal here.
-        return PartitionSpec(partitions, tuple(sorted(table.strings(1))), tuple(sorted(table.strings(2))))
+        return f.PartitionSpec(partitions, tuple(sorted(table.strings(1))), tuple(sorted(table.strings(2))))
 
-    def tree_at(self, index: int) -> Tree:
+    def tree_at(self, index: int) -> f.Tree:
         table = self.table.table(index, "PyTreeDef")
         if table is None:
-            what = s.FIELDS["Exported"][index]
-            raise ArtifactError(f"the pytree {what}", "none", self.table.position, name=self.buffer.name)
+            raise self.table.error(f"the pytree {s.FIELDS['Exported'][index]}", "none")
         return self.tree(table, 0)
 
-    def tree(self, table: Table, depth: int) -> Tree:
+    def tree(self, table: Table, depth: int) -> f.Tree:
         if depth > MAX_DEPTH:
-            at = table.position
-            raise ArtifactError(f"pytrees at most {MAX_DEPTH} deep", "more", at, name=self.buffer.name, advice=LIMIT)
+            raise table.error(f"pytrees at most {MAX_DEPTH} deep", "more", advice=LIMIT)
         self.look(table)
         number = table.small(0)
         # There are as many leaves as arguments: with nothing but a kind they are one object, and cost nothing more.
@@ -290,37 +261,31 @@ class _Decoder:
         if kind == "leaf" and not children:
             return _LEAF
         if kind == "dict" and len(names) != len(children):
-            found = f"{len(names)} names for {len(children)} children"
-            raise ArtifactError("a name for each child of a dict", found, table.position, name=self.buffer.name)
+            raise table.error("a name for each child of a dict", f"{len(names)} names for {len(children)} children")
         if kind == "custom":
             self.since(3)
-        key = number, table.string(3), table.blob(4)
-        known = None if children or names else self.trees_seen.get(key)
-        if known is None:
+        more = table.string(3), table.blob(4)
+        if children or names:
             self.buffer.spend(NEW // 3, table.position)
-            known = Tree(kind, tuple(children), names, *key[1:])
-            if not children and not names and len(self.trees_seen) < MOST_SHARED:
-                self.trees_seen[key] = known
-        return known
+            return f.Tree(kind, tuple(children), names, *more)
+        return self.shared(table, f.Tree, (number, *more), lambda: f.Tree(kind, (), (), *more), NEW // 3)
 
     def effects(self, index: int) -> tuple[str, ...]:
         return tuple(self.look(x).text(0, "the type of an effect") for x in self.table.tables(index, "Effect"))
 
-    def check(self, table: Table) -> DisabledCheck:
+    def check(self, table: Table) -> f.DisabledCheck:
         self.look(table)
-        key = kind, target = table.small(0), table.string(1)
-        known = self.checks_seen.get(key)
-        if known is None:
-            self.buffer.spend(NEW, table.position)
-            known = DisabledCheck(self.name_of(s.CHECK_KINDS, kind, "kind", table), target)
-            if len(self.checks_seen) < MOST_SHARED:
-                self.checks_seen[key] = known
-        return known
+        kind, target = table.small(0), table.string(1)
+
+        def make() -> f.DisabledCheck:
+            return f.DisabledCheck(self.name_of(s.CHECK_KINDS, kind, "kind", table), target)
+
+        return self.shared(table, f.DisabledCheck, (kind, target), make)
 
 
-_LEAF = Tree("leaf")
+_LEAF = f.Tree("leaf")
 
 
-def _dim(text: str) -> Dim:
+def _dim(text: str) -> f.Dim:
     # No size has 20 digits (2**63 has 19), and int() refuses some thousands of digits with an error of its own.
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else text

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from export_core.artifact.errors import LIMIT, ArtifactError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _U16 = Struct("<H").unpack_from
 _I32 = Struct("<i").unpack_from
@@ -49,13 +47,8 @@ class Buffer:
         """Count visits. A buffer that needs more than its size can hold is hostile."""
         self.left -= visits
         if self.left < 0:
-            raise ArtifactError(
-                f"at most {self.most} objects in {self.size} bytes",
-                "more",
-                at,
-                name=self.name,
-                advice=LIMIT,
-            )
+            expected = f"at most {self.most} objects in {self.size} bytes"
+            raise ArtifactError(expected, "more", at, name=self.name, advice=LIMIT)
 
     def need(self, at: int, count: int, what: str) -> None:
         """Check that `count` bytes from `at` are inside the buffer."""
@@ -138,6 +131,10 @@ class Table:
         self.kind = kind
         self.offsets: tuple[int, ...] = known[1]
 
+    def error(self, expected: str, found: str, **more: str) -> ArtifactError:
+        """Return the error for what is found in this table."""
+        return ArtifactError(expected, found, self.position, name=self.buffer.name, **more)
+
     def __contains__(self, index: int) -> bool:
         return index < len(self.offsets) and self.offsets[index] != 0
 
@@ -160,10 +157,10 @@ class Table:
         value = self.buffer.data[at]
         return value if value < 128 else value - 256
 
-    def number(self, index: int, form: str, default: int = 0) -> int:
-        """Return a scalar field; `form` is its struct letter: b i8, B u8, h i16, H u16, I u32."""
+    def number(self, index: int, form: str) -> int:
+        """Return a scalar field, 0 where it is missing. Its struct letter: b i8, B u8, h i16, H u16, I u32."""
         if index not in self:
-            return default
+            return 0
         layout = _FORMS[form]
         at = self.at(index)
         if at + layout.size > self.buffer.size:
@@ -178,7 +175,7 @@ class Table:
     def text(self, index: int, what: str) -> str:
         """Return a string field that every writer sets."""
         if index not in self:
-            raise ArtifactError(f"{what} (field {index} of {self.kind})", "none", self.position, name=self.buffer.name)
+            raise self.error(f"{what} (field {index} of {self.kind})", "none")
         return self.buffer.string(self.at(index), what)
 
     def table(self, index: int, kind: str) -> Table | None:

@@ -8,21 +8,16 @@ from __future__ import annotations
 from export_core.artifact.readers import version_numbers
 from export_core.artifact.writers import FIRST_JAX
 
+# The first format that has each of these; of the short number of devices, the last.
+WIDE_NR_DEVICES = 5  # the number of devices in 32 bits
+MEMORY_SPACES = 5  # of arguments and results
 NAMED_SHARDINGS = 6
-"""The first format with named shardings."""
-MEMORY_SPACES = 5
-"""The first format with the memory spaces of arguments and results."""
-NO_XLA_SHARDINGS = 9
-"""The first format without XLA's shardings beside the named ones."""
-ABSTRACT_DEVICES = 8
-"""The first format whose meshes say which device they were made for."""
-DEVICE_PLATFORMS = 11
-"""The first format in which that device has a platform."""
-
-_SHORT_UNTIL = 6  # the last format with a 16-bit number of devices
-WIDE_NR_DEVICES = 5  # the first with a 32-bit one
-INDICES = 10  # the first with each aval, mesh and sharding once
-_NAMES_JAX = 12  # the first that names the jax that wrote it, and the first whose version is on the wire
+_SHORT_UNTIL = 6  # the last with the number of devices in 16 bits
+ABSTRACT_DEVICES = 8  # meshes say which device they were made for
+NO_XLA_SHARDINGS = 9  # beside the named ones
+INDICES = 10  # each aval, mesh and sharding once
+DEVICE_PLATFORMS = 11  # that device has a platform
+_NAMES_JAX = 12  # the jax that wrote it is named, and the version of the format is on the wire
 
 _ALWAYS = (
     *("serialization_version", "function_name", "in_tree", "in_avals", "out_tree", "out_avals", "in_shardings"),

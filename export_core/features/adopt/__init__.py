@@ -3,11 +3,6 @@
 from export_core.base.feature import Feature
 
 FEATURE = Feature(
-    commands={
-        "goldens add": "commands:add",
-        "goldens import": "commands:import_goldens",
-    },
-    schemas={
-        "artifacts": ("archive:ArtifactList", "artifacts.yaml: what belongs to each artifact of an archive"),
-    },
+    commands={"goldens add": "commands:add", "goldens import": "commands:import_goldens"},
+    schemas={"artifacts": ("archive:ArtifactList", "artifacts.yaml: what belongs to each artifact of an archive")},
 )

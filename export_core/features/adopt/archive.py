@@ -28,9 +28,6 @@ INPUTS, OUTPUTS = f"{NAME}.inputs.npz", f"{NAME}.outputs.npz"
 IN_A_FOLDER = "artifact"
 """A file of this name, with any ending, is called by its folder; `inputs.npz` and `outputs.npz` are beside it."""
 
-IS_GOLDEN = "a golden"
-
-
 FILE = "artifacts.yaml"
 """What a person says of the artifacts of an archive, where file names do not say it."""
 
@@ -132,12 +129,16 @@ class Archive:
             raise GoldenError(f"--from {self.folder}: expected a folder with artifacts, found none.")
         listed = self.listed or (self.folder / FILE if os.path.lexists(self.folder / FILE) else None)
         if listed:
-            yield from (self._of_entry(listed, entry) for entry in read_artifact_list(listed).artifacts)
+            for entry in read_artifact_list(listed).artifacts:
+                try:
+                    yield candidate_of(entry, self._named(self._inside(entry.file)), self._inside)
+                except GoldenError as error:
+                    yield GoldenError(f"{listed}: {entry.file}: {error}")
             return
         for found in sorted(files_of([str(self.folder)])):
             path = Path(found.path)
             if not found.error and (path.parent / MANIFEST).exists():
-                left_out[IS_GOLDEN] += 1
+                left_out["a golden"] += 1
                 continue
             try:
                 artifact = artifact_in(found)
@@ -151,21 +152,13 @@ class Archive:
 
     def _named(self, path: Path) -> Candidate:
         """An artifact with what its path says."""
-        inputs, outputs = (_beside(path, pattern) for pattern in (self.inputs, self.outputs))
-        return replace(
-            self.defaults,
-            file=path,
-            case=case_of(path.relative_to(self.folder)),
-            inputs=inputs if inputs.exists() else None,
-            outputs=outputs if outputs.exists() else None,
-            exact=False,
-        )
-
-    def _of_entry(self, listed: Path, entry: ListedArtifact) -> Candidate | GoldenError:
-        try:
-            return candidate_of(entry, self._named(self._inside(entry.file)), self._inside)
-        except GoldenError as error:
-            return GoldenError(f"{listed}: {entry.file}: {error}")
+        arrays = []
+        for pattern in (self.inputs, self.outputs):
+            name = pattern.replace(f"{NAME}.", "") if path.stem == IN_A_FOLDER else pattern
+            file = path.parent / name.replace(NAME, path.stem)
+            arrays.append(file if file.exists() else None)
+        case = case_of(path.relative_to(self.folder))
+        return replace(self.defaults, file=path, case=case, inputs=arrays[0], outputs=arrays[1], exact=False)
 
     def _inside(self, name: str) -> Path:
         """A path of the list. Raises `GoldenError` for one that leads out of the folder."""
@@ -206,9 +199,3 @@ def case_of(path: PurePath) -> str:
         parts.pop()
     name = ".".join(parts).strip(". ")
     return "".join(letter if is_plain_name(f"a{letter}a") else "_" for letter in name)
-
-
-def _beside(path: Path, pattern: str) -> Path:
-    """The file that belongs to an artifact, in its folder."""
-    name = pattern.replace(f"{NAME}.", "") if path.stem == IN_A_FOLDER else pattern
-    return path.parent / name.replace(NAME, path.stem)

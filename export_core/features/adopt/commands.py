@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,7 @@ from export_core.cli.help import command
 from export_core.cli.output import echo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from export_core.features.adopt.adoption import Adopted, Adoption
+    from export_core.features.adopt.adoption import Adoption
     from export_core.features.adopt.archive import Archive, Candidate
 
 DONE, NOT_ALL_ADDED = 0, 2
@@ -144,7 +143,15 @@ def add(
     from export_core.goldens.adopted_mesh import parse_mesh
     from export_core.goldens.made_inputs import parse_sizes
 
-    _check_usage(file, folder, stated, {"--list": listed, "--dry-run": dry_run, "--replace": replace})
+    if (file is None) == (folder is None):
+        raise click.UsageError("expected either --artifact FILE or --from FOLDER.")
+    if file and stated["case"] is None:
+        raise click.UsageError("--artifact FILE: expected the name of its case too: --case NAME.")
+    of_an_archive = {"--list": listed, "--dry-run": dry_run, "--replace": replace}
+    of_one = {f"--{name.replace('_', '-')}": stated[name] for name in _OF_ONE}
+    if wrong := [name for name, value in (of_one if folder else of_an_archive).items() if value]:
+        other, where = ("--from", " artifacts.yaml says it of one artifact.") if folder else ("--artifact", "")
+        raise click.UsageError(f"{wrong[0]} cannot be combined with {other}.{where}")
     problem = f"--dims {dims}: expected symbolic dimensions and their sizes, such as b=4,h=8."
     sizes = parse_sizes(dims, problem) if dims else {}
     # The case of a single artifact is named by --case.
@@ -162,26 +169,12 @@ def add(
     (adopted,) = adoption.adopt([candidate])
     if adopted.golden is None:
         raise GoldenError(adopted.problem)
-    _show(adopted, "; every file is as it was written")
+    writer = adopted.golden.manifest.writer.jaxlib
+    echo(f"{adopted.golden.folder}: {adopted.status}, by jaxlib {writer}; every file is as it was written")
     for remark in adopted.remarks:
         echo(remark)
     if no_replay:
         echo("not replayed, as --no-replay says")
-
-
-def _check_usage(
-    file: str | None, folder: str | None, stated: Mapping[str, object], of_an_archive: Mapping[str, object]
-) -> None:
-    """Raise `click.UsageError` for options that do not go together."""
-    if (file is None) == (folder is None):
-        raise click.UsageError("expected either --artifact FILE or --from FOLDER.")
-    if file and stated["case"] is None:
-        raise click.UsageError("--artifact FILE: expected the name of its case too: --case NAME.")
-    of_one = {f"--{name.replace('_', '-')}": stated[name] for name in _OF_ONE}
-    other, names = ("--from", of_one) if folder else ("--artifact", of_an_archive)
-    if wrong := [name for name, value in names.items() if value]:
-        where = " artifacts.yaml says it of one artifact." if folder else ""
-        raise click.UsageError(f"{wrong[0]} cannot be combined with {other}.{where}")
 
 
 def _add_all(adoption: Adoption, archive: Archive, sizes: Mapping[str, int], *, dry_run: bool) -> int:
@@ -214,14 +207,15 @@ def _add_all(adoption: Adoption, archive: Archive, sizes: Mapping[str, int], *, 
                 fail(str(error))
                 continue
             counts["found"] += 1
-            inputs, outputs = candidate.inputs or "made", _outputs(candidate)
+            computed = "none" if candidate.given.without_outputs else "computed by its writer"
+            inputs, outputs = candidate.inputs or "made", candidate.outputs or computed
             echo(f"{candidate.case}: {candidate.file}, inputs {inputs}, outputs {outputs}")
     for adopted in () if dry_run else adoption.adopt(candidates()):
         if adopted.golden is None:
             fail(adopted.problem)
             continue
         counts[adopted.status] += 1
-        _show(adopted)
+        echo(f"{adopted.golden.folder}: {adopted.status}, by jaxlib {adopted.golden.manifest.writer.jaxlib}")
         for remark in adopted.remarks:
             echo(f"  {remark}")
     if not counts:
@@ -232,18 +226,6 @@ def _add_all(adoption: Adoption, archive: Archive, sizes: Mapping[str, int], *, 
     others = f"; left out: {plural(left_out.total(), 'other file')}" if left_out else ""
     echo(f"{plural(counts.total(), 'artifact')}: {numbers}{others}")
     return NOT_ALL_ADDED if counts["not added"] else DONE
-
-
-def _show(adopted: Adopted, more: str = "") -> None:
-    golden = adopted.golden
-    assert golden
-    echo(f"{golden.folder}: {adopted.status}, by jaxlib {golden.manifest.writer.jaxlib}{more}")
-
-
-def _outputs(candidate: Candidate) -> str:
-    if candidate.given.without_outputs:
-        return "none"
-    return str(candidate.outputs or "computed by its writer")
 
 
 @command(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,7 +36,6 @@ CASES = "jax"
 LEFT_OUT, REFUSED = "left out", "refused"
 
 _TESTDATA_VERSION = 1
-_NO_ARRAYS = "a whole Exported, whose inputs and outputs are in a test of JAX and in no wheel"
 _LINEAR_ALGEBRA = {"cholesky", "hessenberg", "triangular", "tridiagonal", *FACTORIZATIONS}
 _SINGLE, _DOUBLE = ("float32", "complex64"), ("float64", "complex128")
 
@@ -54,30 +53,38 @@ def import_goldens(data: JaxData, store: GoldenStore, policy: Policy) -> Iterato
     None of them is run: that its outputs belong to it is what JAX's own tests show.
     """
     calendar = policy.calendar()
+    promised = frozenset[str]().union(*map(stable_targets, calendar.versions()))
     for record in (record for name, source in data.files for record in read_data(name, source)):
         if isinstance(record, DataError):
             yield Imported(REFUSED, str(record))
-        elif WHOLE in record.fields:
-            yield Imported(LEFT_OUT, f"{record.place}: left out: {_NO_ARRAYS}")
-        else:
-            try:
-                yield _stored(record, data.jax, store, calendar, policy.allow)
-            except ExportCompatError as error:
-                yield Imported(REFUSED, f"{record.place}: {error}")
+            continue
+        if WHOLE in record.fields:
+            whole = "a whole Exported, whose inputs and outputs are in a test of JAX and in no wheel"
+            yield Imported(LEFT_OUT, f"{record.place}: left out: {whole}")
+            continue
+        try:
+            manifest, files = _golden(record, data.jax, calendar, policy.allow, promised)
+            status = WriteStatus.UNCHANGED if _is_stored(manifest, store) else store.write(manifest, files)
+            yield Imported(status, f"{manifest.case}/{manifest.writer.id}: {status}, {record.place}")
+        except ExportCompatError as error:
+            yield Imported(REFUSED, f"{record.place}: {error}")
 
 
-def _stored(
-    record: DataRecord, jax: str, store: GoldenStore, calendar: Calendar, accepted: Mapping[str, str]
-) -> Imported:
-    if (version := record.get("testdata_version", int)) != _TESTDATA_VERSION:
-        raise DataError(f"testdata_version: expected {_TESTDATA_VERSION}, found {version}")
+def _golden(
+    record: DataRecord, jax: str, calendar: Calendar, accepted: Mapping[str, str], promised: Collection[str]
+) -> tuple[Manifest, dict[str, bytes]]:
+    if (testdata_version := record.get("testdata_version", int)) != _TESTDATA_VERSION:
+        raise DataError(f"testdata_version: expected {_TESTDATA_VERSION}, found {testdata_version}")
     platform, day = record.get("platform", str), record.get("serialized_date", datetime.date)
     if platform not in PLATFORMS:
         raise DataError(f"platform: expected one of {', '.join(PLATFORMS)}, found {platform!r}")
     inputs, outputs = _arrays(record, "inputs"), _arrays(record, "expected_outputs")
     artifact = read_bytes(encode(_envelope(record, platform, inputs, outputs), _FIELDS), record.place)
     check_read_whole(artifact, accepted)
-    comparison = comparison_of(record.name, outputs)
+    # The custom calls that JAX keeps the golden for: some are on the stable list of later releases only.
+    targets: list[str] = record.get("custom_call_targets", list)
+    if not all(isinstance(target, str) for target in targets):
+        raise DataError("custom_call_targets: expected texts")
     origin = Origin(
         inputs="given",
         outputs="given",
@@ -88,26 +95,23 @@ def _stored(
             "comparison": "by what JAX's own test of this operation allows",
         },
     )
-    writer = _writer_on(day, platform, calendar)
+    # An earlier release would be a writer whose own reading of the golden is a forward one.
+    versions = calendar.versions()
+    jaxlib = next((version for version in versions if calendar.built(version) >= day), versions[-1])
+    writer_jax = jaxlib if jaxlib in calendar.jax else calendar.release(jaxlib).jax
+    built = calendar.built(jaxlib)
+    writer = Writer(jax=writer_jax, jaxlib=jaxlib, built=built, python=UNKNOWN, platform=platform)
     # No release wrote it, so its bytes contradict any writer: readers believe this one only of a golden that is listed.
     if not is_jax_golden(artifact, writer):
         raise DataError(
             "expected a golden of JAX that this version of pytest-jaxexport knows by its SHA-256, found another one. "
             "A newer version may know it."
         )
-    manifest, files = adopt_artifact(
-        artifact,
-        inputs,
-        outputs,
-        f"{CASES}.{record.name}",
-        writer,
-        StatedFacts(origin=origin, nothing_to_compare="JAX's"),
-    )
-    promised = frozenset[str]().union(*map(stable_targets, calendar.versions()))
-    allow = {target: "JAX has this golden of it" for target in _targets(record) if target in promised}
-    manifest = structs.replace(manifest, comparison=comparison, options=structs.replace(manifest.options, allow=allow))
-    status = WriteStatus.UNCHANGED if _is_stored(manifest, store) else store.write(manifest, files)
-    return Imported(status, f"{manifest.case}/{writer.id}: {status}, {record.place}")
+    given = StatedFacts(origin=origin, nothing_to_compare="JAX's")
+    manifest, files = adopt_artifact(artifact, inputs, outputs, f"{CASES}.{record.name}", writer, given)
+    allow = {target: "JAX has this golden of it" for target in targets if target in promised}
+    options = structs.replace(manifest.options, allow=allow)
+    return structs.replace(manifest, comparison=comparison_of(record.name, outputs), options=options), files
 
 
 def _is_stored(manifest: Manifest, store: GoldenStore) -> bool:
@@ -140,17 +144,6 @@ def comparison_of(name: str, outputs: Sequence[Array]) -> Comparison:
         rtol=dict.fromkeys(_SINGLE, 1e-3) | dict.fromkeys(_DOUBLE, 1e-5),
         atol=dict.fromkeys(_SINGLE, 1e-4) | dict.fromkeys(_DOUBLE, 1e-12),
     )
-
-
-def _writer_on(day: datetime.date, platform: str, calendar: Calendar) -> Writer:
-    """The first release that was built on this day or later, which has what a build of the day wrote; else the newest.
-
-    An earlier one would be a writer whose own reading of the golden is a forward one.
-    """
-    versions = calendar.versions()
-    jaxlib = next((version for version in versions if calendar.built(version) >= day), versions[-1])
-    jax = jaxlib if jaxlib in calendar.jax else calendar.release(jaxlib).jax
-    return Writer(jax=jax, jaxlib=jaxlib, built=calendar.built(jaxlib), python=UNKNOWN, platform=platform)
 
 
 _FIELDS = (*fields_of(WIDE_NR_DEVICES), "nr_devices")
@@ -214,14 +207,6 @@ def _avals(key: str, types: Sequence[str], arrays: Sequence[Array]) -> Iterator[
         if len(aval.shape) != array.ndim or not fits(kind, aval):
             raise DataError(f"{key}: expected {kind}, as in main, found {array.dtype.name}{list(array.shape)}")
         yield aval
-
-
-def _targets(record: DataRecord) -> list[str]:
-    """The custom calls that JAX keeps the golden for: some are on the stable list of later releases only."""
-    targets: list[str] = record.get("custom_call_targets", list)
-    if not all(isinstance(target, str) for target in targets):
-        raise DataError("custom_call_targets: expected texts")
-    return targets
 
 
 def _arrays(record: DataRecord, key: str) -> tuple[Array, ...]:

@@ -2,8 +2,4 @@
 
 from export_core.base.feature import Feature
 
-FEATURE = Feature(
-    commands={
-        "backfill": "backfill_command:backfill",
-    },
-)
+FEATURE = Feature(commands={"backfill": "backfill_command:backfill"})

@@ -21,7 +21,6 @@ from export_core.readers.interpreters import interpreter_for
 from export_core.readers.packages import own_requirement
 from export_core.releases import Calendar, Release, ReleaseError, Windows
 
-_CHECK = "import jax, jaxlib.version, pytest_jaxexport; print(jax.__version__, jaxlib.version.__version__)"
 INCOMPLETE = 3
 
 SESSION_ENDED = "JAXEXPORT_SESSION_ENDED"
@@ -77,13 +76,10 @@ def write_goldens(
             with EnvironmentLocks() as locks:
                 environment = _build_writer(release, writers, install, constraints, locks)
                 words = ("--update-goldens", "--record-packages", "-m", "export_compat", "-q")
-                command = [str(environment.python), "-m", "pytest", *words]
-                code = _run_to_its_end([*command, *pytest_args])
+                codes.append(_run_to_its_end([str(environment.python), "-m", "pytest", *words, *pytest_args]))
         except EnvironmentFailed as error:
             echo(f"{PREFIX}jaxlib {release.jaxlib}: {error}", err=True)
             codes.append(INCOMPLETE)
-        else:
-            codes.append(code)
     return max(codes)
 
 
@@ -122,12 +118,15 @@ def _build_writer(
     interpreter = interpreter_for(calendar.pythons(release.jaxlib), uv_command())
     if interpreter.note:
         echo(f"jaxlib {release.jaxlib} {interpreter.note}")
+    # The project's pyproject.toml decides what is installed: other dependencies mean another environment.
+    project = Path("pyproject.toml")
+    here = (f"-e{Path.cwd()}",) if project.exists() else ()
     recipe = Recipe(
         f"writer-{release.jaxlib}",
         interpreter.python,
-        (*requirements(release, calendar, sources), "pytest", own_requirement(), *(install or _project_here())),
-        _CHECK,
-        _project_file() + sources.content(release),
+        (*requirements(release, calendar, sources), "pytest", own_requirement(), *(install or here)),
+        "import jax, jaxlib.version, pytest_jaxexport; print(jax.__version__, jaxlib.version.__version__)",
+        (read_named(project).decode(errors="replace") if here else "") + sources.content(release),
         sources.options(),
         constraints,
     )
@@ -139,13 +138,3 @@ def _build_writer(
             "folder; it will be built again."
         )
     return environment
-
-
-def _project_file() -> str:
-    """The project's pyproject.toml, which decides what is installed: other dependencies mean another environment."""
-    path = Path("pyproject.toml")
-    return read_named(path).decode(errors="replace") if path.exists() else ""
-
-
-def _project_here() -> tuple[str, ...]:
-    return (f"-e{Path.cwd()}",) if Path("pyproject.toml").exists() else ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,14 +14,13 @@ import msgspec
 from export_core.base.escaping import json_bytes
 from export_core.base.phrases import plural
 from export_core.judge.cost import FIGURES, CostChange, change_in
-from export_core.judge.gate import Summary, exit_code_of, lost_bonuses, summarize
+from export_core.judge.gate import exit_code_of, lost_bonuses, summarize
 from export_core.judge.judgement import judge_again
 from export_core.judge.result import Result
 from export_core.judge.verdicts import WORST_FIRST, Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.run.errors import IncompleteResults, RunError
-from export_core.run.plan_record import PlanRecord
 from export_core.run.results import read_run
 from export_core.run.run import Run, by_rules
 
@@ -109,7 +107,12 @@ def compare_with_baseline(run: Run, baseline: Path) -> BaselineDifference:
     if run.folder and run.folder.resolve() == baseline.resolve():
         raise RunError(f"--baseline {baseline}: expected an earlier run, found the one that is judged.")
     policy = run.policy
-    earlier, rejudged = _judged_baseline(baseline, policy, run.summary.as_of)
+    try:
+        recorded = read_run(baseline)
+    except IncompleteResults as error:  # the new run is not incomplete because of it
+        raise RunError(f"--baseline: {error}") from None
+    judged = by_rules([judge_again(result, policy, run.summary.as_of) for result in recorded.results], policy)
+    earlier = replace(recorded, results=judged)
     if (grown := by_rules(run.results, policy, earlier.by_cell)) != run.results:
         run = replace(run, results=grown, summary=summarize(grown, policy, run.summary))
     # Of runs without a common cell, everything would be new or gone, and nothing worse.
@@ -119,37 +122,53 @@ def compare_with_baseline(run: Run, baseline: Path) -> BaselineDifference:
             f"--baseline {baseline}: expected at least one cell that {run.folder} also has, found none. "
             "Name another baseline."
         )
-    assert run.plan
-    assert earlier.plan
-    plans = _Plans(now=run.plan, then=earlier.plan)
-    other_goldens = plans.other_goldens()
+    other_goldens = {golden for golden, digest in run.goldens.items() if earlier.goldens.get(golden, digest) != digest}
     cells = [
         CellDifference(change_of(old.get(cell), result), old.get(cell), result, result.golden in other_goldens)
         for cell, result in new.items()
     ]
     cells += [CellDifference(Change.GONE, result, None) for cell, result in old.items() if cell not in new]
-    caveats = [
-        *_incomplete("the baseline", earlier.summary),
-        *_incomplete("this run", run.summary),
-        *plans.differences(earlier.summary, run.summary),
-        *_golden_caveat(other_goldens),
-        *_policy_caveat(earlier.policy, policy, rejudged),
-    ]
+    caveats = list(_caveats(run, recorded, other_goldens))
+    before, now = recorded.policy.without_locations(), policy.without_locations()
+    if keys := [name for name in Policy.__struct_fields__ if getattr(before, name) != getattr(now, name)]:
+        rejudged = sum(then.judgement != now.judgement for then, now in zip(recorded.results, judged, strict=True))
+        caveats.append(
+            f"another policy ({', '.join(keys)}): the baseline is judged by the policy of this run, which changes "
+            f"{plural(rejudged, 'judgement')}"
+        )
     if lost := lost_bonuses([(cell.then, cell.now) for cell in cells], policy):
         summary = msgspec.structs.replace(run.summary, failed_on=[*run.summary.failed_on, *lost])
         run = replace(run, summary=msgspec.structs.replace(summary, exit_code=exit_code_of(summary)))
     return BaselineDifference(earlier, run, cells, caveats)
 
 
-def _judged_baseline(folder: Path, policy: Policy, as_of: datetime.date) -> tuple[Run, int]:
-    """A baseline with its results judged by `policy` as of a day, and how many judgements that changes."""
-    try:
-        run = read_run(folder)
-    except IncompleteResults as error:  # the new run is not incomplete because of it
-        raise RunError(f"--baseline: {error}") from None
-    judged = by_rules([judge_again(result, policy, as_of) for result in run.results], policy)
-    rejudged = sum(then.judgement != now.judgement for then, now in zip(run.results, judged, strict=True))
-    return replace(run, results=judged), rejudged
+def _caveats(run: Run, earlier: Run, other_goldens: set[str]) -> Iterator[str]:
+    """What besides the policy makes two runs hard to compare: missing cells, other settings, other goldens."""
+    for name, summary in (("the baseline", earlier.summary), ("this run", run.summary)):
+        # Neither a cell that has no result at all nor one that was not run can be compared.
+        missing = summary.planned - summary.results + summary.judgements.get(Judgement.INCOMPLETE, 0)
+        if missing or summary.planned == 0:
+            yield f"{name} is incomplete: {missing} of {summary.planned} planned cells have no result that counts"
+        if summary.shard:
+            yield f"{name} is only shard {summary.shard.index}/{summary.shard.count} of its plan"
+    now, then = run.plan, earlier.plan
+    assert now
+    assert then
+    values: list[tuple[str, Any, Any]] = [
+        ("tool", then.tool, now.tool),
+        ("as of", then.as_of, now.as_of),
+        *((key, then.selection.get(key), value) for key, value in now.selection.items()),
+        *((key, then.limits.get(key, 0.0), value) for key, value in now.limits.items()),
+        ("newest jaxlib", earlier.summary.calendar.get("newest_jaxlib"), run.summary.calendar.get("newest_jaxlib")),
+    ]
+    different = [f"{name} {_text(old)}, now {_text(new)}" for name, old, new in values if old != new]
+    if different:
+        yield f"another plan: {'; '.join(different)}"
+    if other_goldens:
+        yield (
+            f"{plural(len(other_goldens), 'golden')} changed between the runs, such as {min(other_goldens)}: "
+            "what changed in their cells may come from that"
+        )
 
 
 def change_of(then: Result | None, now: Result) -> Change:
@@ -184,64 +203,6 @@ def _state(result: Result) -> tuple[str, ...]:
     works = not _level(result)
     message = "" if works else "".join(result.message.strip().splitlines()[:1])
     return str(result.judgement), str(result.verdict), str(result.mode), "" if works else str(result.stage), message
-
-
-def _incomplete(name: str, run: Summary) -> Iterator[str]:
-    # Neither a cell that has no result at all nor one that was not run can be compared.
-    missing = run.planned - run.results + run.judgements.get(Judgement.INCOMPLETE, 0)
-    if missing or run.planned == 0:
-        yield f"{name} is incomplete: {missing} of {run.planned} planned cells have no result that counts"
-    if run.shard:
-        yield f"{name} is only shard {run.shard.index}/{run.shard.count} of its plan"
-
-
-@dataclass(frozen=True)
-class _Plans:
-    """What was planned in the two runs."""
-
-    now: PlanRecord
-    then: PlanRecord
-
-    def other_goldens(self) -> set[str]:
-        """Goldens that have the same name in both plans, and another content."""
-        before = self.then.goldens
-        return {golden for golden, digest in self.now.goldens.items() if before.get(golden, digest) != digest}
-
-    def differences(self, before: Summary, after: Summary) -> Iterator[str]:
-        """In which settings the two plans differ: at most one sentence."""
-        now, then = self.now, self.then
-        values: list[tuple[str, Any, Any]] = [
-            ("tool", then.tool, now.tool),
-            ("as of", then.as_of, now.as_of),
-            *((key, then.selection.get(key), value) for key, value in now.selection.items()),
-            *((key, then.limits.get(key, 0.0), value) for key, value in now.limits.items()),
-            ("newest jaxlib", before.calendar.get("newest_jaxlib"), after.calendar.get("newest_jaxlib")),
-        ]
-        different = [f"{name} {_text(old)}, now {_text(new)}" for name, old, new in values if old != new]
-        if different:
-            yield f"another plan: {'; '.join(different)}"
-
-
-def _golden_caveat(other_goldens: set[str]) -> Iterator[str]:
-    if other_goldens:
-        yield (
-            f"{plural(len(other_goldens), 'golden')} changed between the runs, such as {min(other_goldens)}: "
-            "what changed in their cells may come from that"
-        )
-
-
-def _policy_caveat(before: Policy, policy: Policy, rejudged: int) -> Iterator[str]:
-    if keys := _changed_keys(before, policy):
-        yield (
-            f"another policy ({', '.join(keys)}): the baseline is judged by the policy of this run, which changes "
-            f"{plural(rejudged, 'judgement')}"
-        )
-
-
-def _changed_keys(before: Policy, policy: Policy) -> list[str]:
-    old = before.without_locations()
-    now = policy.without_locations()
-    return [name for name in Policy.__struct_fields__ if getattr(old, name) != getattr(now, name)]
 
 
 def _text(value: Any) -> str:

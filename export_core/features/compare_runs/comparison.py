@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from markupsafe import Markup
@@ -19,7 +17,7 @@ from export_core.features.compare_runs.baseline import (
     Change,
     compare_with_baseline,
 )
-from export_core.judge import Judgement, Result, Summary
+from export_core.judge import Judgement, Result
 from export_core.judge.cost import CostChange
 from export_core.judge.gate import BONUS_LOST
 from export_core.judge.result import ReaderOf, WriterOf, by_build_date, grouped
@@ -28,7 +26,7 @@ from export_core.matrix import Verdict
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Direction
-from export_core.report.document import Comparison, Finding, capped
+from export_core.report.document import Comparison, Finding, by_kind, capped
 from export_core.report.page_data import cell_link, filter_link
 from export_core.report.wording import (
     amount,
@@ -52,7 +50,6 @@ COST = Kind("cost", 6)
 """The kind of the finding about changed costs."""
 _MOST = 20
 """The most findings of each kind of change on the page."""
-_IN_BOTH = (Change.REGRESSED, Change.FIXED, Change.CHANGED)
 
 
 class RunInShort(msgspec.Struct, frozen=True):
@@ -159,8 +156,6 @@ def compared(run: Run, baseline: Path) -> Comparison:
 
 def as_comparison(difference: BaselineDifference) -> Comparison:
     """A difference as every medium shows it."""
-    # What is gone has no cell in this run.
-    counts = {name: count for name, count in difference.counts.items() if count and name != Change.GONE}
     changes, costs = list(_changes(difference)), list(_costs(difference))
     return Comparison(
         line=baseline_line(difference),
@@ -169,8 +164,12 @@ def as_comparison(difference: BaselineDifference) -> Comparison:
         others=costs,
         run=difference.now,
         before=difference.baseline,
-        cells={cell.result.key: (str(cell.change), _was(cell.then)) for cell in difference.cells},
-        counts=counts,
+        cells={
+            cell.result.key: (str(cell.change), f"{cell.then.judgement}, {cell.then.verdict}" if cell.then else "")
+            for cell in difference.cells
+        },
+        # What is gone has no cell in this run.
+        counts={name: count for name, count in difference.counts.items() if count and name != Change.GONE},
         section=partial(_section, difference, changes, costs),
         as_json=partial(baseline_report, difference),
     )
@@ -179,9 +178,12 @@ def as_comparison(difference: BaselineDifference) -> Comparison:
 def _changes(difference: BaselineDifference) -> Iterator[Finding]:
     """Every change by kind, the worst first; cells with one cause and one change are one finding."""
     for change, kind in CHANGED.items():
-        groups = _alike([cell for cell in difference.cells if cell.change is change])
+        alike = grouped((cell for cell in difference.cells if cell.change is change), _likeness)
         # Within a kind of change, the worst verdict first.
-        groups.sort(key=lambda group: (WORST_FIRST.index(group[0].result.verdict), group[0].result.golden_order))
+        groups = sorted(
+            alike.values(),
+            key=lambda group: (WORST_FIRST.index(group[0].result.verdict), group[0].result.golden_order),
+        )
         yield from (_finding(group, kind, number) for number, group in enumerate(groups))
 
 
@@ -212,37 +214,27 @@ def baseline_line(difference: BaselineDifference) -> str:
     )
 
 
-def _alike(cells: Sequence[CellDifference]) -> list[list[CellDifference]]:
-    """Those with the same two judgements and verdicts that fail, or failed, for the same cause."""
-    return list(grouped(cells, _likeness).values())
-
-
 def _likeness(cell: CellDifference) -> tuple[str, ...]:
+    """The same for cells with the same two judgements and verdicts that fail, or failed, for the same cause."""
     causes = (cell.then.cause if cell.then else "", cell.now.cause if cell.now else "")
     return _state(cell.then), _state(cell.now), str(cell.other_golden), cell.result.platform, *causes
 
 
 def _finding(group: Sequence[CellDifference], kind: Kind, number: int) -> Finding:
-    first = group[0]
-    result = first.result
-    sentence = f"{writer_and_reader(result)}."
+    first, results = group[0], tuple(cell.result for cell in group)
+    sentence = f"{writer_and_reader(results[0])}."
     if len(group) > 1:
-        sentence = f"{len(group):,} cells: {_goldens_and_readers([cell.result for cell in group])}."
+        goldens = [golden for *_, golden in sorted({result.golden_order for result in results})]
+        readers = by_build_date(result.reader for result in results)
+        sentence = f"{len(group):,} cells: {few(goldens)} in jaxlib {few(readers)}."
     details = [
-        ("example", writer_and_reader(result) if len(group) > 1 else ""),
+        ("example", writer_and_reader(results[0]) if len(group) > 1 else ""),
         ("then", _state_line(first.then) or "not in the baseline"),
         ("now", _state_line(first.now) or "not in this run"),
         ("golden", "not the same as in the baseline" if first.other_golden else ""),
-        *(pair for pair in evidence(result) if pair[0] in ("window", "stderr", "reproduce")),
+        *(pair for pair in evidence(results[0]) if pair[0] in ("window", "stderr", "reproduce")),
     ]
-    cells = tuple(cell.result for cell in group)
-    return Finding(kind, number, sentence, tuple(pair for pair in details if pair[1].strip()), cells)
-
-
-def _goldens_and_readers(results: Sequence[Result]) -> str:
-    """The goldens and the readers of several cells, or the first of many."""
-    goldens = [golden for *_, golden in sorted({result.golden_order for result in results})]
-    return f"{few(goldens)} in jaxlib {few(by_build_date(result.reader for result in results))}"
+    return Finding(kind, number, sentence, tuple(pair for pair in details if pair[1].strip()), results)
 
 
 def _state(result: Result | None) -> str:
@@ -255,64 +247,27 @@ def _state_line(result: Result | None) -> str:
     return f"{_state(result)} in stage {result.stage}: {first_line(result.message) or 'no message'}"
 
 
-def _was(then: Result | None) -> str:
-    """What a cell was in the earlier run, in a few words."""
-    return f"{then.judgement}, {then.verdict}" if then else ""
-
-
-@dataclass(frozen=True)
-class ChangesOfKind:
-    """Cells that changed in one way: how many, and findings about them, of which `more` are not listed."""
-
-    name: str
-    title: str
-    cells: int
-    address: str
-    is_open: bool
-    findings: list[dict[str, Any]]
-    more: int
-
-
 def _section(difference: BaselineDifference, changes: Sequence[Finding], costs: Sequence[Finding]) -> Markup:
     """The section of the page: what regressed and what works again first; then both maps."""
     from export_core.report.page import part_of_page
 
-    kinds = changes_by_kind(difference, changes)
+    listed, more = capped(changes, _MOST)
+    findings = by_kind(listed)
     return part_of_page(
         Path(__file__).with_name("comparison.html"),
         line=baseline_line(difference),
         caveats=difference.caveats,
-        kinds=kinds,
+        kinds=[
+            (change, kind, difference.counts[change], findings[kind], more[kind])
+            for change, kind in CHANGED.items()
+            if kind in findings
+        ],
         costs=costs,
-        maps=both_maps(difference) if kinds else [],
+        maps=both_maps(difference) if changes else [],
+        cells=difference.now.by_cell,
+        filter_link=filter_link,
+        cell_link=cell_link,
     )
-
-
-def changes_by_kind(difference: BaselineDifference, changes: Sequence[Finding]) -> list[ChangesOfKind]:
-    """The findings about changed cells as the page shows them."""
-    listed, more = capped(changes, _MOST)
-    return [
-        ChangesOfKind(
-            name=str(change),
-            title=kind.title.capitalize(),
-            cells=difference.counts[change],
-            # A cell that is gone has no place in the table.
-            address="" if change is Change.GONE else filter_link(change=change),
-            is_open=kind.is_open,
-            findings=[
-                {
-                    "sentence": finding.sentence,
-                    "details": finding.details,
-                    "address": cell_link(key) if (key := finding.results[0].key) in difference.now.by_cell else "",
-                }
-                for finding in listed
-                if finding.kind is kind
-            ],
-            more=more[kind],
-        )
-        for change, kind in CHANGED.items()
-        if difference.counts[change]
-    ]
 
 
 def both_maps(difference: BaselineDifference) -> list[tuple[str, Markup]]:
@@ -321,7 +276,8 @@ def both_maps(difference: BaselineDifference) -> list[tuple[str, Markup]]:
     from export_core.report.run_tables import release_map, same_rows
 
     # What is new or gone is seen by itself: often it is a case, and would be in every square.
-    changed = {cell.result.key for cell in difference.cells if cell.change in _IN_BOTH}
+    in_both = (Change.REGRESSED, Change.FIXED, Change.CHANGED)
+    changed = {cell.result.key for cell in difference.cells if cell.change in in_both}
     runs = difference.baseline, difference.now
     if not all(run.results for run in runs):
         return []
@@ -333,40 +289,16 @@ def both_maps(difference: BaselineDifference) -> list[tuple[str, Markup]]:
 
 
 def baseline_report(difference: BaselineDifference) -> BaselineReport:
-    """The difference as other programs read it."""
-    # Unchanged cells are counted only: they are nearly all of a large run.
-    changed = [_changed_cell(cell) for cell in difference.cells if cell.change is not Change.UNCHANGED]
-    runs = _in_short(difference.now.summary), _in_short(difference.baseline.summary)
+    """The difference as other programs read it, without unchanged cells: they are nearly all of a large run."""
+    runs = (difference.now, difference.baseline)
+    now, baseline = (msgspec.convert(run.summary, RunInShort, from_attributes=True) for run in runs)
+    changed = [
+        msgspec.convert({**msgspec.structs.asdict(cell.result), **vars(cell)}, ChangedCell, from_attributes=True)
+        for cell in difference.cells
+        if cell.change is not Change.UNCHANGED
+    ]
     costs = [
         ChangedCost(cell.result.golden, cell.result.reader, cell.result.platform, change, cell.other_golden)
         for cell, change in difference.costs
     ]
-    return BaselineReport(*runs, difference.caveats, difference.counts, changed, costs)
-
-
-def _in_short(summary: Summary) -> RunInShort:
-    return msgspec.convert(summary, RunInShort, from_attributes=True)
-
-
-def _changed_cell(cell: CellDifference) -> ChangedCell:
-    result = cell.result
-    return ChangedCell(
-        change=cell.change,
-        case=result.case,
-        golden=result.golden,
-        writer=result.writer,
-        reader=result.reader,
-        platform=result.platform,
-        direction=result.direction,
-        days=result.days,
-        promised=result.promised,
-        promised_until=result.promised_until,
-        then=_cell_state(cell.then),
-        now=_cell_state(cell.now),
-        other_golden=cell.other_golden,
-        reproduce=result.reproduce,
-    )
-
-
-def _cell_state(result: Result | None) -> CellState | None:
-    return msgspec.convert(result, CellState, from_attributes=True) if result else None
+    return BaselineReport(now, baseline, difference.caveats, difference.counts, changed, costs)

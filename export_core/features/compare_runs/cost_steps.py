@@ -5,6 +5,7 @@ Shown and not judged. Nothing is compared here but the figures that a run record
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
@@ -13,8 +14,9 @@ import msgspec
 from export_core.base.layout import aligned
 from export_core.base.phrases import plural
 from export_core.judge.cost import CERTAIN, FIGURES, CostChange, change_in, cost_of, run_times, runs_of
-from export_core.judge.result import ReaderOf, Result, WriterOf, grouped, release_name
+from export_core.judge.result import ReaderOf, Result, WriterOf, release_name
 from export_core.report.wording import amount, times
+from export_core.run.run import Cells
 
 SLOWER = 1.5
 """How many times slower or faster the repetitions of a cell are before that is a step."""
@@ -63,41 +65,28 @@ def cost_steps(results: Iterable[Result]) -> Costs:
     The compiler's figures are the same each time, and every change of more than a hundredth is a step. Run times are
     not: a step needs `--repeat`, times that are `SLOWER` times apart, and a rank test that says so also of all cells.
     """
-    known = [result for result in results if result.cost or result.timings]
-    known.sort(key=lambda result: (*_series(result), result.reader.date_order))
-    series = list(grouped(known, _series).values())
-    steps = [step for cells in series for step in _figure_steps(cells)]
-    tested = [pair for cells in series for pair in pairwise(cell for cell in cells if runs_of(cell))]
-    steps += _time_steps(tested)
-    steps.sort(key=lambda step: (step.golden, step.platform, step.change.figure))
-    steps.sort(key=lambda step: step.change.size, reverse=True)
-    readers = sorted({result.reader for result in known}, key=lambda reader: reader.date_order)
-    goldens = {cells[0].golden for cells in series if len(cells) > 1}
-    return Costs(len(goldens), tuple(readers), tuple(steps))
-
-
-def _series(result: Result) -> tuple[str, ...]:
-    return result.case, str(result.writer.built), result.golden, result.platform, result.device, result.mode
-
-
-def _figure_steps(cells: list[Result]) -> Iterator[CostStep]:
-    for figure in FIGURES:
-        before: Result | None = None
-        for cell in cells:
-            if cost_of(cell, figure) is None:
-                continue
-            if before and (change := change_in(before, cell, figure)):
-                yield _step(before, cell, change)
-            before = cell
-
-
-def _time_steps(pairs: Sequence[tuple[Result, Result]]) -> Iterator[CostStep]:
-    """Of cells in two releases next to each other that ran it again: those whose times are apart, and not by chance."""
-    tests = [(*pair, test) for pair in pairs if (test := run_times(*pair))]
+    known = sorted(
+        (result for result in results if result.cost or result.timings), key=lambda result: result.reader.date_order
+    )
+    series = list(Cells(known).by_series.values())
+    steps = [step for cells in series for figure in FIGURES for step in _figure_steps(cells, figure)]
+    repeated = [pair for cells in series for pair in pairwise(cell for cell in cells if runs_of(cell))]
+    tests = [(*pair, test) for pair in repeated if (test := run_times(*pair))]
     for before, after, test in tests:
         # Of many tests some find a difference by chance alone: each has to be as unlikely as all of them may be.
         if not 1 / SLOWER < test.ratio < SLOWER and test.chance * len(tests) < CERTAIN:
-            yield _step(before, after, CostChange("run_seconds", test.was, test.now), test.chance)
+            steps.append(_step(before, after, CostChange("run_seconds", test.was, test.now), test.chance))
+    steps.sort(key=lambda step: (step.golden, step.platform, step.change.figure))
+    steps.sort(key=lambda step: step.change.size, reverse=True)
+    goldens = {cells[0].golden for cells in series if len(cells) > 1}
+    return Costs(len(goldens), Cells(known).readers, tuple(steps))
+
+
+def _figure_steps(cells: Sequence[Result], figure: str) -> Iterator[CostStep]:
+    """The steps of a figure between releases that say it."""
+    for before, after in pairwise(cell for cell in cells if cost_of(cell, figure) is not None):
+        if change := change_in(before, after, figure):
+            yield _step(before, after, change)
 
 
 def _step(before: Result, after: Result, change: CostChange, chance: float | None = None) -> CostStep:
@@ -114,16 +103,17 @@ def cost_lines(costs: Costs) -> Iterator[str]:
         f"costs of {plural(costs.goldens, 'golden')} in {len(costs.readers)} releases by build date, from "
         f"{release_name(costs.readers[0])} to {release_name(costs.readers[-1])}: {plural(len(costs.steps), 'step')}"
     )
-    alike = grouped(costs.steps, lambda step: (*_row(step), step.case))
-    groups = list(alike.items())[:MOST]
-    yield from aligned([(*row, _name(steps), where) for (*row, where, _), steps in groups], indent="  ")
-    if rest := len(costs.steps) - sum(len(steps) for _, steps in groups):
+    # Goldens of a case that changed alike share a line.
+    rows = [(*_row(step), step.case) for step in costs.steps]
+    counts, goldens = Counter(rows), dict(zip(rows, (step.golden for step in costs.steps), strict=True))
+    groups = list(counts.items())[:MOST]
+    lines = []
+    for row, count in groups:
+        *texts, where, case = row
+        lines.append((*texts, goldens[row] if count == 1 else f"{case}, {count} goldens", where))
+    yield from aligned(lines, indent="  ")
+    if rest := len(costs.steps) - sum(count for _, count in groups):
         yield f"  and {plural(rest, 'smaller step')}: --json has all, --cases chooses"
-
-
-def _name(steps: Sequence[CostStep]) -> str:
-    """The golden, or the case where several generations of it changed alike."""
-    return steps[0].golden if len(steps) == 1 else f"{steps[0].case}, {len(steps)} goldens"
 
 
 def _row(step: CostStep) -> tuple[str, ...]:

@@ -10,11 +10,12 @@ import msgspec
 from export_core.base.layout import aligned
 from export_core.base.phrases import plural
 from export_core.features.compare_runs.cost_steps import Costs
-from export_core.judge.causes import Point, stretches
-from export_core.judge.result import ReaderOf, Result, WriterOf, grouped, release_name
+from export_core.judge.causes import stretches
+from export_core.judge.result import ReaderOf, Result, WriterOf, release_name
 from export_core.matrix import Verdict
 from export_core.readers.placement import Mode
 from export_core.report.wording import error_size
+from export_core.run.run import Cells
 
 
 class Stretch(msgspec.Struct, frozen=True):
@@ -58,11 +59,8 @@ class GoldenDrift(msgspec.Struct, frozen=True):
     @property
     def written_elsewhere(self) -> bool:
         """Whether the writer's own release gives other bits here than the golden has."""
-        writer = self.writer.jax, self.writer.jaxlib
         return self.platform == self.writer.platform and any(
-            (reader.jax, reader.jaxlib) == writer and not stretch.as_written
-            for stretch in self.stretches
-            for reader in stretch.readers
+            self.writer.release in stretch.readers and not stretch.as_written for stretch in self.stretches
         )
 
 
@@ -80,28 +78,26 @@ def number_drift(results: Iterable[Result]) -> tuple[GoldenDrift, ...]:
 
     A change of bits may be far inside the tolerance. Nothing is compared here: what a run compared is put in order.
     """
-    compared = (
+    compared = [
         result for result in results if result.outputs and result.mode is Mode.RUN and result.verdict.is_compared
-    )
-    goldens = grouped(compared, lambda result: (result.golden, result.platform, result.device))
-    drifts = map(_drift, goldens.values())
+    ]
+    drifts = map(_drift, Cells(compared).by_series.values())
     return tuple(sorted(drifts, key=lambda drift: (drift.case, drift.writer.built, drift.golden, drift.platform)))
 
 
 def _drift(results: Sequence[Result]) -> GoldenDrift:
     first, written = results[0], "as written"
-    same_bits = stretches(results, lambda result: written if result.as_written else result.outputs, written)
+    same_bits = []
+    for points in stretches(results, lambda result: written if result.as_written else result.outputs, written):
+        readers = tuple(point.reader for point in points)
+        result = next((point.result for point in points if point.result), None)
+        if result is None:
+            same_bits.append(Stretch(readers, "", True, Verdict.PASS, 0.0, 0.0, None))
+        else:
+            errors = result.max_abs_error, result.max_rel_error, result.max_noise_error
+            same_bits.append(Stretch(readers, result.outputs, result.as_written, result.verdict, *errors))
     named = first.case, first.golden, first.writer, first.platform, first.device
-    return GoldenDrift(*named, tuple(map(_stretch, same_bits)))
-
-
-def _stretch(points: Sequence[Point]) -> Stretch:
-    readers = tuple(point.reader for point in points)
-    result = next((point.result for point in points if point.result), None)
-    if result is None:
-        return Stretch(readers, "", True, Verdict.PASS, 0.0, 0.0, None)
-    errors = result.max_abs_error, result.max_rel_error, result.max_noise_error
-    return Stretch(readers, result.outputs, result.as_written, result.verdict, *errors)
+    return GoldenDrift(*named, tuple(same_bits))
 
 
 def trend_lines(trend: Trend) -> Iterator[str]:
@@ -119,26 +115,29 @@ def trend_lines(trend: Trend) -> Iterator[str]:
         f"from {release_name(releases[0])} to {release_name(releases[-1])}; "
         "errors are those against the writer's outputs"
     )
-    for (before, after), steps in sorted(_steps(drifts).items(), key=_date_order):
+    steps = [(drift, *pair) for drift in drifts for pair in pairwise(drift.stretches)]
+    between = {(old.readers[-1], new.readers[0]) for _, old, new in steps}
+    for before, after in sorted(between, key=lambda pair: (pair[1].date_order, pair[0].date_order)):
+        rows = [
+            (_error(drift, old), "->", f"{_error(drift, new)} ", _name(drift))
+            for drift, old, new in steps
+            if (old.readers[-1], new.readers[0]) == (before, after)
+        ]
         yield ""
-        yield f"{release_name(after)} gives other bits than {release_name(before)}: {plural(len(steps), 'golden')}"
-        rows = [(_error(drift, old), "->", f"{_error(drift, new)} ", _name(drift)) for drift, old, new in steps]
+        yield f"{release_name(after)} gives other bits than {release_name(before)}: {plural(len(rows), 'golden')}"
         yield from aligned(sorted(rows, key=lambda row: row[-1]), gap=" ", indent="  ")
     yield ""
-    yield from _counts(drifts)
-
-
-def _steps(
-    drifts: Sequence[GoldenDrift],
-) -> dict[tuple[ReaderOf, ReaderOf], list[tuple[GoldenDrift, Stretch, Stretch]]]:
-    """The goldens whose bits change from one release to another, with their stretches on both sides."""
-    steps = ((drift, old, new) for drift in drifts for old, new in pairwise(drift.stretches))
-    return grouped(steps, lambda step: (step[1].readers[-1], step[2].readers[0]))
-
-
-def _date_order(item: tuple[tuple[ReaderOf, ReaderOf], object]) -> tuple[object, ...]:
-    before, after = item[0]
-    return after.date_order, before.date_order
+    one = [drift for drift in drifts if len(drift.stretches) == 1]
+    same = [drift for drift in one if len(drift.stretches[0].readers) > 1]
+    as_written = sum(drift.stretches[0].as_written for drift in same)
+    yield f"the same bits in all releases: {plural(len(same), 'golden')}, {as_written} of them as written"
+    if len(one) > len(same):
+        yield f"compared in one release only: {plural(len(one) - len(same), 'golden')}"
+    if elsewhere := sum(drift.written_elsewhere for drift in drifts):
+        yield (
+            f"other bits here than in the golden, by the writer's own release: {plural(elsewhere, 'golden')}. Another "
+            "processor wrote them, or the program is not deterministic"
+        )
 
 
 def _name(drift: GoldenDrift) -> str:
@@ -153,19 +152,3 @@ def _error(drift: GoldenDrift, stretch: Stretch) -> str:
     size += ", out of tolerance" if stretch.verdict is Verdict.NUMERICS else ""
     earlier = next(other for other in drift.stretches if other.outputs == stretch.outputs)
     return size if earlier is stretch else f"{size}, as in {earlier.readers[-1].jaxlib}"
-
-
-def _counts(drifts: Sequence[GoldenDrift]) -> Iterator[str]:
-    """How many goldens do not change, of how many nothing is known, and how many are not from such a machine."""
-    one = [drift for drift in drifts if len(drift.stretches) == 1]
-    alone = [drift for drift in one if len(drift.stretches[0].readers) == 1]
-    same = [drift for drift in one if len(drift.stretches[0].readers) > 1]
-    as_written = sum(drift.stretches[0].as_written for drift in same)
-    yield f"the same bits in all releases: {plural(len(same), 'golden')}, {as_written} of them as written"
-    if alone:
-        yield f"compared in one release only: {plural(len(alone), 'golden')}"
-    if elsewhere := sum(drift.written_elsewhere for drift in drifts):
-        yield (
-            f"other bits here than in the golden, by the writer's own release: {plural(elsewhere, 'golden')}. Another "
-            "processor wrote them, or the program is not deterministic"
-        )

@@ -1,10 +1,13 @@
-"""Conversions from file to file: what is converted, verified in its reader, and written with its record."""
+"""Conversions from file to file: what is converted, where it goes, verified in its reader, written with its record."""
 
 from __future__ import annotations
 
 import contextlib
+import datetime
+import functools
 import os
 import shlex
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,36 +15,127 @@ from pathlib import Path
 from msgspec import structs
 
 from export_core.artifact import Artifact, read
+from export_core.artifact.archive import read_archive
+from export_core.artifact.writers import find_writer
 from export_core.base.atomic import write_whole
 from export_core.base.untrusted import read_regular
+from export_core.features.convert import proof
 from export_core.features.convert.convert import Converted, RewriteModules, convert, find_reader
 from export_core.features.convert.errors import ConversionError, ConversionRefused
 from export_core.features.convert.programs import export_again
-from export_core.features.convert.proof import (
-    Evidence,
-    Proof,
-    converted_golden,
-    evidence_of,
-    given_evidence,
-    golden_with,
-    made_evidence,
-    prove,
-)
-from export_core.features.convert.targets import Target
-from export_core.goldens import Golden, GoldenStore, Manifest
-from export_core.goldens.conversion_record import (
-    CONVERTED,
-    NOT_VERIFIED,
-    SUFFIX,
-    ConversionRecord,
-    dump_record,
-    record_file,
-)
+from export_core.goldens import Golden, GoldenStore, Manifest, conversion_record
+from export_core.goldens.conversion_record import SUFFIX, ConversionRecord, dump_record, is_rewritten, record_file
 from export_core.goldens.store import ARTIFACT, MANIFEST, sha256
 from export_core.judge.judgement import largest_errors
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy
+from export_core.policy.terms import Terms, promised_days
 from export_core.releases import Calendar
+
+
+@dataclass(frozen=True)
+class Target:
+    """A source, one reader, and where its converted artifact goes; `path` of a golden is the folder of goldens."""
+
+    name: str
+    reader: str
+    path: Path
+
+    @property
+    def is_golden(self) -> bool:
+        """Whether its source is the folder of a golden."""
+        return Path(self.name).is_dir()
+
+    @property
+    def written(self) -> Path:
+        """What is written: a file; of a golden its folder in the folder of goldens, named by its case and writer."""
+        return self.path.joinpath(*Path(self.name).resolve().parts[-2:]) if self.is_golden else self.path
+
+
+def targets_of(names: Sequence[str], readers: Sequence[str], out: str) -> list[Target]:
+    """One target for each source and reader. See `check_targets` for what they may be.
+
+    OUT is the file of a single artifact for a single reader. In every other case it is a folder, with a folder for each
+    reader where there are several.
+    """
+    several = len(names) > 1 or len(readers) > 1 or Path(out).is_dir() or out.endswith(os.sep)
+    targets = []
+    for reader in readers:
+        root = Path(out) / reader if len(readers) > 1 else Path(out)
+        for name in names:
+            is_golden = Path(name).is_dir()
+            targets.append(Target(name, reader, root / Path(name).name if several and not is_golden else root))
+    return targets
+
+
+def expiring_targets(
+    folders: Sequence[str], readers: Sequence[str], out: str, terms: Terms, last_day: datetime.date
+) -> tuple[list[Target], list[str], int]:
+    """The targets of what leaves the window by a day, below folders: OUT gets the same folders.
+
+    A golden's artifact stands for its golden. Returns also what is wrong with each file that cannot be read, and the
+    number of artifacts whose last promised day is not known.
+
+    Raises:
+        ConversionError: a folder is none, or OUT is in it.
+        ArtifactError: a folder has no artifact.
+    """
+    targets: list[Target] = []
+    problems: list[str] = []
+    unknown = 0
+    for folder in folders:
+        if not Path(folder).is_dir():
+            what = "a file" if Path(folder).exists() else "nothing"
+            raise ConversionError(f"{folder}: --expiring expects folders, found {what}.")
+        if Path(out).resolve().is_relative_to(Path(folder).resolve()):
+            raise ConversionError(f"--output {out}: is in {folder}, whose artifacts are never touched. Name another.")
+        files = []
+        for file in read_archive(functools.partial(promised_until, terms), [folder], Counter()):
+            if file.error:
+                problems.append(f"{file.path}: {file.error}")
+            elif file.result is None:
+                unknown += 1
+            elif file.result <= last_day:
+                files.append(file.path)
+        for reader in readers:
+            root = Path(out) / reader if len(readers) > 1 else Path(out)
+            for name in sorted(files):
+                golden = Path(name).parent
+                if Path(name).name == ARTIFACT and (golden / MANIFEST).is_file():
+                    targets.append(Target(str(golden), reader, root))
+                else:
+                    targets.append(Target(name, reader, root / Path(name).relative_to(folder)))
+    return targets, problems, unknown
+
+
+def check_targets(targets: Sequence[Target], out: str) -> None:
+    """Raise `ConversionError` where two targets have the same file, or one would replace an original or its record."""
+    used: dict[Path, str] = {}
+    originals = {Path(target.name).resolve() for target in targets}
+    for target in targets:
+        written = target.written.resolve()
+        for file in (written, record_file(target.written).resolve()):
+            if file in originals:
+                raise ConversionError(f"--output {out}: would replace the original {file}, which is never touched.")
+        if other := used.get(written):
+            raise ConversionError(
+                f"--output {out}: {other} and {target.name} would both be written to {target.written}. Convert them "
+                "into two folders."
+            )
+        used[written] = target.name
+
+
+def promised_until(terms: Terms, artifact: Artifact) -> datetime.date | None:
+    """The last build date of a jaxlib that is promised to load an artifact, by its oldest possible writer.
+
+    None where that is not known, as for one that was converted before. Raises `ArtifactError` for a damaged module.
+    """
+    for module in artifact.modules:
+        _ = module.op_counts  # read whole: a damaged one is named here, and not once it is converted
+    if artifact.envelope is None or is_rewritten(artifact):
+        return None
+    days = promised_days(find_writer(artifact, terms.releases), terms)
+    return datetime.date.fromisoformat(days.until[0]) if days else None
 
 
 @dataclass(frozen=True)
@@ -71,7 +165,7 @@ class Conversions:
             ConversionRefused: it cannot be made into one that the reader takes. Nothing is written.
             ExportCompatError: bad input.
         """
-        golden = golden_in(target.name) if Path(target.name).is_dir() else None
+        golden = golden_in(target.name) if target.is_golden else None
         artifact = golden.read_artifact() if golden else read(target.name)
         evidence = self._evidence(artifact, golden)
         reader = find_reader(target.reader, self.calendar)
@@ -88,31 +182,32 @@ class Conversions:
                     converted = export_again(artifact, reader, self.calendar, allow, self.notify)
                 if refusals:
                     converted = replace(converted, why=f"{converted.why}; rewriting was refused: {refusals[0]}")
-                return self._verified(artifact, converted, evidence, target, is_golden=golden is not None)
+                return self._verified(artifact, converted, evidence, target)
             except ConversionRefused as error:
                 refusals.append(error.message())
         raise ConversionRefused(" ".join(refusals))
 
-    def _evidence(self, artifact: Artifact, golden: Golden | None) -> Evidence | None:
+    def _evidence(self, artifact: Artifact, golden: Golden | None) -> proof.Evidence | None:
         if golden is None and self.arrays is not None:
-            return given_evidence(artifact, *self.arrays, self.calendar)
+            return proof.given_evidence(artifact, *self.arrays, self.calendar)
         if golden is None and self.goldens is not None:
-            golden = golden_with(artifact, self.goldens)
-        return evidence_of(golden) if golden else made_evidence(artifact, self.calendar)
+            golden = proof.golden_with(artifact, self.goldens)
+        return proof.evidence_of(golden) if golden else proof.made_evidence(artifact, self.calendar)
 
     def _verified(
-        self, artifact: Artifact, converted: Converted, evidence: Evidence | None, target: Target, *, is_golden: bool
+        self, artifact: Artifact, converted: Converted, evidence: proof.Evidence | None, target: Target
     ) -> ConversionRecord:
         """Replay it in its reader, then write it. Raises `ConversionRefused` where the reader does not run it."""
-        made = converted_golden(evidence, converted) if evidence else None
+        made = proof.converted_golden(evidence, converted) if evidence else None
         if evidence is None or made is None:
-            proof = Proof(False, "no golden has this artifact, and no inputs could be made for it")
+            proved = proof.Proof(False, "no golden has this artifact, and no inputs could be made for it")
         else:
-            proof = prove(*made, evidence, converted, ReplayOptions(self.calendar, self.policy), self.notify)
-        difference = proof.difference
+            options = ReplayOptions(self.calendar, self.policy)
+            proved = proof.prove(*made, evidence, converted, options, self.notify)
+        difference = proved.difference
         record = ConversionRecord(
-            verdict=CONVERTED if proof.verified else NOT_VERIFIED,
-            message=proof.message,
+            verdict=conversion_record.CONVERTED if proved.verified else conversion_record.NOT_VERIFIED,
+            message=proved.message,
             sha256=converted.artifact.sha256,
             converted_from=converted.origin(artifact.sha256),
             why=converted.why,
@@ -121,7 +216,7 @@ class Conversions:
             **largest_errors(difference),
             allowed=difference.tolerance if difference else "",
         )
-        if made and is_golden:
+        if made and target.is_golden:
             name = f"{made[0].case}/{made[0].writer.id}"
             folder = target.path / name
             self._check_free(name, [folder / ARTIFACT, folder], converted.artifact)

@@ -100,10 +100,9 @@ def convert(
     """
     import msgspec
 
-    from export_core.features.convert.conversions import Conversions
+    from export_core.features.convert.conversions import Conversions, check_targets, expiring_targets, targets_of
     from export_core.features.convert.errors import ConversionError
     from export_core.features.convert.programs import ModuleRewriter
-    from export_core.features.convert.targets import check_targets, expiring_targets, targets_of
     from export_core.goldens.conversion_record import CONVERTED
     from export_core.policy.terms import terms_here
 

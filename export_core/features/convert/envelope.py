@@ -5,18 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from export_core.artifact import Artifact, Envelope
+from export_core.artifact import AbstractMesh, Artifact, Aval, Envelope, HloSharding, NamedSharding, PartitionSpec
 from export_core.artifact.envelope import formats
 from export_core.artifact.envelope.encode import encode
-from export_core.artifact.envelope.fields import (
-    AbstractMesh,
-    Aval,
-    ByteSpan,
-    HloSharding,
-    NamedSharding,
-    PartitionSpec,
-    Sharding,
-)
+from export_core.artifact.envelope.fields import ByteSpan, Sharding
 from export_core.artifact.hlo_sharding import MOST_DEVICES, proto_of, spec_on, tiles_of
 from export_core.artifact.readers import Reader
 from export_core.base.phrases import plural
@@ -30,10 +22,7 @@ _ORDINARY = (None, "device")  # memory kinds that mean the memory of the device
 def rewrite_envelope(artifact: Artifact, reader: Reader, modules: Sequence[bytes]) -> tuple[bytes, tuple[str, ...]]:
     """Write an artifact in the format of a reader; return it with what was rewritten, in words.
 
-    Args:
-        artifact: what was read, with an envelope. It is not changed.
-        reader: the release that is to take it.
-        modules: the module of the function and those of its nested VJPs, by order.
+    `modules` are those of the function and of its nested VJPs, by order.
 
     Raises:
         ConversionRefused: the reader's format has no field for something in it.

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from msgspec import structs
@@ -41,21 +42,14 @@ def with_conversions(
 ) -> Sequence[Result]:
     """With `--convert`, add the result of a conversion to each result of a cell that failed on a CPU.
 
-    No judgement changes.
-
-    Args:
-        results: of the cells.
-        cells: of the plan.
-        asked: the options of the run.
-        options: how converted artifacts are replayed.
-        notify: called with a line about what happens meanwhile.
+    No judgement changes. `options` say how converted artifacts are replayed; `notify` is called with a line about what
+    happens meanwhile.
     """
     if not asked.convert:
         return results
-    # Where the envelope is not enough.
-    rewrite_modules = ModuleRewriter(options.calendar, notify)
     failing = {result.key for result in results if can_be_tried(result)}
     tried = [cell for cell in cells if cell.key in failing]
+    rewrite_modules = ModuleRewriter(options.calendar, notify)  # where the envelope is not enough
     fixes = {cell.key: fix for cell, fix in try_conversions(tried, rewrite_modules, options, notify)}
     return [structs.replace(result, fixed_by_conversion=fixes.get(result.key)) for result in results]
 
@@ -67,78 +61,52 @@ def can_be_tried(result: Result) -> bool:
 
 
 def try_conversions(
-    cells: Sequence[Cell],
-    rewrite_modules: RewriteModules,
-    options: ReplayOptions,
-    notify: Callable[[str], None],
+    cells: Sequence[Cell], rewrite_modules: RewriteModules, options: ReplayOptions, notify: Callable[[str], None]
 ) -> Iterator[tuple[Cell, FixByConversion]]:
-    """Convert the artifact of each cell for its reader, and replay it there. Nothing is kept.
-
-    Args:
-        cells: failing cells. Each is yielded once, with its result.
-        rewrite_modules: called where a module has to be rewritten.
-        options: how converted artifacts are replayed.
-        notify: called with a line about what happens meanwhile.
-    """
+    """Convert the artifact of each cell for its reader, and replay it there: each with its result. Nothing is kept."""
     # One replay for each reader: in it, the id of a golden stands for one artifact.
-    readers = grouped(cells, lambda cell: (cell.reader.jaxlib, cell.reader.jax))
-    for _, group in sorted(readers.items()):
-        with scratch_folder() as scratch:
-            yield from _try_in_one_reader(group, rewrite_modules, options, notify, scratch)
+    by_reader = grouped(cells, lambda cell: (cell.reader.jaxlib, cell.reader.jax))
+    for _, group in sorted(by_reader.items()):
+        with scratch_folder() as scratch, ThreadPoolExecutor(options.limits.jobs) as threads:
+            folders = [scratch / str(number) for number in range(len(group))]
+            attempts = list(threads.map(partial(_attempt, rewrite_modules, options), group, folders))
+            made = {}
+            for original, (cell, fix) in zip(group, attempts, strict=True):
+                if cell is None:
+                    yield original, fix
+                else:
+                    made[cell.key] = original, cell, fix
+            for outcome in replay_here([cell for _, cell, _ in made.values()], options, notify=notify):
+                original, _, fix = made[outcome.cell.key]
+                if outcome.verdict in (Verdict.PASS, Verdict.CONVERTED):
+                    yield original, structs.replace(fix, verdict=Verdict.CONVERTED)
+                else:
+                    message = f"stage {outcome.stage}: {outcome.message}"
+                    yield original, structs.replace(fix, verdict=outcome.verdict, message=message)
 
 
-def _try_in_one_reader(
-    cells: Sequence[Cell],
-    rewrite_modules: RewriteModules,
-    options: ReplayOptions,
-    notify: Callable[[str], None],
-    scratch: Path,
-) -> Iterator[tuple[Cell, FixByConversion]]:
-    def attempt(number: int, cell: Cell) -> tuple[Cell | None, FixByConversion]:
-        try:
-            return _converted_cell(cell, rewrite_modules, options, scratch / str(number))
-        except ExportCompatError as error:
-            return None, FixByConversion(message=str(error))
-
-    with ThreadPoolExecutor(options.limits.jobs) as threads:
-        attempts = list(threads.map(attempt, range(len(cells)), cells))
-    made = {}
-    for original, (cell, fix) in zip(cells, attempts, strict=True):
-        if cell is None:
-            yield original, fix
-        else:
-            made[cell.key] = original, cell, fix
-    for outcome in replay_here([cell for _, cell, _ in made.values()], options, notify=notify):
-        original, _, fix = made[outcome.cell.key]
-        if outcome.verdict in (Verdict.PASS, Verdict.CONVERTED):
-            yield original, structs.replace(fix, verdict=Verdict.CONVERTED)
-        else:
-            message = f"stage {outcome.stage}: {outcome.message}"
-            yield original, structs.replace(fix, verdict=outcome.verdict, message=message)
-
-
-def _converted_cell(
-    cell: Cell, rewrite_modules: RewriteModules, options: ReplayOptions, folder: Path
-) -> tuple[Cell, FixByConversion]:
-    """A cell of the converted golden, by the first level that does it, and what was rewritten.
-
-    Raises `ExportCompatError` where none does.
-    """
-    if cell.platform != "cpu" or cell.mode is Mode.COMPILE:
-        raise ConversionRefused(f"not tried: conversions are verified on the CPU, not on {cell.platform}.")
-    artifact = cell.golden.read_artifact()
-    reader = find_reader(cell.reader.jaxlib, options.calendar)
-    allow = {**cell.golden.manifest.options.allow, **options.policy.allow}
+def _attempt(
+    rewrite_modules: RewriteModules, options: ReplayOptions, cell: Cell, folder: Path
+) -> tuple[Cell | None, FixByConversion]:
+    """A cell of the converted golden, by the first level that does it, and what was rewritten; or why none does it."""
     try:
-        converted = convert(artifact, reader, rewrite_modules, allow=allow)
-        level = Level.MODULE if converted.module_by else Level.ENVELOPE
-    except ConversionRefused:
-        converted = convert(artifact, reader, rewrite_modules, replace_custom_calls=True, allow=allow)
-        level = Level.CUSTOM_CALLS
-    if converted.way == UNCHANGED:
-        raise ConversionRefused(f"nothing to convert: {converted.why}, and it fails there for another reason.")
-    made = converted_golden(evidence_of(cell.golden), converted)
-    golden = unstored_golden(*made, folder, options.policy)
+        if cell.platform != "cpu" or cell.mode is Mode.COMPILE:
+            raise ConversionRefused(f"not tried: conversions are verified on the CPU, not on {cell.platform}.")
+        artifact = cell.golden.read_artifact()
+        reader = find_reader(cell.reader.jaxlib, options.calendar)
+        allow = {**cell.golden.manifest.options.allow, **options.policy.allow}
+        try:
+            converted = convert(artifact, reader, rewrite_modules, allow=allow)
+            level = Level.MODULE if converted.module_by else Level.ENVELOPE
+        except ConversionRefused:
+            converted = convert(artifact, reader, rewrite_modules, replace_custom_calls=True, allow=allow)
+            level = Level.CUSTOM_CALLS
+        if converted.way == UNCHANGED:
+            raise ConversionRefused(f"nothing to convert: {converted.why}, and it fails there for another reason.")
+        made = converted_golden(evidence_of(cell.golden), converted)
+        golden = unstored_golden(*made, folder, options.policy)
+    except ExportCompatError as error:
+        return None, FixByConversion(message=str(error))
     return replace(cell, golden=golden), FixByConversion(level, None, "; ".join(converted.rewrites))
 
 

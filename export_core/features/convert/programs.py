@@ -14,13 +14,7 @@ from export_core.artifact.readers import Reader, loads, readers_of, version_numb
 from export_core.base.phrases import signal_name
 from export_core.base.scratch import scratch_folder
 from export_core.base.untrusted import decode_json
-from export_core.features.convert.convert import (
-    EXPORTED_AGAIN,
-    Converted,
-    ModuleJob,
-    RewrittenModules,
-    check_converted,
-)
+from export_core.features.convert.convert import EXPORTED_AGAIN, Converted, ModuleJob, RewrittenModules, check_converted
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens.adopt import needs_x64
 from export_core.readers.environment import Environment, ReaderEnvironments

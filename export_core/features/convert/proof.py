@@ -145,15 +145,7 @@ def prove(
     options: ReplayOptions,
     notify: Callable[[str], None],
 ) -> Proof:
-    """Replay a converted golden, as `converted_golden` gives it, in its reader.
-
-    Args:
-        manifest: of the converted golden.
-        files: its files.
-        evidence: what it was made of.
-        converted: the artifact and its reader.
-        options: policy and calendar.
-        notify: called with a line about what happens meanwhile.
+    """Replay a converted golden, as `converted_golden` makes it of the evidence, in its reader.
 
     Raises:
         ConversionRefused: the reader does not run it, or gives other outputs.

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 
 from export_core.base.phrases import plural, ranges
-from export_core.features.costs.over_budget import SLOWER, Budgets, Limit, own_cells, place_of, unmeasured
+from export_core.features.costs.over_budget import SLOWER, Limit, find_limits, own_cells, unmeasured
 from export_core.features.costs.policy_key import BUDGETS, GROWING
 from export_core.judge import Judgement, Result
 from export_core.judge.cost import CERTAIN, RunTimes, change_in, cost_of, run_times
-from export_core.judge.result import Exceeded, by_build_date, grouped
+from export_core.judge.result import Exceeded, by_build_date
 from export_core.judge.verdicts import Kind
-from export_core.policy import Policy
 from export_core.readers.worker.protocol import Timings
 from export_core.report.document import Finding, RowLine, Table
 from export_core.report.wording import amount, exceeded_text, first_lines, times, writer_and_reader
-from export_core.run.run import Run
+from export_core.run.run import Cells, Run
 
 NOT_MEASURED = Kind("NOT MEASURED", 7, "bold yellow")
 SLOWER_CELLS = Kind("SLOWER", 8, "bold yellow", level="warning")
@@ -29,17 +29,17 @@ def cost_findings(run: Run) -> Iterator[Finding]:
     """One finding for each limit, figure and platform that cells exceed; then what is only shown."""
     if not BUDGETS.of(run.policy):
         return
-    exceeding = run.by_judgement.get(Judgement.OVER_BUDGET, ())
-    groups = grouped(
-        ((result, exceeded) for result in exceeding for exceeded in result.exceeded),
-        lambda pair: (pair[1].budget, pair[1].limit, pair[1].figure, pair[1].whose, pair[0].platform),
-    )
-    readers = by_build_date(run.readers)
-    for number, group in enumerate(sorted(groups.values(), key=lambda group: -len(group))):
-        yield _over_budget(group, number, readers)
+    exceeding = [
+        (result, part, (part.budget, part.limit, part.figure, part.whose, result.platform))
+        for result in run.by_judgement.get(Judgement.OVER_BUDGET, ())
+        for part in result.exceeded
+    ]
+    by_count = Counter(limit for *_, limit in exceeding).most_common()
+    for number, (limit, _) in enumerate(by_count):
+        yield _over_budget({result: part for result, part, own in exceeding if own == limit}, number, run)
     for number, text in enumerate(unmeasured(run.results, run.policy)):
         yield Finding(NOT_MEASURED, number, text)
-    yield from _slower(run.results, run.policy)
+    yield from _slower(run)
 
 
 def newest_costs(run: Run) -> Table | None:
@@ -48,16 +48,16 @@ def newest_costs(run: Run) -> Table | None:
     for result in sorted(run.results, key=lambda result: result.reader.date_order):
         if result.cost:
             newest[*result.golden_order, result.platform] = result
-    return Table(HEAD, [_costs(result) for _, result in sorted(newest.items())]) if newest else None
-
-
-def _costs(result: Result) -> tuple[str, ...]:
-    figures = [(name, cost_of(result, name)) for name in ("temp_bytes", "bytes_accessed", "flops", "instructions")]
-    timings = result.timings or Timings()
-    seconds = [("run_seconds", timings.compile), ("run_seconds", median(timings.runs) if timings.runs else timings.run)]
-    texts = ["-" if value is None else amount(name, value) for name, value in (*figures, *seconds)]
-    where = "" if result.platform == result.writer.platform else f" on {result.platform}"
-    return (f"{result.golden}{where}", result.reader.jaxlib, *texts)
+    rows = []
+    for _, result in sorted(newest.items()):
+        timings = result.timings or Timings()
+        values = [(name, cost_of(result, name)) for name in ("temp_bytes", "bytes_accessed", "flops", "instructions")]
+        values += [("run_seconds", timings.compile)]
+        values += [("run_seconds", median(timings.runs) if timings.runs else timings.run)]
+        where = "" if result.platform == result.writer.platform else f" on {result.platform}"
+        texts = ["-" if value is None else amount(name, value) for name, value in values]
+        rows.append((f"{result.golden}{where}", result.reader.jaxlib, *texts))
+    return Table(HEAD, rows) if rows else None
 
 
 def row_line(results: Sequence[Result]) -> RowLine | None:
@@ -82,66 +82,64 @@ def row_line(results: Sequence[Result]) -> RowLine | None:
     return words, tuple(cost_of(result, change.figure) for result in results)
 
 
-def _over_budget(group: Sequence[tuple[Result, Exceeded]], number: int, readers: Sequence[str]) -> Finding:
-    worst, most = max(group, key=lambda pair: _ratio(pair[1]))
-    goldens = grouped(group, lambda pair: pair[0].golden)
+def _over_budget(exceeding: Mapping[Result, Exceeded], number: int, run: Run) -> Finding:
+    """The finding about cells that exceed one limit, each with how it does."""
+    worst = max(exceeding, key=lambda result: _ratio(exceeding[result]))
+    goldens, readers = Cells([*exceeding]).by_golden, by_build_date(run.readers)
     lines = []
-    for golden, cells in goldens.items():
-        versions = by_build_date(result.reader for result, _ in cells)
-        largest = max((exceeded for _, exceeded in cells), key=_ratio)
+    for (golden, _), cells in goldens.items():
+        versions = by_build_date(result.reader for result in cells)
+        largest = max((exceeding[result] for result in cells), key=_ratio)
         lines.append(f"{golden} in jaxlib {ranges(versions, readers)}: {exceeded_text(largest)}")
-    limit = f"{most.limit} ({most.budget})"
-    sentence = f"{plural(len(group), 'cell')} over {limit}: {lines[0]}."
+    limit = f"{exceeding[worst].limit} ({exceeding[worst].budget})"
+    sentence = f"{plural(len(exceeding), 'cell')} over {limit}: {lines[0]}."
     if len(goldens) > 1:
         sentence = (
-            f"{plural(len(group), 'cell')} of {plural(len(goldens), 'golden')} over {limit}; the worst is "
-            f"{worst.golden} in jaxlib {worst.reader.jaxlib}: {exceeded_text(most)}."
+            f"{plural(len(exceeding), 'cell')} of {plural(len(goldens), 'golden')} over {limit}; the worst is "
+            f"{worst.golden} in jaxlib {worst.reader.jaxlib}: {exceeded_text(exceeding[worst])}."
         )
     details = (
         ("goldens", first_lines(lines) if len(goldens) > 1 else ""),
-        ("example", writer_and_reader(worst) if len(group) > 1 else ""),
+        ("example", writer_and_reader(worst) if len(exceeding) > 1 else ""),
         ("to do", _TO_DO),
         # Of a growth, one cell alone shows nothing.
-        ("reproduce", worst.reproduce if most.against is None else ""),
+        ("reproduce", worst.reproduce if exceeding[worst].against is None else ""),
     )
-    texts = tuple(pair for pair in details if pair[1])
     kind = Judgement.OVER_BUDGET.facts.kind
     assert kind
     # Broken promises are of rank 0 too, and come first.
-    return Finding(kind, 500_000 + number, sentence, texts, tuple(result for result, _ in group))
+    return Finding(kind, 500_000 + number, sentence, tuple(pair for pair in details if pair[1]), tuple(exceeding))
 
 
-def _slower(results: Sequence[Result], policy: Policy) -> Iterator[Finding]:
+def _slower(run: Run) -> Iterator[Finding]:
     """Cells that run slower than in their golden's own writer, by more than `warn_slower`, and not by chance."""
-    own, budgets = own_cells(results), Budgets(BUDGETS.of(policy))
+    own, limits_of = own_cells(run.results), find_limits(run.policy)
     tested: list[tuple[Result, Limit, RunTimes]] = []
-    for result in results:
-        if not (result.promised and result.judgement.facts.works):
-            continue
-        writer = own.get(place_of(result))
-        for limit in budgets.limits(result):
-            if limit.key == SLOWER and writer and writer is not result and (test := run_times(writer, result)):
-                tested.append((result, limit, test))
+    for result in run.results:
+        writer = own.get(result.series)
+        if result.promised and result.judgement.facts.works and writer and writer is not result:
+            limits = [limit for limit in limits_of(result) if limit.key == SLOWER]
+            tested += [(result, limit, test) for limit in limits if (test := run_times(writer, result))]
     # Of many cells some would look slower by chance alone: each has to be as unlikely as all of them may be.
-    found = [
+    slower = [
         (result, limit, test)
         for result, limit, test in tested
         if test.ratio > limit.value and test.chance * len(tested) < CERTAIN
     ]
-    if not found:
+    if not slower:
         return
-    found.sort(key=lambda item: -item[2].ratio)
+    slower.sort(key=lambda item: -item[2].ratio)
     lines = [
         f"{result.golden} in jaxlib {result.reader.jaxlib}: {test.now / test.was:.3g} times, "
         f"{amount('run_seconds', test.was)} to {amount('run_seconds', test.now)} "
         f"({limit.key}: {limit.value:g}, {limit.location})"
-        for result, limit, test in found
+        for result, limit, test in slower
     ]
     sentence = (
-        f"{plural(len(found), 'cell')} of {len(tested):,} run slower than in their goldens' own writers, by the "
+        f"{plural(len(slower), 'cell')} of {len(tested):,} run slower than in their goldens' own writers, by the "
         "medians of their repetitions and a rank test. It changes no judgement."
     )
-    cells = tuple(result for result, _, _ in found)
+    cells = tuple(result for result, _, _ in slower)
     yield Finding(SLOWER_CELLS, 500_000, sentence, (("cells", first_lines(lines)),), cells)
 
 

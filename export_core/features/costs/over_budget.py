@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +23,6 @@ from export_core.policy.entries import matches
 from export_core.readers.cell import CellKey
 from export_core.readers.placement import Mode
 
-_Place = tuple[str, str, str, Mode]
 GROWTH, SLOWER = "max_growth", "warn_slower"
 
 
@@ -34,11 +33,6 @@ class Limit(NamedTuple):
     figure: str
     value: float
     location: str
-
-    @property
-    def entry(self) -> str:
-        """``export_compat.yaml:12: max_growth``."""
-        return f"{self.location}: {self.key}"
 
 
 def with_budgets(
@@ -52,35 +46,48 @@ def with_budgets(
     results = list(results)
     if not BUDGETS.of(policy):
         return results
-    own, budgets = own_cells(results), Budgets(BUDGETS.of(policy))
-    return [_judged(result, budgets, own.get(place_of(result)), (baseline or {}).get(result.key)) for result in results]
+    own, limits_of, judged = own_cells(results), find_limits(policy), []
+    for result in results:
+        # Not each promised cell that works: one of a converted artifact is a bonus, and stays one.
+        if result.promised and result.judgement in (Judgement.KEPT, Judgement.OVER_BUDGET):
+            others = (("writer", own.get(result.series)), ("baseline", (baseline or {}).get(result.key)))
+            exceeded = tuple(part for limit in limits_of(result) for part in _exceeded(result, limit, others))
+            judgement = Judgement.OVER_BUDGET if exceeded else Judgement.KEPT
+            judged.append(replace(result, judgement=judgement, exceeded=exceeded))
+        else:
+            judged.append(result)
+    return judged
 
 
-def own_cells(results: Iterable[Result]) -> dict[_Place, Result]:
-    """The cells of goldens in the release of their writer, by golden, platform, device and mode."""
-    return {place_of(result): result for result in results if _read_by_writer(result)}
+def _exceeded(result: Result, limit: Limit, others: Sequence[tuple[str, Result | None]]) -> Iterator[Exceeded]:
+    """What of a limit a cell exceeds: the limit itself, or the growth against each of the others."""
+    if limit.key == SLOWER or (found := cost_of(result, limit.figure)) is None:
+        return
+    if limit.key != GROWTH:
+        if found > limit.value:
+            yield Exceeded(limit.key, limit.figure, limit.value, found, limit.location)
+        return
+    for whose, other in others:
+        was = cost_of(other, limit.figure)
+        if was is not None and grows(was, found, limit.figure, limit.value):
+            yield Exceeded(limit.key, limit.figure, was * limit.value, found, limit.location, was, whose)
 
 
-def place_of(result: Result) -> _Place:
-    """What two cells of a golden have in common whose figures can be compared."""
-    return result.golden, result.platform, result.device, result.mode
+def own_cells(results: Iterable[Result]) -> dict[tuple[str, str, str, Mode], Result]:
+    """The cells of goldens in the release of their writer, on whichever platform, by `Result.series`."""
+    return {result.series: result for result in results if result.reader == result.writer.release}
 
 
 def unmeasured(results: Sequence[Result], policy: Policy) -> list[str]:
     """For each limit by which some cells could not be measured: how many, and why. A sentence each."""
-    if not BUDGETS.of(policy):
-        return []
-    own, budgets = own_cells(results), Budgets(BUDGETS.of(policy))
+    own, limits_of = own_cells(results), find_limits(policy)
     counts: Counter[tuple[str, str]] = Counter()
     for result in results:
         if result.promised and result.judgement.facts.works:
-            for limit in budgets.limits(result):
-                counts[limit.entry, _missing(result, own.get(place_of(result)), limit)] += 1
-    return [
-        f"{entry}: {plural(count, 'promised cell')} not measured: {why}."
-        for (entry, why), count in counts.items()
-        if why
-    ]
+            for limit in limits_of(result):
+                if why := _missing(result, own.get(result.series), limit):
+                    counts[f"{limit.location}: {limit.key}", why] += 1
+    return [f"{entry}: {plural(count, 'promised cell')} not measured: {why}." for (entry, why), count in counts.items()]
 
 
 def _missing(result: Result, writer: Result | None, limit: Limit) -> str:
@@ -95,26 +102,22 @@ def _missing(result: Result, writer: Result | None, limit: Limit) -> str:
     return ""
 
 
-class Budgets:
-    """The limits of a policy, by cell."""
+def find_limits(policy: Policy) -> Callable[[Result], Sequence[Limit]]:
+    """The function that says which limits count for a cell: each of the first entry that is about it and sets it."""
+    budgets: Sequence[Budget] = BUDGETS.of(policy)
 
-    def __init__(self, budgets: Sequence[Budget]) -> None:
-        self._budgets = budgets
-        # Many cells have the same case, writer, reader and platform, and matching globs is slow.
-        self._matching = functools.cache(self._first_matching)
-
-    def limits(self, result: Result) -> Sequence[Limit]:
-        """The limits that count for a cell: each is that of the first entry that is about the cell and sets it."""
-        return self._matching(result.case, result.writer.jaxlib, result.reader.jaxlib, result.platform)
-
-    def _first_matching(self, case: str, writer: str, reader: str, platform: str) -> Sequence[Limit]:
+    # Many cells have the same case, writer, reader and platform, and matching globs is slow.
+    @functools.cache
+    def matching(case: str, writer: str, reader: str, platform: str) -> Sequence[Limit]:
         names = {"cases": case, "writers": writer, "readers": reader, "platforms": platform}
         limits: dict[tuple[str, str], Limit] = {}
-        for budget in self._budgets:
+        for budget in budgets:
             if all(any(matches(name, pattern) for pattern in getattr(budget, key)) for key, name in names.items()):
-                for limit in _limits_of(budget):
-                    limits.setdefault((limit.key, limit.figure), limit)
+                own = {(limit.key, limit.figure): limit for limit in _limits_of(budget)}
+                limits |= {key: limit for key, limit in own.items() if key not in limits}
         return list(limits.values())
+
+    return lambda result: matching(result.case, result.writer.jaxlib, result.reader.jaxlib, result.platform)
 
 
 def _limits_of(budget: Budget) -> Iterator[Limit]:
@@ -126,37 +129,3 @@ def _limits_of(budget: Budget) -> Iterator[Limit]:
         yield Limit(GROWTH, figure, growth, location)
     if budget.warn_slower is not None:
         yield Limit(SLOWER, "runs", budget.warn_slower, location)
-
-
-def _read_by_writer(result: Result) -> bool:
-    """Whether the reader is the release of the golden's writer, on whichever platform."""
-    return (result.writer.jax, result.writer.jaxlib) == (result.reader.jax, result.reader.jaxlib)
-
-
-def _judged(result: Result, budgets: Budgets, writer: Result | None, before: Result | None) -> Result:
-    # Not each promised cell that works: one of a converted artifact is a bonus, and stays one.
-    if not (result.promised and result.judgement in (Judgement.KEPT, Judgement.OVER_BUDGET)):
-        return result
-    others = (("writer", writer), ("baseline", before))
-    exceeded = tuple(
-        exceeded
-        for limit in budgets.limits(result)
-        if limit.key != SLOWER
-        for exceeded in _exceeded(result, limit, others)
-    )
-    return replace(result, judgement=Judgement.OVER_BUDGET if exceeded else Judgement.KEPT, exceeded=exceeded)
-
-
-def _exceeded(result: Result, limit: Limit, others: Sequence[tuple[str, Result | None]]) -> Iterator[Exceeded]:
-    """What of a limit a cell exceeds: the limit itself, or the growth against each of the others."""
-    found = cost_of(result, limit.figure)
-    if found is None:
-        return
-    if limit.key != GROWTH:
-        if found > limit.value:
-            yield Exceeded(limit.key, limit.figure, limit.value, found, limit.location)
-        return
-    for whose, other in others:
-        was = cost_of(other, limit.figure)
-        if was is not None and grows(was, found, limit.figure, limit.value):
-            yield Exceeded(limit.key, limit.figure, was * limit.value, found, limit.location, was, whose)

@@ -12,5 +12,5 @@ FEATURE = Feature(
             "what `jaxexport can-i-deploy --json` prints: whether artifacts run in the deployment targets",
         ),
     },
-    findings="findings:target_findings",
+    findings="deploy_text:target_findings",
 )

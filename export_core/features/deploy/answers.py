@@ -31,15 +31,12 @@ from export_core.readers.worker.protocol import Stage
 from export_core.releases import Calendar
 from export_core.run.plan_record import hash_of
 from export_core.run.results import read_run
-from export_core.run.run import Run
 
 Evidence = dict[tuple[str, str, str], Result]
 """Results by golden, jaxlib and platform."""
 
 ASKED = "deploy"
 """The folder, inside that of the results, for the run that answers what is unknown."""
-
-_BEFORE_ALL = datetime.datetime.min.replace(tzinfo=datetime.UTC)
 
 
 class Answer(StrEnum):
@@ -149,21 +146,14 @@ def deployability(
 
 def _deployment(subject: Subject, target: DeploymentTarget, question: Question, run: str) -> Deployment:
     answer, why, result = _answer(subject, target, question)
-    since, upgrade_to, foreseen = "", "", False
-    if answer is Answer.NO:
-        since, upgrade_to, foreseen = _around(subject, target, question)
-    if answer is Answer.UNKNOWN and subject.golden is None:
+    since, upgrade_to, foreseen = _around(subject, target, question) if answer is Answer.NO else ("", "", False)
+    if subject.golden is None:
         words = ["--artifact", subject.file, "--inputs", "INPUTS.npz", "--outputs", "OUTPUTS.npz", "--case", "CASE"]
         run = shlex.join(["jaxexport", "goldens", "add", *words])
-    return Deployment(
-        subject.name,
-        *(target.name, target.jaxlib, target.platform, answer, why),
-        shown_by="results" if result else "forecast",
-        since=since,
-        upgrade_to=upgrade_to,
-        foreseen=foreseen,
-        run=run if answer is Answer.UNKNOWN else "",
-    )
+    named = subject.name, target.name, target.jaxlib, target.platform
+    shown_by = "results" if result else "forecast"
+    command = run if answer is Answer.UNKNOWN else ""
+    return Deployment(*named, answer, why, shown_by, since, upgrade_to, foreseen, command)
 
 
 def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> tuple[Answer, str, Result | None]:
@@ -243,14 +233,11 @@ def _upgrades(answers: Iterable[Deployment], targets: Sequence[DeploymentTarget]
     """The deployment targets in which something does not run, the oldest release first."""
     upgrades = []
     for target in sorted(targets, key=lambda target: (calendar.built(target.jaxlib), target.name)):
-        own = [answer for answer in answers if answer.target == target.name and answer.answer is Answer.NO]
-        if own:
-            to = max((answer.upgrade_to for answer in own if answer.upgrade_to), key=calendar.built, default="")
-            is_known = all(answer.upgrade_to for answer in own)
-            foreseen = any(answer.foreseen for answer in own)
-            upgrades.append(
-                Upgrade(target.name, target.jaxlib, to if is_known else "", is_known and foreseen, len(own))
-            )
+        if own := [answer for answer in answers if answer.target == target.name and answer.answer is Answer.NO]:
+            releases = [answer.upgrade_to for answer in own]
+            to = max(releases, key=calendar.built) if all(releases) else ""
+            foreseen = bool(to) and any(answer.foreseen for answer in own)
+            upgrades.append(Upgrade(target.name, target.jaxlib, to, foreseen, len(own)))
     return upgrades
 
 
@@ -291,34 +278,22 @@ def stored_evidence(
         else:
             hashes[golden.id] = hash_of(golden.manifest)
     evidence: Evidence = {}
-    for run in sorted(runs, key=lambda run: run.summary.identity.ended or _BEFORE_ALL):
+    before_all = datetime.datetime.min.replace(tzinfo=datetime.UTC)
+    for run in sorted(runs, key=lambda run: run.summary.identity.ended or before_all):
         if name := policy.replays_otherwise(run.policy):
             notify(
                 f"the results in {run.folder} do not count: since that run, `{name}` of the policy has another value"
             )
         else:
-            evidence |= _of_run(run, hashes)
-    return evidence
-
-
-def _of_run(run: Run, hashes: dict[str, str]) -> Evidence:
-    evidence: Evidence = {}
-    for result in run.results:
-        if run.goldens.get(result.golden) != hashes.get(result.golden, ""):
-            continue
-        key = result.golden, result.reader.jaxlib, result.platform
-        # A jaxlib that was read with several jax is as good as the worst of them.
-        if key not in evidence or _badness(result) > _badness(evidence[key]):
-            evidence[key] = result
+            counted = [
+                result for result in run.results if run.goldens.get(result.golden) == hashes.get(result.golden, "")
+            ]
+            # A jaxlib that was read with several jax is as good as the worst of them, which comes last.
+            counted.sort(key=lambda result: 0 if ran(result) else 2 if result.verdict.fails else 1)
+            evidence |= {(result.golden, result.reader.jaxlib, result.platform): result for result in counted}
     return evidence
 
 
 def ran(result: Result) -> bool:
     """Whether a cell was run, and gave the outputs of its golden each time; the artifact may be a converted one."""
     return result.verdict in (Verdict.PASS, Verdict.CONVERTED) and result.mode is Mode.RUN and not result.flaky
-
-
-def _badness(result: Result) -> int:
-    if ran(result):
-        return 0
-    return 2 if result.verdict.fails else 1

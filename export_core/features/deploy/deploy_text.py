@@ -1,4 +1,4 @@
-"""The answer of `jaxexport can-i-deploy` for people: a line for each artifact and target, then what to do."""
+"""What is said of deployment targets: the answer of `jaxexport can-i-deploy`, and the finding of a run."""
 
 from __future__ import annotations
 
@@ -10,13 +10,30 @@ from export_core.base.escaping import plain_text
 from export_core.base.layout import wrapped
 from export_core.base.phrases import plural
 from export_core.features.deploy.answers import Answer, Deployability, Deployment, Upgrade
+from export_core.judge.verdicts import Kind
+from export_core.report.document import Finding
 from export_core.report.wording import counts_line
+from export_core.run.run import Run
 
+TARGETS = Kind("deployment targets", 7)
 _LABEL = 8
 
 
+def target_findings(run: Run) -> Iterator[Finding]:
+    """One finding with a sentence for each deployment target in force, where there is one: how its cells ended."""
+    sentences = []
+    for target in run.summary.deployed:
+        until = f", until {target.until}" if target.until else ""
+        where = f"{target.name} (jaxlib {target.jaxlib}, {target.platform}{until})"
+        works = f"{target.works:,} of {plural(target.cells, 'cell')} {'works' if target.cells == 1 else 'work'}"
+        failing = counts_line(target.failing)
+        sentences.append(f"{where}: {works}{'; ' if failing else ''}{failing}.")
+    if sentences:
+        yield Finding(TARGETS, 1_000_000, " ".join(sentences))
+
+
 def deploy_lines(found: Deployability, width: int) -> Iterator[str]:
-    """The lines, wrapped at a width."""
+    """A line for each artifact and target, then what to do; wrapped at a width."""
     for _, answers in itertools.groupby(found.answers, lambda answer: answer.target):
         own = list(answers)
         first = own[0]

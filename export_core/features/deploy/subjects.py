@@ -41,31 +41,24 @@ def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subj
     A file that is the artifact of goldens stands for these. Raises `DeployingError` for a name that is none of them,
     `GoldenError` for a golden that was changed, and `ArtifactError` for a file that cannot be read.
     """
-    subjects: dict[str, Subject] = {}
+    subjects: list[Subject] = []
     for name in names:
-        for subject in _of_goldens(name, goldens) or _of_file(name, goldens):
-            subjects.setdefault(subject.name, subject)
-    return list(subjects.values())
-
-
-def _of_goldens(name: str, goldens: Sequence[Golden]) -> list[Subject]:
-    meant = [golden for golden in goldens if matches(golden.manifest.case, name) or matches(golden.id, name)]
-    for golden in meant:
-        golden.verify()
-    in_order = sorted(meant, key=lambda golden: (golden.manifest.case, golden.manifest.writer.built, golden.id))
-    return [Subject(golden.read_artifact(), golden) for golden in in_order]
-
-
-def _of_file(name: str, goldens: Sequence[Golden]) -> list[Subject]:
-    if not Path(name).is_file():
-        cases = dict.fromkeys(golden.manifest.case for golden in goldens)
-        raise DeployingError(
-            f"{name}: expected a case, a golden or an artifact file, found none of this name."
-            f"{did_you_mean(name, cases)} `jaxexport goldens list` shows the cases."
-        )
-    artifact = read(name)
-    same = [golden for golden in goldens if golden.manifest.files.get(ARTIFACT) == artifact.sha256]
-    return [Subject(artifact, golden, name) for golden in same] or [Subject(artifact, None, name)]
+        meant = [golden for golden in goldens if matches(golden.manifest.case, name) or matches(golden.id, name)]
+        meant.sort(key=lambda golden: (golden.manifest.case, golden.manifest.writer.built, golden.id))
+        for golden in meant:
+            golden.verify()
+            subjects.append(Subject(golden.read_artifact(), golden))
+        if not meant and not Path(name).is_file():
+            cases = dict.fromkeys(golden.manifest.case for golden in goldens)
+            raise DeployingError(
+                f"{name}: expected a case, a golden or an artifact file, found none of this name."
+                f"{did_you_mean(name, cases)} `jaxexport goldens list` shows the cases."
+            )
+        if not meant:
+            artifact = read(name)
+            same = [golden for golden in goldens if golden.manifest.files.get(ARTIFACT) == artifact.sha256]
+            subjects += [Subject(artifact, golden, name) for golden in same] or [Subject(artifact, None, name)]
+    return list({subject.name: subject for subject in subjects}.values())
 
 
 def targets_named(name: str, policy: Policy, day: datetime.date) -> tuple[DeploymentTarget, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
@@ -14,6 +13,7 @@ from export_core.base.phrases import plural
 from export_core.goldens import Golden
 from export_core.judge.custom_call_changes import status_of
 from export_core.judge.known import entry_name
+from export_core.judge.result import grouped
 from export_core.judge.retention import (
     deletion_day,
     leaves_window_on,
@@ -56,6 +56,9 @@ class Event(msgspec.Struct, frozen=True):
     """What happens, in words."""
     goldens: tuple[str, ...] = ()
     """The goldens that it is about."""
+
+
+DatedEvent = tuple[datetime.date, Event]
 
 
 class Generation(msgspec.Struct, frozen=True):
@@ -167,68 +170,54 @@ def forecast(
     policy = replace(policy, retention=replace(policy.retention, deployed=own))
     here = [target for target in policy.deployed if target.name in deployed or target.in_force(as_of)]
     goldens = [golden for golden in goldens if golden.manifest.writer.built <= as_of]
-    until = as_of + datetime.timedelta(days=days)
-    events: dict[datetime.date, list[Event]] = defaultdict(list)
-    for day, event in _dated_events(goldens, policy, calendar, as_of):
-        if as_of <= day <= until:
-            events[day].append(event)
-    prunable = _prunable(goldens, policy, calendar, as_of)
-    before = prunable
+    until, windows = as_of + datetime.timedelta(days=days), policy.window_lengths()
+    coming = [
+        *_writer_events(goldens, policy, calendar.newest()),
+        *_reader_events(goldens, policy, calendar, as_of),
+        *_expiry_events(policy),
+        *_target_events(policy.deployed),
+        *(event for change in policy.custom_call_changes for event in _custom_call_events(change, goldens, windows)),
+    ]
+    by_day = grouped((pair for pair in sorted(coming, key=_day) if as_of <= pair[0] <= until), _day)
+    forecast_days = []
+    prunable = before = _prunable(goldens, policy, calendar, as_of)
     # Nothing becomes prunable on a day on which nothing else happens.
-    for day in sorted(events):
+    for day, pairs in by_day.items():
+        events = [event for _, event in pairs]
         now = _prunable(goldens, policy, calendar.as_of(day), day)
         if day > as_of and (new := tuple(golden for golden in now if golden not in before)):
-            events[day].append(_pruning_event(new))
+            text = f"{plural(len(new), 'golden')} may be pruned from this day on"
+            events.append(Event(Kind.PRUNABLE, "goldens", text, new))
         before = now
+        obligations = _obligations(goldens, policy, calendar, day)
+        forecast_days.append(ForecastDay(day, (day - as_of).days, tuple(events), obligations))
+    generations = [
+        Generation(jaxlib, built, leaves_window_on(built, windows), len(group))
+        for jaxlib, group in _by_writer(goldens).items()
+        for built in [group[0].manifest.writer.built]
+    ]
     return Forecast(
         as_of=as_of,
         until=until,
         goldens=len(goldens),
         cases=len({golden.manifest.case for golden in goldens}),
-        generations=_generations(goldens, policy.window_lengths()),
-        deployed=tuple(_deployed_reader(version, calendar, policy.window_lengths(), here) for version in in_use),
+        generations=tuple(sorted(generations, key=lambda generation: (generation.built, generation.writer))),
+        deployed=tuple(_deployed_reader(version, calendar, windows, here) for version in in_use),
         release=_obligations(goldens, policy, calendar, as_of),
         prunable=prunable,
-        days=tuple(
-            ForecastDay(day, (day - as_of).days, tuple(events[day]), _obligations(goldens, policy, calendar, day))
-            for day in sorted(events)
-        ),
+        days=tuple(forecast_days),
     )
 
 
-def _pruning_event(goldens: tuple[str, ...]) -> Event:
-    return Event(Kind.PRUNABLE, "goldens", f"{plural(len(goldens), 'golden')} may be pruned from this day on", goldens)
-
-
-def _dated_events(
-    goldens: Sequence[Golden], policy: Policy, calendar: Calendar, as_of: datetime.date
-) -> Iterator[tuple[datetime.date, Event]]:
-    """Every event that dates alone decide, in no order."""
-    windows = policy.window_lengths()
-    yield from _writer_events(goldens, policy, calendar.newest())
-    yield from _reader_events(goldens, policy, calendar, as_of)
-    yield from _expiry_events(policy)
-    yield from _target_events(policy.deployed)
-    for change in policy.custom_call_changes:
-        yield from _custom_call_events(change, goldens, windows)
+def _day(dated: DatedEvent) -> datetime.date:
+    return dated[0]
 
 
 def _by_writer(goldens: Sequence[Golden]) -> dict[str, list[Golden]]:
-    groups: dict[str, list[Golden]] = defaultdict(list)
-    for golden in goldens:
-        groups[golden.manifest.writer.jaxlib].append(golden)
-    return groups
+    return grouped(goldens, lambda golden: golden.manifest.writer.jaxlib)
 
 
-def _generations(goldens: Sequence[Golden], windows: Windows) -> tuple[Generation, ...]:
-    built = {jaxlib: (group[0].manifest.writer.built, len(group)) for jaxlib, group in _by_writer(goldens).items()}
-    generations = (
-        Generation(jaxlib, day, leaves_window_on(day, windows), count) for jaxlib, (day, count) in built.items()
-    )
-    return tuple(sorted(generations, key=lambda generation: (generation.built, generation.writer)))
-
-
-def _writer_events(goldens: Sequence[Golden], policy: Policy, newest: str) -> Iterator[tuple[datetime.date, Event]]:
+def _writer_events(goldens: Sequence[Golden], policy: Policy, newest: str) -> Iterator[DatedEvent]:
     windows = policy.window_lengths()
     for jaxlib, group in _by_writer(goldens).items():
         built = group[0].manifest.writer.built
@@ -248,7 +237,7 @@ def _writer_events(goldens: Sequence[Golden], policy: Policy, newest: str) -> It
 
 def _reader_events(
     goldens: Sequence[Golden], policy: Policy, calendar: Calendar, as_of: datetime.date
-) -> Iterator[tuple[datetime.date, Event]]:
+) -> Iterator[DatedEvent]:
     windows = policy.window_lengths()
     for version in calendar.versions():
         # The last day of a window is still in it.
@@ -270,7 +259,7 @@ def _reader_events(
             yield day, Event(Kind.RETIRES, version, text)
 
 
-def _expiry_events(policy: Policy) -> Iterator[tuple[datetime.date, Event]]:
+def _expiry_events(policy: Policy) -> Iterator[DatedEvent]:
     entries: list[tuple[str, int, KnownFailure | Quirk]] = [
         ("known_failures", number, entry) for number, entry in enumerate(policy.known_failures)
     ]
@@ -282,29 +271,17 @@ def _expiry_events(policy: Policy) -> Iterator[tuple[datetime.date, Event]]:
             yield entry.expires, Event(Kind.EXPIRES, f"{entry.issue} {_scope(entry)}", text)
 
 
-def _target_events(targets: Sequence[DeploymentTarget]) -> Iterator[tuple[datetime.date, Event]]:
+def _target_events(targets: Sequence[DeploymentTarget]) -> Iterator[DatedEvent]:
     for target in targets:
-        if target.since is not None:
-            yield (
-                target.since,
-                Event(Kind.TARGET, target.name, f"from this day on, deployment target {target} has to run its cases"),
-            )
-        if target.until is not None:
-            # The last day is still in it.
-            ended = target.until + datetime.timedelta(days=1)
-            yield (
-                ended,
-                Event(
-                    Kind.TARGET,
-                    target.name,
-                    f"from this day on, deployment target {target} has to run nothing any more",
-                ),
-            )
+        # The last day is still in it.
+        ended = target.until and target.until + datetime.timedelta(days=1)
+        for day, cases in ((target.since, "its cases"), (ended, "nothing any more")):
+            if day is not None:
+                text = f"from this day on, deployment target {target} has to run {cases}"
+                yield day, Event(Kind.TARGET, target.name, text)
 
 
-def _custom_call_events(
-    change: CustomCallChange, goldens: Sequence[Golden], windows: Windows
-) -> Iterator[tuple[datetime.date, Event]]:
+def _custom_call_events(change: CustomCallChange, goldens: Sequence[Golden], windows: Windows) -> Iterator[DatedEvent]:
     new = change.new or "nothing"
     name = f"{change.old} → {new}"
     new_from = status_of(change, windows, change.introduced).new_from

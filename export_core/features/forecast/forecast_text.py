@@ -9,7 +9,7 @@ from pathlib import Path
 
 from export_core.base.escaping import for_markdown
 from export_core.base.phrases import few, plural
-from export_core.features.forecast.forecast import DeployedReader, Event, Forecast, Kind, Obligations
+from export_core.features.forecast.forecast import DeployedReader, Event, Forecast, ForecastDay, Kind
 
 
 @dataclass(frozen=True)
@@ -32,20 +32,17 @@ def forecast_rows(forecast: Forecast) -> list[ForecastRow]:
     may_go = f"{plural(len(forecast.prunable), 'golden')} may be pruned (jaxexport goldens prune)"
     today = (Event(Kind.PRUNABLE, "goldens", may_go),) if forecast.prunable else ()
     return [
-        _row(forecast.as_of, 0, today, forecast.release),
-        *(_row(day.day, day.in_days, day.events, day.release) for day in forecast.days),
+        ForecastRow(
+            day.day,
+            {0: "today", 1: "tomorrow"}.get(day.in_days, f"in {day.in_days} days"),
+            tuple((event.kind.replace("_", " "), event.text) for event in day.events),
+            f"{plural(release.goldens, 'golden')} by {', '.join(release.runs)}" if release.runs else "no golden",
+            ", ".join(release.readers) or "no published reader",
+            ", ".join(f"{version} ({plural(count, 'case')})" for version, count in release.unwritten.items()),
+        )
+        for day in (ForecastDay(forecast.as_of, 0, today, forecast.release), *forecast.days)
+        for release in [day.release]
     ]
-
-
-def _row(day: datetime.date, in_days: int, events: tuple[Event, ...], release: Obligations) -> ForecastRow:
-    return ForecastRow(
-        day,
-        "today" if in_days == 0 else "tomorrow" if in_days == 1 else f"in {in_days} days",
-        tuple((event.kind.replace("_", " "), event.text) for event in events),
-        f"{plural(release.goldens, 'golden')} by {', '.join(release.runs)}" if release.runs else "no golden",
-        ", ".join(release.readers) or "no published reader",
-        ", ".join(f"{version} ({plural(count, 'case')})" for version, count in release.unwritten.items()),
-    )
 
 
 def forecast_lines(forecast: Forecast) -> Iterator[str]:
@@ -96,30 +93,26 @@ def forecast_page(forecast: Forecast) -> str:
     # Only here: lines in a terminal need no templates.
     from markupsafe import Markup
 
-    from export_core.features.forecast.windows_svg import forecast_figure
+    from export_core.features.forecast.windows_svg import windows_figure
     from export_core.report.page import rendered
 
+    events = [(day.day, event) for day in forecast.days for event in day.events]
+    leaving = [one for one in forecast.generations if forecast.as_of < one.leaves <= forecast.until]
+    title = f"No goldens leave their window until {forecast.until}"
+    if leaving:  # most of what a forecast is read for
+        first = min(leaving, key=lambda generation: generation.leaves)
+        days = plural((first.leaves - forecast.as_of).days, "day")
+        title = f"Next to leave: the {plural(first.goldens, 'golden')} by {first.writer}, in {days} ({first.leaves})"
     return rendered(
         Path(__file__).with_name("forecast.html"),
-        title=_title(forecast),
+        title=title,
         forecast=forecast,
         goldens=plural(forecast.goldens, "golden"),
         cases=plural(forecast.cases, "case"),
         deployed=[deployed_line(reader) for reader in forecast.deployed],
-        figure=Markup(forecast_figure(forecast)),
+        figure=Markup(windows_figure(forecast.generations, forecast.as_of, forecast.until, events)),
         rows=forecast_rows(forecast),
     )
-
-
-def _title(forecast: Forecast) -> str:
-    """What leaves first: most of what a forecast is read for."""
-    ahead = [generation for generation in forecast.generations if forecast.as_of < generation.leaves <= forecast.until]
-    if not ahead:
-        return f"No goldens leave their window until {forecast.until}"
-    first = min(ahead, key=lambda generation: generation.leaves)
-    days = (first.leaves - forecast.as_of).days
-    goldens = f"the {plural(first.goldens, 'golden')} by {first.writer}"
-    return f"Next to leave: {goldens}, in {plural(days, 'day')} ({first.leaves})"
 
 
 def deployed_line(reader: DeployedReader) -> str:

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as Xml
 from markupsafe import Markup
 
 from export_core.base.phrases import plural
-from export_core.features.forecast.forecast import Event, Forecast, Generation, Kind
+from export_core.features.forecast.forecast import DatedEvent, Generation, Kind
 from export_core.judge.result import ReaderOf, grouped
 from export_core.judge.retention import leaves_window_on
 from export_core.report.document import Picture
@@ -24,20 +24,12 @@ _HINT = (
     "A bar is the time in which new readers are promised to run the goldens of a writer; what is over is pale. "
     "`jaxexport forecast --html` has all that happens on the days ahead."
 )
-Dated = tuple[datetime.date, Event]
-
-
-def forecast_figure(forecast: Forecast) -> str:
-    """The drawing of a forecast for a page."""
-    # A generation that leaves ends its own bar.
-    events = [(day.day, event) for day in forecast.days for event in day.events if event.kind is not Kind.LEAVES]
-    return windows_figure(forecast.generations, forecast.as_of, forecast.until, events)
 
 
 def windows_figure(
-    generations: Sequence[Generation], as_of: datetime.date, until: datetime.date, events: Sequence[Dated] = ()
+    generations: Sequence[Generation], as_of: datetime.date, until: datetime.date, events: Sequence[DatedEvent] = ()
 ) -> str:
-    """The drawing for a page. Empty without goldens."""
+    """The drawing for a page. Empty without goldens. A generation that leaves ends its own bar: it needs no event."""
     if not generations:
         return ""
     left, width = 116.0, 900.0
@@ -45,7 +37,8 @@ def windows_figure(
     start = min([*open_since, as_of - datetime.timedelta(days=30)])
     length = width - left - 16
     axis = Axis(length, 0, (), (start.toordinal(), max(until, as_of).toordinal() + 1), (0.0, length))
-    lanes = grouped(events, lambda dated: dated[1].kind)
+    others = (dated for dated in events if dated[1].kind is not Kind.LEAVES)
+    lanes = grouped(others, lambda dated: dated[1].kind)
     below = _HEAD + _ROW * len(generations)
     bottom = below + _LANE * len(lanes) + (6 if lanes else 0)
     label = f"Windows of {plural(len(generations), 'writer')} over time, as of {as_of}"
@@ -114,7 +107,7 @@ def _bar(root: Xml.Element, generation: Generation, as_of: datetime.date, axis: 
         add(root, "text", "date", words, x=x, y=top + 12)
 
 
-def _lane(root: Xml.Element, kind: Kind, dated: Sequence[Dated], axis: Axis, left: float, top: float) -> None:
+def _lane(root: Xml.Element, kind: Kind, dated: Sequence[DatedEvent], axis: Axis, left: float, top: float) -> None:
     """What else happens: a dot for each day, with its name where there is room."""
     add(root, "text", "date", kind.replace("_", " "), x=left - 12, y=top + 15, text_anchor="end")
     free = left

@@ -7,8 +7,9 @@ import functools
 import io
 import os
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -19,9 +20,6 @@ from export_core.cli.click_options import PATH, Project, day_of, policy_option, 
 from export_core.cli.goldens import find_golden
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 SAME, DIFFERENT = 0, 1
 FINE, NOT_FINE, BAD_INPUT, UNKNOWN = 0, 1, 2, 3
@@ -170,7 +168,7 @@ def audit(
     be read.
     """
     from export_core.artifact.archive import read_archive
-    from export_core.features.inspect.audit_text import audit_text
+    from export_core.features.inspect.screen import audit_text
     from export_core.policy import find_policy
     from export_core.policy.terms import terms_of
 

@@ -7,20 +7,14 @@ the published schema (schema/inspect.schema.json).
 from __future__ import annotations
 
 import os.path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from export_core.artifact import as_dict
+from export_core.artifact import Artifact, Module, as_dict
 from export_core.artifact.audit import DISABLED, AuditFinding, Foreseen, foreseen_everywhere
 from export_core.artifact.main_check import check_main, dimension_names, is_known
 from export_core.artifact.readers import Needs, loads, needs, readers_of
 from export_core.artifact.writers import WrittenBy, audit_calls, find_writer
 from export_core.policy.terms import PromisedDays, Terms, promised_days
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from export_core.artifact import Artifact, Module
-    from export_core.artifact.envelope.fields import Sharding
 
 FORMAT = 1
 EXPORTED = "serialized jax.export.Exported"
@@ -247,8 +241,8 @@ def describe(artifact: Artifact, terms: Terms, *, whole: bool = True, reader: st
     return facts._replace(
         platforms=envelope.platforms,
         nr_devices=envelope.nr_devices,
-        in_shardings=_shardings(envelope.in_shardings),
-        out_shardings=_shardings(envelope.out_shardings),
+        in_shardings=tuple(None if x is None else str(x) for x in envelope.in_shardings),
+        out_shardings=tuple(None if x is None else str(x) for x in envelope.out_shardings),
         ordered_effects=envelope.ordered_effects,
         unordered_effects=envelope.unordered_effects,
         vjp_order=envelope.vjp_order,
@@ -276,10 +270,6 @@ def _signature(artifact: Artifact) -> SignatureFacts:
     if main is None:
         return SignatureFacts("", (), (), None, None, None, ())
     return SignatureFacts("main", main.inputs, main.outputs, None, None, None, ())
-
-
-def _shardings(shardings: Sequence[Sharding]) -> tuple[str | None, ...]:
-    return tuple(None if sharding is None else str(sharding) for sharding in shardings)
 
 
 def _module(module: Module, data: bytes | bytearray) -> ModuleFacts:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from concurrent.futures import Executor, Future
+from dataclasses import replace
 from typing import Any
 
-from export_core.features.remote.cluster import Executor, RemoteError
-from export_core.features.remote.job import JobResult
+from export_core.base.errors import ExportCompatError
+from export_core.features.remote.job import Job, JobResult
 
 PATIENCE_SECONDS = 60.0
 """How long to wait where no worker is left: clusters grow on demand, and a worker that died is started anew."""
@@ -25,25 +25,18 @@ EVERYWHERE = "cpu"
 """The platform that every worker has, declared or not."""
 
 
-@dataclass(frozen=True)
-class _WithMachineName:
-    """Runs jobs, and writes into each result which worker ran it."""
-
-    inner: Executor
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
-        """Run `fn` on a worker, whose name comes back with the result."""
-        return self.inner.submit(_run_with_name, fn, *args)
+class RemoteError(ExportCompatError):
+    """A cluster that cannot be reached, or that is not known."""
 
 
-def _run_with_name(run: Callable[..., JobResult], *args: Any) -> JobResult:
+def _run_with_name(run: Callable[[Job], JobResult], job: Job) -> JobResult:
     from distributed import get_worker
 
-    return replace(run(*args), machine=get_worker().address)
+    return replace(run(job), machine=get_worker().address)
 
 
 class DaskCluster:
-    """A `Cluster` of the Dask scheduler at an address, such as ``tcp://127.0.0.1:8786``.
+    """The workers of the Dask scheduler at an address, such as ``tcp://127.0.0.1:8786``.
 
     Raises `RemoteError` when Dask is not installed here, or no scheduler answers there.
     """
@@ -75,15 +68,20 @@ class DaskCluster:
         self._no_worker_since: dict[str, float] = {}
         self._platforms_seen: set[str] = set()
 
-    def executor(self, platform: str, machines: Sequence[str] = ()) -> Executor:
-        """What runs jobs on workers with this platform: resources tie them to those."""
+    def submit(
+        self, run: Callable[[Job], JobResult], job: Job, platform: str, machines: Sequence[str] = ()
+    ) -> Future[JobResult]:
+        """Run a job on a worker with this platform, to which its resources tie it; on one of these machines if any.
+
+        The result has the name of the worker.
+        """
         key = (platform, *machines)
         if key not in self._executors:
             # pure=False: Dask would give two equal calls one result, and a job that is sent again is such a call.
             needs = {} if platform == EVERYWHERE else {platform: 1}
             workers = {"workers": list(machines)} if machines else {}
-            self._executors[key] = _WithMachineName(self._client.get_executor(pure=False, resources=needs, **workers))
-        return self._executors[key]
+            self._executors[key] = self._client.get_executor(pure=False, resources=needs, **workers)
+        return self._executors[key].submit(_run_with_name, run, job)
 
     def others(self, platform: str, machine: str) -> Sequence[str]:
         """The addresses of the workers with this platform, without this one."""

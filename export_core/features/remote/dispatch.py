@@ -1,7 +1,6 @@
 """The replay of cells on a cluster: jobs are sent to its machines, and every cell comes back with one outcome.
 
-An executor is anything in the shape of `concurrent.futures.Executor`. A job is a reader on one platform with some of
-its goldens. Without a cluster, cells run on this machine: `matrix.local_replay`.
+A job is a reader on one platform with some of its goldens.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from export_core.features.remote.cluster import Cluster, RemoteError
+from export_core.features.remote.dask_cluster import DaskCluster, RemoteError
 from export_core.features.remote.job import Job, JobResult, make_job, run_job
 from export_core.matrix.cache_keys import ExecutionKeys
 from export_core.matrix.cell_audit import audit_problem
@@ -56,8 +55,9 @@ class _Batch:
 
     @property
     def platform(self) -> str:
-        """The one that a machine must have for its cells."""
-        return _needed_platform(self.cells[0])
+        """The one that a machine must have for its cells. Every machine can compile."""
+        first = self.cells[0]
+        return "cpu" if first.mode is Mode.COMPILE else first.platform
 
     def __str__(self) -> str:
         first = self.cells[0]
@@ -65,7 +65,7 @@ class _Batch:
 
 
 def replay_on(
-    cluster: Cluster,
+    cluster: DaskCluster,
     cells: Sequence[Cell],
     options: ReplayOptions,
     *,
@@ -78,22 +78,24 @@ def replay_on(
     are tried on another, if there is one; those of a platform that no machine has are not run, at once. Goldens are
     read when there is room for their job, so that not all are in memory at once. `run` is what the machines do.
     """
-    dispatch = _Dispatch(cluster, options, notify, run)
-    yield from dispatch.outcomes([_with_mode(cell, cluster) for cell in cells])
+    placed = []
+    for cell in cells:
+        if cell.mode is Mode.AUTO:  # to run where a machine has the platform, else to compile
+            cell = replace(cell, mode=Mode.COMPILE if cluster.trouble(cell.platform) else Mode.RUN)
+        placed.append(cell)
+    yield from _Dispatch(cluster, options, notify, run).outcomes(placed)
 
 
+@dataclass
 class _Dispatch:
     """One replay on a cluster: the batches that wait, by platform, and those that have been sent."""
 
-    def __init__(
-        self, cluster: Cluster, options: ReplayOptions, notify: Notify, run: Callable[[Job], JobResult]
-    ) -> None:
-        self.cluster = cluster
-        self.options = options
-        self.notify = notify
-        self.run = run
-        self.waiting: dict[str, deque[_Batch]] = {}
-        self.out: dict[Future[JobResult], _Batch] = {}
+    cluster: DaskCluster
+    options: ReplayOptions
+    notify: Notify
+    run: Callable[[Job], JobResult]
+    waiting: dict[str, deque[_Batch]] = field(default_factory=dict)
+    out: dict[Future[JobResult], _Batch] = field(default_factory=dict)
 
     def outcomes(self, cells: Sequence[Cell]) -> Outcomes:
         """One outcome for each cell."""
@@ -167,8 +169,7 @@ class _Dispatch:
                 return
         try:
             job = make_job(batch.cells, self.options)
-            executor = self.cluster.executor(batch.platform, batch.machines)
-            self.out[executor.submit(self.run, job)] = batch
+            self.out[self.cluster.submit(self.run, job, batch.platform, batch.machines)] = batch
         except Exception as error:  # whatever it is, each cell gets its outcome and the run continues
             # Where the cluster is lost, every cell says so, whenever that was noticed.
             trouble = self.cluster.trouble(batch.platform) or f"could not be sent: {type(error).__name__}: {error}"
@@ -209,18 +210,6 @@ class _Dispatch:
             self._wait(moved)
 
 
-def _needed_platform(cell: Cell) -> str:
-    """The platform that a machine must have for a cell. Every machine can compile."""
-    return "cpu" if cell.mode is Mode.COMPILE else cell.platform
-
-
-def _with_mode(cell: Cell, cluster: Cluster) -> Cell:
-    """A cell of mode `auto` as this cluster can: to run where a machine has the platform, else to compile."""
-    if cell.mode is not Mode.AUTO:
-        return cell
-    return replace(cell, mode=Mode.COMPILE if cluster.trouble(cell.platform) else Mode.RUN)
-
-
 def batches(cells: Iterable[Cell]) -> list[tuple[Cell, ...]]:
     """Cells by reader, platform and mode, at most `MOST_CELLS` and `MOST_BYTES` in one batch."""
     groups: dict[Placement, list[list[Cell]]] = {}
@@ -245,16 +234,14 @@ def _not_run(batch: _Batch, problem: str) -> Outcomes:
 
 @contextmanager
 def replay_at(text: str) -> Iterator[Callable[..., Outcomes]]:
-    """The replay on the cluster that --executor names, which is connected meanwhile. Raises as `cluster_at`."""
-    with closing(cluster_at(text)) as cluster:
-        yield partial(replay_on, cluster)
+    """The replay on the cluster that --executor names, which is connected meanwhile.
 
-
-def cluster_at(text: str) -> Cluster:
-    """The cluster that --executor names. Raises `RemoteError` where it names none, or one that does not answer."""
+    Raises `RemoteError` where it names none, or one that does not answer.
+    """
     engine, _, address = text.partition(":")
-    if engine == "dask" and "://" in address:
-        from export_core.features.remote.dask_cluster import DaskCluster
-
-        return DaskCluster(address)
-    raise RemoteError(f"--executor: expected local or dask:ADDRESS, such as dask:tcp://127.0.0.1:8786, found {text!r}.")
+    if engine != "dask" or "://" not in address:
+        raise RemoteError(
+            f"--executor: expected local or dask:ADDRESS, such as dask:tcp://127.0.0.1:8786, found {text!r}."
+        )
+    with closing(DaskCluster(address)) as cluster:
+        yield partial(replay_on, cluster)

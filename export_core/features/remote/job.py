@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from export_core.base.scratch import scratch_folder
 from export_core.base.tolerances import Sources
@@ -63,21 +62,31 @@ def make_job(cells: Sequence[Cell], options: ReplayOptions) -> Job:
     """A job of cells that share their reader and platform. Reads the files of their goldens."""
     first = cells[0]
     options = replace(options, user_code=None)  # a process does not travel: each machine has its own
-    return Job(first.reader, first.platform, tuple(map(_pack, cells)), options, tool(), first.target)
+    packed = []
+    for cell in cells:
+        golden = cell.golden
+        # No cell reads the files for the eye, and no key of an outcome covers them.
+        files = {name: golden.content(name) for name in golden.manifest.files if name not in FOR_THE_EYE}
+        packed.append(PackedGolden(golden.manifest, golden.sources, files, cell.mode))
+    return Job(first.reader, first.platform, tuple(packed), options, tool(), first.target)
 
 
 def run_job(job: Job, replay: Callable[..., Generator[Outcome, None, None]] = replay_here) -> JobResult:
     """Run a job here: build the reader's environment, replay each cell cold. Never raises for what a cell does."""
     if problem := _why_not_here(job):
-        not_run = (
-            CachedOutcome(Stage.ENVIRONMENT, Verdict.NOT_RUN, problem, None, "", None, 0.0, mode=golden.mode)
-            for golden in job.goldens
-        )
-        return JobResult(tuple(not_run))
+        not_run = (Stage.ENVIRONMENT, Verdict.NOT_RUN, problem, None, "", None, 0.0)
+        return JobResult(tuple(CachedOutcome(*not_run, mode=golden.mode) for golden in job.goldens))
     notes: list[str] = []
     own_user_code = user_code_within(job.options.limits, job.options.policy.environment)
     with scratch_folder() as scratch, own_user_code as user_code:
-        cells = [_unpack(golden, job, scratch / str(number)) for number, golden in enumerate(job.goldens)]
+        cells = []
+        for number, packed in enumerate(job.goldens):
+            folder = scratch / str(number)
+            folder.mkdir()
+            for name, data in packed.files.items():
+                (folder / name).write_bytes(data)
+            golden = Golden(packed.manifest, folder, packed.sources)
+            cells.append(Cell(golden, job.reader, job.platform, packed.mode, job.target))
         # They arrive in the order in which they end; what is sent back has the order of the job's goldens.
         outcomes: dict[CellKey, CachedOutcome] = {}
         for outcome in replay(cells, replace(job.options, user_code=user_code), notify=notes.append):
@@ -101,17 +110,3 @@ def _why_not_here(job: Job) -> str:
             "put them in a folder that all machines can read"
         )
     return ""
-
-
-def _pack(cell: Cell) -> PackedGolden:
-    manifest = cell.golden.manifest
-    # No cell reads the others, and no key of an outcome covers them.
-    names = [name for name in manifest.files if name not in FOR_THE_EYE]
-    return PackedGolden(manifest, cell.golden.sources, {name: cell.golden.content(name) for name in names}, cell.mode)
-
-
-def _unpack(golden: PackedGolden, job: Job, folder: Path) -> Cell:
-    folder.mkdir()
-    for name, data in golden.files.items():
-        (folder / name).write_bytes(data)
-    return Cell(Golden(golden.manifest, folder, golden.sources), job.reader, job.platform, golden.mode, job.target)

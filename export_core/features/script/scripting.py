@@ -15,19 +15,9 @@ from typing import Any
 
 from msgspec import structs
 
+from export_core import export
 from export_core.artifact import Artifact, read_bytes
 from export_core.base.phrases import did_you_mean
-from export_core.export import (
-    MISMATCH,
-    Case,
-    ExtraCall,
-    add_checks,
-    export_again,
-    free_caches,
-    installed_writer,
-    produce,
-    require_values,
-)
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.manifest_file import is_plain_name
 from export_core.numbers.stored_noise import outputs_to_name
@@ -74,11 +64,10 @@ def export_artifact(
         ExportError: jax.export refuses the function, or a custom call is neither promised nor allowed.
         PolicyError: the policy cannot be used.
     """
-    where = "export_artifact"
-    with _prepared(where, policy, function, args, keywords) as (case, rules, _, _):
-        data, _ = export_again(case)
+    with _prepared("export_artifact", policy, function, args, keywords) as (case, rules, _, _):
+        data, _ = export.export_again(case)
         artifact = read_bytes(data, name=case.id)
-        require_audited(artifact, case.options.allow, installed_writer(rules.calendar()))
+        require_audited(artifact, case.options.allow, export.installed_writer(rules.calendar()))
         return artifact
 
 
@@ -117,20 +106,27 @@ def write_golden(
     """
     if not is_plain_name(case):
         raise GoldenError(f"expected a case whose name a folder can have, such as models.attention, found {case!r}.")
-    where = f"write_golden({case!r})"
-    with _prepared(where, policy, function, args, keywords, case) as (exported, rules, values, user_code):
+    prepared = _prepared(f"write_golden({case!r})", policy, function, args, keywords, case)
+    with prepared as (exported, rules, values, user_code):
         store = GoldenStore(Path(rules.goldens if goldens is None else goldens))
-        _require_own(store, case)
+        for golden in store.generations(case):
+            if golden.manifest.test or golden.manifest.is_adopted:
+                maker = golden.manifest.test or "an artifact without its source"
+                raise GoldenError(
+                    f"{golden.folder}: expected a case of its own, found one of {maker}. Give this one another name."
+                )
         with closing(OwnReader(rules, RunOptions(results=None, goldens=store.root), user_code)) as reader:
             reader.start_worker()  # it imports jax while the function is traced here
-            produced = produce(exported, reader.calendar, reproducible=True)
+            produced = export.produce(exported, reader.calendar, reproducible=True)
             manifest = structs.replace(produced.manifest, test="")
             problems = import_problems(produced.files, rules.reader_packages)
             require_audited(produced.artifact, manifest.options.allow, manifest.writer, problems)
-            calls = [ExtraCall(call, {}) for call in also] + [ExtraCall(call, {}, MISMATCH) for call in refused]
-            (produced,) = free_caches([add_checks(replace(produced, manifest=manifest), calls)])
+            calls = [export.ExtraCall(call, {}) for call in also] + [
+                export.ExtraCall(call, {}, export.MISMATCH) for call in refused
+            ]
+            (produced,) = export.free_caches([export.add_checks(replace(produced, manifest=manifest), calls)])
             if not values["nothing_to_compare"]:
-                require_values(produced)
+                export.require_values(produced)
             produced = add_noise(produced, store, rules, reader.noise)
             crash = first_crash(produced, lambda golden: reader.replay([golden]))
             status = store.write(produced.manifest, produced.files)
@@ -147,23 +143,20 @@ def _prepared(
     args: tuple[Any, ...],
     given: Mapping[str, Any],
     case: str = "",
-) -> Iterator[tuple[Case, Policy, dict[str, Any], UserCode]]:
+) -> Iterator[tuple[export.Case, Policy, dict[str, Any], UserCode]]:
     """The case of a call, its policy, the values of its keywords, and the process of a comparator of its own."""
     rules = find_policy(Path(), None if policy is None else os.fspath(policy))
+    _check_names(where, function, args, given)
+    own = {name: value for name, value in given.items() if name in ALL_KEYWORDS}
     kwargs = {name: value for name, value in given.items() if name not in ALL_KEYWORDS}
-    _check_names(where, function, args, given, kwargs)
     with UserCode(variables=rules.environment) as user_code:
-        mine = {name: value for name, value in given.items() if name in ALL_KEYWORDS}
-        values = read_keywords(mine, f"{where}:", lambda: user_code)
-        options = export_options(values, rules)
-        name = case or getattr(function, "__name__", "artifact")
-        compared = comparison(values, rules)
-        yield Case(name, where, None, function, args, kwargs, options, compared), rules, values, user_code
+        values = read_keywords(own, f"{where}:", lambda: user_code)
+        name, options = case or getattr(function, "__name__", "artifact"), export_options(values, rules)
+        exported = export.Case(name, where, None, function, args, kwargs, options, comparison(values, rules))
+        yield exported, rules, values, user_code
 
 
-def _check_names(
-    where: str, function: Any, args: tuple[Any, ...], given: Mapping[str, Any], kwargs: Mapping[str, Any]
-) -> None:
+def _check_names(where: str, function: Any, args: tuple[Any, ...], given: Mapping[str, Any]) -> None:
     """Raise `KeywordError` for a keyword that is neither ours nor the function's, or may be both."""
     try:
         signature = inspect.signature(function)
@@ -173,7 +166,7 @@ def _check_names(
         try:
             signature.bind_partial(*args, **{name: value})
         except TypeError:
-            if name in kwargs and name != "inputs":
+            if name not in ALL_KEYWORDS and name != "inputs":
                 hint = did_you_mean(name, ALL_KEYWORDS)
                 raise KeywordError(f"{where}: neither a keyword of it nor of the function: {name!r}.{hint}") from None
         else:
@@ -182,13 +175,3 @@ def _check_names(
                     f"{where}: {name!r} is a keyword of it and of the function. Pass the function's by position, or "
                     "with functools.partial."
                 )
-
-
-def _require_own(store: GoldenStore, case: str) -> None:
-    """Raise `GoldenError` where the goldens of a case are those of a test, or were made of an artifact alone."""
-    for golden in store.generations(case):
-        if golden.manifest.test or golden.manifest.is_adopted:
-            maker = golden.manifest.test or "an artifact without its source"
-            raise GoldenError(
-                f"{golden.folder}: expected a case of its own, found one of {maker}. Give this one another name."
-            )

@@ -25,44 +25,28 @@ def archive(tmp_path, monkeypatch):
     return folder.parent
 
 
+WORDS = ("--expiring", "30d", "--as-of", "2026-09-01")
+
+
 def test_what_leaves_the_window_is_converted_into_the_same_folders(archive, convert, tmp_path):
-    ended = convert("archive", "--expiring", "30d", "--as-of", "2026-09-01", "-o", "converted")
-    assert ended.code == 3, ended.err  # no golden has it
-    assert [str(x.relative_to(tmp_path)) for x in (tmp_path / "converted").rglob("*.jaxexport")] == [
-        "converted/models/old.jaxexport"
-    ]
-    assert read(tmp_path / "converted/models/old.jaxexport").envelope
+    (archive / "broken.jaxexport").write_bytes(OLD.read_bytes()[:900])
+    ended = convert("archive", *WORDS, "-o", "converted")
+    assert (ended.code, "broken.jaxexport" in ended.err) == (2, True), "and the others are converted"
+    (made,) = (tmp_path / "converted").rglob("*.jaxexport")
+    assert made == tmp_path / "converted" / "models" / "old.jaxexport"
+    assert read(made).envelope
 
 
 @pytest.mark.parametrize(("until", "code"), [("2026-09-14", 3), ("2026-09-13", 0)])
 def test_the_last_day_can_be_given(archive, convert, tmp_path, until, code):
+    """No golden has it: exit code 3."""
     assert convert("archive", "--expiring", until, "-o", "converted").code == code
     assert (tmp_path / "converted").exists() is (code == 3)
 
 
-def test_nothing_to_convert_is_well(archive, convert, tmp_path):
+def test_nothing_to_convert_is_well(archive, convert):
     ended = convert("archive", "--expiring", "30", "--as-of", "2026-04-01", "-o", "converted")
     assert (ended.code, ended.out) == (0, "no artifact leaves the window by 2026-05-01: nothing to convert\n")
-    assert not (tmp_path / "converted").exists()
-
-
-def test_a_file_that_cannot_be_read_is_named_and_the_others_are_converted(archive, convert, tmp_path):
-    (archive / "broken.jaxexport").write_bytes(OLD.read_bytes()[:900])
-    ended = convert("archive", "--expiring", "30d", "--as-of", "2026-09-01", "-o", "converted")
-    assert ended.code == 2
-    assert "broken.jaxexport" in ended.err
-    assert (tmp_path / "converted/models/old.jaxexport").is_file()
-
-
-def test_a_folder_without_artifacts_is_an_error(convert, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "empty" / "README.txt").write_text("no artifact")
-    ended = convert("empty", "--expiring", "30d", "-o", "converted")
-    assert (ended.code, "empty: expected artifacts, found none in 1 file" in ended.err) == (2, True), ended
-
-
-WORDS = ("--expiring", "30d", "--as-of", "2026-09-01")
 
 
 def test_what_exists_is_not_replaced(archive, convert, tmp_path):
@@ -130,10 +114,13 @@ def test_a_golden_is_converted_as_a_golden(convert, refused_golden, tmp_path, mo
         (("archive", "--expiring", "soon", "-o", "converted"), "days such as 30d, or a date, found 'soon'"),
         (("archive/models/old.jaxexport", "--expiring", "3d", "-o", "converted"), "expects folders, found a file"),
         (("missing", "--expiring", "3d", "-o", "converted"), "expects folders, found nothing"),
+        (("empty", "--expiring", "3d", "-o", "converted"), "empty: expected artifacts, found none in 1 file"),
         (("archive", "--expiring", "3d", "-o", "archive/converted"), "whose artifacts are never touched"),
     ],
 )
-def test_bad_input(archive, convert, words, said):
+def test_bad_input(archive, convert, tmp_path, words, said):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "README.txt").write_text("no artifact")
     ended = convert(*words)
     assert ended.code == 2
     assert said in ended.err

@@ -78,12 +78,7 @@ def test_only_cells_that_fail_are_tried_and_no_judgement_changes(convert, refuse
 
 @pytest.mark.parametrize(
     ("changes", "tried"),
-    [
-        ({}, True),
-        ({"platform": "tpu"}, False),
-        ({"mode": Mode.COMPILE}, False),
-        ({"converted": True}, False),
-    ],
+    [({}, True), ({"platform": "tpu"}, False), ({"mode": Mode.COMPILE}, False), ({"converted": True}, False)],
 )
 def test_what_can_be_tried(changes, tried):
     assert can_be_tried(result(Verdict.REFUSED, Judgement.OUTSIDE, **changes)) is tried
@@ -103,7 +98,4 @@ def test_a_matrix_says_which_cells_a_conversion_fixes(jaxexport, tmp_path):
     assert {
         line["reader"]["jaxlib"]: line["fixed_by_conversion"] and line["fixed_by_conversion"]["verdict"]
         for line in lines
-    } == {
-        "0.8.1": "converted",
-        "0.9.2": None,
-    }
+    } == {"0.8.1": "converted", "0.9.2": None}

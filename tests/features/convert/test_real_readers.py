@@ -22,11 +22,7 @@ GOLDENS = Path(__file__).parents[3] / "golden"
     [
         ("test_programs.test_top_k/0.12.0.1-cpu", "0.8.1", "modules written for StableHLO 1.13.3"),
         ("test_shardings.test_constraint_inside/0.12.0.1-cpu", "0.6.2", "constraints of Shardy written as XLA's: 1"),
-        (
-            "test_collectives.test_moved/0.12.0.1-cpu",
-            "0.6.2",
-            "manual computations (shard_map)",
-        ),
+        ("test_collectives.test_moved/0.12.0.1-cpu", "0.6.2", "manual computations (shard_map)"),
         ("test_linear_algebra.test_svd/0.12.0.1-cpu", "0.8.1", "lapack_sgesdd_ffi replaced by"),
         ("test_derivatives.test_third_order/0.12.0.1-cpu", "0.6.2", "with 3 derivatives"),
         ("test_devices.test_auto_axes/0.12.0.1-cpu", "0.8.1", "named shardings written as XLA's"),

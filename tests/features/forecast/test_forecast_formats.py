@@ -17,7 +17,6 @@ from making import day, golden, manifest, write_golden
 from export_core.cli.app import jaxexport
 from export_core.features.forecast.forecast import Event, Forecast, Kind, forecast
 from export_core.features.forecast.forecast_text import forecast_lines, forecast_markdown, forecast_page
-from export_core.features.forecast.windows_svg import forecast_figure
 from export_core.goldens import GoldenError, GoldenStore
 from export_core.policy import KnownFailure, Policy
 from export_core.releases import load_calendar
@@ -30,6 +29,11 @@ GOLDENS = [golden("a", "0.9.2"), golden("a", "0.11.0"), golden("a", "0.12.0.1")]
 
 def made(when: datetime.date = TODAY) -> Forecast:
     return forecast(GOLDENS, Policy(), load_calendar(), when, 200, ["0.11.0"])
+
+
+def figure() -> Xml.Element:
+    """The drawing of the page."""
+    return Xml.fromstring(re.search("<svg class=.drawing windows.*?</svg>", forecast_page(made()))[0])
 
 
 def run(*words: str):
@@ -114,8 +118,7 @@ def test_text_markdown_and_page_say_the_same_of_each_day():
 
 
 def test_a_bar_ends_on_the_day_on_which_its_goldens_leave():
-    figure = Xml.fromstring(f"<figure>{forecast_figure(made())}</figure>")
-    wide = figure.find("svg")
+    wide = figure()
     bars = {bar.find("title").text: bar.find("rect") for bar in wide.iter("g") if bar.find("rect") is not None}
     ends = {title.split(",")[0]: float(bar.get("x")) + float(bar.get("width")) for title, bar in bars.items()}
     today = float(next(line for line in wide.iter("line") if line.get("class") == "today").get("x1"))
@@ -126,7 +129,7 @@ def test_a_bar_ends_on_the_day_on_which_its_goldens_leave():
 
 
 def test_what_has_left_is_no_window_of_today():
-    texts = [text.text for text in Xml.fromstring(f"<figure>{forecast_figure(made())}</figure>").iter("text")]
+    texts = [text.text for text in figure().iter("text")]
     assert "left on 2026-09-15" in texts
     assert "leaves on 2027-04-19, in 149 days" in texts
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 
-from artifacts import DATA, bare, unlisted, with_an_unknown_operation, with_another_dialect
+import pytest
+from artifacts import DATA, bare, changed, unlisted, with_an_unknown_operation, with_another_dialect
 
 from export_core.artifact import archive
 
@@ -19,58 +21,64 @@ def test_calls_that_the_writer_guarantees_are_0(jaxexport):
     assert "mlp.jaxexport: ok, it makes no custom calls" in ended.out
 
 
-def test_an_unlisted_call_exits_1_with_its_place_and_advice(jaxexport, tmp_path):
-    ended = jaxexport("audit", CHOLESKY, unlisted(tmp_path))
-    assert ended.code == 1
-    assert "1 target not guaranteed" in ended.out
-    assert "FAIL  my_kernel_of_ours (custom call) is not guaranteed stable by all of the 3 releases" in ended.out
-    assert "allow: {my_kernel_of_ours:" in ended.out
+NOTHING = "goldens: golden"
+KERNEL_ALLOWED = "allow: {my_kernel_of_ours: we build it}"
 
 
-def test_the_policy_may_allow_it_with_a_reason(jaxexport, tmp_path):
-    (tmp_path / "other.yaml").write_text("allow: {my_kernel_of_ours: we build it}\n")
-    ended = jaxexport("audit", unlisted(tmp_path), "--policy", tmp_path / "other.yaml")
-    assert ended.code == 0
-    assert "allowed: we build it" in ended.out
+@pytest.mark.parametrize(
+    ("make", "policy", "code", "texts"),
+    [
+        (
+            *(unlisted, NOTHING, 1),
+            (
+                "1 target not guaranteed",
+                "FAIL  my_kernel_of_ours (custom call) is not guaranteed stable by all of the 3 releases",
+                "allow: {my_kernel_of_ours:",
+            ),
+        ),
+        (unlisted, KERNEL_ALLOWED, 0, ("allowed: we build it",)),
+        (
+            *(functools.partial(unlisted, switched_off=True), NOTHING, 1),
+            ("note  The exporter switched off the check custom_call(my_kernel_of_ours)",),
+        ),
+        (
+            *(with_another_dialect, "allow: {mhlo: we trust it}", 1),
+            (
+                "not read whole (1 part not known), main is not what the envelope says",
+                "FAIL  mhlo (dialect) is not read: jaxlib may find custom calls in it that no audit sees; found in the",
+            ),
+        ),
+        *(
+            (
+                *(functools.partial(changed, name=f"0.12.0.1/{name}", nr_devices=7), NOTHING, 1),
+                (
+                    "changed.jaxexport: main is not what the envelope says, written by",
+                    "  FAIL  the module of main is for 1 partition × 1 replica, and the envelope says nr_devices = 7.",
+                ),
+            )
+            for name in ("mlp", "cholesky")
+        ),
+        (with_an_unknown_operation, NOTHING, 1, ("allow: {vhlo.tanh_v9: why it may be run}",)),
+        (with_an_unknown_operation, "allow: {vhlo.tanh_v9: it is a tanh}", 0, ("Allowed: it is a tanh",)),
+    ],
+    ids=["unlisted", "allowed", "check", "dialect", "main", "main with calls", "operation", "allowed operation"],
+)
+def test_what_is_not_guaranteed_exits_1_unless_allowed(jaxexport, tmp_path, make, policy, code, texts):
+    (tmp_path / "export_compat.yaml").write_text(policy)
+    ended = jaxexport("audit", make(tmp_path))
+    assert ended.code == code
+    for text in texts:
+        assert text in ended.out
 
 
-def test_the_policy_of_the_folder_is_found(jaxexport, tmp_path):
-    (tmp_path / "export_compat.yaml").write_text("allow: {my_kernel_of_ours: we build it}\n")
-    assert jaxexport("audit", unlisted(tmp_path)).code == 0
-
-
-def test_a_file_that_is_not_read_whole_exits_1(jaxexport, tmp_path):
-    (tmp_path / "export_compat.yaml").write_text("allow: {mhlo: we trust it}\n")
-    ended = jaxexport("audit", with_another_dialect(tmp_path))
-    assert ended.code == 1
-    assert "not read whole (1 part not known), main is not what the envelope says" in ended.out
-    assert (
-        "FAIL  mhlo (dialect) is not read: jaxlib may find custom calls in it that no audit sees; found in the module."
-        in ended.out
-    )
-    assert "no custom call" not in ended.out
-
-
-def test_an_unknown_operation_exits_1_unless_allowed(jaxexport, tmp_path):
-    path = with_an_unknown_operation(tmp_path)
-    ended = jaxexport("audit", path)
-    assert ended.code == 1
-    assert "allow: {vhlo.tanh_v9: why it may be run}" in ended.out
-    (tmp_path / "export_compat.yaml").write_text("allow: {vhlo.tanh_v9: it is a tanh}\n")
-    ended = jaxexport("audit", path)
-    assert ended.code == 0
-    assert "Allowed: it is a tanh" in ended.out
+def test_another_policy_may_be_named(jaxexport, tmp_path):
+    (tmp_path / "other.yaml").write_text(KERNEL_ALLOWED)
+    assert jaxexport("audit", unlisted(tmp_path), "--policy", tmp_path / "other.yaml").code == 0
 
 
 def test_inspect_names_what_is_not_known(jaxexport, tmp_path):
     out = jaxexport("inspect", with_an_unknown_operation(tmp_path)).out
     assert "vhlo.tanh_v9: operation; UNKNOWN: is in no table" in out
-
-
-def test_a_switched_off_check_is_shown_and_changes_nothing(jaxexport, tmp_path):
-    ended = jaxexport("audit", unlisted(tmp_path, switched_off=True))
-    assert ended.code == 1
-    assert "note  The exporter switched off the check custom_call(my_kernel_of_ours)" in ended.out
 
 
 def test_what_the_serializer_writes_itself_is_no_finding(jaxexport):
@@ -117,14 +125,12 @@ def test_a_file_that_is_none_is_2_and_the_others_are_told(jaxexport, tmp_path):
     assert "cholesky.jaxexport: ok" in ended.out
 
 
-def test_no_file_is_a_usage_error(jaxexport):
-    assert jaxexport("audit").code == 2
-
-
 def test_of_a_folder_only_problems_are_shown_and_counted(jaxexport, tmp_path):
     folder = tmp_path / "archive"
     folder.mkdir()
     shutil.copy(CHOLESKY, folder / "good")
+    ended = jaxexport("audit", folder)
+    assert (ended.code, ended.out) == (0, "1 artifact: 1 ok, 0 with problems, 0 not read; 0 other files left out\n")
     (folder / "readme").write_text("words, and more words")
     unlisted(folder)
     ended = jaxexport("audit", folder)
@@ -132,25 +138,11 @@ def test_of_a_folder_only_problems_are_shown_and_counted(jaxexport, tmp_path):
     assert f"{folder}/good" not in ended.out
     assert "FAIL  my_kernel_of_ours" in ended.out
     assert ended.out.endswith("\n2 artifacts: 1 ok, 1 with problems, 0 not read; 1 other file left out\n")
-
-
-def test_a_folder_without_problems_is_one_line(jaxexport, tmp_path):
-    shutil.copy(CHOLESKY, tmp_path)
-    ended = jaxexport("audit", tmp_path)
-    assert (ended.code, ended.out) == (0, "1 artifact: 1 ok, 0 with problems, 0 not read; 0 other files left out\n")
-
-
-def test_a_damaged_file_of_a_folder_is_2(jaxexport, tmp_path):
-    (tmp_path / "cut").write_bytes(CHOLESKY.read_bytes()[:900])
-    unlisted(tmp_path)
-    ended = jaxexport("audit", tmp_path)
+    (folder / "cut").write_bytes(CHOLESKY.read_bytes()[:900])
+    ended = jaxexport("audit", folder)
     assert ended.code == 2
-    assert ended.err.startswith(f"jaxexport: error: {tmp_path}/cut: expected ")
+    assert ended.err.startswith(f"jaxexport: error: {folder}/cut: expected ")
     assert "1 with problems, 1 not read" in ended.out
-
-
-def test_a_folder_without_artifacts_is_2(jaxexport, tmp_path):
-    assert jaxexport("audit", tmp_path).code == 2
 
 
 def test_many_files_are_audited_in_parallel_in_order(jaxexport, monkeypatch):

@@ -12,8 +12,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 from artifacts import DATA, bare, changed, raw, unlisted
+from commands import assert_bad_input
 
 from export_core.artifact import DisabledCheck, read_bytes
+from export_core.artifact.main_check import NEWEST
 from export_core.features.inspect.facts import describe
 from export_core.features.inspect.screen import LINE, WIDTH, screen
 from export_core.policy.terms import Terms
@@ -55,7 +57,7 @@ def test_every_artifact_fits_a_screen_and_follows_the_schema(path, jaxexport):
 
 
 def test_an_object_that_lacks_a_key_fails_the_schema(jaxexport):
-    facts = json.loads(jaxexport("inspect", FILES[0], "--json").out)
+    facts = facts_of(jaxexport, FILES[0])
     del facts["modules"][0]["needs"]["stablehlo"]
     with pytest.raises(jsonschema.ValidationError, match="'stablehlo' is a required property"):
         VALIDATOR.validate(facts)
@@ -64,13 +66,11 @@ def test_an_object_that_lacks_a_key_fails_the_schema(jaxexport):
 def test_what_it_says_is_what_jax_said(jaxexport):
     truth = json.loads((DATA / "0.12.0.1" / "truth.json").read_bytes())
     for name, said in truth.items():
-        facts = json.loads(jaxexport("inspect", DATA / "0.12.0.1" / f"{name}.jaxexport", "--json").out)
-        assert facts["signature"]["name"] == said["fun_name"]
-        assert facts["signature"]["inputs"] == said["in_avals"]
-        assert facts["signature"]["outputs"] == said["out_avals"]
-        assert facts["platforms"] == said["platforms"]
-        assert facts["nr_devices"] == said["nr_devices"]
-        assert facts["calling_convention_version"] == said["calling_convention_version"]
+        facts = facts_of(jaxexport, DATA / "0.12.0.1" / f"{name}.jaxexport")
+        signature = [facts["signature"][field] for field in ("name", "inputs", "outputs")]
+        assert signature == [said[field] for field in ("fun_name", "in_avals", "out_avals")]
+        for field in ("platforms", "nr_devices", "calling_convention_version"):
+            assert facts[field] == said[field]
 
 
 def test_a_bare_stablehlo_module_is_told_by_its_function_main(jaxexport, tmp_path):
@@ -79,9 +79,14 @@ def test_a_bare_stablehlo_module_is_told_by_its_function_main(jaxexport, tmp_pat
     assert "StableHLO portable artifact" in ended.out
     assert "tensor<4x8xf32>" in ended.out
     assert "platforms" not in ended.out
-    facts = json.loads(jaxexport("inspect", bare(tmp_path), "--json").out)
+    facts = facts_of(jaxexport, bare(tmp_path))
+    assert (facts["envelope"], facts["main"]) == (None, None)
+
+
+def facts_of(jaxexport, path):
+    facts = json.loads(jaxexport("inspect", path, "--json").out)
     VALIDATOR.validate(facts)
-    assert facts["envelope"] is None
+    return facts
 
 
 def test_a_bare_module_has_the_promise_of_stablehlo_and_none_of_jax(jaxexport, tmp_path):
@@ -91,7 +96,7 @@ def test_a_bare_module_has_the_promise_of_stablehlo_and_none_of_jax(jaxexport, t
     assert "by StableHLO 5 years backward and 2 forward, between the builds of StableHLO that wrote and read it" in out
     assert "guaranteed" not in out
     assert "days after" not in out
-    facts = json.loads(jaxexport("inspect", path, "--json").out)
+    facts = facts_of(jaxexport, path)
     assert facts["promise"] is None
     assert facts["stablehlo_promise"] == {"backward_years": 5, "forward_years": 2, "written_for": "1.18.0"}
 
@@ -99,7 +104,7 @@ def test_a_bare_module_has_the_promise_of_stablehlo_and_none_of_jax(jaxexport, t
 def test_what_a_bare_module_is_written_for_is_not_its_producer(jaxexport, tmp_path):
     """By 0.9.2, for the StableHLO that 0.9.0 came with; any later one can have written it, and so can others."""
     path = bare(tmp_path, "0.9.2/mlp")
-    facts = json.loads(jaxexport("inspect", path, "--json").out)
+    facts = facts_of(jaxexport, path)
     assert facts["writer"]["jaxlib"] is None
     assert {"0.9.0", "0.9.2", "0.12.0.1"} < {*facts["writer"]["candidates"]}
     assert "no other release fits" not in jaxexport("inspect", path).out
@@ -111,33 +116,71 @@ def test_raw_stablehlo_bytecode_is_told_as_what_it_is(jaxexport, tmp_path):
     assert f"{path}: raw StableHLO bytecode, no portable artifact, " in out
     assert "function      not read: StableHLO in raw bytecode differs from one build to the next\n" in out
     assert "nothing by StableHLO: only the build that wrote raw bytecode is sure to read it" in out
-    facts = json.loads(jaxexport("inspect", path, "--json").out)
-    VALIDATOR.validate(facts)
+    facts = facts_of(jaxexport, path)
     assert facts["stablehlo_promise"] is None
     audit = jaxexport("audit", path)
     assert audit.code == 1
     assert "nothing by StableHLO: only the build that wrote raw bytecode is sure to read it" in audit.out
 
 
-def test_unlisted_calls_and_switched_off_checks_stand_out(jaxexport, tmp_path):
-    out = jaxexport("inspect", unlisted(tmp_path, switched_off=True)).out
-    assert "my_kernel_of_ours × 2: custom call; UNLISTED: is not guaranteed stable by all of the 3 releases" in out
-    assert "checks        switched off by the exporter: custom_call(my_kernel_of_ours)" in out
-    assert "lapack_strsm_ffi × 2: LAPACK routine; guaranteed stable" in out
+@pytest.mark.parametrize(
+    ("make", "texts"),
+    [
+        (
+            lambda folder: unlisted(folder, switched_off=True),
+            (
+                "my_kernel_of_ours × 2: custom call; UNLISTED: is not guaranteed stable by all of the 3 releases",
+                "checks        switched off by the exporter: custom_call(my_kernel_of_ours)",
+                "lapack_strsm_ffi × 2: LAPACK routine; guaranteed stable",
+            ),
+        ),
+        (
+            lambda _: DATA / "0.4.30" / "cholesky.jaxexport",
+            (
+                "lapack_spotrf × 2: LAPACK routine; DROPPED: was guaranteed by all of the 13 releases that can have "
+                "written it",
+            ),
+        ),
+        (
+            lambda folder: changed(folder, "0.12.0.1/cholesky", jax_version="0.1.0"),
+            (
+                "jax 0.1.0, as it says; no jaxlib of the calendar fits",
+                "promised      unknown",
+                "was checked against no list",
+            ),
+        ),
+        (lambda folder: changed(folder, "0.12.0.1/mlp", fun_name="\x1b[2Jgone"), (r"\x1b[2Jgone",)),
+    ],
+    ids=["unlisted", "dropped", "no writer", "control characters"],
+)
+def test_what_stands_out_on_a_screen(make, texts, jaxexport, tmp_path):
+    out = jaxexport("inspect", make(tmp_path)).out
+    for text in texts:
+        assert text in out
+    assert "\x1b" not in out
 
 
-def test_a_call_that_the_newest_release_dropped_is_shown(jaxexport):
-    out = jaxexport("inspect", DATA / "0.4.30" / "cholesky.jaxexport").out
-    assert (
-        "lapack_spotrf × 2: LAPACK routine; DROPPED: was guaranteed by all of the 13 releases that can have written it"
-        in out
-    )
+def test_what_main_does_otherwise_than_its_envelope_says_is_shown(jaxexport, tmp_path):
+    path = changed(tmp_path, "0.12.0.1/mlp", module_kept_var_idx=(0,))
+    sentence = "main takes 2 arrays, and the envelope declares 1 kept argument."
+    lines = jaxexport("inspect", path).out.splitlines()
+    place = lines.index("convention    calling convention 10, and main does NOT follow it:")
+    assert lines[place + 1].strip() == sentence
+    assert facts_of(jaxexport, path)["main"] == {"checked": True, "problems": [sentence]}
+
+
+def test_a_calling_convention_to_come_is_not_judged(jaxexport, tmp_path):
+    fields = {"calling_convention_version": NEWEST + 1, "vjp": None, "module_kept_var_idx": (0,)}
+    path = changed(tmp_path, "0.12.0.1/mlp", **fields)
+    said = f"calling convention {NEWEST + 1}, which is not known here: main was not checked"
+    assert said in jaxexport("inspect", path).out
+    assert facts_of(jaxexport, path)["main"] == {"checked": False, "problems": []}
 
 
 def test_the_promise_runs_from_the_day_the_writer_was_built(jaxexport):
     calendar = load_calendar()
     assert str(calendar.built("0.9.2")) == "2026-03-18"
-    facts = json.loads(jaxexport("inspect", DATA / "0.9.2" / "mlp.jaxexport", "--json").out)
+    facts = facts_of(jaxexport, DATA / "0.9.2" / "mlp.jaxexport")
     assert facts["writer"]["jaxlib"] == "0.9.2"
     assert facts["promise"] == {
         "backward_days": 180,
@@ -148,7 +191,7 @@ def test_the_promise_runs_from_the_day_the_writer_was_built(jaxexport):
 
 
 def test_several_possible_writers_give_a_range(jaxexport):
-    facts = json.loads(jaxexport("inspect", DATA / "0.4.30" / "mlp.jaxexport", "--json").out)
+    facts = facts_of(jaxexport, DATA / "0.4.30" / "mlp.jaxexport")
     assert facts["writer"]["jaxlib"] is None
     assert "0.4.30" in facts["writer"]["candidates"]
     assert facts["promise"]["until"][0] < facts["promise"]["until"][1]
@@ -157,7 +200,7 @@ def test_several_possible_writers_give_a_range(jaxexport):
 def test_a_jax_is_not_taken_for_the_jaxlib_of_its_number(jaxexport):
     """jax 0.12.0.1 works on jaxlibs from 0.11.2 to its own, and all of them write alike: the promise is a range."""
     path = DATA / "0.12.0.1" / "mlp.jaxexport"
-    facts = json.loads(jaxexport("inspect", path, "--json").out)
+    facts = facts_of(jaxexport, path)
     assert (facts["writer"]["jax"], facts["writer"]["jaxlib"]) == ("0.12.0.1", None)
     assert facts["writer"]["candidates"] == ["0.11.2", "0.12.0", "0.12.0.1"]
     assert facts["promise"]["until"] == ["2027-03-16", "2027-04-18"]
@@ -166,15 +209,8 @@ def test_a_jax_is_not_taken_for_the_jaxlib_of_its_number(jaxexport):
 
 
 def test_a_jax_with_one_possible_jaxlib_names_it(jaxexport, tmp_path):
-    facts = json.loads(jaxexport("inspect", changed(tmp_path, "0.12.0.1/mlp", jax_version="0.11.2"), "--json").out)
+    facts = facts_of(jaxexport, changed(tmp_path, "0.12.0.1/mlp", jax_version="0.11.2"))
     assert facts["writer"]["jaxlib"] == "0.11.2"
-
-
-def test_a_writer_outside_the_calendar_has_no_promise(jaxexport, tmp_path):
-    ended = jaxexport("inspect", changed(tmp_path, "0.12.0.1/cholesky", jax_version="0.1.0"))
-    assert "jax 0.1.0, as it says; no jaxlib of the calendar fits" in ended.out
-    assert "promised      unknown" in ended.out
-    assert "was checked against no list" in ended.out
 
 
 def test_a_check_that_only_old_readers_know_is_told(jaxexport):
@@ -183,15 +219,9 @@ def test_a_check_that_only_old_readers_know_is_told(jaxexport):
     out = jaxexport("inspect", golden).out
     assert "checks        switched off by the exporter: shape_assertions\n" in out
     assert "custom calls  none\n" in out
-    loads = json.loads(jaxexport("inspect", golden, "--json").out)["readers"]
+    loads = facts_of(jaxexport, golden)["readers"]
     assert [reader["jaxlib"] for reader in loads if reader["loads"]][-1] == "0.9.2"
     assert "0.11.0 (2026-07-16): jax from 0.10.0 on does not know the disabled check shape_assertions" in out
-
-
-def test_control_characters_in_a_name_are_shown_not_obeyed(jaxexport, tmp_path):
-    out = jaxexport("inspect", changed(tmp_path, "0.12.0.1/mlp", fun_name="\x1b[2Jgone")).out
-    assert "\x1b" not in out
-    assert r"\x1b[2Jgone" in out
 
 
 def test_long_values_are_cut_on_screen_and_whole_in_the_json(jaxexport, tmp_path):
@@ -200,37 +230,26 @@ def test_long_values_are_cut_on_screen_and_whole_in_the_json(jaxexport, tmp_path
     out = jaxexport("inspect", path).out
     assert "and 22 more; --json has all" in out
     assert max(map(len, out.splitlines()[1:])) <= WIDTH + LINE
-    assert len(json.loads(jaxexport("inspect", path, "--json").out)["disabled_checks"]) == 30
+    assert len(facts_of(jaxexport, path)["disabled_checks"]) == 30
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
+        (None, "expected a file to read, found No such file or directory. Check the path.\n"),
         (b"", "0 bytes"),
         (b"PK\x03\x04 and more", "a zip file"),
         (b"ML\xefR\x0d nothing behind", "expected"),
         (FILES[0].read_bytes()[:1000], "at byte"),
     ],
-    ids=["empty", "zip", "no module", "cut"],
+    ids=["missing", "empty", "zip", "no module", "cut"],
 )
 @pytest.mark.parametrize("option", [(), ("--json",), ("--mlir",)], ids=["screen", "json", "mlir"])
 def test_a_file_that_is_none_is_one_line_and_2(content, said, option, jaxexport, tmp_path):
     path = tmp_path / "file"
-    path.write_bytes(content)
-    ended = jaxexport("inspect", path, *option)
-    assert (ended.code, ended.out) == (2, "")
-    assert len(ended.err.splitlines()) == 1
-    assert ended.err.startswith(f"jaxexport: error: {path}: ")
-    assert said in ended.err
-
-
-def test_a_file_that_is_not_there_is_one_line_and_2(jaxexport):
-    ended = jaxexport("inspect", "nowhere.jaxexport")
-    assert ended.code == 2
-    assert ended.err == (
-        "jaxexport: error: nowhere.jaxexport: expected a file to read, found No such file or directory. Check the "
-        "path.\n"
-    )
+    if content is not None:
+        path.write_bytes(content)
+    assert_bad_input(jaxexport("inspect", path, *option), f"jaxexport: error: {path}: ", said)
 
 
 @pytest.mark.parametrize("words", [["inspect"], ["inspect", "--nothing", "a"]], ids=" ".join)
@@ -250,16 +269,13 @@ def test_without_a_jaxlib_the_text_is_one_clear_error(jaxexport, monkeypatch):
     monkeypatch.setitem(sys.modules, "jaxlib.mlir", None)
     monkeypatch.setitem(sys.modules, "jaxlib.mlir.dialects", None)
     ended = jaxexport("inspect", "--mlir", FILES[0])
-    assert (ended.code, ended.out) == (2, "")
-    assert "--mlir expected a jaxlib that prints modules, found none here" in ended.err
+    assert_bad_input(ended, "--mlir expected a jaxlib that prints modules, found none here")
 
 
 def test_a_module_that_this_jaxlib_cannot_read_is_one_error(jaxexport, tmp_path):
     path = tmp_path / "newer.jaxexport"
     path.write_bytes(FILES[0].read_bytes().replace(b"custom_call_v2", b"custom_call_v9"))
-    ended = jaxexport("inspect", "--mlir", path)
-    assert (ended.code, ended.out) == (2, "")
-    assert "cannot read this module" in ended.err
+    assert_bad_input(jaxexport("inspect", "--mlir", path), "cannot read this module")
 
 
 @pytest.mark.parametrize("option", [[], ["--json"]], ids=["screen", "json"])

@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Any
 
-from export_core.features.remote.cluster import Executor
+from export_core.features.remote.job import Job, JobResult
 
 
 @dataclass(frozen=True)
 class Anywhere:
-    """Runs every platform on an executor, such as a `concurrent.futures.ProcessPoolExecutor`."""
+    """Runs every platform on a pool, such as a `concurrent.futures.ProcessPoolExecutor`. See `DaskCluster`."""
 
-    pool: Executor
+    pool: Any
     slots: int = 2
 
-    def executor(self, platform: str, machines: Sequence[str] = ()) -> Executor:
-        """See `Cluster`."""
-        return self.pool
+    def submit(
+        self, run: Callable[[Job], JobResult], job: Job, platform: str, machines: Sequence[str] = ()
+    ) -> Future[JobResult]:
+        return self.pool.submit(run, job)
 
     def others(self, platform: str, machine: str) -> Sequence[str]:
-        """See `Cluster`. Its machines have no names."""
         return ()
 
     def room(self, platform: str) -> int:
-        """See `Cluster`."""
         return self.slots
 
     def trouble(self, platform: str) -> str:
-        """See `Cluster`."""
         return ""
-
-    def close(self) -> None:
-        """Leave it to who made it."""

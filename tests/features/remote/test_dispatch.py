@@ -17,8 +17,8 @@ from msgspec import structs
 from replaying import replayed
 
 from export_core.features.remote import dispatch as executors_module
-from export_core.features.remote.cluster import RemoteError
-from export_core.features.remote.dispatch import batches, cluster_at, replay_on
+from export_core.features.remote.dask_cluster import RemoteError
+from export_core.features.remote.dispatch import batches, replay_at, replay_on
 from export_core.features.remote.job import Job, JobResult, make_job, run_job
 from export_core.goldens import Comparison, Golden
 from export_core.matrix import Cell, Limits, Verdict
@@ -167,25 +167,22 @@ class TwoMachines(Anywhere):
     def others(self, platform, machine):
         return [name for name in ("first", "second") if name != machine]
 
-    def executor(self, platform, machines=()):
-        return Second() if machines else self.pool
+    def submit(self, run, job, platform, machines=()):
+        return finished(dataclasses.replace(run(job), machine="second")) if machines else self.pool.submit(run, job)
 
 
 class Vanishes(TwoMachines):
     """The second machine goes away with the job that it has."""
 
+    gone = False
+
     def others(self, platform, machine):
-        return () if Silent.sent else super().others(platform, machine)
+        return () if Vanishes.gone else super().others(platform, machine)
 
-    def executor(self, platform, machines=()):
-        return Silent() if machines else self.pool
-
-
-class Silent:
-    sent = False
-
-    def submit(self, fn, /, *args):
-        Silent.sent = True
+    def submit(self, run, job, platform, machines=()):
+        if not machines:
+            return self.pool.submit(run, job)
+        Vanishes.gone = True
         return Future()
 
 
@@ -196,11 +193,6 @@ class First:
         )
         done = fn(*args)
         return finished(dataclasses.replace(done, outcomes=(*done.outcomes[:-2], lacks, lacks), machine="first"))
-
-
-class Second:
-    def submit(self, fn, /, *args):
-        return finished(dataclasses.replace(fn(*args), machine="second"))
 
 
 def finished(done: JobResult) -> Future[JobResult]:
@@ -357,7 +349,7 @@ def test_a_run_that_is_stopped_takes_back_what_has_not_begun(goldens, here, monk
 def test_an_executor_is_local_or_a_dask_address():
     for text in ("ray:tcp://127.0.0.1:1", "dask", "dask:127.0.0.1", ""):
         with pytest.raises(RemoteError, match="--executor: expected local or dask:ADDRESS, such as dask:tcp://"):
-            cluster_at(text)
+            replay_at(text).__enter__()
 
 
 @pytest.mark.parametrize("error", [MemoryError("3 EiB"), AssertionError(), OSError("refused"), UnicodeError("text")])
@@ -370,10 +362,10 @@ def test_whatever_answers_in_place_of_a_scheduler_is_one_error(monkeypatch, erro
     sys.modules["dask"].config = sys.modules["dask.config"]
     monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(Client=client))
     with pytest.raises(RemoteError, match="expected a Dask scheduler at this address"):
-        cluster_at("dask:tcp://127.0.0.1:1")
+        replay_at("dask:tcp://127.0.0.1:1").__enter__()
 
 
 def test_where_dask_is_missing_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(RemoteError, match=r"pip install 'pytest-jaxexport\[dask\]'"):
-        cluster_at("dask:tcp://127.0.0.1:1")
+        replay_at("dask:tcp://127.0.0.1:1").__enter__()

@@ -4,8 +4,6 @@
 things.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 import importlib.util

@@ -4,15 +4,13 @@ Trees that jax.export cannot serialize are flattened: in an artifact, each such 
 end is what a call in a running program gives: its values, held while it goes on.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import jax
 import numpy as np
@@ -54,18 +52,18 @@ class Arguments:
         """The leaves of `dynamic`, in order."""
         return list(jax.tree_util.tree_leaves(self.dynamic))
 
-    def with_dynamic(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
+    def with_dynamic(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Self:
         """The call with these in place of `dynamic`."""
         rest = iter(args)
         merged = tuple(value if position in self.static else next(rest) for position, value in enumerate(self.args))
         return replace(self, args=merged, kwargs={**self.kwargs, **kwargs})
 
-    def with_flat(self, values: Sequence[Any]) -> Arguments:
+    def with_flat(self, values: Sequence[Any]) -> Self:
         """The call with these leaves."""
         tree = jax.tree_util.tree_structure(self.dynamic)
         return self.with_dynamic(*jax.tree_util.tree_unflatten(tree, list(values)))
 
-    def with_leaves(self, leaves: Sequence[Leaf]) -> Arguments:
+    def with_leaves(self, leaves: Sequence[Leaf]) -> Self:
         """The call with stored values: a Python number stays one, an array is in the same place."""
 
         def value_like(value: Any, leaf: Leaf) -> Any:
@@ -79,7 +77,7 @@ class Arguments:
 
         return self.with_flat(list(itertools.starmap(value_like, zip(self.flat(), leaves, strict=True))))
 
-    def copy(self) -> Arguments:
+    def copy(self) -> Self:
         """The call with its values in new arrays, since a function may consume its arguments (`donate_argnums`)."""
         return self.with_flat([_copy(value) if isinstance(value, jax.Array) else value for value in self.flat()])
 

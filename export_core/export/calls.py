@@ -1,7 +1,5 @@
 """What people pass as the function that is exported: `jax.jit` itself, or a call that has one inside."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

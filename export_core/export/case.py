@@ -5,8 +5,6 @@ arguments. A golden has a copy of each module that a reader imports first, and n
 them.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re

@@ -1,7 +1,5 @@
 """The checks of a golden in addition to its plain call: derivatives, calls of other shapes or meshes, refusals."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

@@ -5,8 +5,6 @@ to be one object. The grammar is that of https://docs.jax.dev/en/latest/jaxpr.ht
 they are printed in.
 """
 
-from __future__ import annotations
-
 import enum
 import functools
 import hashlib

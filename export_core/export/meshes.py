@@ -1,7 +1,5 @@
 """Meshes of a case: its arguments with or without devices, and which part of an output is on which device."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The production of a golden from a case: artifact, inputs, outputs and manifest, by the jax of this process."""
 
-from __future__ import annotations
-
 import functools
 import platform as host
 import re

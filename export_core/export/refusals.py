@@ -1,7 +1,5 @@
 """Why jax.export refuses a case, what to do about it, and the lines of the user's source that it is about."""
 
-from __future__ import annotations
-
 import linecache
 import os
 import re

@@ -1,7 +1,5 @@
 """A golden from an artifact whose source code is lost: the artifact itself declares its inputs and outputs."""
 
-from __future__ import annotations
-
 import ast
 import os
 import zipfile

@@ -1,7 +1,5 @@
 """The record of a conversion: a JSON file beside the converted artifact, which says what it was and what was shown."""
 
-from __future__ import annotations
-
 import functools
 import os.path
 from pathlib import Path

@@ -3,31 +3,25 @@
 Below are the rules of a manifest that its types do not express. A manifest that was loaded follows all of them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import yaml
 
+from export_core.artifact.hlo_sharding import Spec
 from export_core.artifact.numerics import REQUIRED
 from export_core.base.phrases import schema_problem
 from export_core.base.tolerances import FLOATS, problem_of_name, read_amount
 from export_core.base.untrusted import decode_yaml, problem_of_pattern, read_regular
 from export_core.goldens.adopted_mesh import parse_specs
 from export_core.goldens.errors import GoldenError
-from export_core.goldens.manifest import FORMAT, Manifest
-
-if TYPE_CHECKING:
-    from export_core.artifact.hlo_sharding import Spec
-    from export_core.goldens.manifest import Check
-
+from export_core.goldens.manifest import FORMAT, Check, Manifest
 
 RESTORE = (
     "Restore the golden from version control, or write it again: `pytest --update-goldens` with the installed jaxlib, "

@@ -3,8 +3,6 @@
 How is in `base.atomic`: a process killed at any moment leaves the old golden or the new one.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import hashlib

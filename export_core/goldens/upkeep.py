@@ -1,7 +1,5 @@
 """The upkeep of a folder of goldens: renaming a case, what belongs to no golden, and the sizes of files."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import shutil

@@ -4,8 +4,6 @@ Every file is as it was written, every artifact is read whole; writer, build dat
 artifact's bytes and the calendar show.
 """
 
-from __future__ import annotations
-
 import datetime
 import functools
 import hashlib

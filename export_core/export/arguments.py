@@ -16,7 +16,6 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from export_core.artifact import Aval
 from export_core.export import api
 from export_core.export.errors import ExportError
 from export_core.goldens import Leaf
@@ -88,11 +87,15 @@ def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str,
     No release of jax lets a jitted function say that. So every choice is tried: the right one leaves exactly the tree
     of arrays that the function takes (`api.dynamic_tree`).
     """
-    matching = [
-        arguments
-        for static in _possible_static(args, kwargs, dynamic_tree)
-        if jax.tree_util.tree_structure((arguments := Arguments(args, dict(kwargs), static)).dynamic) == dynamic_tree
-    ]
+    named: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
+    hashable = {key: value for key, value in named if _may_be_static(value)}
+    optional = [key for key, value in hashable.items() if all(map(is_array, jax.tree_util.tree_leaves(value)))]
+    # Text or a function can only be static. A number can be either, and is tried both ways.
+    certain = hashable.keys() - set(optional)
+    taken = sum(len(part.children()) for part in dynamic_tree.children())  # of the arguments, positional and by name
+    chosen = itertools.combinations(optional, max(len(named) - taken - len(certain), 0))
+    choices = (Arguments(args, dict(kwargs), frozenset({*certain, *keys})) for keys in chosen)
+    matching = [choice for choice in choices if jax.tree_util.tree_structure(choice.dynamic) == dynamic_tree]
     # ArgInfo is what jax puts in place of arrays: here a node took it for no array, and into its structure.
     if not matching and "ArgInfo(" in str(dynamic_tree):
         raise ExportError(
@@ -113,21 +116,6 @@ def tree_text(tree: Any) -> str:
     """A `PyTreeDef` as messages show it: that of a model may have hundreds of lines."""
     text = " ".join(str(tree).split())
     return text if len(text) <= 300 else f"{text[:300]}… ({tree.num_leaves} leaves)"
-
-
-def _possible_static(
-    args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_tree: Any
-) -> Iterator[frozenset[int | str]]:
-    """Every set of as many arguments as are static, by position and name; those that must be are in all of them."""
-    named: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
-    hashable = {key: value for key, value in named if _may_be_static(value)}
-    optional = [key for key, value in hashable.items() if all(map(is_array, jax.tree_util.tree_leaves(value)))]
-    # Text or a function can only be static. A number can be either, and is tried both ways.
-    certain = hashable.keys() - set(optional)
-    taken = sum(len(part.children()) for part in dynamic_tree.children())  # of the arguments, positional and by name
-    count = len(named) - taken - len(certain)
-    for chosen in itertools.combinations(optional, max(count, 0)):
-        yield frozenset({*certain, *chosen})
 
 
 def _may_be_static(value: Any) -> bool:
@@ -163,13 +151,6 @@ def leaf_from(value: Any) -> Leaf:
         # By way of jax: NumPy would make it 64 bits wide, and jax 32 with x64 off.
         return leaf_of(np.asarray(jax.numpy.asarray(value)))
     return leaf_of(np.asarray(whole(value)))
-
-
-def as_declared(leaf: Leaf, aval: Any) -> Leaf:
-    """Jax narrows 64-bit NumPy input when x64 is off; the golden holds what the exported function really takes."""
-    if leaf.dtype == str(aval.dtype) or leaf.dtype not in ("float64", "int64", "uint64", "complex128"):
-        return leaf
-    return leaf_of(leaf.data.astype(aval.dtype))
 
 
 def whole(value: Any) -> Any:
@@ -210,9 +191,27 @@ def _format(array: Any) -> Any:
     return getattr(array, "format", None) or array.sharding
 
 
+def stored(values: Sequence[Any], avals: Sequence[Any]) -> tuple[Leaf, ...]:
+    """Values as goldens store them, in the dtypes that an artifact declares. Waits for arrays that are computed.
+
+    Raises `GoldenError` or an error of jax, such as for an array that was donated meanwhile.
+    """
+    leaves = tuple(map(leaf_from, values))
+    if len(leaves) != len(avals):  # what checks the number names both
+        return leaves
+
+    def as_declared(leaf: Leaf, aval: Any) -> Leaf:
+        # jax narrows 64-bit NumPy input when x64 is off; the golden holds what the exported function really takes.
+        if leaf.dtype == str(aval.dtype) or leaf.dtype not in ("float64", "int64", "uint64", "complex128"):
+            return leaf
+        return leaf_of(leaf.data.astype(aval.dtype))
+
+    return tuple(map(as_declared, leaves, avals))
+
+
 def jitted_call(data: bytes) -> Callable[..., Any]:
     """The function of an artifact. It is compiled once for each set of shapes."""
-    function: Callable[..., Any] = jax.jit(api.call_of(api.export_module().deserialize(bytearray(data))))
+    function: Callable[..., Any] = jax.jit(api.call_of(api.derivative(data, 0)))
     return function
 
 
@@ -228,16 +227,6 @@ def held(values: Any) -> list[Any]:
     """The leaves of arguments or results as they are now: NumPy arrays, which the caller may change, are copied."""
     leaves = jax.tree_util.tree_leaves(values)
     return [leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
-
-
-def stored(values: Sequence[Any], avals: Sequence[Aval]) -> list[Leaf]:
-    """Values as goldens store them, in the dtypes that the artifact declares. Waits for arrays that are computed.
-
-    Raises `GoldenError` or an error of jax, such as for an array that was donated meanwhile.
-    """
-    leaves = [leaf_from(value) for value in values]
-    # Where these are not as many, what checks the number names both.
-    return list(map(as_declared, leaves, avals)) if len(leaves) == len(avals) else leaves
 
 
 def platform_of(values: Sequence[Any]) -> str:

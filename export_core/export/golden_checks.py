@@ -11,7 +11,7 @@ from msgspec import structs
 
 from export_core.export import api
 from export_core.export.abstract_inputs import has_structs, in_domain, take_inputs, with_values
-from export_core.export.arguments import Arguments, leaf_from, plain, tree_text, whole
+from export_core.export.arguments import Arguments, leaf_from, plain, stored, tree_text, whole
 from export_core.export.errors import ExportError
 from export_core.export.meshes import (
     as_artifact,
@@ -21,7 +21,7 @@ from export_core.export.meshes import (
     place_unplaced,
     shard_layout,
 )
-from export_core.export.produce import ProducedGolden, leaves_as_declared, results
+from export_core.export.produce import ProducedGolden, results
 from export_core.goldens import Check, Leaf
 from export_core.goldens.arrays import from_npz, nothing_to_compare, to_npz
 from export_core.goldens.manifest import InputsRule
@@ -154,7 +154,7 @@ def _call_check(
             partial(results, produced.case),
         )
         outside += [name] if rule is None else []
-    check = _stored_check(name, leaves_as_declared(arguments, produced.exported), outputs, files)
+    check = _stored_check(name, stored(arguments.flat(), produced.exported.in_avals), outputs, files)
     return structs.replace(check, mesh=axes)
 
 

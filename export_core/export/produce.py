@@ -21,9 +21,9 @@ from export_core.export.abstract_inputs import has_structs, in_domain, take_inpu
 from export_core.export.arguments import (
     PASS_LEAVES,
     Arguments,
-    as_declared,
     find_static_arguments,
     leaf_from,
+    stored,
     with_plain_trees,
 )
 from export_core.export.calls import JittedCall, jitted_call
@@ -135,7 +135,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
             lambda rule: place_arguments(case, with_values(case.test, export.passed, rule=rule)),
             functools.partial(results, case),
         )
-    inputs = leaves_as_declared(arguments, exported)
+    inputs = stored(arguments.flat(), exported.in_avals)
     jaxpr = describe_jaxpr(export.closed_jaxpr)
     factored = factored_results(export.closed_jaxpr) if case.comparison.compare == Comparison().compare else ()
     if factored and factored == factored_outputs(artifact):  # its custom calls say so themselves
@@ -236,12 +236,6 @@ def results(case: Case, arguments: Arguments) -> tuple[Leaf, ...]:
 def outputs_for(produced: ProducedGolden, inputs: Sequence[Leaf]) -> tuple[Leaf, ...]:
     """The results of the function for other inputs, flat and as they are stored."""
     return results(produced.case, produced.arguments.with_leaves(inputs))
-
-
-def leaves_as_declared(arguments: Arguments, exported: Any) -> tuple[Leaf, ...]:
-    """The arguments as they are stored, with the dtypes that the exported function really takes."""
-    leaves = map(leaf_from, arguments.flat())
-    return tuple(as_declared(leaf, aval) for leaf, aval in zip(leaves, exported.in_avals, strict=True))
 
 
 def _arguments(case: Case) -> Arguments:

@@ -1,10 +1,8 @@
-"""Options of a case: further calls and refusals, safety checks, goldens without outputs, modules to register.
+"""Options of a case: further calls and refusals, safety checks, modules to register.
 
 The writer itself must do what every reader must.
 """
 
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import jax
@@ -14,7 +12,6 @@ import pytest
 
 from export_core.export import Case, ExportError, ExtraCall, add_checks, api
 from export_core.export.case import ExportOptions, outputs_if_any
-from export_core.goldens.arrays import leaf_of
 
 X = np.ones((2, 3), np.float32)
 
@@ -113,80 +110,11 @@ def test_a_jax_without_the_check_refuses_its_name():
         case.check()
 
 
-# --- whether a function is run when its golden is written -------------------------------------------------------------
-
-OUTPUTS = (leaf_of(np.ones(2)),)
-
-
-def outputs_on(platform: str, reason: str, error: Exception | None = None):
+def test_an_error_on_the_platform_of_an_export_is_that_of_the_function():
     def compute():
-        if error:
-            raise error
-        return OUTPUTS
+        raise ValueError("no rule")
 
-    options = ExportOptions(platforms=("cuda",), without_outputs=reason)
+    options = ExportOptions(platforms=("cuda",), without_outputs="CI has no GPU")
     case = Case("test_a.test_f", "test_a.py::test_f", None, lambda: None, (), {}, options)
-    return outputs_if_any(case, platform, ("cuda",), compute)
-
-
-@pytest.mark.parametrize(("platform", "reason"), [("cpu", ""), ("cuda", ""), ("cuda", "CI has no GPU")])
-def test_a_function_that_runs_has_outputs_also_on_its_own_platform(platform, reason):
-    assert outputs_on(platform, reason) == (OUTPUTS, "")
-
-
-def test_with_a_reason_nothing_is_run_elsewhere():
-    assert outputs_on("cpu", "CI has no GPU", AssertionError("it ran")) == (None, "CI has no GPU")
-
-
-NOT_FOUND = "MLIR translation rule for primitive 'mine' not found for platform cpu"
-
-
-@pytest.mark.parametrize("told", [NOT_FOUND, "Only interpret mode is supported on CPU backend"])
-def test_where_jax_has_no_lowering_its_message_is_the_reason(told):
-    reason = f"JAX cannot run it on cpu, where it was written: {told}"
-    assert outputs_on("cpu", "", NotImplementedError(f"{told}.\nmore")) == (None, reason)
-
-
-def test_an_error_elsewhere_asks_for_a_reason():
-    with pytest.raises(ExportError, match=r"does not run on cpu.*ValueError: no rule\. .*without_outputs='why'"):
-        outputs_on("cpu", "", ValueError("no rule.\nmore"))
-
-
-def test_an_error_on_its_own_platform_is_that_of_the_function():
     with pytest.raises(ValueError, match="no rule"):
-        outputs_on("cuda", "CI has no GPU", ValueError("no rule"))
-
-
-# --- modules that a reader must import first --------------------------------------------------------------------------
-
-NODES = """
-import jax
-from jax import export
-
-class Box:
-    def __init__(self, value):
-        self.value = value
-
-jax.tree_util.register_pytree_node(Box, lambda box: ((box.value,), None), lambda _, children: Box(*children))
-export.register_pytree_node_serialization(
-    Box, serialized_name="tests.Box", serialize_auxdata=lambda _: b"", deserialize_auxdata=lambda _: None
-)
-"""
-
-
-@pytest.fixture(scope="module")
-def boxes(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("modules")
-    (folder / "boxes_to_register.py").write_text(NODES)
-    sys.path.insert(0, str(folder))
-    import boxes_to_register
-
-    yield boxes_to_register
-    sys.path.remove(str(folder))
-
-
-def test_a_copy_of_the_module_is_one_of_the_goldens_files(exported, boxes):
-    produced = exported(lambda box: boxes.Box(box.value + 1), boxes.Box(X), register=("boxes_to_register",))
-    assert produced.files["boxes_to_register.register.py"] == Path(boxes.__file__).read_bytes()
-    assert "boxes_to_register.register.py" in produced.manifest.files
-    assert produced.manifest.options.register == ("boxes_to_register",)
+        outputs_if_any(case, "cuda", ("cuda",), compute)

@@ -14,9 +14,10 @@ import pytest
 from making import files, manifest, write_golden, writer
 
 from export_core.base import atomic, untrusted
+from export_core.base.tolerances import FLOATS
 from export_core.base.untrusted import found_in
 from export_core.goldens import Check, Comparison, FactorGroup, Golden, GoldenError, GoldenStore, Options, Origin
-from export_core.goldens.arrays import leaf_of, noise_to_npz
+from export_core.goldens.arrays import from_npz, leaf_of, noise_to_npz
 from export_core.goldens.manifest import NoiseRecord, UndecidedOutput
 from export_core.goldens.manifest_file import check_manifest, dump_manifest, load_manifest
 from export_core.goldens.store import INPUTS, NOISE, OUTPUTS, sha256
@@ -150,6 +151,22 @@ def test_the_command_verifies_noise(jaxexport, store, monkeypatch):
     ended = jaxexport("goldens", "verify")
     assert (ended.code, ended.out) == (2, "")
     assert "Measure its noise anew: jaxexport goldens noise --again tests.test_a.test_f/0.12.0.1-cpu" in ended.err
+
+
+def test_all_own_goldens_that_run_on_a_cpu_have_noise_of_derivatives_and_sharded_outputs_too():
+    sharded = derivatives = 0
+    for golden in GoldenStore(Path(__file__).parents[2] / "golden").goldens():
+        made = golden.manifest
+        if "cpu" not in made.replayed_on or "cpu" in made.options.refused_on:
+            continue
+        noise = golden.noise()
+        for file in {check.outputs for check in made.checks if check.outputs} | {OUTPUTS}:
+            leaves = from_npz(golden.folder / file)
+            assert [own is not None for own in noise[file]] == [leaf.dtype in FLOATS for leaf in leaves], golden.id
+            assert all(own is None or np.isfinite(own).all() for own in noise[file]), golden.id
+        sharded += bool(made.options.mesh)
+        derivatives += any(check.vjp for check in made.checks)
+    assert (sharded > 10, derivatives > 10) == (True, True)
 
 
 @pytest.mark.parametrize("field", ["jax", "jaxlib", "platform"])

@@ -6,18 +6,14 @@ import os
 import shlex
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from export_core.base.errors import ExportCompatError
-from export_core.goldens import GoldenStore
+from export_core.goldens import Golden, GoldenStore, Manifest
 from export_core.goldens.upkeep import exporting_test
+from pytest_jaxexport.settings import Settings
 from pytest_jaxexport.unused_goldens import is_named_in, why_partial
-
-if TYPE_CHECKING:
-    from export_core.goldens import Golden, Manifest
-    from pytest_jaxexport.settings import Settings
 
 _NEWEST = pytest.StashKey["list[Golden]"]()
 

@@ -47,22 +47,24 @@ def with_causes(results: Iterable[Result]) -> list[Result]:
 def summarize(
     results: Sequence[Result],
     *,
-    policy: Policy,
-    planned: int,
-    as_of: datetime.date,
-    selection: dict[str, Any],
+    policy: Policy | None = None,
+    planned: int | None = None,
+    as_of: datetime.date = datetime.date(2026, 11, 21),
+    selection: dict[str, Any] | None = None,
     seconds: float = 0.0,
     **facts: Any,
 ) -> Summary:
-    """The summary of a run that is made of these results."""
+    """The summary of a run that is made of these results; unless the test says otherwise, of a whole one."""
+    policy = policy or Policy()
     calendar = calendar_facts(policy.calendar(), as_of)
-    return gate.summarize(with_causes(results), policy, RunFacts(planned, as_of, selection, calendar, seconds, **facts))
+    planned = len(results) if planned is None else planned
+    made = RunFacts(planned, as_of, selection or {"whole": True}, calendar, seconds, **facts)
+    return gate.summarize(with_causes(results), policy, made)
 
 
 def run_of(results: Sequence[Result], policy: Policy | None = None) -> Run:
     """A whole run that is made of these results."""
-    facts = {"planned": len(results), "as_of": day("2026-11-22"), "selection": {"whole": True}}
-    return Run(with_causes(results), summarize(results, policy=policy or Policy(), **facts))
+    return Run(with_causes(results), summarize(results, policy=policy, as_of=day("2026-11-22")))
 
 
 def document(results: Sequence[Result], made: Summary, *earlier: Difference, folder: Path | None = None) -> Document:

@@ -96,6 +96,7 @@ def packages_of(path: Path, *, at_load_only: bool = False) -> set[str]:
     return {imported.split(".")[0] for imported in imports_of(path, at_load_only=at_load_only)}
 
 
+@functools.cache
 def room_of(module: str) -> str | None:
     rooms = [room for room in FLOORS if module == room or module.startswith(room + ".")]
     return max(rooms, key=len, default=None)

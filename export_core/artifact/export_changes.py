@@ -13,14 +13,10 @@ from export_core.artifact import Artifact
 from export_core.artifact.bytecode.listing import Line, Listing, digest_of, listing
 from export_core.artifact.envelope.fields import Envelope, HloSharding
 
-MOST = 12
-"""Lines that are shown of one module."""
-
-WIDTH = 160
-"""Characters that are shown of a value."""
-
+MOST = 12  # lines that are shown of one module
+WIDTH = 160  # characters that are shown of a value
+# Lines above which operations are paired one by one: an alignment takes time in the square of what differs.
 TOO_LONG = 4_000
-"""Lines above which operations are paired one by one: an alignment takes time in the square of what differs."""
 
 INDEPENDENT = ("platforms", "nr_devices", "ordered_effects", "unordered_effects", "disabled_checks")
 """Fields of the envelope that no release of jax writes in another way, beside types and trees, which the signature of a
@@ -31,7 +27,6 @@ FIELDS = (
     "module_kept_var_idx", "calling_convention_version",
 )  # fmt: skip
 """What one writer always writes alike: all fields but the function's name, and what follows from these."""
-
 
 _VARIABLES = {"calling_convention_version": ", see JAX_EXPORT_CALLING_CONVENTION_VERSION"}
 """What sets a field whatever the test says, and is no flag that a manifest has."""
@@ -152,8 +147,7 @@ def _alike(old: Sequence[object], new: Sequence[object]) -> int:
     return next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
 
 
-_Placed = tuple[str, Line]
-"""A line, and the function that it is in."""
+_Placed = tuple[str, Line]  # a line, and the function that it is in
 
 
 def _changed_lines(then: Listing, now: Listing, platforms: Sequence[str]) -> Iterator[str]:

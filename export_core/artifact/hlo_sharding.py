@@ -9,9 +9,7 @@ from typing import NamedTuple
 
 from export_core.artifact.errors import ArtifactError
 
-Spec = tuple[str | tuple[str, ...] | None, ...]
-"""How each dimension is split, as in a PartitionSpec."""
-
+Spec = tuple[str | tuple[str, ...] | None, ...]  # how each dimension is split, as in a PartitionSpec
 MOST_DEVICES = 4096
 """More than any caller has on one machine: what a file claims must not decide how long its reader counts."""
 

@@ -15,12 +15,9 @@ from export_core.artifact.bytecode.module import Function, Module
 from export_core.artifact.envelope.fields import Aval, Envelope
 from export_core.base.phrases import plural
 
-OLDEST, NEWEST = 1, 10
-"""The calling conventions that JAX has had."""
-ATTRIBUTE_SINCE = 8
-"""The first version whose module must have jax.uses_shape_polymorphism."""
-TOKENS_SINCE = 9
-"""The first version whose `main` takes and returns tokens, and whose arguments say which global constant they are."""
+OLDEST, NEWEST = 1, 10  # the calling conventions that JAX has had
+ATTRIBUTE_SINCE = 8  # the first version whose module must have jax.uses_shape_polymorphism
+TOKENS_SINCE = 9  # whose `main` takes and returns tokens, and whose arguments say which global constant they are
 
 CONSTANT = "jax.global_constant"
 PLATFORM = "_platform_index"

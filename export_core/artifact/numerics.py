@@ -19,24 +19,17 @@ if TYPE_CHECKING:
     from export_core.artifact.artifact import Artifact
     from export_core.artifact.bytecode.listing import Line
 
-LAPACK = ("lapack_", "blas_")
-"""How the targets of calls of LAPACK on a CPU begin."""
-
+LAPACK = ("lapack_", "blas_")  # how the targets of calls of LAPACK on a CPU begin
 TARGET = re.compile(r"(?:lapack_(?P<letter>[sdcz])|cusolver_|hipsolver_)(?P<routine>[a-z0-9]+?)(?P<ffi>_ffi)?")
 
 REQUIRED = {"eigh": 2, "svd": 3, "qr": 2, "lu": 2, "schur": 2, "eig": 1}
 """How many factors each comparator needs, the first ones of those that it takes: (w, V), (U, s, V^H), (Q, R, P), (LU,
 pivots, permutation), (T, Q), (w, V, V)."""
 
+# Operations and calls that are followed from all results to what makes them: a damaged module may call in circles.
 MOST_STEPS = 100_000
-"""Operations and calls that are followed from all results to what makes them: a damaged module may call in circles."""
-
-BODY = 2
-"""How deep the operations of a function's body are: below the module and the function."""
-
-MOST_CARRIED = 8
-"""Values that a loop carries, among which pivots are looked for. The loop that jax makes has four."""
-
+BODY = 2  # how deep the operations of a function's body are: below the module and the function
+MOST_CARRIED = 8  # values that a loop carries, among which pivots are looked for. The loop that jax makes has four.
 _Roles = dict[int, int]
 
 _ROUTINES: dict[str, tuple[str, _Roles]] = {

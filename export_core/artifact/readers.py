@@ -100,9 +100,13 @@ def needs(module: Module) -> Needs:
             by_version.setdefault((1, 17), set()).add("custom_call with a future")
     unknown = tuple(dict.fromkeys(str(part) for part in unread_in_tables(parts)))
     newest = max(by_version, default=OLDEST)
+    try:  # a rule that came without a new name would not show in the tables of an older version than the writer's
+        newer = version_pair(module.stablehlo_version or "") > version_pair(vhlo_tables()["through"])
+    except ValueError:
+        newer = False
     return Needs(
         stablehlo=".".join(map(str, newest)),
-        exact=not unknown and not _is_newer(module, version_pair(vhlo_tables()["through"])),
+        exact=not unknown and not newer,
         set_by=tuple(sorted(by_version.get(newest, ()))),
         unknown=unknown,
         dialects=tuple(name for name in dict.fromkeys(parts.dialects) if name not in ("builtin", "vhlo")),
@@ -116,22 +120,12 @@ def _since(kind: str) -> dict[Any, tuple[tuple[int, int], str]]:
 
     Operations (`kind` is ops) by their name with the dialect; attributes (attrs) and types by dialect and code.
     """
-    known = vhlo_tables()[kind]
-    named: dict[Any, tuple[str, str]]
-    if kind == "ops":
-        named = {f"vhlo.{name}": (name, since) for name, (since, _) in known.items()}
-    else:
-        named = {("vhlo", int(code)): (name, since) for code, (name, since, _) in known.items()}
-    return {key: (version_pair(since), name) for key, (name, since) in named.items() if version_pair(since) > OLDEST}
-
-
-def _is_newer(module: Module, through: tuple[int, int]) -> bool:
-    """Whether the writer's version is above the tables': a rule that came without a new name would not show in them."""
-    version = module.stablehlo_version
-    try:
-        return version is not None and version_pair(version) > through
-    except ValueError:
-        return False
+    came: dict[Any, tuple[tuple[int, int], str]] = {}
+    for key, entry in vhlo_tables()[kind].items():
+        name, since = (key, entry[0]) if kind == "ops" else entry[:2]
+        if version_pair(since) > OLDEST:
+            came[f"vhlo.{key}" if kind == "ops" else ("vhlo", int(key))] = version_pair(since), name
+    return came
 
 
 class Reader(NamedTuple):

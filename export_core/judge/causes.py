@@ -136,9 +136,7 @@ def find_causes(results: Iterable[Result], calendar: Calendar | None = None) -> 
 
 
 def causes_in(
-    results: Sequence[Result],
-    calendar: Calendar | None = None,
-    changes: Mapping[CellKey, FailingStretch] | None = None,
+    results: Sequence[Result], calendar: Calendar | None = None, changes: Mapping[CellKey, FailingStretch] | None = None
 ) -> list[Cause]:
     """The causes of results that have theirs, the worst first: by judgement, verdict, number of cells.
 

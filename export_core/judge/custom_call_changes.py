@@ -134,19 +134,30 @@ def judge_changes(
 def _judge(change: CustomCallChange, windows: Windows, day: datetime.date, results: Sequence[Result]) -> JudgedChange:
     calling_old = [result for result in results if change.old in result.custom_calls]
     status = status_of(change, windows, day, max((result.writer.built for result in calling_old), default=None))
-    early = {
-        result.golden: _too_early_sentence(result, change, status, windows)
-        for result in results
-        if change.new in result.custom_calls and result.writer.built < status.new_from
-    }
-    # A reader of a golden outside its window may fail for many reasons, and only one is the target's.
-    lacking = {
-        f"{result.golden} in {result.reader.jaxlib}": _lacking_sentence(result, change, status)
-        for result in calling_old
-        if result.judgement is Judgement.OUTSIDE
-        and change.old in result.message
-        and (status.delete_from is None or result.reader.built < status.delete_from)
-    }
+    broken = {}
+    back = datetime.timedelta(days=windows.forward_days)
+    for result in results:
+        writer = result.writer
+        if change.new in result.custom_calls and result.writer.built < status.new_from:
+            broken[result.golden] = (
+                f"{result.golden}, written by jaxlib {writer.jaxlib} (built {writer.built}), calls {change.new}: "
+                f"expected {change.old} in exports until {status.new_from}. It is promised to readers built since "
+                f"{writer.built - back}, and those built before {change.introduced} do not have {change.new}. Let the "
+                f"lowering use {change.old} where ctx.is_forward_compat() is true, export without "
+                "jax_export_ignore_forward_compatibility, or correct `introduced`."
+            )
+    last = status.delete_from
+    until = f"until the end of {last - ONE_DAY}" if last else "as long as no release is declared"
+    for result in calling_old:
+        reader = result.reader
+        # A reader of a golden outside its window may fail for many reasons, and only one is the target's.
+        is_targets = result.judgement is Judgement.OUTSIDE and change.old in result.message
+        if is_targets and (last is None or reader.built < last):
+            broken[f"{result.golden} in {reader.jaxlib}"] = (
+                f"{result.golden} calls {change.old}, which jaxlib {reader.jaxlib} (built {reader.built}) does not "
+                f"run: readers run it {until}, whatever the window of a golden. Bring the target back, or correct "
+                "`release`."
+            )
     # Readers from before the change run the old target anyway: only those that could have dropped it measure anything.
     measuring = [
         result
@@ -160,7 +171,7 @@ def _judge(change: CustomCallChange, windows: Windows, day: datetime.date, resul
         why=f"{change.reason}; owner {change.owner}, {change.issue}",
         phase=status.phase,
         must=status.must,
-        broken=tuple(text for _, text in sorted({**early, **lacking}.items())),
+        broken=tuple(broken[name] for name in sorted(broken)),
         goldens=_in_order(calling_old),
         measured=_in_order(passed),
         cells=len(measuring),
@@ -199,24 +210,3 @@ def _readers_sentence(
     if delete_from > change.release + datetime.timedelta(days=windows.backward_days + 1):
         end += ", and longer because exports continued to use it"
     return f"{run} {change.old} until the end of {delete_from - ONE_DAY}: {end}"
-
-
-def _lacking_sentence(result: Result, change: CustomCallChange, status: ChangeStatus) -> str:
-    reader, last = result.reader, status.delete_from
-    until = f"until the end of {last - ONE_DAY}" if last else "as long as no release is declared"
-    return (
-        f"{result.golden} calls {change.old}, which jaxlib {reader.jaxlib} (built {reader.built}) does not run: "
-        f"readers run it {until}, whatever the window of a golden. Bring the target back, or correct `release`."
-    )
-
-
-def _too_early_sentence(result: Result, change: CustomCallChange, status: ChangeStatus, windows: Windows) -> str:
-    writer = result.writer
-    back_to = writer.built - datetime.timedelta(days=windows.forward_days)
-    return (
-        f"{result.golden}, written by jaxlib {writer.jaxlib} (built {writer.built}), calls {change.new}: expected "
-        f"{change.old} in exports until {status.new_from}. It is promised to readers built since {back_to}, and those "
-        f"built before {change.introduced} do not have {change.new}. Let the lowering use {change.old} where "
-        "ctx.is_forward_compat() is true, export "
-        f"without jax_export_ignore_forward_compatibility, or correct `introduced`."
-    )

@@ -1,40 +1,64 @@
-"""The decision about a run: its counts, what is missing or stale, and the exit code."""
+"""The decision about a run: its counts, what it lacks, what is stale, and the exit code.
+
+If no cell shows what it was asked to show, it is incomplete, whatever its cells say.
+"""
 
 from __future__ import annotations
 
 import datetime
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
 from msgspec import structs
 
 from export_core.base.escaping import without_credentials
-from export_core.base.phrases import plural
+from export_core.base.phrases import few, plural
 from export_core.judge.accepted import Accepted
 from export_core.judge.causes import Cause, causes_in
-from export_core.judge.coverage import (
-    DeploymentTargetSummary,
-    left_out,
-    nothing_promised,
-    summaries_of,
-    uncovered,
-    without_cells,
-)
 from export_core.judge.custom_call_changes import JudgedChange, judge_changes
 from export_core.judge.known import check_width, scope_of, stale_entries
-from export_core.judge.result import Result
+from export_core.judge.result import Result, by_build_date
 from export_core.judge.verdicts import ExitCode, Judgement
 from export_core.matrix import Verdict
-from export_core.policy import Policy
+from export_core.policy import Policy, Required
+from export_core.policy.entries import matches
 from export_core.policy.known_issues import KnownIssue, known_issues
-from export_core.policy.run_options import Shard
+from export_core.policy.run_options import BACKWARD, Selection, Shard
 from export_core.releases import Calendar, load_calendar
 
 OUTSIDE, BONUS_LOST = "outside", "bonus-lost"
 """What else fails a run where `fail_on` of the policy, or --fail-on, asks for it."""
+
+
+class DeploymentTargetSummary(msgspec.Struct, frozen=True):
+    """A deployment target of the policy, and how its cells ended."""
+
+    name: str
+    """Its name."""
+    jaxlib: str
+    """The jaxlib that runs there."""
+    platform: str
+    """Its platform."""
+    until: datetime.date | None
+    """The last day of its obligation; null for no end."""
+    cells: int
+    """How many cells of the run it has."""
+    judgements: dict[str, int]
+    """These cells by judgement."""
+
+    @property
+    def works(self) -> int:
+        """How many cells of the deployment target work."""
+        return sum(self.judgements.values()) - sum(self.failing.values())
+
+    @property
+    def failing(self) -> dict[str, int]:
+        """How many cells of the deployment target do not work, by judgement."""
+        works = [judgement for judgement in Judgement if judgement.facts.works]
+        return {name: count for name, count in self.judgements.items() if name not in works}
 
 
 class RunIdentity(msgspec.Struct, frozen=True):
@@ -170,14 +194,21 @@ def summarize(
     whole = bool(facts.selection["whole"]) and facts.shard is None
     stale = stale_entries(results, policy, facts.as_of, whole=whole)
     missing = _miscounted(facts.planned, results)
-    platforms = [name.partition(":")[0] for name in facts.selection.get("platforms", ())]
+    platforms = _without_modes(facts.selection.get("platforms", ()))
     if not facts.shard:  # a shard cannot know what the others cover
         missing += uncovered(results, policy.required, platforms)
-    targets = summaries_of(results, policy, facts.as_of)
-    if whole:
-        missing += without_cells(targets, platforms)
+    deployed, on_targets = [], [result for result in results if result.deployed]
+    for target in policy.targets_on(facts.as_of):
+        own = [result.judgement for result in on_targets if target.name in result.deployed]
+        named = target.name, target.jaxlib, target.platform, target.until
+        deployed.append(DeploymentTargetSummary(*named, len(own), _counted(own)))
+        if whole and not own and target.platform in platforms:
+            missing.append(
+                f"deployed {target.name}: it has no cell, since no golden of its cases was exported for "
+                f"{target.platform}. Correct the entry, or write such goldens."
+            )
     causes = list(causes_in(results, load_calendar()) if causes is None else causes)
-    named = {cause.upstream for cause in causes if cause.upstream}
+    issues = {cause.upstream for cause in causes if cause.upstream}
     summary = Summary(
         **{name: getattr(facts, name) for name in RunFacts.__struct_fields__ if name != "seconds"},
         seconds=round(facts.seconds, 1),
@@ -190,12 +221,12 @@ def summarize(
         custom_call_changes=judge_changes(results, policy.custom_call_changes, policy.window_lengths(), facts.as_of),
         uncovered=missing,
         flaky=sum(bool(result.flaky) for result in results),
-        unpromised=nothing_promised(results, policy),
-        partial=left_out(facts.selection, policy, str(facts.shard or "")),
+        unpromised=_nothing_promised(results, policy),
+        partial=_left_out(facts.selection, policy, str(facts.shard or "")),
         promised=_counted(result.judgement for result in results if result.promised),
-        deployed=targets,
+        deployed=deployed,
         causes=causes,
-        known_issues=[issue for issue in known_issues(policy.known_issues) if issue.id in named] if named else [],
+        known_issues=[issue for issue in known_issues(policy.known_issues) if issue.id in issues] if issues else [],
         failed_on=failing_outside(results, policy),
     )
     return structs.replace(summary, exit_code=exit_code_of(summary))
@@ -266,6 +297,81 @@ def _miscounted(planned: int, results: Sequence[Result]) -> list[str]:
     if len(results) != planned:
         return [f"Expected one result for each of {planned} planned cells, found {len(results)}."]
     return []
+
+
+def uncovered(results: Sequence[Result], required: Required, platforms: Sequence[str]) -> list[str]:
+    """What no cell that ran covers, a sentence each. `platforms` are those that were asked for."""
+    ran = [result for result in results if result.verdict is not Verdict.NOT_RUN]
+    # Cells that had to run and did not are said to be incomplete already.
+    planned = bool(results) and not any(result.judgement is Judgement.INCOMPLETE for result in results)
+    missing = ["No cell ran, and nothing was shown."] if planned and not ran else []
+    planned_on = {result.platform for result in results}
+    missing += [
+        f"Platform {platform} was asked for and has no cell: no golden of this run was exported for it. Export for it "
+        "(platforms= of the marker), or leave it out of --platforms and the policy."
+        for platform in platforms
+        if platform not in planned_on
+    ]
+    if len(ran) < required.cells:
+        missing.append(f"required.cells: expected at least {required.cells} cells that ran, found {len(ran)}.")
+    seen = {
+        "readers": by_build_date(result.reader for result in ran),
+        "writers": by_build_date(result.writer for result in ran),
+        "platforms": sorted({result.platform for result in ran}),
+    }
+    for name, values in seen.items():
+        missing += [
+            f"required.{name}: expected a cell that ran for {pattern}, found {', '.join(values) or 'none'}."
+            for pattern in getattr(required, name)
+            if not any(matches(value, pattern) for value in values)
+        ]
+    return missing
+
+
+def _nothing_promised(results: Sequence[Result], policy: Policy) -> str:
+    """A sentence where no cell of a run was promised or of a target, whatever happened to them; empty where one was."""
+    # A deployment target of the policy is a reason to run it, as good as a promise.
+    if not results or any(result.promised or result.deployed for result in results):
+        return ""
+    windows = policy.windows
+    what = (
+        f"No cell of this run is inside its window ({windows.backward} days backward, {windows.forward} forward), so "
+        "it shows nothing about the promise. "
+    )
+    if policy.unpromised:
+        return f"{what}Such a run is meant: {policy.unpromised}"
+    return (
+        f"{what}Choose readers of the window (--readers window), write goldens with newer releases, or say why such a "
+        "run is meant: unpromised: REASON in the policy, or --unpromised REASON."
+    )
+
+
+def _left_out(selection: Mapping[str, Any], policy: Policy, shard: str) -> str:
+    """How a run is only a part of what its project asks for: ``shard 1/7, only cases t.a``; empty where it is all.
+
+    `selection` is as `Selection.described` has it. The readers and platforms that the policy names are the project's.
+    """
+    parts = [f"shard {shard}"] if shard else []
+    parts += [f"only {name} {few(selection[name])}" for name in ("cases", "writers") if selection.get(name)]
+    if touching := selection.get("touching"):
+        parts.append(f"only cells that jaxlib {touching} wrote or reads")
+    if only := selection.get("only"):
+        kinds = ["only promised cells"]
+        kinds += ["those of deployment targets"] if policy.deployed else []
+        kinds += ["those of younger readers"] if only == BACKWARD else []
+        parts.append(" and ".join(kinds))
+    readers = Selection(readers=selection.get("readers", policy.readers)).named
+    if "all" not in readers and not {*Selection(readers=policy.readers).named} <= {*readers}:
+        parts.append(f"only readers {few(readers)}")
+    asked = policy.spelled_platforms()
+    platforms = _without_modes(selection.get("platforms", asked))
+    if not {*_without_modes(asked)} <= {*platforms}:
+        parts.append(f"only platforms {few(platforms)}")
+    return ", ".join(parts)
+
+
+def _without_modes(platforms: Iterable[str]) -> list[str]:
+    return [platform.partition(":")[0] for platform in platforms]
 
 
 def in_order(results: Iterable[Result]) -> list[Result]:

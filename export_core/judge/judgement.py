@@ -11,14 +11,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from export_core.base.untrusted import found_in
-from export_core.judge.coverage import must_run
 from export_core.judge.known import matching_entry
 from export_core.judge.result import Result, cell_names, shared_cost, shared_timings
 from export_core.judge.verdicts import VERDICTS, Judgement
 from export_core.matrix import Outcome, Verdict
 from export_core.matrix.cell_audit import foreseen_note, types_in
 from export_core.numbers.compare import Difference
-from export_core.policy import Policy
+from export_core.policy import Policy, Required
 from export_core.policy.entries import matches, names_of
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.releases import load_calendar, promise
@@ -101,7 +100,7 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
         promised_until=window.until,
         deployed=targets,
         judgement=judge_verdict(
-            result.verdict, promised=promised, required=must_run(result, policy.required), deployed=targets
+            result.verdict, promised=promised, required=_must_run(result, policy.required), deployed=targets
         ),
         exceeded=(),  # see `with_budgets`, which needs all results of a run
     )
@@ -109,6 +108,15 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
     if judged.judgement.is_breach and matching_entry(judged, policy.known_failures) is not None:
         return replace(judged, judgement=Judgement.KNOWN)
     return judged
+
+
+def _must_run(result: Result, required: Required) -> bool:
+    """Whether a cell that was planned counts as incomplete when it was not run, though it is outside the window."""
+    return (
+        required.outside
+        or any(matches(result.reader.jaxlib, pattern) for pattern in required.readers)
+        or any(matches(result.writer.jaxlib, pattern) for pattern in required.writers)
+    )
 
 
 def upstream_of(result: Result, artifact: Path, issues: Iterable[KnownIssue]) -> str:

@@ -6,13 +6,4 @@ from export_core.matrix.plan import Plan, make_plan
 from export_core.policy.run_options import Selection
 from export_core.readers.cell import Cell, Limits
 
-__all__ = [
-    "Cell",
-    "Limits",
-    "MatrixError",
-    "Outcome",
-    "Plan",
-    "Selection",
-    "Verdict",
-    "make_plan",
-]
+__all__ = ["Cell", "Limits", "MatrixError", "Outcome", "Plan", "Selection", "Verdict", "make_plan"]

@@ -66,7 +66,16 @@ def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
                 f"found {text!r}.{did_you_mean(text, WORDS)}"
             )
     named = [text for text in (*selection.named, selection.touching) if text and text not in WORDS]
-    files = {text: _read_jaxlib_wheel(path) for text in named if (path := _split_pair(text)[0]).endswith(".whl")}
+    files: dict[str, Wheel] = {}
+    for text in named:
+        path = _split_pair(text)[0]
+        if path.endswith(".whl"):
+            files[text] = wheel = read_wheel(Path(path))
+            if wheel.name != "jaxlib":
+                raise MatrixError(
+                    f"--readers {path}: expected a wheel of jaxlib, found one of {wheel.name}. The jax that goes with "
+                    "a jaxlib is taken from a folder: --wheels DIR."
+                )
     wheels = tuple(wheel for folder in selection.wheels for wheel in wheels_in(Path(folder)))
     known = with_wheels(calendar, (*files.values(), *wheels))
     for wheel in files.values():
@@ -83,8 +92,20 @@ def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
                 "--index: expected a URL such as https://nightlies.example/simple or a folder, found neither in "
                 f"{index.rpartition('@')[2]!r}."
             )
-    if selection.indexes:
-        known = _with_nightlies(known, [text for text in named if text not in files])
+    # An index has nightlies, and their versions name the days. Nightlies of both packages are published together.
+    jaxlibs: dict[str, JaxlibRelease] = {}
+    jaxes: dict[str, JaxRelease] = {}
+    for text in named if selection.indexes else ():
+        if text in files:
+            continue
+        version, with_jax = _split_pair(text)
+        jax = with_jax or version
+        if version not in known.jaxlib and (built := date_in_version(version)):
+            jaxlibs[version] = JaxlibRelease(built)
+        if jax not in known.jax and (built := date_in_version(jax)):
+            # What it really needs is in its metadata: the installer refuses a pair that does not fit.
+            jaxes[jax] = JaxRelease(built, version)
+    known = known.extended(jaxlibs, jaxes)
     return KnownReleases(known, files, wheels)
 
 
@@ -117,8 +138,15 @@ def choose_readers(
             spelled |= {existing.release(version): version for version in window_readers(written, existing, windows)}
         elif text != DEPLOYED:
             spelled[single(text)] = text
-    dates = written if "window" in selection.named else ()
-    for_writers = {release: of for release, of in _just_before(dates, existing).items() if release not in spelled}
+    # The release just before each writer, with the jax that it had until then. Its newest jax may be that of the
+    # writer, which nobody had deployed: jaxlib 0.12.0 goes with jax 0.12.0.1 by now.
+    for_writers: dict[Release, frozenset[datetime.date]] = {}
+    for date in {*written} if "window" in selection.named else ():
+        earlier = existing.as_of(date - datetime.timedelta(days=1))
+        for version in earlier.versions()[-1:]:
+            release = earlier.release(version)
+            if release not in spelled:
+                for_writers[release] = for_writers.get(release, frozenset()) | {date}
     spelled |= {release: release.pair for release in for_writers}
     for_targets: dict[Release, str] = {}
     if not {*GROUPS, DEPLOYED}.isdisjoint(selection.named):
@@ -165,20 +193,6 @@ def window_readers(writers: Iterable[datetime.date], calendar: Calendar, windows
     return [version for version in versions if version in chosen]
 
 
-def _just_before(writers: Iterable[datetime.date], calendar: Calendar) -> dict[Release, frozenset[datetime.date]]:
-    """The release just before each writer, with the jax that it had until then, and the build dates of its writers.
-
-    Its newest jax may be that of the writer, which nobody had deployed: jaxlib 0.12.0 goes with jax 0.12.0.1 by now.
-    """
-    before: dict[Release, frozenset[datetime.date]] = {}
-    for date in set(writers):
-        earlier = calendar.as_of(date - datetime.timedelta(days=1))
-        for version in earlier.versions()[-1:]:
-            release = earlier.release(version)
-            before[release] = before.get(release, frozenset()) | {date}
-    return before
-
-
 def _release(jaxlib: str, jax: str | None, calendar: Calendar) -> Release:
     return calendar.pair(jaxlib, jax) if jax else calendar.release(jaxlib)
 
@@ -188,16 +202,6 @@ def _split_pair(text: str) -> tuple[str, str | None]:
     return (match["jaxlib"], match["jax"]) if match else (text, None)
 
 
-def _read_jaxlib_wheel(path: str) -> Wheel:
-    wheel = read_wheel(Path(path))
-    if wheel.name != "jaxlib":
-        raise MatrixError(
-            f"--readers {path}: expected a wheel of jaxlib, found one of {wheel.name}. The jax that goes with a jaxlib "
-            "is taken from a folder: --wheels DIR."
-        )
-    return wheel
-
-
 def _check_date(wheel: Wheel, calendar: Calendar) -> None:
     # Otherwise two releases of one version would be judged by one date, which is wrong for one of them.
     if calendar.built(wheel.version) != wheel.built:
@@ -205,18 +209,3 @@ def _check_date(wheel: Wheel, calendar: Calendar) -> None:
             f"{wheel.path}: this wheel was built on {wheel.built}, and jaxlib {wheel.version} of the release calendar "
             f"on {calendar.built(wheel.version)}: it is not that release. Give it another version."
         )
-
-
-def _with_nightlies(calendar: Calendar, named: Sequence[str]) -> Calendar:
-    """The calendar with the nightlies that are named by version: an index has them, and the version names the day."""
-    jaxlib: dict[str, JaxlibRelease] = {}
-    jax: dict[str, JaxRelease] = {}
-    for text in named:
-        version, with_jax = _split_pair(text)
-        other = with_jax or version  # nightlies of both are published together
-        if version not in calendar.jaxlib and (built := date_in_version(version)):
-            jaxlib[version] = JaxlibRelease(built)
-        if other not in calendar.jax and (built := date_in_version(other)):
-            # What it really needs is in its metadata: the installer refuses a pair that does not fit.
-            jax[other] = JaxRelease(built, version)
-    return calendar.extended(jaxlib, jax)

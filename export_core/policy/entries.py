@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from export_core.base.tolerances import PLATFORMS
-from export_core.releases import JaxlibRelease, JaxRelease
+from export_core.releases import JaxlibRelease, JaxRelease, Windows
 
 ALL = "all"
 """What a deployment target is never called: it stands for every deployment target."""
@@ -61,10 +61,10 @@ class WindowDays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     backward: Annotated[
         Days, Meta(description="How long after a writer's build readers are built that must run its artifacts.")
-    ] = 180
+    ] = Windows().backward_days
     forward: Annotated[
         Days, Meta(description="How long before a writer's build readers were built that must run its artifacts.")
-    ] = 21
+    ] = Windows().forward_days
 
     def __post_init__(self) -> None:
         """``180 days`` is 180, and ``3 weeks`` is 21."""

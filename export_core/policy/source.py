@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import operator
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,22 +28,10 @@ MOST_PROBLEMS = 20
 """Problems that one error lists: an entry that is copied a hundred times is wrong a hundred times."""
 
 
-_TOKEN = re.compile(
-    r"""
-    (?:[ \t\r]+|\#[^\n]*)
-    | (?P<token>
-        \n
-      | [\[\]{}=,.]
-      | \"{3}(?:[^"\\]|\\.|"(?!""))*\"{3}\"{0,2}
-      | '{3}(?:[^']|'(?!''))*'{3}'{0,2}
-      | "(?:[^"\\\n]|\\.)*"
-      | '[^'\n]*'
-      | [^\s\[\]{}=,\#"'.]+
-      )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-"""What a TOML text consists of: neither tomllib nor tomlkit says in which line an item is."""
+_NAME = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
+_NAMES = rf"\s*(?P<names>{_NAME}(?:\s*\.\s*{_NAME})*)\s*"
+_HEADER = re.compile(rf"\s*\[(?P<array>\[?){_NAMES}\]\]?\s*(?:#.*)?")
+_ASSIGNMENT = re.compile(f"{_NAMES}=")
 
 
 class PolicyError(ExportCompatError):
@@ -117,12 +109,13 @@ def has_table(file: Path) -> bool:
 
 def _toml(file: Path, text: str) -> PolicySource:
     data: Any = _parsed(file, text)
+    whole = data
     for name in TABLE:
         data = data.get(name) if isinstance(data, dict) else None
     if data is None:
         raise PolicyError(f"{file}: expected a table [{'.'.join(TABLE)}], found none.")
     depth = len(TABLE)
-    lines = {key[depth:]: line for key, line in toml_lines(text).items() if key[:depth] == TABLE}
+    lines = {key[depth:]: line for key, line in toml_lines(text, whole).items() if key[:depth] == TABLE}
     return PolicySource(file, data, lines)
 
 
@@ -228,93 +221,53 @@ class _Lines:
         return PolicyError(f"{self._file}:{node.start_mark.line + 1}: {problem}")
 
 
-def toml_lines(text: str) -> dict[Key, int]:
-    """The line, counted from 1, of each table, key and element of a valid text: ``("tool", "jaxexport", "rtol")``."""
-    reader = _TomlLines(text)
+def toml_lines(text: str, data: Any) -> dict[Key, int]:
+    """The line, counted from 1, of each table and key that begins a line: ``("tool", "jaxexport", "rtol")``.
+
+    Neither tomllib nor tomlkit says in which line an item is. `data` is what tomllib makes of the text: a line inside
+    of a longer text or list may look like a key, and is none of these.
+    """
+    lines: dict[Key, int] = {(): 1}
+    counts: Counter[Key] = Counter()  # how many tables an array of tables has so far
     table: Key = ()
-    while reader.token:
-        if reader.token == "[":
-            table = reader.header()
-        elif not reader.skip("\n"):
-            reader.assignment(table)
-    return reader.lines
-
-
-class _TomlLines:
-    """Tells keys and brackets from what is in quotes. The text is valid, so it needs no values and no errors."""
-
-    def __init__(self, text: str) -> None:
-        self.lines: dict[Key, int] = {(): 1}
-        self._counts: dict[Key, int] = {}  # how many tables an array of tables has so far
-        self._tokens = _TOKEN.finditer(text)
-        self._next_line = 1
-        self.token = ""
-        self.next()
-
-    def next(self) -> str:
-        """Go on to the next token, which is empty at the end, and return the one before it."""
-        before, self.token = self.token, ""
-        for match in self._tokens:
-            self.line = self._next_line
-            self._next_line += match[0].count("\n")
-            if match["token"]:
-                self.token = match["token"]
-                break
-        return before
-
-    def skip(self, *tokens: str) -> bool:
-        """Go on if the token is one of these; whether it was."""
-        return self.token in tokens and bool(self.next())
-
-    def header(self) -> Key:
-        """The table of ``[a.b]``, or the new element of ``[[a.b]]``."""
-        self.next()
-        array = self.skip("[")
-        line, names = self.line, self._names()
-        while self.skip("]"):
-            pass
-        key: Key = ()
-        for number, name in enumerate(names, 1):
+    for number, line in enumerate(text.split("\n"), 1):
+        header = _HEADER.fullmatch(line)
+        match = header or _ASSIGNMENT.match(line)
+        names = _names(match["names"]) if match else []
+        key: Key = () if header else table
+        found: list[Key] = []
+        for place, name in enumerate(names, 1):
             key = (*key, name)
-            self.lines.setdefault(key, line)
-            if array and number == len(names):
-                self._counts[key] = self._counts.get(key, 0) + 1
+            found.append(key)
+            is_new = bool(header and header["array"]) and place == len(names)
             # A header such as [a.b] after [[a]] is about the newest element of a.
-            if key in self._counts:
-                key = (*key, self._counts[key] - 1)
-                self.lines.setdefault(key, line)
-        return key
+            if header and (is_new or counts[key]):
+                key = (*key, counts[key] - (not is_new))
+                found.append(key)
+        if not names or not _has(data, key):
+            continue
+        for each in found:
+            lines.setdefault(each, number)
+        if header:
+            table = key
+            counts[key[:-1]] += bool(header["array"])
+    return lines
 
-    def assignment(self, table: Key) -> None:
-        """A key of a table, with all that is in its value."""
-        line, key = self.line, table
-        for name in self._names():
-            key = (*key, name)
-            self.lines.setdefault(key, line)
-        self.next()  # =
-        self._value(key)
 
-    def _value(self, key: Key) -> None:
-        end = {"[": "]", "{": "}"}.get(self.token)
-        self.next()
-        if end is None:  # a date with a time is two words, a number with a fraction three tokens
-            while self.token not in ("", "\n", ",", "]", "}"):
-                self.next()
-            return
-        number = 0
-        while not self.skip(end):
-            if self.skip("\n", ","):
-                continue
-            if end == "}":
-                self.assignment(key)
-            else:
-                self.lines[(*key, number)] = self.line
-                self._value((*key, number))
-                number += 1
+def _names(dotted_names: str) -> list[str]:
+    """The names in ``a."b c"``, by tomllib, with all its escapes; none where it is no key."""
+    names: list[str] = []
+    with contextlib.suppress(tomllib.TOMLDecodeError):
+        value: Any = tomllib.loads(f"{dotted_names} = 0")
+        while isinstance(value, dict):
+            ((name, value),) = value.items()
+            names.append(name)
+    return names
 
-    def _names(self) -> list[str]:
-        names = [self.next()]
-        while self.skip("."):
-            names.append(self.next())
-        # tomllib itself unquotes a quoted key, with all its escapes.
-        return [next(iter(tomllib.loads(f"{name} = 0"))) if name[0] in "\"'" else name for name in names]
+
+def _has(data: Any, key: Key) -> bool:
+    try:
+        functools.reduce(operator.getitem, key, data)
+    except (LookupError, TypeError):
+        return False
+    return True

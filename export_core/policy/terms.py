@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from export_core.base.untrusted import read_named
 from export_core.releases.entries import CalendarEntry, calendar_entries, from_rows, shipped_entries
+from export_core.releases.windows import Windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,11 +34,10 @@ version has others, in size or time."""
 
 
 class Terms(NamedTuple):
-    """Releases, oldest build first; the windows of the promise in days; allowed targets with reasons."""
+    """Releases, oldest build first; the windows of the promise; allowed targets with reasons."""
 
     releases: tuple[CalendarEntry, ...]
-    backward_days: int = 180
-    forward_days: int = 21
+    windows: Windows = Windows()
     allow: Mapping[str, str] = {}
 
 
@@ -59,10 +59,10 @@ def promised_days(writer: WrittenBy, terms: Terms) -> PromisedDays | None:
     built = sorted(date.fromisoformat(x.built) for x in terms.releases if x.jaxlib in writer.possible)
     if not built:
         return None
-    backward, forward = timedelta(days=terms.backward_days), timedelta(days=terms.forward_days)
+    backward, forward = (timedelta(days=days) for days in terms.windows)
     first, last = built[0], built[-1]  # with several possible writers the promise is a range
     since, until = (str(first - forward), str(last - forward)), (str(first + backward), str(last + backward))
-    return PromisedDays(terms.backward_days, terms.forward_days, since, until)
+    return PromisedDays(*terms.windows, since, until)
 
 
 def terms_here(policy_file: str | None = None) -> Terms:
@@ -91,11 +91,10 @@ def terms_here(policy_file: str | None = None) -> Terms:
 
 def terms_of(policy: Policy) -> Terms:
     """The terms that a policy sets."""
-    windows = policy.window_lengths()
     # Without releases of its own a project has the shipped ones, which need no YAML parser: 10 ms less.
     own = policy.releases.jaxlib or policy.releases.jax
     releases = calendar_entries(policy.calendar()) if own else shipped_entries()
-    return Terms(releases, windows.backward_days, windows.forward_days, policy.allow)
+    return Terms(releases, policy.window_lengths(), policy.allow)
 
 
 def _may_have_policy() -> bool:
@@ -131,8 +130,8 @@ def _load_terms(path: str) -> Terms | None:
         check, _, data = read_named(path).partition(b"\n")
         if check != _checksum(data):
             return None
-        own, backward, forward, allow = json.loads(data)
-        return Terms(from_rows(own) if own else shipped_entries(), backward, forward, allow)
+        own, windows, allow = json.loads(data)
+        return Terms(from_rows(own) if own else shipped_entries(), Windows(*windows), allow)
     except (OSError, ValueError, TypeError):  # no file, or one whose content is not terms
         return None
 
@@ -145,7 +144,7 @@ def _store_terms(path: str, terms: Terms) -> None:
     from export_core.base.atomic import write_whole
 
     own = None if terms.releases == shipped_entries() else terms.releases
-    data = json.dumps([own, terms.backward_days, terms.forward_days, dict(terms.allow)]).encode()
+    data = json.dumps([own, terms.windows, dict(terms.allow)]).encode()
     with suppress(OSError):
         folder = Path(path).parent
         folder.mkdir(parents=True, exist_ok=True)

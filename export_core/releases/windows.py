@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime
 import functools
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from export_core.releases.errors import ReleaseError
 
@@ -21,8 +21,7 @@ class Direction(StrEnum):
     """Both were built on the same day: they promise each other everything."""
 
 
-@dataclass(frozen=True)
-class Windows:
+class Windows(NamedTuple):
     """The promise, in days between the build dates of the two jaxlibs.
 
     Source: the jax.export documentation, "6 months backward compatibility" and "3 weeks forward compatibility",
@@ -35,8 +34,7 @@ class Windows:
     """How long before the writer a reader may be built."""
 
 
-@dataclass(frozen=True)
-class Promise:
+class Promise(NamedTuple):
     """What two build dates mean."""
 
     direction: Direction

@@ -54,17 +54,16 @@ def annotation_commands(document: Document, folder: Path = Path()) -> str:
 
 def _command(level: str, title: str, message: str, place: SourceLine | None = None) -> str:
     properties = {"file": place.file, "line": str(place.line)} if place else {}
-    written = ",".join(f"{name}={_property(value)}" for name, value in {**properties, "title": title}.items())
+    written = ",".join(
+        f"{name}={_data(value).replace(':', '%3A').replace(',', '%2C')}"
+        for name, value in {**properties, "title": title}.items()
+    )
     return f"::{level} {written}::{_data(message[:_LONGEST])}"
 
 
 def _data(text: str) -> str:
     # The runner undoes this, and shows lines that may begin with "::" themselves: `shown` makes those harmless.
     return shown(text).replace("%", "%25").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 @dataclass(frozen=True)
@@ -148,8 +147,9 @@ def source_line(test: str, folder: Path = Path()) -> SourceLine | None:
     parts = names.partition("[")[0].split("::")
     while parts and "::".join(parts) not in lines:
         parts.pop()
-    inside = folder.relative_to(_repository(folder)) / name
-    return SourceLine(inside.as_posix(), lines.get("::".join(parts), 1))
+    # CI systems name files from the root of the repository.
+    root = next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)
+    return SourceLine((folder.relative_to(root) / name).as_posix(), lines.get("::".join(parts), 1))
 
 
 @functools.cache
@@ -160,23 +160,14 @@ def _lines(path: Path) -> dict[str, int] | None:
     except (OSError, ValueError):
         return None
     try:
-        module = ast.parse(data)
+        waiting: list[tuple[str, ast.stmt]] = [("", statement) for statement in ast.parse(data).body]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
-    return dict(_definitions(module, ""))
-
-
-def _definitions(node: ast.Module | ast.ClassDef, within: str) -> list[tuple[str, int]]:
-    found = []
-    for child in node.body:
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            name = f"{within}{child.name}"
-            found.append((name, child.lineno))
-        if isinstance(child, ast.ClassDef):
-            found += _definitions(child, f"{name}::")
-    return found
-
-
-def _repository(folder: Path) -> Path:
-    """The root of the repository that a folder is in, else the folder: files are named from there by CI systems."""
-    return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)
+    lines = {}
+    while waiting:
+        within, statement = waiting.pop(0)
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            lines[f"{within}{statement.name}"] = statement.lineno
+        if isinstance(statement, ast.ClassDef):
+            waiting += [(f"{within}{statement.name}::", inner) for inner in statement.body]
+    return lines

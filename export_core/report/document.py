@@ -15,7 +15,6 @@ from export_core.base.layout import aligned, labelled_lines
 from export_core.base.phrases import plural
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
-from export_core.judge.result import grouped
 from export_core.judge.verdicts import ExitCode, Kind
 from export_core.policy.known_issues import KnownIssue
 from export_core.readers.cell import CellKey
@@ -102,26 +101,16 @@ class Picture:
 class Comparison:
     """What is different from an earlier run."""
 
-    line: str
-    """The counts of all changes, in one line."""
-    caveats: Sequence[Finding]
-    """Why a change may not come from the cell itself."""
-    changes: Sequence[Finding]
-    """How cells changed, the worst first."""
-    others: Sequence[Finding]
-    """What else changed."""
-    run: Run
-    """The new run, which may fail because of the earlier one."""
-    before: Run
-    """The earlier run, judged by the policy of the new one."""
-    cells: Mapping[CellKey, tuple[str, str]]
-    """How a cell changed, and what it was."""
-    counts: Mapping[str, int]
-    """How many cells of the new run changed so."""
-    section: Callable[[], Markup]
-    """All of it as a section of the page."""
-    as_json: Callable[[], msgspec.Struct]
-    """All of it for other programs."""
+    line: str  # The counts of all changes, in one line.
+    caveats: Sequence[Finding]  # Why a change may not come from the cell itself.
+    changes: Sequence[Finding]  # How cells changed, the worst first.
+    others: Sequence[Finding]  # What else changed.
+    run: Run  # The new run, which may fail because of the earlier one.
+    before: Run  # The earlier run, judged by the policy of the new one.
+    cells: Mapping[CellKey, tuple[str, str]]  # How a cell changed, and what it was.
+    counts: Mapping[str, int]  # How many cells of the new run changed so.
+    section: Callable[[], Markup]  # All of it as a section of the page.
+    as_json: Callable[[], msgspec.Struct]  # All of it for other programs.
 
     @property
     def findings(self) -> Sequence[Finding]:
@@ -134,8 +123,7 @@ class Document:
     """What a report of a run says; `view` makes it. What few media show is made when it is asked for."""
 
     run: Run
-    findings: Sequence[Finding]
-    """All findings, the worst first."""
+    findings: Sequence[Finding]  # All findings, the worst first.
     comparison: Comparison | None = None
     folder: Path | None = None
     """The folder of the results as commands name it; None where the report is read elsewhere."""
@@ -150,6 +138,12 @@ class Document:
         """The exit code that the look of the headline follows."""
         return shown_exit_code(self.run.summary)
 
+    @cached_property
+    def row_line(self) -> Callable[[Sequence[Result]], RowLine | None]:
+        """Makes the line beside a row of the page's table of its cells, where a feature has one to show."""
+        makers = hooks("row_line")
+        return lambda cells: next((line for make in makers if (line := make(cells))), None)
+
     def added(self, hook: str) -> list[Any]:
         """What features add to a report: ``table`` for one in full, ``picture`` for the page."""
         return [made for make in hooks(hook) if (made := make(self.run))]
@@ -157,7 +151,9 @@ class Document:
 
 def by_kind(findings: Iterable[Finding]) -> dict[Kind, list[Finding]]:
     """Findings of each kind, in their order."""
-    return grouped(findings, lambda finding: finding.kind)
+    findings = list(findings)
+    kinds = dict.fromkeys(finding.kind for finding in findings)
+    return {kind: [finding for finding in findings if finding.kind == kind] for kind in kinds}
 
 
 def capped(findings: Iterable[Finding], most: int) -> tuple[list[Finding], Counter[Kind]]:

@@ -11,7 +11,7 @@ from export_core.base.phrases import plural
 from export_core.judge import Judgement
 from export_core.report.document import Document, ReportError
 from export_core.report.page_data import filter_link
-from export_core.report.run_tables import MapRelease, MapRow, ReleaseMap, Square, release_map
+from export_core.report.run_tables import MapRelease, MapRow, ReleaseMap, release_map
 from export_core.report.svg import Axis, add, make_axis, picture, text_of, width_of
 
 _WIDTH, _LEFT = 900.0, 96.0
@@ -19,23 +19,22 @@ _WIDTH, _LEFT = 900.0, 96.0
 
 @dataclass(frozen=True)
 class _Plane:
-    """Where things are: the time scale from left to right, and the room of each row."""
+    """Where things are: the time scale from left to right, the middle of each row, and the room of one.
+
+    Names above the columns are turned by `angle`.
+    """
 
     axis: Axis
-    pitch: float
-    breadth: float
-    top: float
     angle: int
+    rows: Sequence[float]
+    pitch: float
+    top: float
+    bottom: float
 
-    @property
-    def bottom(self) -> float:
-        """Below the last row."""
-        return self.top + self.breadth
-
-    def line(self, place: float, before: float = 0.0, after: float = 0.0) -> dict[str, float]:
+    def line(self, place: float, beyond: float = 0.0) -> dict[str, float]:
         """A line through all rows, and a bit before the first and after the last one."""
         x = _LEFT + place
-        return {"x1": x, "y1": self.top - before, "x2": x, "y2": self.bottom + after}
+        return {"x1": x, "y1": self.top - beyond, "x2": x, "y2": self.bottom + beyond}
 
 
 def map_svg(
@@ -51,32 +50,35 @@ def map_svg(
     """
     if not drawn.rows:
         raise ReportError("The map of a run shows its cells: expected at least one result, found none.")
-    offsets, pitch, breadth = _rows_down(drawn)
-    plane = _plane(drawn, pitch, breadth, bool(heading))
-    entries = list(_legend(drawn))
+    plane = _plane(drawn, top=74.0 if heading else 24.0)
+    legend = list(_legend(drawn))
     bottom = plane.bottom + 46
     label = f"Map of the run: {len(drawn.rows)} writers (rows) and {len(drawn.readers)} readers by build date"
-    root = picture("release-map", _WIDTH, bottom + entries[-1][2] + 12, label, standalone=standalone)
+    root = picture("release-map", _WIDTH, bottom + legend[-1][2] + 12, label, standalone=standalone)
     if heading:
         add(root, "text", "headline", heading[0], x=20, y=36)
         add(root, "text", "legend", heading[1], x=20, y=54)
     for text, above in (("read by jaxlib →", 21), ("written by jaxlib ↓", 9)):
         add(root, "text", "date", text, x=_LEFT - 2, y=plane.top - above, text_anchor="end")
     _time(root, drawn, plane)
-    named = _with_room(offsets)
-    for row, offset in zip(drawn.rows, offsets, strict=True):
-        _row(root, row, plane, plane.top + offset, named=offset in named)
-    _today(root, drawn, plane)
-    first = True
-    for index, (row, offset) in enumerate(zip(drawn.rows, offsets, strict=True)):
-        for number, (reader, slot) in enumerate(zip(drawn.readers, plane.axis.slots, strict=True)):
-            if reader in row.squares:
-                parent = _link(root, row, reader, (index, number), first) if links else add(root, "g")
-                _square(parent, row, reader, plane, (_LEFT + slot, plane.top + offset))
-                first = False
-    _platforms(root, drawn, plane, offsets)
-    for look, x, y, text in entries:
-        _entry(root, look, x, bottom + y, text)
+    named = _with_room(plane.rows)
+    for row, middle in zip(drawn.rows, plane.rows, strict=True):
+        _row(root, row, plane, middle, named=middle in named)
+    today = plane.axis.end(drawn.as_of)
+    add(root, "line", "today", **plane.line(today, 6))
+    add(root, "text", "today", f"as of {drawn.as_of}", x=_LEFT + today, y=plane.bottom + 34, text_anchor="end")
+    _squares(root, drawn, plane, links=links)
+    for platform in drawn.platforms if len(drawn.platforms) > 1 else ():
+        first = next(middle for row, middle in zip(drawn.rows, plane.rows, strict=True) if row.platform == platform)
+        y = first - plane.pitch / 2 - 7
+        add(root, "text", "platform", f"on {platform}", x=_LEFT - 12, y=y, text_anchor="end")
+    for look, x, y, text in legend:
+        if look == "band":
+            add(root, "rect", "band", x=x - 2, y=bottom + y - 6, width=14, height=12, rx=3)
+        else:
+            square = add(root, "g", f"square is-{look}")
+            add(square, "rect", "", x=x, y=bottom + y - 5, width=10, height=10, rx=2.5)
+        add(root, "text", "legend", text, x=x + 17, y=bottom + y + 4)
     return text_of(root)
 
 
@@ -94,19 +96,6 @@ def map_picture(document: Document) -> str:
     return map_svg(release_map(document.run), standalone=True, heading=heading)
 
 
-def _rows_down(drawn: ReleaseMap) -> tuple[list[float], float, float]:
-    """The middle of each row, the room of one, and of all. Each platform has a line of its own, if there are many."""
-    pitch = 30.0 if len(drawn.rows) <= 24 else 22.0
-    head = 26.0 if len(drawn.platforms) > 1 else 0.0
-    offsets, place, platform = [], 0.0, None
-    for row in drawn.rows:
-        place += head if row.platform != platform else 0
-        platform = row.platform
-        offsets.append(place + pitch / 2)
-        place += pitch
-    return offsets, pitch, place
-
-
 def _with_room(places: Sequence[float]) -> set[float]:
     """The places that can have a label, seen from the newest release."""
     labelled: list[float] = []
@@ -116,13 +105,20 @@ def _with_room(places: Sequence[float]) -> set[float]:
     return set(labelled)
 
 
-def _plane(drawn: ReleaseMap, pitch: float, breadth: float, heading: bool) -> _Plane:
+def _plane(drawn: ReleaseMap, top: float) -> _Plane:
     axis = make_axis([reader.built for reader in drawn.readers], drawn.as_of, 786, slot=27, end=26)
     # Names above the columns are steeper where these are close to each other.
     angle = 45 if axis.slot >= 18 else 75
-    longest = max(width_of(reader.name, 11.5) for reader in drawn.readers)
-    top = 24 + longest * math.sin(math.radians(angle)) + (50 if heading else 0)
-    return _Plane(axis, pitch, breadth, top, angle)
+    top += max(width_of(reader.name, 11.5) for reader in drawn.readers) * math.sin(math.radians(angle))
+    # Each platform has a line of its own, if there are several.
+    pitch, head = 30.0 if len(drawn.rows) <= 24 else 22.0, 26.0 if len(drawn.platforms) > 1 else 0.0
+    rows, place, platform = [], 0.0, None
+    for row in drawn.rows:
+        place += head if row.platform != platform else 0
+        platform = row.platform
+        rows.append(top + place + pitch / 2)
+        place += pitch
+    return _Plane(axis, angle, rows, pitch, top, top + place)
 
 
 def _time(root: Xml.Element, drawn: ReleaseMap, plane: _Plane) -> None:
@@ -137,13 +133,6 @@ def _time(root: Xml.Element, drawn: ReleaseMap, plane: _Plane) -> None:
             label = add(root, "text", "reader", reader.name)
             label.set("transform", f"translate({_LEFT + slot + 3:.1f} {plane.top - 9:.1f}) rotate(-{plane.angle})")
             add(label, "title", "", f"reader {reader.name}, built {reader.built}")
-
-
-def _today(root: Xml.Element, drawn: ReleaseMap, plane: _Plane) -> None:
-    """The line at the day as of which the run was judged."""
-    today = plane.axis.end(drawn.as_of)
-    add(root, "line", "today", **plane.line(today, 6, 6))
-    add(root, "text", "today", f"as of {drawn.as_of}", x=_LEFT + today, y=plane.bottom + 34, text_anchor="end")
 
 
 def _row(root: Xml.Element, row: MapRow, plane: _Plane, middle: float, *, named: bool) -> None:
@@ -162,19 +151,29 @@ def _row(root: Xml.Element, row: MapRow, plane: _Plane, middle: float, *, named:
     add(name, "title", "", f"writer {row.writer.name}, built {row.writer.built}: {plural(row.goldens, 'golden')}")
 
 
-def _link(root: Xml.Element, row: MapRow, reader: MapRelease, place: tuple[int, int], first: bool) -> Xml.Element:
-    """The link to the cells of a square. `data-row` and `data-column` are for arrow keys: one square is a tab stop."""
-    address = filter_link(writer=row.writer.term, reader=reader.term, platform=row.platform)
-    link = add(root, "a", href=address, tabindex=0 if first else -1)
-    link.set("data-row", str(place[0]))
-    link.set("data-column", str(place[1]))
-    return link
+def _squares(root: Xml.Element, drawn: ReleaseMap, plane: _Plane, *, links: bool) -> None:
+    tab_stop = 0
+    for index, (row, middle) in enumerate(zip(drawn.rows, plane.rows, strict=True)):
+        for number, (reader, slot) in enumerate(zip(drawn.readers, plane.axis.slots, strict=True)):
+            if reader in row.squares:
+                parent = add(root, "g")
+                if links:
+                    parent.tag = "a"
+                    # For arrow keys: one square is a tab stop, and each knows its row and its column.
+                    address = filter_link(writer=row.writer.term, reader=reader.term, platform=row.platform)
+                    parent.attrib |= {"href": address, "tabindex": str(tab_stop)}
+                    parent.attrib |= {"data-row": str(index), "data-column": str(number)}
+                _square(parent, row, reader, plane, (_LEFT + slot, middle))
+                tab_stop = -1
 
 
 def _square(parent: Xml.Element, row: MapRow, reader: MapRelease, plane: _Plane, middle: tuple[float, float]) -> None:
-    square = row.squares[reader]
+    """A square, which may be a link: its colour, a number where cells fail, and all counts in words."""
+    square, (x, y) = row.squares[reader], middle
     size = min(24.0, plane.axis.slot - 2, plane.pitch - 3)
-    (x, y), text = middle, _words(row, reader, square)
+    counts = ", ".join(f"{count:,} {judgement}" for judgement, count in square.counts.items())
+    promised = "promised" if square.promised else "not promised"
+    text = f"written by {row.writer.name}, read by {reader.name} on {row.platform}: {counts} ({promised})"
     own = " is-own" if reader.term == row.writer.term else ""
     parent.set("class", f"square is-{square.look}{own}{' is-pale' if square.pale else ''}")
     if parent.tag == "a":
@@ -182,32 +181,11 @@ def _square(parent: Xml.Element, row: MapRow, reader: MapRelease, plane: _Plane,
     add(parent, "title", "", text)
     add(parent, "rect", rx=min(5.0, size / 4), x=x - size / 2, y=y - size / 2, width=size, height=size)
     if square.look not in (Judgement.KEPT, Judgement.BONUS, Judgement.OUTSIDE) and size >= 10:
-        count = _short(square.counts[square.worst])
-        letters = min(size * 0.48, size * 1.45 / len(count))
-        add(parent, "text", "", count, x=x, y=y + letters * 0.36, text_anchor="middle", font_size=letters)
-
-
-def _words(row: MapRow, reader: MapRelease, square: Square) -> str:
-    counts = ", ".join(f"{count:,} {judgement}" for judgement, count in square.counts.items())
-    promised = "promised" if square.promised else "not promised"
-    return f"written by {row.writer.name}, read by {reader.name} on {row.platform}: {counts} ({promised})"
-
-
-def _short(count: int) -> str:
-    """A number of at most four letters: ``1.2k``."""
-    if count < 1000:
-        return str(count)
-    return f"{count / 1000:.1f}k" if count < 9950 else f"{count / 1000:.0f}k"
-
-
-def _platforms(root: Xml.Element, drawn: ReleaseMap, plane: _Plane, offsets: list[float]) -> None:
-    """The name of each platform at its rows, where there are several."""
-    if len(drawn.platforms) < 2:
-        return
-    for platform in drawn.platforms:
-        first = next(offset for row, offset in zip(drawn.rows, offsets, strict=True) if row.platform == platform)
-        y = plane.top + first - plane.pitch / 2 - 7
-        add(root, "text", "platform", f"on {platform}", x=_LEFT - 12, y=y, text_anchor="end")
+        count = square.counts[square.worst]
+        # At most four letters.
+        short = str(count) if count < 1000 else f"{count / 1000:.{1 if count < 9950 else 0}f}k"
+        letters = min(size * 0.48, size * 1.45 / len(short))
+        add(parent, "text", "", short, x=x, y=y + letters * 0.36, text_anchor="middle", font_size=letters)
 
 
 _OUTSIDE = Judgement.OUTSIDE
@@ -233,12 +211,3 @@ def _legend(drawn: ReleaseMap) -> Iterator[tuple[str, float, float, str]]:
             x, y = 20.0, y + 20
         yield look, x, y, meaning
         x += needed
-
-
-def _entry(root: Xml.Element, look: str, x: float, y: float, text: str) -> None:
-    """One entry of the legend."""
-    if look == "band":
-        add(root, "rect", "band", x=x - 2, y=y - 6, width=14, height=12, rx=3)
-    else:
-        add(add(root, "g", f"square is-{look}"), "rect", "", x=x, y=y - 5, width=10, height=10, rx=2.5)
-    add(root, "text", "legend", text, x=x + 17, y=y + 4)

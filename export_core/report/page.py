@@ -20,8 +20,8 @@ from export_core.judge.result import by_build_date
 from export_core.judge.verdicts import VERDICTS
 from export_core.report.document import Comparison, Document, Finding, by_kind, capped, issue_of
 from export_core.report.map_svg import map_svg
-from export_core.report.page_data import cause_link, cell_link, file_address, filter_link, page_data, web_address
-from export_core.report.run_tables import Grid, GridBlock, grid, release_map
+from export_core.report.page_data import cause_link, cell_link, filter_link, page_data, web_address
+from export_core.report.run_tables import GridBlock, grid, release_map
 from export_core.report.wording import LEGEND, began_and_ended, first_sentence, writer_and_reader
 from export_core.run.run import Run
 
@@ -40,7 +40,6 @@ def html_page(document: Document) -> str:
     not_promised = [name for name in (Judgement.BONUS, Judgement.OUTSIDE) if name in run.by_judgement]
     judgements = [*(name for name in run.by_judgement if name not in not_promised), *not_promised]
     listed, more = capped(document.findings, MOST_FINDINGS)
-    data = page_data(table, file_address(summary.identity.source_url, summary.identity.goldens), comparison)
     return rendered(
         _TEMPLATES / "page.html",
         SCRIPTS,
@@ -52,17 +51,17 @@ def html_page(document: Document) -> str:
             for kind, findings in by_kind(finding for finding in listed if not _is_urgent(finding)).items()
         ],
         address_of=_address,
-        identity=_identity(run, table, comparison),
+        identity=_identity(run, comparison),
         bar=_bar(summary),
         judgements=[(name, len(run.by_judgement[name]), filter_link(judgement=name)) for name in judgements],
         comparison=comparison.section() if comparison else None,
         map=Markup(map_svg(drawn, links=True)) if drawn.rows else None,
         pictures=document.added("picture"),
         facets=_facets(run, comparison),
-        writers=[_writer(block, judgements) for block in table.blocks],
+        writers=[_writer(block, judgements) for block in table],
         marks=" · ".join(LEGEND.splitlines()[2:]),
         # JSON that cannot end the element that it is in: < is written as an escape.
-        data=Markup(safe_json(data).decode().replace("<", "\\u003c")),
+        data=Markup(safe_json(page_data(document, table)).decode().replace("<", "\\u003c")),
     )
 
 
@@ -81,11 +80,11 @@ def _headline(document: Document) -> dict[str, Any]:
     }
 
 
-def _identity(run: Run, table: Grid, comparison: Comparison | None) -> list[tuple[str, str, str]]:
+def _identity(run: Run, comparison: Comparison | None) -> list[tuple[str, str, str]]:
     """What the run was a run of: label, text, and the address of a link; what is unknown is left out."""
     summary, identity = run.summary, run.summary.identity
-    cases = {row.case for block in table.blocks for row in block.rows}
-    size = (plural(len(table.readers), "reader"), plural(len(table.blocks), "writer"), plural(len(cases), "case"))
+    cases = {result.case for result in run.results}
+    size = (plural(len(run.readers), "reader"), plural(len(run.writers), "writer"), plural(len(cases), "case"))
     times = [f"{time:%Y-%m-%d %H:%M}" if time else "" for time in (identity.started, identity.ended)]
     listed = [
         ("", identity.project or "jaxexport report", ""),
@@ -141,7 +140,7 @@ def _writer(block: GridBlock, judgements: Sequence[Judgement]) -> dict[str, Any]
     counts = Counter(result.judgement for result in results)
     promised = [result.judgement for result in results if result.promised]
     return {
-        "name": block.head.partition("  ")[0],
+        "name": block.name,
         "built": str(block.writer.built),
         "score": f"{promised.count(Judgement.KEPT):,} of {len(promised):,}",
         "counts": [f"{counts[judgement]:,}" for judgement in judgements],

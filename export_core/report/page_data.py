@@ -18,15 +18,14 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from export_core.base.escaping import plain_text
-from export_core.base.feature import hooks
 from export_core.base.phrases import few
 from export_core.judge import Judgement, Result
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.judge.verdicts import VERDICTS
 from export_core.readers.cell import CellKey
 from export_core.readers.placement import Mode
-from export_core.report.document import Comparison
-from export_core.report.run_tables import Grid, release_term
+from export_core.report.document import Document
+from export_core.report.run_tables import GridBlock, release_term
 from export_core.report.wording import figures_line, judgement_mark, limits_line, window_line
 
 _ELEMENT = re.compile(r"(?m)^\s*((?:worst|first) at \[[^\]\n]*\]): expected (.+), got (.+)$")
@@ -65,27 +64,28 @@ class _Columns:
             self.columns[name].append(self.tables[name][value])
 
 
-def page_data(table: Grid, files: str, comparison: Comparison | None = None) -> PageData:
+def page_data(document: Document, table: Sequence[GridBlock]) -> PageData:
     """The rows of the table in its order, and the cells of each row by build date of the reader."""
-    changes, line_makers = comparison.cells if comparison else {}, hooks("row_line")
+    changes = document.comparison.cells if document.comparison else {}
+    identity = document.run.summary.identity
     rows = _Columns(["case", "writer", "platform", "calls", "cost"])
     cells = _Columns(
         ["reader", "state", "message", "stderr", "window", "numbers", "more", "command", "change", "figures"]
     )
     goldens: list[str] = []
     start, seconds, timings = [0], [], []
-    for reader in table.readers:
+    for reader in document.run.readers:
         cells.tables["reader"][reader] = len(cells.tables["reader"])
-    for block in table.blocks:
+    for block in table:
         for row in block.rows:
-            results = [row.cells[reader] for reader in table.readers if reader in row.cells]
+            results = [row.cells[reader] for reader in document.run.readers if reader in row.cells]
             first = results[0]
             rows.append(
                 case=(plain_text(row.case), plain_text(row.name.removesuffix(f" {row.platform}"))),
                 writer=first.writer,
                 platform=plain_text(row.platform),
                 calls=tuple(map(plain_text, first.custom_calls)),
-                cost=next((line for make in line_makers if (line := make(results))), None),
+                cost=document.row_line(results),
             )
             goldens.append(plain_text(first.golden))
             for result in results:
@@ -102,8 +102,8 @@ def page_data(table: Grid, files: str, comparison: Comparison | None = None) -> 
         tables,
         {**rows.columns, "golden": goldens, "start": start},
         {**cells.columns, "seconds": seconds, "timings": timings},
-        files,
-        list(Judgement),
+        file_address(identity.source_url, identity.goldens),
+        [*Judgement],
     )
 
 

@@ -47,18 +47,15 @@ class RunProgress:
         self._kinds: set[tuple[Judgement, tuple[str, ...]]] = set()
         self._ready: set[str] = set()
         self._last_line = clock()
-        columns = (
+        # A dumb terminal cannot redraw a line: it gets those of a log.
+        self._has_bar = console.is_interactive and not console.is_dumb_terminal and not quiet
+        self._bar = Progress(
             TextColumn("{task.fields[state]}"),
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
-        )
-        # A dumb terminal cannot redraw a line: it gets those of a log.
-        self._has_bar = console.is_interactive and not console.is_dumb_terminal and not quiet
-        self._bar = Progress(
-            *columns,
             console=console,
             disable=not self._has_bar,
             expand=True,
@@ -99,12 +96,16 @@ class RunProgress:
         self._bar.update(self._task, advance=1, state=self._short_state())
         if result.promised and self._promised == self._all_promised and any(self._left.values()):
             self._line(f"{self._promised_cells()}{self._failed_so_far()}; the cells that are left were not promised")
+        if self._has_bar:
+            return
         # In a log: a line when a reader is done, and else one often enough to show that the run is alive.
-        if not self._has_bar and not self._left[reader]:
+        task = self._bar.tasks[0]
+        count = f"[{task.completed:.0f}/{task.total:.0f}]"
+        if not self._left[reader]:
             counts = counts_line({name: count for (of, name), count in sorted(self._verdicts.items()) if of == reader})
-            self._line(f"[{self._count()}] jaxlib {result.reader.jaxlib}: {counts}{self._state()}")
-        elif not self._has_bar and self._clock() - self._last_line > SILENCE_SECONDS:
-            self._line(f"[{self._count()}]{self._state()}")
+            self._line(f"{count} jaxlib {result.reader.jaxlib}: {counts}{self._state()}")
+        elif self._clock() - self._last_line > SILENCE_SECONDS:
+            self._line(f"{count}{self._state()}")
 
     def _show_failure(self, result: Result) -> None:
         """Show the first failure of each kind: the others are counted."""
@@ -112,13 +113,11 @@ class RunProgress:
         if kind in self._kinds:
             return
         self._kinds.add(kind)
-        shown = len(self._kinds)
-        if shown <= MOST_FAILURES:
+        if len(self._kinds) <= MOST_FAILURES:
             message = first_line(result.message) or str(result.verdict)
-            self._line(
-                f"  {result.judgement}: {result.golden} in jaxlib {result.reader.jaxlib}: {message}", style="red"
-            )
-        elif shown == MOST_FAILURES + 1:
+            text = f"  {result.judgement}: {result.golden} in jaxlib {result.reader.jaxlib}: {message}"
+            self._line(text, style="red")
+        elif len(self._kinds) == MOST_FAILURES + 1:
             self._line("  further failures are only counted here; the report at the end lists them", style="red")
 
     def _line(self, text: str, style: str | None = None) -> None:
@@ -128,20 +127,16 @@ class RunProgress:
             for line in wrapped(text.strip(), self._console.width, first, len(first) + 2):
                 self._console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
 
-    def _count(self) -> str:
-        task = self._bar.tasks[0]
-        return f"{task.completed:.0f}/{task.total:.0f}"
-
     def _environments(self) -> str:
-        return f"{len(self._ready)}/{self._readers}"
+        return f"environments {len(self._ready)}/{self._readers}"
 
     def _promised_cells(self) -> str:
         """``promised: 812 of 1,350, 2 causes``."""
-        causes = sum(judgement is Judgement.BROKEN for judgement, _ in self._kinds)
-        counted = (
+        promised = (
             f"promised: {self._promised:,} of {self._all_promised:,}" if self._all_promised else "nothing promised"
         )
-        return f"{counted}, {plural(causes, 'cause')}" if causes else counted
+        causes = sum(judgement is Judgement.BROKEN for judgement, _ in self._kinds)
+        return f"{promised}, {plural(causes, 'cause')}" if causes else promised
 
     def _failed_so_far(self) -> str:
         bad = [name for name in Judgement if name.facts.badness and name is not Judgement.OUTSIDE]
@@ -151,11 +146,11 @@ class RunProgress:
 
     def _short_state(self) -> str:
         """What a bar has room for: environments only until all are built."""
-        building = f"environments {self._environments()} · " if len(self._ready) < self._readers else ""
+        building = f"{self._environments()} · " if len(self._ready) < self._readers else ""
         return f"{building}{self._promised_cells()}"
 
     def _state(self) -> str:
         """Promised cells, environments, failures so far and the time left: the end of a line in a log."""
         left = self._bar.tasks[0].time_remaining
         time_left = f" · about {datetime.timedelta(seconds=round(left))} left" if left else ""
-        return f" · {self._promised_cells()} · environments {self._environments()}{self._failed_so_far()}{time_left}"
+        return f" · {self._promised_cells()} · {self._environments()}{self._failed_so_far()}{time_left}"

@@ -25,24 +25,19 @@ class GridRow:
 
 @dataclass(frozen=True)
 class GridBlock:
-    """The goldens of one writer; `head` names it and its build date."""
+    """The goldens of one writer, on whichever platform."""
 
-    head: str
     writer: ReaderOf
     rows: Sequence[GridRow]
 
-
-@dataclass(frozen=True)
-class Grid:
-    """The table. `titles` are the lines above each reader: jaxlib, build date, and jax where one jaxlib has several."""
-
-    readers: Sequence[ReaderOf]
-    titles: Mapping[ReaderOf, tuple[str, ...]]
-    blocks: Sequence[GridBlock]
+    @property
+    def name(self) -> str:
+        """The release, with its jax where that has another number."""
+        return self.writer.jaxlib + ("" if self.writer.jax == self.writer.jaxlib else f" with jax {self.writer.jax}")
 
 
-def grid(run: Run) -> Grid:
-    """Rows by writer, oldest build first, then by case and platform."""
+def grid(run: Run) -> list[GridBlock]:
+    """Every golden and platform of a run, by writer, oldest build first, then by case and platform."""
     names = _short_names({result.case for result in run.results})
     rows: dict[ReaderOf, list[GridRow]] = {writer: [] for writer in run.writers}
     for cells in sorted(run.by_golden.values(), key=lambda cells: (cells[0].case, cells[0].platform, cells[0].golden)):
@@ -50,20 +45,7 @@ def grid(run: Run) -> Grid:
         name = f"{names[case]} {platform}" if len(run.platforms) > 1 else names[case]
         by_reader = {result.reader: result for result in cells}
         rows[cells[0].writer.release].append(GridRow(name, case, platform, by_reader))
-    blocks = []
-    for writer, of_writer in rows.items():
-        jax = "" if writer.jax == writer.jaxlib else f" with jax {writer.jax}"
-        blocks.append(GridBlock(f"{writer.jaxlib}{jax}  built {writer.built}", writer, of_writer))
-    several = with_several_jax(run.readers)
-    titles = {
-        reader: (
-            reader.jaxlib,
-            f"{reader.built:%y-%m-%d}",
-            *([f"jax {reader.jax}"] if reader.jaxlib in several else []),
-        )
-        for reader in run.readers
-    }
-    return Grid(run.readers, titles, blocks)
+    return [GridBlock(writer, of_writer) for writer, of_writer in rows.items()]
 
 
 def with_several_jax(releases: Iterable[ReaderOf]) -> set[str]:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from export_core.base.layout import labelled_paragraphs, wrapped
 from export_core.base.phrases import few, first_line, plural, ranges
-from export_core.judge import Judgement, Result, Summary
+from export_core.judge import Judgement, Summary
 from export_core.judge.result import by_build_date
 from export_core.judge.verdicts import FAIL_ON, Kind
 from export_core.policy.run_options import RESULTS
@@ -252,23 +252,33 @@ _NARROWEST_COLUMN = 9  # a date with two digits of the year, and a gap
 
 def print_table(console: Console, run: Run) -> None:
     """Goldens by writer down, readers by build date across; split into blocks where the terminal is too narrow."""
-    table = grid(run)
-    names = [f"  {row.name}" for block in table.blocks for row in block.rows]
-    label = max(6, *map(len, names), *(len(block.head) for block in table.blocks)) + 1
-    width = max((len(line) + 1 for title in table.titles.values() for line in title), default=_NARROWEST_COLUMN)
+    blocks = [(f"{block.name}  built {block.writer.built}", block.rows) for block in grid(run)]
+    several = with_several_jax(run.readers)
+    titles = {
+        reader: (
+            reader.jaxlib,
+            f"{reader.built:%y-%m-%d}",
+            *([f"jax {reader.jax}"] if reader.jaxlib in several else []),
+        )
+        for reader in run.readers
+    }
+    names = [f"  {row.name}" for _, rows in blocks for row in rows]
+    label = max(6, *map(len, names), *(len(head) for head, _ in blocks)) + 1
+    width = max((len(line) + 1 for title in titles.values() for line in title), default=_NARROWEST_COLUMN)
     # At least one column, also where the terminal is narrower than the names of the cases.
     per_block = max(1, (console.width - label) // width)
-    for start in range(0, len(table.readers), per_block):
-        readers = table.readers[start : start + per_block]
-        height = max(len(table.titles[reader]) for reader in readers)
+    for start in range(0, len(titles), per_block):
+        readers = run.readers[start : start + per_block]
+        height = max(len(titles[reader]) for reader in readers)
         lines = []
         for at in range(height):
-            titles = [Text("".join(table.titles[reader][at : at + 1])) for reader in readers]
-            lines.append(_line("writer, case" if at == height - 1 else "", label, titles, width))
-        for block in table.blocks:
-            lines.append(Text(block.head, style="bold"))
-            for row in block.rows:
-                cells = [_cell(row.cells.get(reader)) for reader in readers]
+            texts = [Text("".join(titles[reader][at : at + 1])) for reader in readers]
+            lines.append(_line("writer, case" if at == height - 1 else "", label, texts, width))
+        for head, rows in blocks:
+            lines.append(Text(head, style="bold"))
+            for row in rows:
+                results = [row.cells.get(reader) for reader in readers]
+                cells = [Text(cell_mark(one), one.judgement.facts.style) if one else Text() for one in results]
                 lines.append(_line(f"  {row.name}", label, cells, width))
         console.print()
         # Not a table of rich: for 2,000 cells that takes longer than planning and judging them. In pieces, since a
@@ -286,7 +296,3 @@ def _line(name: str, label: int, texts: Sequence[Text], width: int) -> Text:
     for text in texts:
         line.append_text(text).append(" " * (width - len(text)))
     return line
-
-
-def _cell(result: Result | None) -> Text:
-    return Text(cell_mark(result), style=result.judgement.facts.style) if result else Text("")

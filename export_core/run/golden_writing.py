@@ -19,15 +19,9 @@ from export_core.goldens.store import staged_golden
 from export_core.judge import Judgement, Result
 from export_core.judge.verdicts import VERDICTS
 from export_core.matrix import Limits, Selection, Verdict
+from export_core.matrix.cached_replay import OutcomeCache
 from export_core.matrix.comparisons import under_policy
-from export_core.matrix.outcome_cache import OutcomeCache
-from export_core.numbers.measuring_noise import (
-    MeasuredNoise,
-    OtherKernel,
-    known_noise,
-    measure_noise,
-    with_noise,
-)
+from export_core.numbers.measuring_noise import MeasuredNoise, OtherKernel, known_noise, measure_noise, with_noise
 from export_core.numbers.stored_noise import proves_nothing_text
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
@@ -58,11 +52,7 @@ class OwnReader:
     """
 
     def __init__(
-        self,
-        policy: Policy,
-        options: RunOptions,
-        user_code: UserCode,
-        started_with: Mapping[str, str] | None = None,
+        self, policy: Policy, options: RunOptions, user_code: UserCode, started_with: Mapping[str, str] | None = None
     ) -> None:
         self.calendar = policy.calendar()
         self._policy = policy
@@ -163,9 +153,8 @@ def first_crash(produced: ProducedGolden, replay: Callable[[Golden], Sequence[Re
     replays = [first_replay(result) for result in results]
     for first in replays:
         if first.unknown:
-            raise ExportError(
-                f"{produced.manifest.case}: nothing was stored: it could not be replayed: {first.unknown}"
-            )
+            name = produced.manifest.case
+            raise ExportError(f"{name}: nothing was stored: it could not be replayed: {first.unknown}")
         if first.problem:
             raise ExportError(first.problem)
     return "".join(first.crash for first in replays)
@@ -201,15 +190,11 @@ def first_replay(result: Result) -> FirstReplay:
     advice = VERDICTS[result.verdict].advice or ("" if unrun else _GENERAL_ADVICE)
     if unrun and result.stage is Stage.COMPARE:
         advice = _COMPARATOR_ADVICE
-    shown = [
-        ("stage", str(result.stage)),
-        ("message", result.message or str(result.verdict)),
-        ("stderr", result.error_lines),
-    ]
+    message = result.message or str(result.verdict)
     lines = (
         f"{result.golden}: its own writer cannot replay this golden in a new process: it "
         f"{VERDICTS[result.verdict].phrase}. {fault}: nothing was stored.",
-        *labelled_lines(shown),
+        *labelled_lines([("stage", str(result.stage)), ("message", message), ("stderr", result.error_lines)]),
         advice,
     )
     return FirstReplay(problem="\n".join(line for line in lines if line))

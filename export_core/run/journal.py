@@ -107,10 +107,7 @@ class Journal:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let other runs use the folder."""
+        # Now other runs may use the folder.
         self._file.close()
         self._lock.release()
 

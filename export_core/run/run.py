@@ -133,14 +133,8 @@ def judge_run(
 ) -> Run:
     """Judge results, which were judged one by one, as a whole: the rules of features, then causes, then the summary.
 
-    Args:
-        results: of all cells, in any order.
-        policy: by which each was judged.
-        facts: what the run was.
-        baseline: the results of an earlier run, with which a rule may compare them.
-        plan: see `Run`.
-        folder: see `Run`.
-        options: see `Run`.
+    Each result was judged by `policy` before; `baseline` are those of an earlier run, with which a rule may compare
+    them. `plan`, `folder` and `options` are those of the `Run`.
 
     Raises `PolicyError` for a known failure whose globs cover too much.
     """

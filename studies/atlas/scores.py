@@ -14,8 +14,7 @@ from itertools import groupby, pairwise
 
 import msgspec
 
-from export_core.features.compare_runs.cost_steps import cost_steps
-from export_core.features.compare_runs.trend import number_drift
+from export_core.features.compare_runs.trend import cost_steps, number_drift
 from export_core.judge.causes import cell_signature, is_own_writer
 from export_core.judge.result import ReaderOf, Result, WriterOf
 from export_core.matrix import Verdict

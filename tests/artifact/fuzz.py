@@ -15,13 +15,16 @@ import time
 import tracemalloc
 from pathlib import Path
 
-from everything import READERS, use
 from kept import FILES, jax_goldens
 
-from export_core.artifact import ArtifactError, read_bytes
+from export_core.artifact import Artifact, ArtifactError, as_dict, read_bytes
 from export_core.artifact.audit import audit
-from export_core.artifact.readers import loads
+from export_core.artifact.envelope.encode import encode
+from export_core.artifact.main_check import check_main
+from export_core.artifact.numerics import factored_outputs
+from export_core.artifact.readers import Reader, loads
 
+READERS = [Reader("0.12.0.1", "0.12.0.1", "1.22.0", "1.22.0"), Reader("0.4.30", "0.4.30", "1.1.3", "1.1.3")]
 MAX_SECONDS = 1.0  # of CPU, for one input
 TIMES = 3  # the file's size in memory, beside
 CONSTANT = 256_000  # what reading takes whatever the file: tables of names, the smallest parts
@@ -52,9 +55,8 @@ def damaged(pool: list[bytes], choose: random.Random) -> bytes:
             data[at : at + len(word)] = word
         elif kind == 7 and len(data) >= 4:  # an offset or a count of the flatbuffer
             at = at & ~3
-            data[at : at + 4] = (choose.choice((0, 4, 8, 16, 1 << 16, 1 << 31)) + choose.randrange(64)).to_bytes(
-                4, "little"
-            )
+            offset = choose.choice((0, 4, 8, 16, 1 << 16, 1 << 31)) + choose.randrange(64)
+            data[at : at + 4] = offset.to_bytes(4, "little")
         else:
             other = choose.choice(pool)
             start = choose.randrange(len(other))
@@ -62,13 +64,27 @@ def damaged(pool: list[bytes], choose: random.Random) -> bytes:
     return bytes(data)
 
 
-def asked(data: bytes) -> None:
+def asked(data: bytes) -> Artifact:
     """What `jaxexport inspect` and the matrix read: the limits of time and memory are on this."""
     artifact = read_bytes(data)
     for module in artifact.modules:
         assert module.op_counts is not None
     audit(artifact, frozenset())
     loads(artifact, READERS)
+    return artifact
+
+
+def use(data: bytes) -> None:
+    """Ask for everything that anyone can ask of an artifact."""
+    artifact = asked(data)
+    for module in artifact.modules:
+        as_dict((module.functions, module.constants, module.attributes))
+    check_main(artifact)
+    factored_outputs(artifact)
+    if artifact.envelope is not None:
+        str(artifact.envelope.in_tree)
+        artifact.envelope.in_tree.paths("args")
+        read_bytes(encode(artifact.envelope))
 
 
 class Watched:
@@ -133,8 +149,7 @@ class Watched:
         return (
             f"{self.inputs} inputs in {seconds:.0f} s ({self.inputs / seconds:.0f} a second): {self.read} read, "
             f"{self.inputs - self.read} refused, {self.broken} broke a limit; slowest {1000 * self.slowest:.0f} ms of "
-            "CPU; "
-            f"memory of {self.traced}: at most {self.worst:.1f} times the file (of 1 kB or more), "
+            f"CPU; memory of {self.traced}: at most {self.worst:.1f} times the file (of 1 kB or more), "
             f"at most {self.rest / 1e6:+.2f} MB above {TIMES} times ({CONSTANT / 1e6:.3f} MB allowed)"
         )
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from forge import section, varint
+from forge import section, strings, varint
 
 from export_core.artifact.bytecode.sections import DIALECT_VERSIONS, DIALECTS, IR, PROPERTIES, Cursor, Entries, Tables
 
@@ -79,10 +79,10 @@ class TakenApart:
 
     def dialect(self, name: bytes) -> int:
         """The number of a dialect, which is added where it is not there yet."""
-        number = self.string(name)
-        if number not in [string for string, _ in self.dialects]:
+        number, known = self.string(name), [string for string, _ in self.dialects]
+        if number not in known:
             self.dialects.append((number, b""))
-        return [string for string, _ in self.dialects].index(number)
+        return known.index(number) if number in known else len(known)
 
     def attribute(self, dialect: bytes, content: bytes, *, custom: bool = True) -> int:
         """The number of a new attribute."""
@@ -134,7 +134,7 @@ class TakenApart:
     def encode(self) -> bytes:
         """The bytecode."""
         content = {
-            0: _strings(self.strings),
+            0: strings(self.strings),
             DIALECTS: self._names(),
             2: b"".join(entry.content for entry in (*self.attributes, *self.types)),
             3: varint(len(self.attributes)) + varint(len(self.types)) + _groups(self.attributes) + _groups(self.types),
@@ -174,28 +174,24 @@ def take_apart(data: bytes) -> TakenApart:
         part = Cursor(data, at, len(data), "module")
         size = part.varint("length")
         properties.append(data[part.at : part.at + size])
-    ir = tables.sections[IR]
-    strings = [tables.string_bytes(number) for number in range(len(tables.string_ends))]
+    texts = [tables.string_bytes(number) for number in range(len(tables.string_ends))]
+    split = [(name.partition(".")[0], name.partition(".")[2].encode()) for name in tables.op_names]
     return TakenApart(
         version=tables.version,
         producer=tables.producer.encode(),
-        strings=strings,
-        dialects=[(strings.index(name.encode()), b"") for name in tables.dialects],
-        names=_read_names(tables, strings),
+        strings=texts,
+        dialects=[(texts.index(name.encode()), b"") for name in tables.dialects],
+        names=[
+            Name(tables.dialects.index(dialect), texts.index(word), registered)
+            for (dialect, word), registered in zip(split, tables.op_registered, strict=True)
+        ],
         attributes=_entries(data, tables.attributes),
         types=_entries(data, tables.types),
         properties=properties,
-        block=_read_block(Cursor(data, ir.at, ir.end, "module"), tables),
+        block=_read_block(tables.cursor(IR), tables),
         order=order,
         others=others,
     )
-
-
-def _read_names(tables: Tables, strings: list[bytes]) -> list[Name]:
-    return [
-        Name(tables.dialects.index(name.partition(".")[0]), strings.index(name.partition(".")[2].encode()), registered)
-        for name, registered in zip(tables.op_names, tables.op_registered, strict=True)
-    ]
 
 
 def _entries(data: bytes, entries: Entries) -> list[Entry]:
@@ -261,10 +257,8 @@ def _block(block: Block, version: int) -> bytes:
     if block.arguments is not None:
         head += varint(len(block.arguments))
         for kind, location in block.arguments:
-            if version >= 4:
-                head += varint(kind << 1 | (location is not None)) + (b"" if location is None else varint(location))
-            else:
-                head += varint(kind) + varint(location or 0)
+            head += varint(kind << 1 | (location is not None) if version >= 4 else kind)
+            head += b"" if version >= 4 and location is None else varint(location or 0)
         head += b"\x20" + block.uses if block.uses and version >= 3 else b"\0" if version >= 3 else b""
     return head + b"".join(_operation(op, version) for op in block.operations)
 
@@ -282,11 +276,6 @@ def _operation(op: Operation, version: int) -> bytes:
         out += varint(len(op.regions) << 1 | op.isolated)
         out += section(IR, body) if op.isolated and version >= 2 else body
     return out
-
-
-def _strings(texts: list[bytes]) -> bytes:
-    sizes = b"".join(varint(len(text) + 1) for text in reversed(texts))
-    return varint(len(texts)) + sizes + b"".join(text + b"\0" for text in texts)
 
 
 def _runs(items: Sequence[Item]) -> list[tuple[int, list[Item]]]:

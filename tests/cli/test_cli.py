@@ -391,9 +391,9 @@ def test_readers_that_cannot_be_had_are_bad_input(command, words, said, jaxexpor
 
 
 def test_another_plan_is_not_resumed(jaxexport, project):
-    journal = Journal(project / ".jaxexport", PlanRecord("0", "2026-11-20", {}, {}, "", 1, "", {}, "", {}, {}))
-    journal.append(b"{}")
-    journal.close()
+    record = PlanRecord("0", "2026-11-20", {}, {}, "", 1, "", {}, "", {}, {})
+    with Journal(project / ".jaxexport", record) as journal:
+        journal.append(b"{}")
     before = {path: path.read_bytes() for path in (project / ".jaxexport").iterdir()}
     ended = jaxexport("matrix", "--resume", "--readers", "0.12.0.1")
     assert "as of 2026-11-20" in ended.out, "the day on which it began"

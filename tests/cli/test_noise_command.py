@@ -49,7 +49,7 @@ def contents(project: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.matrix
-def test_goldens_gain_their_noise(jaxexport: Command, project: Path) -> None:
+def test_goldens_gain_their_noise(jaxexport, project):
     before = contents(project)
     ended = jaxexport("goldens", "noise")
     assert (ended.code, ended.out.splitlines()[-1]) == (0, "noise of 3 of 3 goldens measured"), ended
@@ -76,9 +76,7 @@ def test_goldens_gain_their_noise(jaxexport: Command, project: Path) -> None:
 
 
 @pytest.mark.matrix
-def test_a_golden_for_cuda_only_is_named_and_left(
-    jaxexport: Command, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_golden_for_cuda_only_is_named_and_left(jaxexport, project, monkeypatch):
     # The artifact is that of a golden for cpu.
     monkeypatch.setattr("export_core.goldens.verify.check_bytes", lambda *_: None)
     options = stored(project)[f"{MLP}/0.9.2-cpu"].manifest.options
@@ -95,7 +93,7 @@ def test_a_golden_for_cuda_only_is_named_and_left(
 
 
 @pytest.mark.matrix
-def test_where_its_writer_cannot_be_installed_a_later_release_measures(jaxexport: Command, project: Path) -> None:
+def test_where_its_writer_cannot_be_installed_a_later_release_measures(jaxexport, project):
     # Built between 0.9.2 and 0.10.0, and on no index.
     release = "{built: 2026-04-10, python: ['3.11', '3.12', '3.13']}"
     (project / "export_compat.yaml").write_text(f"releases: {{jaxlib: {{0.9.2.7: {release}}}}}\n")
@@ -115,7 +113,7 @@ def add(jaxexport: Command, artifact: Path, inputs: Path, outputs: Path, case: s
 
 
 @pytest.mark.matrix
-def test_an_adopted_golden_gets_its_noise_from_its_writer(jaxexport: Command, project: Path) -> None:
+def test_an_adopted_golden_gets_its_noise_from_its_writer(jaxexport, project):
     folder = GOLDENS / MLP / "0.9.2-cpu"
     ended = add(jaxexport, folder / ARTIFACT, folder / INPUTS, folder / OUTPUTS, "adopted")
     assert ended.code == 0, ended
@@ -125,7 +123,7 @@ def test_an_adopted_golden_gets_its_noise_from_its_writer(jaxexport: Command, pr
 
 
 @pytest.mark.matrix
-def test_a_chaotic_artifact_is_not_adopted(jaxexport: Command, tmp_path: Path, monkeypatch) -> None:
+def test_a_chaotic_artifact_is_not_adopted(jaxexport, tmp_path, monkeypatch):
     import jax
 
     def logistic_map(x: jax.Array) -> jax.Array:

@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def test_every_test_of_the_page_exists() -> None:
+def test_every_test_of_the_page_exists():
     page = (ROOT / "docs" / "explanation" / "security.md").read_text()
     names = set(re.findall(r"`(test_\w+(?:\.py)?)`", page))
     folders = (ROOT / "tests", ROOT / "studies" / "tests")

@@ -43,15 +43,7 @@ def test_one_target_with_two_reasons_is_told_twice():
 
 
 def test_the_report_ends_with_what_was_accepted():
-    made = summarize(
-        [result()],
-        planned=1,
-        policy=Policy(),
-        as_of=day("2026-11-21"),
-        selection={"whole": False},
-        seconds=1,
-        accepted=[Accepted("custom call t", "pinned", ("a", "b"))],
-    )
+    made = summarize([result()], accepted=[Accepted("custom call t", "pinned", ("a", "b"))])
     told = document([result()], made).findings
     assert (told[-1].title, told[-1].text) == ("accepted", "custom call t: a, b.\n  reason     pinned")
 

@@ -68,16 +68,9 @@ def test_what_a_reader_does_is_judged_by_window_and_place(project, verdict, insi
     needed = process("judge", str(verdict), "--policy", "place.yaml", "--full", cwd=project)
     assert (f"1 of 1 planned cells: 1 {in_a_place[0]}." in needed.out, needed.code) == (True, in_a_place[1]), needed.out
     if "broken" in (inside[0], outside[0]):
-        for said in (
-            "BROKEN PROMISE",
-            "built 2026-03-18",
-            "built 2026-10-20",
-            "216 days",
-            "reproduce  jaxexport matrix",
-        ):
-            assert (
-                said in (process("report", str(verdict), "--full", cwd=project) if inside[0] == "broken" else again).out
-            )
+        told = process("report", str(verdict), "--full", cwd=project) if inside[0] == "broken" else again
+        for said in ("BROKEN PROMISE", "built 2026-03-18", "built 2026-10-20", "216 days", "reproduce  jaxexport"):
+            assert said in told.out
 
 
 @pytest.mark.matrix
@@ -89,11 +82,8 @@ def test_a_missing_reader_is_incomplete_unless_optional_outside(project):
         name: process("judge", "missing", "--policy", f"{name}.yaml", "--full", cwd=project)
         for name in ("missing_outside", "not_required", "required")
     }
-    assert {name: ended.code for name, ended in codes.items()} == {
-        "missing_outside": 3,
-        "not_required": 0,
-        "required": 3,
-    }
+    exit_codes = {name: ended.code for name, ended in codes.items()}
+    assert exit_codes == {"missing_outside": 3, "not_required": 0, "required": 3}
     assert "outside the window" in codes["not_required"].out, "and it is shown all the same"
     assert "was not run" in codes["not_required"].out
     assert "required.readers: expected a cell that ran for 9.9.9, found 0.12.0.1." in codes["required"].out
@@ -117,19 +107,8 @@ def test_a_quirk_accepts_other_numbers_of_a_golden_and_is_shown(project):
         "owner: me,\n"
         "     issue: '#7', added: 2026-10-01, expires: 2026-12-01}\n"
     )
-    words = (
-        "matrix",
-        "--cases",
-        "numerics",
-        "--readers",
-        READER,
-        *AS_OF,
-        "--policy",
-        "quirk.yaml",
-        "--results",
-        "quirk",
-    )
-    ended = process(*words, cwd=project)
+    words = ("matrix", "--cases", "numerics", "--readers", READER, *AS_OF, "--policy", "quirk.yaml")
+    ended = process(*words, "--results", "quirk", cwd=project)
     assert (judged(project / "quirk", READER), ended.code) == (Judgement.KEPT, 0), ended.out
     assert "accepted  quirk: atol float32 1.5: numerics/0.9.2-cpu." in ended.out
     full = process("report", "quirk", "--full", cwd=project)

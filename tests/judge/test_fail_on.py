@@ -13,15 +13,11 @@ from export_core.matrix import Verdict
 from export_core.readers.worker.protocol import Stage
 
 KEPT = result(case="t.kept")
-CRASH = result(
-    Verdict.CRASH, Judgement.OUTSIDE, writer="0.9.2", reader="0.12.0.1", case="t.f", promised=False, stage=Stage.RUN,
-    message="died by signal 11 (SIGSEGV)",
-)  # fmt: skip
-REFUSED = result(
-    Verdict.REFUSED, Judgement.OUTSIDE, writer="0.9.2", reader="0.12.0.1", case="t.f", promised=False,
-    stage=Stage.DESERIALIZE, message="too old",
-)  # fmt: skip
-BONUS = result(judgement=Judgement.BONUS, writer="0.9.2", reader="0.12.0.1", case="t.f", promised=False)
+PAIR = {"writer": "0.9.2", "reader": "0.12.0.1", "case": "t.f", "promised": False}
+DIED = {"stage": Stage.RUN, "message": "died by signal 11 (SIGSEGV)"}
+CRASH = result(Verdict.CRASH, Judgement.OUTSIDE, **PAIR, **DIED)
+REFUSED = result(Verdict.REFUSED, Judgement.OUTSIDE, **PAIR, stage=Stage.DESERIALIZE, message="too old")
+BONUS = result(judgement=Judgement.BONUS, **PAIR)
 
 
 @pytest.fixture(autouse=True)
@@ -76,7 +72,5 @@ def test_the_report_that_judge_names_says_the_same(options, then, jaxexport, tmp
     named = next(line for line in judged.out.splitlines() if "jaxexport report new" in line)
     words = shlex.split(named.partition("jaxexport ")[2].partition(" #")[0])
     assert jaxexport(*words).code == 0
-    assert (
-        f"<title>{next(line for line in judged.out.splitlines() if line.startswith('FAILED: '))}</title>"
-        in (tmp_path / "report.html").read_text()
-    )
+    headline = next(line for line in judged.out.splitlines() if line.startswith("FAILED: "))
+    assert f"<title>{headline}</title>" in (tmp_path / "report.html").read_text()

@@ -17,15 +17,8 @@ from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows
 
 ENTRY = KnownFailure(
-    cases=("t.test_chol*",),
-    writers=("0.9.*",),
-    readers=("0.10.0", "0.10.2"),
-    verdict="crash",
-    stage="run",
-    message="signal 11",
-    reason="LAPACK starts late",
-    owner="me",
-    issue="https://example.org/1",
+    *(("t.test_chol*",), ("0.9.*",), ("0.10.0", "0.10.2"), "crash", "run", "signal 11"),
+    *("LAPACK starts late", "me", "https://example.org/1"),
     added=day("2026-10-01"),
     expires=day("2026-12-01"),
 )
@@ -33,20 +26,13 @@ TODAY = day("2026-11-21")
 
 
 def crash(case="t.test_cholesky", reader="0.10.2", message="died by signal 11 (SIGSEGV)", **changes):
-    judged = result(
-        Verdict.CRASH, Judgement.BROKEN,
-        case=case, reader=reader, stage=Stage.RUN, message=message, signal=11, **changes
-    )  # fmt: skip
+    died = {"stage": Stage.RUN, "message": message, "signal": 11, **changes}
+    judged = result(Verdict.CRASH, Judgement.BROKEN, case=case, reader=reader, **died)
     return judge_again(judged, rules(known=[ENTRY]))
 
 
 def stale(*results, entry=ENTRY, as_of=TODAY, whole=True):
     return stale_entries(results, rules(known=[entry]), as_of, whole=whole)
-
-
-def test_a_cell_that_fails_as_listed_is_known():
-    assert crash().judgement is Judgement.KNOWN
-    assert stale(crash()) == []
 
 
 @pytest.mark.parametrize(
@@ -82,25 +68,58 @@ def test_a_cell_that_fails_otherwise_is_broken_and_makes_stale(changes):
     assert "LAPACK starts late; owner me, https://example.org/1" in said
 
 
-def test_a_cell_that_passes_now_makes_the_list_stale():
-    now = [result(case=f"t.test_cholesky{number}", reader=reader) for number in (1, 2) for reader in ENTRY.readers]
-    (said,) = stale(*now, crash("t.test_chol3"))
-    assert (
-        "4 of its cells pass now: t.test_cholesky1/0.9.2-cpu on cpu in jaxlib 0.10.0, 0.10.2; "
-        "t.test_cholesky2/0.9.2-cpu on cpu in jaxlib 0.10.0, 0.10.2. Take them off the list."
-    ) in said
+CHOLESKY = {"case": "t.test_cholesky"}
+COMPILED = result(Verdict.COMPILED, **CHOLESKY, stage=Stage.COMPILE, mode=Mode.COMPILE)
+NOT_RUN = result(Verdict.NOT_RUN, Judgement.INCOMPLETE, **CHOLESKY, stage=Stage.ENVIRONMENT)
+OUTSIDE = result(Verdict.CRASH, Judgement.OUTSIDE, **CHOLESKY, promised=False)
+PASSING = [result(case=f"t.test_cholesky{number}", reader=reader) for number in (1, 2) for reader in ENTRY.readers]
+TWO = [crash("t.test_chol_a"), crash("t.test_chol_b")]
+OTHERWISE = [crash(message="a" * 300), crash(reader="0.10.0", message="b" * 300)]
+MATCHES_NONE = "matches no promised cell of this run. Delete it."
 
 
-def test_a_cell_that_was_not_run_does_not_pass():
-    missing = result(Verdict.NOT_RUN, Judgement.INCOMPLETE, case="t.test_cholesky", stage=Stage.ENVIRONMENT)
-    assert stale(missing) == []
-
-
-def test_a_compiled_cell_says_nothing_of_failures_at_run():
-    compiled = result(Verdict.COMPILED, case="t.test_cholesky", stage=Stage.COMPILE, mode=Mode.COMPILE)
-    assert stale(compiled) == []
-    (said,) = stale(compiled, entry=msgspec.structs.replace(ENTRY, stage="compile"))
-    assert "1 of its cells pass now" in said
+@pytest.mark.parametrize(
+    ("cells", "changes", "options", "said"),
+    [
+        ([crash()], {}, {}, ""),
+        ([NOT_RUN], {}, {}, ""),
+        ([COMPILED], {}, {}, ""),  # it says nothing of failures at run
+        ([COMPILED], {"stage": "compile"}, {}, "1 of its cells pass now"),
+        (
+            [*PASSING, crash("t.test_chol3")],
+            {},
+            {},
+            "4 of its cells pass now: t.test_cholesky1/0.9.2-cpu on cpu in jaxlib 0.10.0, 0.10.2; "
+            "t.test_cholesky2/0.9.2-cpu on cpu in jaxlib 0.10.0, 0.10.2. Take them off the list.",
+        ),
+        (
+            OTHERWISE,
+            {},
+            {},
+            "2 of its cells fail in another way: expected crash in stage run with 'signal 11', found crash in stage "
+            f"run with {'a' * 200!r} in",
+        ),
+        ([result()], {}, {}, MATCHES_NONE),
+        ([result()], {}, {"whole": False}, ""),
+        ([result()], {}, {"as_of": day("2026-09-30")}, ""),  # made after that day
+        ([result()], {"location": "p.yaml:12"}, {}, "p.yaml:12: known_failures[0] (LAPACK starts late; owner me, "),
+        ([OUTSIDE, result()], {}, {}, MATCHES_NONE),
+        ([result()], {"platforms": ("tpu",)}, {}, ""),  # nothing was run there
+        ([result(platform="tpu")], {"platforms": ("tpu",)}, {}, MATCHES_NONE),
+        ([crash("t.other")], {"added": day("2026-11-20")}, {}, MATCHES_NONE),
+        ([crash("t.other")], {"added": day("2026-11-21")}, {}, MATCHES_NONE),
+        ([crash("t.other")], {"added": day("2026-11-22")}, {}, ""),
+        (TWO, {"at_most": 2}, {}, ""),
+        (TWO, {"at_most": 1}, {}, "expected at most 1 cells that it can excuse, found 2"),
+        ([crash()], {}, {"as_of": day("2026-12-01")}, ""),
+        ([crash()], {}, {"as_of": day("2026-12-02")}, "expired on 2026-12-01, and this is as of 2026-12-02. Decide"),
+        ([crash()], {"expires": None, "permanent": True, "approver": "me"}, {"as_of": day("2036-01-01")}, ""),
+    ],
+)
+def test_what_is_no_longer_true_of_an_entry_is_told(cells, changes, options, said):
+    problems = stale(*cells, entry=msgspec.structs.replace(ENTRY, **changes), **options)
+    assert len(problems) == bool(said)
+    assert said in "".join(problems)
 
 
 def test_a_cell_excused_by_one_entry_can_make_another_stale():
@@ -110,42 +129,6 @@ def test_a_cell_excused_by_one_entry_can_make_another_stale():
     (said,) = stale_entries([aborted], rules(known=[ENTRY, other]), TODAY, whole=True)
     assert said.startswith("known_failures[0]")
     assert "1 of its cells fail in another way" in said
-
-
-def test_an_entry_is_named_by_its_file_and_line():
-    (said,) = stale(result(), entry=msgspec.structs.replace(ENTRY, location="export_compat.yaml:12"))
-    assert said.startswith("export_compat.yaml:12: known_failures[0] (LAPACK starts late; owner me, ")
-
-
-def test_an_entry_is_stale_the_day_after_it_expires():
-    assert stale(crash(), as_of=day("2026-12-01")) == []
-    (said,) = stale(crash(), as_of=day("2026-12-02"))
-    assert "expired on 2026-12-01, and this is as of 2026-12-02. Decide again." in said
-
-
-def test_an_entry_without_a_cell_in_a_whole_run_is_stale():
-    (said,) = stale(result())
-    assert "matches no promised cell of this run. Delete it." in said
-    assert stale(result(), whole=False) == []
-
-
-def test_an_entry_with_cells_outside_the_window_only_is_stale():
-    outside = result(Verdict.CRASH, Judgement.OUTSIDE, case="t.test_cholesky", promised=False)
-    assert len(stale(outside, result())) == 1
-
-
-def test_an_entry_for_a_platform_that_was_not_run_is_no_leftover():
-    assert stale(result(), entry=msgspec.structs.replace(ENTRY, platforms=("tpu",))) == []
-    assert len(stale(result(platform="tpu"), entry=msgspec.structs.replace(ENTRY, platforms=("tpu",)))) == 1
-
-
-def test_an_entry_made_after_the_day_of_judgement_is_not_stale():
-    assert stale(result(), as_of=day("2026-09-30")) == []
-
-
-def test_a_permanent_entry_never_expires():
-    permanent = msgspec.structs.replace(ENTRY, expires=None, permanent=True, approver="boss")
-    assert stale(crash(), entry=permanent, as_of=day("2036-01-01")) == []
 
 
 def test_outside_the_window_only_wrong_numbers_can_be_known():
@@ -170,21 +153,11 @@ def test_globs_that_cover_more_cells_than_they_may_are_an_error():
 
 
 def test_every_entry_is_looked_at_on_its_own():
-    entries = [
-        ENTRY,
-        msgspec.structs.replace(ENTRY, cases=("gone",)),
-        msgspec.structs.replace(ENTRY, expires=day("2026-11-01")),
-    ]
+    others = {"cases": ("gone",)}, {"expires": day("2026-11-01")}
+    entries = [ENTRY, *(msgspec.structs.replace(ENTRY, **changes) for changes in others)]
     said = stale_entries([crash()], rules(known=entries), TODAY, whole=True)
     assert [text.split(" ")[0] for text in said] == ["known_failures[1]", "known_failures[2]"]
-    found = summarize(
-        [crash()],
-        planned=1,
-        policy=Policy(known_failures=tuple(entries)),
-        as_of=TODAY,
-        selection={"whole": True},
-        seconds=0,
-    )
+    found = summarize([crash()], policy=rules(known=entries))
     assert (found.stale, found.exit_code) == (said, 4)
 
 
@@ -199,28 +172,6 @@ def test_the_scopes_of_a_plan_are_those_of_promised_cells_and_of_places():
         Scope("t.f", "0.9.2", "0.10.2", "cpu"),
         Scope("t.f", "0.9.2", "0.4.30", "cuda"),
     ]
-
-
-def test_cells_that_fail_in_another_way_are_told_by_the_start_of_the_first_message():
-    first, second = crash(message="a" * 300), crash(reader="0.10.0", message="b" * 300)
-    (problem,) = stale(first, second)
-    assert (
-        f"2 of its cells fail in another way: expected crash in stage run with 'signal 11', found crash in stage run "
-        f"with {'a' * 200!r} in" in problem
-    )
-
-
-def test_an_entry_may_excuse_as_many_cells_as_it_says():
-    cells = [crash("t.test_chol_a"), crash("t.test_chol_b")]
-    assert stale(*cells, entry=msgspec.structs.replace(ENTRY, at_most=2)) == []
-    (problem,) = stale(*cells, entry=msgspec.structs.replace(ENTRY, at_most=1))
-    assert "expected at most 1 cells that it can excuse, found 2" in problem
-
-
-@pytest.mark.parametrize(("added", "is_told"), [("2026-11-20", True), ("2026-11-21", True), ("2026-11-22", False)])
-def test_an_entry_can_match_from_the_day_on_which_it_was_added(added, is_told):
-    problems = stale(crash("t.other"), entry=msgspec.structs.replace(ENTRY, added=day(added)))
-    assert any("matches no promised cell of this run" in problem for problem in problems) is is_told
 
 
 @pytest.mark.parametrize("as_of", [-100, 0])

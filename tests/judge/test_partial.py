@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from making import day, document, result, summarize
+from making import document, result, summarize
 
 from export_core.matrix import Selection
 from export_core.policy import Policy
@@ -14,15 +14,8 @@ from export_core.report.page import html_page
 from export_core.report.wording import headline
 
 
-def summary(selection, policy=None, **facts):
-    return summarize(
-        [result()],
-        policy=policy or Policy(),
-        planned=1,
-        as_of=day("2026-11-21"),
-        selection=selection.described(),
-        **facts,
-    )
+def summary(selection, **facts):
+    return summarize([result()], selection=selection.described(), **facts)
 
 
 @pytest.mark.parametrize(
@@ -46,13 +39,13 @@ def summary(selection, policy=None, **facts):
     ],
 )
 def test_a_selection_is_partial_unless_the_policy_asks_for_it(selection, policy, partial):
-    assert summary(Selection(**selection), policy).partial == partial
+    assert summary(Selection(**selection), policy=policy).partial == partial
 
 
 def test_every_report_says_which_part_it_was():
     made = summary(Selection(cases=("t.*",)), shard=Shard(1, 7))
     assert made.partial == "shard 1/7, only cases t.*"
     assert headline(made)[0] == "KEPT: the 1 promised cell; partial: shard 1/7, only cases t.*."
-    for text in (html_page(document([result()], made)), junit_xml(document([result()], made))):
-        assert "partial: shard 1/7, only cases t.*." in text
-    assert r"partial: shard 1/7, only cases t.\*." in markdown_text(document([result()], made))
+    told = document([result()], made)
+    assert all("partial: shard 1/7, only cases t.*." in text for text in (html_page(told), junit_xml(told)))
+    assert r"partial: shard 1/7, only cases t.\*." in markdown_text(told)

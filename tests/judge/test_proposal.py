@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import pytest
 import yaml
@@ -13,7 +15,7 @@ from making import day, result, rules, summarize
 from export_core.judge import Judgement, judge_again
 from export_core.judge.known import stale_entries
 from export_core.matrix import Verdict
-from export_core.policy import KnownFailure, Policy, PolicyError, load_policy
+from export_core.policy import KnownFailure, PolicyError, load_policy
 from export_core.policy.run_options import Shard
 from export_core.readers.worker.protocol import Stage
 from export_core.report.policy_text import proposal
@@ -23,20 +25,12 @@ FILLED = {"reason": "r", "owner": "o", "issue": "i", "expires": "2026-12-01"}
 
 
 def crash(case="t.a", reader="0.10.2", message=SEGV, **changes):
-    return result(
-        Verdict.CRASH, Judgement.BROKEN, case=case, reader=reader, stage=Stage.RUN, message=message, **changes
-    )
-
-
-def summary(results, **told):
-    selection = {"whole": told.pop("whole", True)}
-    return summarize(
-        results, planned=len(results), policy=Policy(), as_of=day("2026-11-21"), selection=selection, seconds=0, **told
-    )
+    died = {"stage": Stage.RUN, "message": message, **changes}
+    return result(Verdict.CRASH, Judgement.BROKEN, case=case, reader=reader, **died)
 
 
 def entries(*results) -> list[dict]:
-    text = proposal(results, summary(results))
+    text = proposal(results, summarize(results))
     return yaml.safe_load(text)["known_failures"] if text else []
 
 
@@ -52,12 +46,8 @@ def test_cells_that_fail_alike_are_one_entry_with_open_fields():
 
 
 def test_entries_cover_no_cell_that_is_kept():
-    cells = [
-        crash("t.a", "0.10.0"),
-        crash("t.a", "0.10.2"),
-        crash("t.b", "0.10.2"),
-        result(case="t.b", reader="0.10.0"),
-    ]
+    broken = [crash("t.a", "0.10.0"), crash("t.a", "0.10.2"), crash("t.b", "0.10.2")]
+    cells = [*broken, result(case="t.b", reader="0.10.0")]
     assert [(entry["cases"], entry["readers"]) for entry in entries(*cells)] == [
         (["t.a"], ["0.10.0", "0.10.2"]),
         (["t.b"], ["0.10.2"]),
@@ -80,11 +70,7 @@ def test_nothing_broken_needs_no_entry():
 @settings(max_examples=40)
 @given(
     st.dictionaries(
-        st.tuples(
-            st.sampled_from(["t.a", "t.b", "t.c"]),
-            st.sampled_from(["0.9.2", "0.10.0"]),
-            st.sampled_from(["0.10.2", "0.11.0"]),
-        ),
+        st.tuples(*map(st.sampled_from, (["t.a", "t.b", "t.c"], ["0.9.2", "0.10.0"], ["0.10.2", "0.11.0"]))),
         st.sampled_from([None, SEGV, "died by signal 6 (SIGABRT)"]),
         min_size=1,
     )
@@ -102,19 +88,16 @@ def test_entries_once_filled_in_excuse_every_broken_cell(cells):
 
 def test_what_is_proposed_is_refused_until_somebody_fills_it_in(tmp_path):
     path = tmp_path / "export_compat.yaml"
-    text = proposal([crash()], summary([crash()]))
+    text = proposal([crash()], summarize([crash()]))
     for name in ("reason", "owner", "issue"):
         path.write_text(text)
         with pytest.raises(PolicyError, match=r"expires: expected a date such as 2026-10-25, found 'TODO a day"):
             load_policy(path)
         path.write_text(text.replace("TODO a day, at most 90 days after added", "2026-12-01"))
-        with pytest.raises(
-            PolicyError, match=rf"known_failures\[0\]\.{name}: expected your own text in the place of 'TODO"
-        ):
+        said = rf"known_failures\[0\]\.{name}: expected your own text in the place of 'TODO"
+        with pytest.raises(PolicyError, match=said):
             load_policy(path)
-        text = "\n".join(
-            f"    {name}: filled in" if line.strip().startswith(name) else line for line in text.split("\n")
-        )
+        text = re.sub(rf"^    {name}: .*", f"    {name}: filled in", text, flags=re.M)
     path.write_text(text.replace("TODO a day, at most 90 days after added", "2026-12-01"))
     assert len(load_policy(path).known_failures) == 1
 
@@ -131,9 +114,8 @@ def test_a_part_of_a_run_proposes_nothing(results, told, said, jaxexport, tmp_pa
     monkeypatch.chdir(tmp_path)
     selection = {"whole": told.pop("whole", True)}
     finished(tmp_path / "out", *results, selection=selection, **told)
-    assert_bad_input(
-        jaxexport("judge", "out", "--propose"), "--propose: expected a whole run whose cells all ran", said
-    )
+    expected = "--propose: expected a whole run whose cells all ran"
+    assert_bad_input(jaxexport("judge", "out", "--propose"), expected, said)
 
 
 def test_the_command_prints_yaml_and_reports_broken_promises(jaxexport, tmp_path, monkeypatch):

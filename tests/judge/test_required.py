@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from making import day, document, result, rules, summarize
+from making import document, result, rules, summarize
 
 from export_core.judge import Judgement, judge_again
 from export_core.matrix import Verdict
@@ -18,14 +18,8 @@ NOT_RUN = result(
 
 
 def summary(*results, required=None, **selection):
-    return summarize(
-        results,
-        planned=len(results),
-        policy=Policy(required=required or Required()),
-        as_of=day("2026-11-21"),
-        selection={"whole": True, **selection},
-        seconds=0,
-    )
+    policy = Policy(required=required or Required())
+    return summarize(results, policy=policy, selection={"whole": True, **selection})
 
 
 @pytest.mark.parametrize(
@@ -50,18 +44,15 @@ def test_what_is_required_and_covered_is_kept():
 
 
 def test_a_cell_that_was_not_run_covers_nothing():
-    found = summary(
-        result(), result(Verdict.NOT_RUN, Judgement.OUTSIDE, reader="0.11.2"), required=Required(("0.11.2",))
-    )
-    assert found.exit_code == 3
+    missing = result(Verdict.NOT_RUN, Judgement.OUTSIDE, reader="0.11.2")
+    assert summary(result(), missing, required=Required(("0.11.2",))).exit_code == 3
 
 
 def test_a_required_platform_without_a_cell_is_not_ignored():
     found = summary(PASS, platforms=["cpu", "tpu"])
     assert found.exit_code == 3
-    assert (
-        "Platform tpu was asked for and has no cell: no golden of this run was exported for it." in found.uncovered[0]
-    )
+    said = "Platform tpu was asked for and has no cell: no golden of this run was exported for it."
+    assert said in found.uncovered[0]
 
 
 @pytest.mark.parametrize(
@@ -76,9 +67,8 @@ def test_a_required_platform_without_a_cell_is_not_ignored():
 )
 def test_outside_the_window_only_what_is_required_must_run(required, judgement):
     assert judge_again(NOT_RUN, rules(required=required)).judgement is judgement
-    assert judge_again(NOT_RUN, rules(Windows(400), required=required)).judgement is Judgement.INCOMPLETE, (
-        "inside it always must"
-    )
+    inside = judge_again(NOT_RUN, rules(Windows(400), required=required))
+    assert inside.judgement is Judgement.INCOMPLETE, "inside it always must"
 
 
 def test_a_run_of_nothing_is_not_green_without_requirements():

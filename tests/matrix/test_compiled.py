@@ -47,11 +47,8 @@ def replay(folder: Path, platform: str, *cases: str, mode: Mode = Mode.COMPILE, 
             or any(name in golden.manifest.case for name in (".test_accelerators.", ".test_without_outputs."))
         )
     ]
-    outcomes = replay_cells(
-        cells,
-        lambda placement: ReaderEnvironments(CALENDAR).build(placement),
-        ReplayOptions(CALENDAR, limits=Limits(jobs=2)),
-    )
+    environments, options = ReaderEnvironments(CALENDAR), ReplayOptions(CALENDAR, limits=Limits(jobs=2))
+    outcomes = replay_cells(cells, environments.build, options)
     return {outcome.cell.golden.manifest.case.rpartition(".")[2]: outcome for outcome in outcomes}
 
 

@@ -22,8 +22,7 @@ from replaying import AWAKE, StubEnvironments
 from write_goldens import GARBAGE
 
 from export_core.matrix import Cell, Limits, Verdict
-from export_core.matrix.cached_replay import replay_unknown
-from export_core.matrix.outcome_cache import OutcomeCache
+from export_core.matrix.cached_replay import OutcomeCache, replay_unknown
 from export_core.matrix.replay import replay
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.environment import Environment
@@ -146,11 +145,8 @@ def test_a_cell_that_closes_its_pipes_and_goes_on_times_out(run, flaky):
     run("waves")
     flaky.touch()
     found = run("closes_its_pipes", "is_flaky", "waves", timeout=2.0)
-    assert {case: each.verdict for case, each in found.items()} == {
-        "closes_its_pipes": Verdict.TIMEOUT,
-        "is_flaky": Verdict.TIMEOUT,
-        "waves": Verdict.PASS,
-    }
+    killed = [case for case, each in found.items() if each.verdict is Verdict.TIMEOUT]
+    assert (sorted(killed), found["waves"].verdict) == (["closes_its_pipes", "is_flaky"], Verdict.PASS)
     assert not AWAKE.exists(), "that process was killed, before it ended by itself"
 
 
@@ -246,13 +242,9 @@ def test_a_cell_is_flaky_until_it_ends_the_same_twice(run, goldens, here, kept, 
         requests.clear()
         cache = OutcomeCache(tmp_path)
         options = ReplayOptions(load_calendar(), limits=Limits(timeout=1.5), cache=not anew)
-        (outcome,) = replay_unknown(
-            [cell],
-            cache,
-            StubEnvironments(lambda placement: where, lambda placement: where),
-            options,
-            functools.partial(replay, options=options, start=start),
-        )
+        environments = StubEnvironments(lambda placement: where, lambda placement: where)
+        once = functools.partial(replay, options=options, start=start)
+        (outcome,) = replay_unknown([cell], cache, environments, options, once)
         cache.close()
         return outcome.verdict, outcome.flaky, len(requests)
 
@@ -289,9 +281,7 @@ def test_after_faults_no_process_thread_file_or_folder_is_left(run, tmp_path, mo
     assert [found[case].verdict for case in cases] == [Verdict.NOT_RUN, Verdict.NOT_RUN, Verdict.CRASH, Verdict.PASS]
     assert found["kills_its_worker"].message.startswith("infrastructure: tried twice")
     after = open_here()
-    assert {what: len(after[what] - before[what]) for what in before} == {"processes": 0, "threads": 0, "files": 0}, (
-        after
-    )
+    assert not any(after[what] - before[what] for what in before), after
     assert list(tmp_path.iterdir()) == []
 
 
@@ -317,13 +307,8 @@ def test_a_verdict_is_never_tried_again(run, kept):
 
     found = run(*cases, start=start)
     assert sorted(requests) == sorted(cases)
-    assert {case: found[case].verdict for case in cases} == {
-        "waves": Verdict.PASS,
-        "other_numbers": Verdict.NUMERICS,
-        "dies_by_segv": Verdict.CRASH,
-        "says_on_stderr": Verdict.ERROR,
-        "exits_silently": Verdict.CRASH,
-    }
+    verdicts = [found[case].verdict for case in cases]
+    assert verdicts == [Verdict.PASS, Verdict.NUMERICS, Verdict.CRASH, Verdict.ERROR, Verdict.CRASH]
 
 
 def test_a_worker_that_does_not_start_twice_reports_both(run, tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from making import manifest, release, write_golden
+from making import manifest, write_golden
 
 from export_core.goldens import GoldenStore
 from export_core.goldens.manifest import NoiseRecord
@@ -20,6 +20,16 @@ from export_core.readers.errors import EnvironmentFailed
 class Worker:
     def close(self) -> None:
         """Nothing to close."""
+
+
+def in_these_readers(monkeypatch, noise, build=lambda _, placement: this_interpreter(placement.reader)) -> None:
+    monkeypatch.setattr(measuring_noise.ReaderEnvironments, "build", build)
+    monkeypatch.setattr(measuring_noise, "start_worker", lambda *_, **__: Worker())
+    monkeypatch.setattr(measuring_noise, "measure_noise", noise)
+
+
+def measured_by(jaxlib: str) -> MeasuredNoise:
+    return MeasuredNoise(NoiseRecord(jaxlib, "", 6, ()), b"", False)
 
 
 @pytest.fixture
@@ -37,13 +47,9 @@ def measured_in(tmp_path, monkeypatch):
 
         def noise(golden, environment, worker, limits, other):
             jaxlib = environment.release.jaxlib
-            return (
-                f"fails in {jaxlib}" if jaxlib in not_run else MeasuredNoise(NoiseRecord(jaxlib, "", 6, ()), b"", False)
-            )
+            return f"fails in {jaxlib}" if jaxlib in not_run else measured_by(jaxlib)
 
-        monkeypatch.setattr(measuring_noise.ReaderEnvironments, "build", build)
-        monkeypatch.setattr(measuring_noise, "start_worker", lambda *_, **__: Worker())
-        monkeypatch.setattr(measuring_noise, "measure_noise", noise)
+        in_these_readers(monkeypatch, noise, build)
         golden = write_golden(GoldenStore(tmp_path / "golden"), manifest(jaxlib="0.9.2"))
         ((_, found),) = measuring_noise.measure_goldens([golden], Policy(), Limits(), lambda text: None)
         return tried, found if isinstance(found, str) else found.record.jaxlib
@@ -51,18 +57,18 @@ def measured_in(tmp_path, monkeypatch):
     return measure
 
 
-def test_its_writer_measures_it(measured_in):
-    assert measured_in(set(), set()) == (["0.9.2"], "0.9.2")
-
-
-def test_what_its_writer_cannot_run_is_tried_nowhere_else(measured_in):
-    assert measured_in(set(), {"0.9.2"}) == (["0.9.2"], "fails in 0.9.2")
-
-
-def test_the_oldest_later_release_that_runs_it_measures_it(measured_in):
-    assert release("0.9.2").built < release("0.10.0").built < release("0.10.1").built
-    assert measured_in({"0.9.2"}, set()) == (["0.9.2", "0.10.0"], "0.10.0")
-    assert measured_in({"0.9.2"}, {"0.10.0"}) == (["0.9.2", "0.10.0", "0.10.1"], "0.10.1")
+@pytest.mark.parametrize(
+    ("unbuilt", "not_run", "tried", "by"),
+    [
+        (set(), set(), ["0.9.2"], "0.9.2"),
+        (set(), {"0.9.2"}, ["0.9.2"], "fails in 0.9.2"),
+        ({"0.9.2"}, set(), ["0.9.2", "0.10.0"], "0.10.0"),
+        ({"0.9.2"}, {"0.10.0"}, ["0.9.2", "0.10.0", "0.10.1"], "0.10.1"),
+    ],
+    ids=["its writer", "nobody else where its writer fails", "the oldest later release", "that runs it"],
+)
+def test_the_oldest_release_from_its_writer_on_that_runs_it_measures_it(unbuilt, not_run, tried, by, measured_in):
+    assert measured_in(unbuilt, not_run) == (tried, by)
 
 
 def test_where_nothing_can_be_built_the_reason_is_that_of_its_writer(measured_in):
@@ -76,13 +82,9 @@ def test_each_golden_is_known_before_the_next_one_has_ended(tmp_path, monkeypatc
 
     def noise(golden, *_):
         assert golden.manifest.case == "t.a" or is_first_known.wait(20)
-        return MeasuredNoise(NoiseRecord("0.9.2", "", 6, ()), b"", False)
+        return measured_by("0.9.2")
 
-    monkeypatch.setattr(
-        measuring_noise.ReaderEnvironments, "build", lambda _, placement: this_interpreter(placement.reader)
-    )
-    monkeypatch.setattr(measuring_noise, "start_worker", lambda *_, **__: Worker())
-    monkeypatch.setattr(measuring_noise, "measure_noise", noise)
+    in_these_readers(monkeypatch, noise)
     store = GoldenStore(tmp_path / "golden")
     goldens = [write_golden(store, manifest(case=case, jaxlib="0.9.2")) for case in ("t.a", "t.b")]
     found = measuring_noise.measure_goldens(goldens, Policy(), Limits(), lambda text: None)
@@ -92,11 +94,7 @@ def test_each_golden_is_known_before_the_next_one_has_ended(tmp_path, monkeypatc
 
 
 def test_a_line_says_which_golden_is_measured(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        measuring_noise.ReaderEnvironments, "build", lambda _, placement: this_interpreter(placement.reader)
-    )
-    monkeypatch.setattr(measuring_noise, "start_worker", lambda *_, **__: Worker())
-    monkeypatch.setattr(measuring_noise, "measure_noise", lambda *_: "not now")
+    in_these_readers(monkeypatch, lambda *_: "not now")
     store, lines = GoldenStore(tmp_path / "golden"), []
     goldens = [write_golden(store, manifest(case=case, jaxlib="0.9.2")) for case in ("t.a", "t.b")]
     list(measuring_noise.measure_goldens(goldens, Policy(), Limits(), lines.append))

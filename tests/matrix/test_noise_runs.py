@@ -109,17 +109,19 @@ def test_without_float_inputs_only_what_is_inside_moves_and_the_record_says_so(t
     assert (record.moved, record.inside) == (0, 24)
 
 
-def test_a_program_in_which_nothing_is_rounded_has_no_failed_runs(golden):
-    failed = dict.fromkeys(INSIDE_NAMES, f"{NOT_ROUNDED}: it has no result that is rounded")
-    record = measured(golden, FakeWorker(lambda name: PLAIN, Reply(Stage.RUN, "ok", failed=failed))).record
+@pytest.mark.parametrize(
+    ("why", "recorded"),
+    [
+        (f"{NOT_ROUNDED}: it has no result that is rounded", {}),
+        ("MLIRError: no", dict.fromkeys(["amplified", "inside", UNOPTIMIZED], "MLIRError: no")),
+    ],
+    ids=["nothing is rounded", "all fail alike"],
+)
+def test_runs_inside_that_fail_are_recorded_once_unless_nothing_is_rounded(golden, why, recorded):
+    failed = Reply(Stage.RUN, "ok", failed=dict.fromkeys(INSIDE_NAMES, why))
+    record = measured(golden, FakeWorker(lambda name: PLAIN, failed)).record
     assert (record.moved, record.inside, record.amplified, record.compiled) == (MOVED, 0, 0, ())
-    assert record.failed == {}
-
-
-def test_runs_of_a_kind_that_fail_alike_are_recorded_once(golden):
-    failed = dict.fromkeys(INSIDE_NAMES, "MLIRError: no")
-    record = measured(golden, FakeWorker(lambda name: PLAIN, Reply(Stage.RUN, "ok", failed=failed))).record
-    assert record.failed == dict.fromkeys(["amplified", "inside", UNOPTIMIZED], "MLIRError: no")
+    assert record.failed == recorded
 
 
 def test_elements_that_jump_have_their_jump_as_noise_and_are_counted(golden, tmp_path):
@@ -259,23 +261,23 @@ def test_the_noise_of_the_same_golden_is_known(written, tmp_path):
     assert known == measured(written, FakeWorker())
 
 
+ANOTHER_PROCESSOR = {"instruction_set": "x86_64 SSE4_2"}
+
+
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "measured_by"),
     [
-        {"instruction_set": "x86_64 SSE4_2"},
-        {"comparison": Comparison(rtol=0.1)},
-        {"flags": {"jax_enable_x64": True}},
-        {"files": {"artifact.jaxexport": "0" * 64}},
+        (ANOTHER_PROCESSOR, {}),
+        ({"comparison": Comparison(rtol=0.1)}, {}),
+        ({"flags": {"jax_enable_x64": True}}, {}),
+        ({"files": {"artifact.jaxexport": "0" * 64}}, {}),
+        ({}, {"jaxlib": "0.11.2"}),
+        ({}, ANOTHER_PROCESSOR),
     ],
 )
-def test_the_noise_of_a_golden_that_changes_is_not_known(written, tmp_path, changes):
-    changed = msgspec.structs.replace(written.manifest, **changes)
-    assert known_noise(stored_with_noise(written, tmp_path), changed) is None
-
-
-@pytest.mark.parametrize("fields", [{"jaxlib": "0.11.2"}, {"instruction_set": "x86_64 SSE4_2"}])
-def test_noise_that_others_measured_is_not_known(written, tmp_path, fields):
-    assert known_noise(stored_with_noise(written, tmp_path, **fields), written.manifest) is None
+def test_noise_of_another_golden_or_by_others_is_not_known(written, tmp_path, changes, measured_by):
+    store = stored_with_noise(written, tmp_path, **measured_by)
+    assert known_noise(store, msgspec.structs.replace(written.manifest, **changes)) is None
 
 
 def test_damaged_noise_is_not_known(written, tmp_path):

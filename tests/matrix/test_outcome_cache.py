@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import math
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -15,61 +17,56 @@ import pytest
 from making import golden, release
 
 from export_core.matrix import Cell, Outcome, Verdict
-from export_core.matrix.outcome_cache import FILE, STORED_DAYS, CachedOutcome, OutcomeCache
+from export_core.matrix.cached_replay import FILE, STORED_DAYS, CachedOutcome, OutcomeCache
 from export_core.numbers.compare import Difference, DifferingElement
 from export_core.readers.worker.protocol import Cost, Stage, Timings
 
 CELL = Cell(golden(), release("0.12.0.1"), "cpu")
 WRONG = Difference(
-    False,
-    math.inf,
-    math.nan,
-    2**64 - 1,
-    "",
-    1,
-    "f32[2]",
-    1,
-    2,
-    DifferingElement((0, 1), "1.0", "nan"),
-    (DifferingElement((), "a", "b"),),
-    ("NaN",),
-    "rtol 1",
+    *(False, math.inf, math.nan, 2**64 - 1, "", 1, "f32[2]", 1, 2, DifferingElement((0, 1), "1.0", "nan")),
+    *((DifferingElement((), "a", "b"),), ("NaN",), "rtol 1"),
 )
 NUMERICS = Outcome(CELL, Stage.COMPARE, Verdict.NUMERICS, "a\nb é", None, "said\x00", WRONG, 0.25, outputs="0a")
 PASS = Outcome(
-    CELL,
-    Stage.COMPARE,
-    Verdict.PASS,
-    difference=Difference(True, 0.0, 0.0),
-    seconds=1.5,
-    outputs="0b",
-    as_written=True,
-    cost=Cost(temp_bytes=1, flops=2.5),
-    timings=Timings(compile=0.5, runs=(0.25,)),
-)
+    *(CELL, Stage.COMPARE, Verdict.PASS), difference=Difference(True, 0.0, 0.0), seconds=1.5, outputs="0b",
+    as_written=True, cost=Cost(temp_bytes=1, flops=2.5), timings=Timings(compile=0.5, runs=(0.25,)),
+)  # fmt: skip
 CRASH = Outcome(CELL, Stage.RUN, Verdict.CRASH, "died by signal 11 (SIGSEGV)", 11)
 
 
-def kept(folder: Path, *keys: str) -> dict[str, Outcome]:
+@contextlib.contextmanager
+def cache_in(folder: Path) -> Iterator[OutcomeCache]:
+    """A cache that has nothing to say."""
     said: list[str] = []
-    cache = OutcomeCache(folder, said.append)
-    found = {key: each.for_cell(CELL) for key, each in cache.get(keys).items()}
-    cache.close()
+    with OutcomeCache(folder, said.append) as cache:
+        yield cache
     assert not said
-    return found
 
 
-def keep(folder: Path, **outcomes: Outcome) -> list[str]:
-    said: list[str] = []
-    cache = OutcomeCache(folder, said.append)
-    for key, outcome in outcomes.items():
-        cache.put(key, outcome)
-    cache.close()
-    return said
+def kept(folder: Path, *keys: str) -> dict[str, Outcome]:
+    with cache_in(folder) as cache:
+        return {key: each.for_cell(CELL) for key, each in cache.get(keys).items()}
+
+
+def keep(folder: Path, **outcomes: Outcome) -> None:
+    with cache_in(folder) as cache:
+        for key, outcome in outcomes.items():
+            cache.put(key, outcome)
+
+
+def put(folder: Path, outcome: Outcome) -> str:
+    with cache_in(folder) as cache:
+        return cache.put("key", outcome).flaky
+
+
+def changed(folder: Path, *statement: object) -> None:
+    """Change what is stored, by SQL."""
+    with contextlib.closing(sqlite3.connect(folder / FILE, isolation_level=None)) as database:
+        database.execute(*statement)
 
 
 def test_an_outcome_is_read_back_as_it_was(tmp_path):
-    assert keep(tmp_path / "new", wrong=NUMERICS, right=PASS, dead=CRASH) == []
+    keep(tmp_path / "new", wrong=NUMERICS, right=PASS, dead=CRASH)
     found = kept(tmp_path / "new", "wrong", "right", "dead", "unknown")
     wanted = {"dead": CRASH, "right": PASS, "wrong": NUMERICS}
     assert repr(dict(sorted(found.items()))) == repr(wanted), "repr, since nan is not itself"
@@ -103,13 +100,6 @@ def test_a_timeout_replaces_a_cached_outcome_not_run_does_not(tmp_path):
     assert set(kept(tmp_path, "hung", "missed")) == {"missed"}
 
 
-def put(folder: Path, outcome: Outcome) -> str:
-    cache = OutcomeCache(folder)
-    flaky = cache.put("key", outcome).flaky
-    cache.close()
-    return flaky
-
-
 def test_a_verdict_that_differs_is_flaky_and_says_since_when(tmp_path):
     today = datetime.datetime.now(datetime.UTC).date()
     assert put(tmp_path, CRASH) == ""
@@ -118,9 +108,7 @@ def test_a_verdict_that_differs_is_flaky_and_says_since_when(tmp_path):
     assert kept(tmp_path, "key")["key"].flaky == f"was crash on {today}", "and whoever takes it from here is told"
     assert put(tmp_path, NOT_RUN) == "", "that is no verdict"
     assert put(tmp_path, PASS) == "", "as the last time"
-    with sqlite3.connect(tmp_path / FILE) as connection:
-        connection.execute("UPDATE cached_outcomes SET day = day - 3")
-    connection.close()
+    changed(tmp_path, "UPDATE cached_outcomes SET day = day - 3")
     assert put(tmp_path, NUMERICS) == f"was pass on {today - datetime.timedelta(days=3)}"
 
 
@@ -142,7 +130,7 @@ def test_several_processes_keep_at_once(tmp_path):
         "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[3]); from making import golden, release\n"
         "from export_core.matrix import Cell, Outcome, Verdict\n"
         "from export_core.readers.worker.protocol import Stage\n"
-        "from export_core.matrix.outcome_cache import OutcomeCache\n"
+        "from export_core.matrix.cached_replay import OutcomeCache\n"
         "def complain(text): raise SystemExit(text)\n"
         "cache = OutcomeCache(Path(sys.argv[1]), complain)\n"
         "cell = Cell(golden(), release('0.12.0.1'), 'cpu')\n"
@@ -183,12 +171,11 @@ def test_a_broken_file_is_removed_and_a_new_one_begun(tmp_path, damage):
 
 def test_a_row_that_is_not_as_it_was_written_is_never_an_outcome(tmp_path):
     keep(tmp_path, key=NUMERICS, other=PASS)
-    with sqlite3.connect(tmp_path / FILE) as connection:
-        (data,) = connection.execute("SELECT outcome FROM cached_outcomes WHERE key = 'key'").fetchone()
-        assert b"numerics" in data
-        changed = (data.replace(b"numerics", b"compiled"),)
-        connection.execute("UPDATE cached_outcomes SET outcome = ? WHERE key = 'key'", changed)
-    connection.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as database:
+        (data,) = database.execute("SELECT outcome FROM cached_outcomes WHERE key = 'key'").fetchone()
+    assert b"numerics" in data
+    other = (data.replace(b"numerics", b"compiled"),)
+    changed(tmp_path, "UPDATE cached_outcomes SET outcome = ? WHERE key = 'key'", other)
     assert set(kept(tmp_path, "key", "other")) == {"other"}
     assert put(tmp_path, CRASH) == "", "nobody knows what it was"
     assert kept(tmp_path, "key")["key"].verdict is Verdict.CRASH
@@ -207,7 +194,5 @@ def test_a_cache_that_cannot_be_written_is_reported_once(tmp_path):
 
 def test_what_is_old_is_dropped(tmp_path):
     keep(tmp_path, old=PASS, new=PASS)
-    with sqlite3.connect(tmp_path / FILE) as connection:
-        connection.execute("UPDATE cached_outcomes SET day = day - ? WHERE key = 'old'", (STORED_DAYS + 1,))
-    connection.close()
+    changed(tmp_path, "UPDATE cached_outcomes SET day = day - ? WHERE key = 'old'", (STORED_DAYS + 1,))
     assert set(kept(tmp_path, "old", "new")) == {"new"}

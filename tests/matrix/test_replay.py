@@ -17,8 +17,7 @@ import export_core.matrix.replay as matrix_run
 from export_core.matrix import Cell, Limits, Outcome, Verdict
 from export_core.readers.cell import request_of
 from export_core.readers.environment import this_interpreter, with_variables
-from export_core.readers.errors import EnvironmentFailed
-from export_core.readers.worker import client
+from export_core.readers.errors import EnvironmentFailed, WorkerDied
 from export_core.readers.worker import client as pool
 from export_core.readers.worker.client import ForkingWorker, FreshInterpreters, WarmWorkers, start_worker
 from export_core.readers.worker.protocol import Stage
@@ -36,7 +35,7 @@ def told(outcome: Outcome) -> tuple[Verdict, Stage, int | None]:
 
 @BOTH
 def test_goldens_of_this_interpreter_pass_in_this_interpreter(run, fork, monkeypatch):
-    monkeypatch.setattr(client, "start_process", START)  # workers that are no forks
+    monkeypatch.setattr(pool, "start_process", START)  # workers that are no forks
     cases = WELL if fork else ("x64",)  # without fork each imports jax anew
     found = run(*cases, fork=fork, environment_of=this_interpreter)
     for case, outcome in found.items():
@@ -224,23 +223,17 @@ def _wait_for(what):
     raise AssertionError("waited 10 s for nothing")
 
 
-def test_a_failed_build_is_not_run_with_its_last_lines(run):
+def test_without_an_environment_cells_are_not_run_and_say_why(run):
     def fails(release):
         raise EnvironmentFailed("installing jax==9 failed with status 1:\nno such wheel")
 
-    found = run("waves", "both", environment_of=fails)
-    for outcome in found.values():
-        assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
-        assert outcome.message == "installing jax==9 failed with status 1:\nno such wheel"
-
-
-def test_an_interpreter_that_does_not_exist_is_not_run(run):
     def none(release):
         return dataclasses.replace(this_interpreter(release), python=Path("/nowhere/python"))
 
-    outcome = run("waves", environment_of=none)["waves"]
-    assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
-    assert "/nowhere/python" in outcome.message
+    for build, said in ((fails, "installing jax==9 failed with status 1:\nno such wheel"), (none, "/nowhere/python")):
+        for outcome in run("waves", "both", environment_of=build).values():
+            assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
+            assert said in outcome.message
 
 
 @BOTH
@@ -249,8 +242,7 @@ def test_a_jax_that_does_not_import_shows_the_import_error(run, tmp_path, fork):
     (tmp_path / "jax" / "__init__.py").write_text("raise ImportError('libmissing.so: cannot open shared object file')")
 
     def broken(release):
-        plain = this_interpreter(release)
-        return dataclasses.replace(plain, variables={**plain.variables, "PYTHONPATH": str(tmp_path)})
+        return with_variables(this_interpreter(release), PYTHONPATH=str(tmp_path))
 
     outcome = run("waves", environment_of=broken, fork=fork)["waves"]
     assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
@@ -311,16 +303,11 @@ def test_a_warm_worker_serves_many_replays_and_is_replaced(run):
 
 
 def test_a_worker_that_stays_silent_is_given_up(here, monkeypatch, tmp_path):
-    from export_core.readers.errors import WorkerDied
-    from export_core.readers.worker import client as pool
-
     (tmp_path / "sitecustomize.py").write_text("import time; time.sleep(30)")
     monkeypatch.setattr(pool, "START_SECONDS", 0.5)
     monkeypatch.setattr(pool, "CLOSE_SECONDS", 0.5)
-    plain = this_interpreter(here)
-    silent = dataclasses.replace(plain, variables={**plain.variables, "PYTHONPATH": str(tmp_path)})
     with pytest.raises(WorkerDied, match="did not start: it still runs, after"):
-        ForkingWorker(silent)
+        ForkingWorker(with_variables(this_interpreter(here), PYTHONPATH=str(tmp_path)))
 
 
 def test_no_more_new_interpreters_run_than_there_are_slots(here, goldens, tmp_path):
@@ -331,18 +318,15 @@ def test_no_more_new_interpreters_run_than_there_are_slots(here, goldens, tmp_pa
     worker.close()
 
 
-def test_an_outcome_says_with_which_kernels_of_openblas_it_ran(run):
+def test_an_outcome_says_with_which_kernels_of_openblas_and_on_which_other_cpython_it_ran(run):
     def forced(release):
         return with_variables(misbehaving(release), OPENBLAS_CORETYPE="Haswell", OPENBLAS_L2_SIZE="0x100")
 
-    outcomes = run("waves", environment_of=forced)
-    assert outcomes["waves"].message == "ran with OPENBLAS_CORETYPE=Haswell, OPENBLAS_L2_SIZE=0x100"
-
-
-def test_an_outcome_says_on_which_other_cpython_it_ran(run):
     def elsewhere(release):
         return dataclasses.replace(misbehaving(release), note="runs on CPython 3.11")
 
+    (outcome,) = run("waves", environment_of=forced).values()
+    assert outcome.message == "ran with OPENBLAS_CORETYPE=Haswell, OPENBLAS_L2_SIZE=0x100"
     outcomes = run("waves", "says_on_stderr", environment_of=elsewhere)
     assert outcomes["waves"].message == "runs on CPython 3.11"
     assert outcomes["says_on_stderr"].message == "ValueError: jax says little\nruns on CPython 3.11"

@@ -63,9 +63,7 @@ def main(root: Path) -> None:
     unchecked = [jax.export.DisabledSafetyCheck.custom_call("planted_target")]
     artifact = bytes(jax.export.export(kernel, platforms=["cpu"], disabled_checks=unchecked)(x).serialize())
     told = msgspec.structs.replace(
-        calls.manifest,
-        custom_calls=("planted_target",),
-        files={**calls.manifest.files, ARTIFACT: sha256(artifact)},
+        calls.manifest, custom_calls=("planted_target",), files={**calls.manifest.files, ARTIFACT: sha256(artifact)}
     )
     store.write(told, {**calls.files, ARTIFACT: artifact})
     strange = made("foreign_to_cpu", jnp.cos, platforms=OTHERS)

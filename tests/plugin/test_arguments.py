@@ -3,10 +3,10 @@
 Two exports of the same arguments give the same bytes.
 """
 
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
-from projects import Project, Projects, Run
+from projects import Projects
 from warm_pytest import WITH_AND_WITHOUT
 
 FUNCTIONS = """
@@ -83,36 +83,28 @@ jax.jit(jnp.cumsum)(np.zeros(8))
 """
 
 
-@dataclass(frozen=True)
-class Written:
-    """Written in one folder, checked there, and written again in another folder where jax was already warm."""
-
-    project: Project
-    written: Run
-    checked: Run
-    elsewhere: Project
-    written_elsewhere: Run
-
-
 @pytest.fixture(scope="module", params=WITH_AND_WITHOUT)
-def written(projects: Projects, request: pytest.FixtureRequest) -> Written:
+def written(projects: Projects, request: pytest.FixtureRequest) -> SimpleNamespace:
+    """Written in one folder, checked there, and written again in another folder where jax was already warm."""
     project = projects(noise=request.param, functions=FUNCTIONS, test_arguments=TESTS)
     elsewhere = project.copy(project.folder.parent / "another folder of another length")
     elsewhere.write(conftest=WARM)
-    written_elsewhere = elsewhere.pytest("--update-goldens", elsewhere.folder.name, cwd=project.folder.parent)
+    written = SimpleNamespace(project=project, elsewhere=elsewhere)
+    written.written_elsewhere = elsewhere.pytest("--update-goldens", elsewhere.folder.name, cwd=project.folder.parent)
     # In a new interpreter, which hashes strings in another way.
     project.write(conftest=request.param)
     project.use_warm_workers()
-    first = project.pytest("--update-goldens", cold=True)
-    return Written(project, first, project.pytest(), elsewhere, written_elsewhere)
+    written.written = project.pytest("--update-goldens", cold=True)
+    written.checked = project.pytest()
+    return written
 
 
-def test_every_kind_of_argument_is_written(written: Written) -> None:
+def test_every_kind_of_argument_is_written(written):
     assert written.written.outcomes() == {"passed": list(written.written.tests)}, written.written.text
     assert written.written.code == 0
 
 
-def test_every_kind_of_argument_is_held_in_a_cold_process(written: Written) -> None:
+def test_every_kind_of_argument_is_held_in_a_cold_process(written):
     """Those of test_random_inputs too, which are others in each run: the golden's own inputs count."""
     assert written.checked.outcomes() == {"passed": list(written.checked.tests)}, written.checked.text
     assert "8 cases checked against 8 goldens: 8 kept" in written.checked.text
@@ -139,26 +131,24 @@ NARROW = ["bfloat16[6]", "float16[6]", "float8_e4m3fn[6]", "float8_e5m2[6]", "in
         ("test_types", ["float32[n,2*h]", "int32[]"], ["float32[n,2*h]"]),
     ],
 )
-def test_the_manifest_says_the_types_as_jax_prints_them(
-    written: Written, case: str, inputs: list[str], outputs: list[str]
-) -> None:
+def test_the_manifest_says_the_types_as_jax_prints_them(written, case, inputs, outputs):
     signature = written.project.manifest(f"test_arguments.{case}")["signature"]
     assert (signature["inputs"], signature["outputs"]) == (inputs, outputs)
 
 
-def test_two_folders_give_the_same_bytes_also_with_a_warm_jax(written: Written) -> None:
+def test_two_folders_give_the_same_bytes_also_with_a_warm_jax(written):
     here, there = written.project.stored(), written.elsewhere.stored()
     assert written.written_elsewhere.code == 0
     assert here.keys() == there.keys()
     assert [name for name in here if here[name] != there[name] and "random_inputs" not in name] == []
 
 
-def test_goldens_hold_no_path_of_the_machine(written: Written) -> None:
+def test_goldens_hold_no_path_of_the_machine(written):
     place = str(written.project.folder.parent).encode()
     assert [name for name, data in written.elsewhere.stored().items() if place in data or b"conftest" in data] == []
 
 
-def test_the_manifest_says_which_values_the_plugin_made(written: Written) -> None:
+def test_the_manifest_says_which_values_the_plugin_made(written):
     cases = [path.parents[1].name for path in written.project.goldens.rglob("golden.yaml")]
     made = {case for case in cases if "inputs_made" in written.project.manifest(case)}
     assert made == {"test_arguments.test_types"}

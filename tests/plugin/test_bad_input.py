@@ -3,13 +3,13 @@
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from msgspec import structs
-from projects import Project, Projects, Run
+from projects import Project, Projects
 
 from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
@@ -97,29 +97,20 @@ class TestCall:
 """
 
 
-@dataclass(frozen=True)
-class Spoiled:
-    """Goldens with an error in each, checked; and an update by tests that do something wrong."""
-
-    project: Project
-    written: Run
-    before: dict[str, bytes]
-    checked: Run
-    after_checked: dict[str, bytes]
-    updated: Run
-    after_update: dict[str, bytes]
-
-
 @pytest.fixture(scope="module")
-def spoiled(projects: Projects) -> Spoiled:
+def spoiled(projects: Projects) -> SimpleNamespace:
+    """Goldens with an error in each, checked; and an update by tests that do something wrong."""
     project = projects(test_bad=TESTS.replace("@KINDS@", repr(KINDS)))
-    written = project.pytest("-q", "--update-goldens", "-k", "stored and whole")
+    spoiled = SimpleNamespace(
+        project=project, written=project.pytest("-q", "--update-goldens", "-k", "stored and whole")
+    )
     _spoil(project)
-    before = project.stored()
-    checked = project.pytest()
-    after_checked = project.stored()
-    updated = project.pytest("-q", "--update-goldens", "-k", "not stored")
-    return Spoiled(project, written, before, checked, after_checked, updated, project.stored())
+    spoiled.before = project.stored()
+    spoiled.checked = project.pytest()
+    spoiled.after_checked = project.stored()
+    spoiled.updated = project.pytest("-q", "--update-goldens", "-k", "not stored")
+    spoiled.after_update = project.stored()
+    return spoiled
 
 
 def _spoil(project: Project) -> None:
@@ -170,7 +161,7 @@ def _replace(folder: Path, name: str, data: bytes) -> None:
         ),
     ],
 )
-def test_a_wrong_golden_fails_its_test_and_names_file_or_writer(spoiled: Spoiled, kind: str, said: list[str]) -> None:
+def test_a_wrong_golden_fails_its_test_and_names_file_or_writer(spoiled, kind, said):
     told = spoiled.checked[f"test_stored[{kind}]"]
     assert told.outcome == "failed"
     for words in said:
@@ -179,12 +170,12 @@ def test_a_wrong_golden_fails_its_test_and_names_file_or_writer(spoiled: Spoiled
     assert "another exception" not in told.text
 
 
-def test_the_others_are_held_beside_it(spoiled: Spoiled) -> None:
+def test_the_others_are_held_beside_it(spoiled):
     assert spoiled.checked["test_stored[whole]"].outcome == "passed"
     assert spoiled.checked["test_stored[older_alone]"].outcome == "passed"
 
 
-def test_a_case_of_an_older_writer_is_checked_and_misses_its_own(spoiled: Spoiled) -> None:
+def test_a_case_of_an_older_writer_is_checked_and_misses_its_own(spoiled):
     assert "yet of test_bad.test_stored[older_alone]: pytest --update-goldens adds it" in spoiled.checked.text
 
 
@@ -231,9 +222,7 @@ CALLS = [
 
 @pytest.mark.parametrize(("test", "outcome", "said"), CALLS)
 @pytest.mark.parametrize("updating", [False, True])
-def test_a_call_that_cannot_be_meant_fails_with_one_sentence(
-    spoiled: Spoiled, test: str, outcome: str, said: str, updating: bool
-) -> None:
+def test_a_call_that_cannot_be_meant_fails_with_one_sentence(spoiled, test, outcome, said, updating):
     told = (spoiled.updated if updating else spoiled.checked)[test]
     assert told.outcome == outcome
     assert told.text.count(said) == 1
@@ -242,23 +231,23 @@ def test_a_call_that_cannot_be_meant_fails_with_one_sentence(
 
 
 @pytest.mark.parametrize("test", ["test_twice", "test_twice_unnamed"])
-def test_a_second_call_of_one_name_is_refused_nothing_written(spoiled: Spoiled, test: str) -> None:
+def test_a_second_call_of_one_name_is_refused_nothing_written(spoiled, test):
     assert "give each call of a test a name of its own" in spoiled.updated[test].text
 
 
-def test_what_the_function_itself_raises_keeps_its_traceback(spoiled: Spoiled) -> None:
+def test_what_the_function_itself_raises_keeps_its_traceback(spoiled):
     text = spoiled.checked["test_own_mistake"].text
     assert 'return x + "1"' in text
     assert "refused" not in text
 
 
-def test_a_test_that_fails_or_skips_after_export_writes_nothing(spoiled: Spoiled) -> None:
+def test_a_test_that_fails_or_skips_after_export_writes_nothing(spoiled):
     assert "failed afterwards" in spoiled.updated["test_fails_afterwards"].text
     assert spoiled.updated["test_skips_afterwards"].outcome == "skipped"
     assert "no marked test wrote one (@pytest.mark.export_compat); nothing was written." in spoiled.updated.text
 
 
-def test_nothing_stored_is_harmed_and_no_run_is_green(spoiled: Spoiled) -> None:
+def test_nothing_stored_is_harmed_and_no_run_is_green(spoiled):
     assert (spoiled.written.code, spoiled.checked.code, spoiled.updated.code) == (0, 1, 1)
     assert spoiled.before == spoiled.after_checked == spoiled.after_update
 
@@ -278,7 +267,7 @@ def small_disk(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
         subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_a_full_disk_leaves_the_old_golden(spoiled: Spoiled, small_disk: tuple[Path, dict[str, str]]) -> None:
+def test_a_full_disk_leaves_the_old_golden(spoiled, small_disk):
     folder, limits = small_disk
     case = "test_bad.test_stored[whole]"
     shutil.copytree(spoiled.project.goldens / case, folder / case)
@@ -297,7 +286,7 @@ def test_a_full_disk_leaves_the_old_golden(spoiled: Spoiled, small_disk: tuple[P
     before.verify()
 
 
-def test_a_comparators_module_that_exits_is_a_usage_error(projects: Projects) -> None:
+def test_a_comparators_module_that_exits_is_a_usage_error(projects):
     project = projects(
         test_a="""
         import pytest
@@ -325,7 +314,7 @@ def test_f(export_golden):
 """
 
 
-def test_an_export_that_is_not_read_whole_is_not_stored(projects: Projects) -> None:
+def test_an_export_that_is_not_read_whole_is_not_stored(projects):
     project = projects(test_a=NOT_READ_WHOLE)
     text = project.pytest("--update-goldens")["test_f"].text
     assert "mhlo (dialect) is not read" in text
@@ -361,7 +350,7 @@ def test_meant(export_golden):
 """
 
 
-def test_a_call_that_raised_is_not_passed_over(projects: Projects) -> None:
+def test_a_call_that_raised_is_not_passed_over(projects):
     project = projects(test_s=SWALLOWED)
     assert project.pytest("--update-goldens").code == 0
     run = project.pytest(environment={"WRONG": "1"})

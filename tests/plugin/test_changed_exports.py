@@ -113,11 +113,11 @@ def run(written: Project, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return project.pytest()
 
 
-def test_unchanged_exports_pass(written: Project) -> None:
+def test_unchanged_exports_pass(written):
     assert written.pytest().code == 0
 
 
-def test_newest_readers_only_is_recorded_as_a_flag_too(written: Project) -> None:
+def test_newest_readers_only_is_recorded_as_a_flag_too(written):
     manifest = written.manifest("test_a.test_newest_readers_only")
     assert manifest["options"]["ignore_forward_compatibility"] is True
     assert manifest["flags"]["jax_export_ignore_forward_compatibility"] is True
@@ -138,7 +138,7 @@ def test_newest_readers_only_is_recorded_as_a_flag_too(written: Project) -> None
         ("test_results", "out_shardings[0]: NamedSharding(Mesh(a=2), PartitionSpec('a')) → NamedSharding(Mesh(a=2), P"),
     ],
 )
-def test_a_change_that_no_output_shows_fails(run: Run, test: str, said: str) -> None:
+def test_a_change_that_no_output_shows_fails(run, test, said):
     told = run[test]
     assert told.outcome == "failed"
     assert "export changed, beyond locations and names:\n" in told.text
@@ -147,12 +147,12 @@ def test_a_change_that_no_output_shows_fails(run: Run, test: str, said: str) -> 
     assert f"If the change is intended: pytest --update-goldens test_a.py::{test}" in told.text
 
 
-def test_another_name_is_no_change(run: Run) -> None:
+def test_another_name_is_no_change(run):
     assert run["test_names"].outcome == "passed"
 
 
 @pytest.mark.parametrize("by_marker", [True, False], ids=["marker", "policy"])
-def test_warn_lets_it_pass_and_the_summary_says_so(written: Project, tmp_path_factory, by_marker: bool) -> None:
+def test_warn_lets_it_pass_and_the_summary_says_so(written, tmp_path_factory, by_marker):
     project = written.copy(tmp_path_factory.mktemp("warn") / "project")
     marked = BEFORE.replace("export_compat\ndef test_prec", "export_compat(changed_module='warn')\ndef test_prec")
     project.write(test_a=(marked if by_marker else BEFORE).replace("precision=None", 'precision="highest"'))
@@ -163,7 +163,7 @@ def test_warn_lets_it_pass_and_the_summary_says_so(written: Project, tmp_path_fa
     assert "test_a.test_precision: export changed, and changed_module is warn: module: @main: dot_general" in done.text
 
 
-def test_a_change_by_the_environment_names_its_variable(written: Project) -> None:
+def test_a_change_by_the_environment_names_its_variable(written):
     variables = {**os.environ, "JAX_DEFAULT_MATMUL_PRECISION": "highest", "JAX_PLATFORMS": "cpu"}
     told = written.pytest("-k", "precision", environment=variables, cold=True)["test_precision"]
     assert "precision_config: [DEFAULT, DEFAULT] → [HIGHEST, HIGHEST]" in told.text
@@ -171,7 +171,7 @@ def test_a_change_by_the_environment_names_its_variable(written: Project) -> Non
     assert f"{flag}: golden None; now highest, see {flag.upper()}\n" in told.text
 
 
-def test_of_another_writer_the_shardings_are_compared(written: Project, tmp_path_factory) -> None:
+def test_of_another_writer_the_shardings_are_compared(written, tmp_path_factory):
     project = written.copy(tmp_path_factory.mktemp("older") / "project")
     for name in ("test_results", "test_precision"):
         (own,) = (project.goldens / f"test_a.{name}").iterdir()
@@ -214,7 +214,7 @@ def by_seed(projects: Projects) -> tuple[Project, Run]:
     return project, project.pytest("--update-goldens", twice=True)
 
 
-def test_an_export_that_depends_on_the_seed_is_recorded(by_seed: tuple[Project, Run]) -> None:
+def test_an_export_that_depends_on_the_seed_is_recorded(by_seed):
     project, run = by_seed
     assert run.code == 0, run.text
     assert re.search(r"test_a\.test_sets/\S+: not reproducible: two exports differed", run.text)
@@ -222,13 +222,13 @@ def test_an_export_that_depends_on_the_seed_is_recorded(by_seed: tuple[Project, 
     assert "reproducible" not in project.manifest("test_a.test_always_alike")
 
 
-def test_of_such_a_golden_only_outputs_are_compared(by_seed: tuple[Project, Run]) -> None:
+def test_of_such_a_golden_only_outputs_are_compared(by_seed):
     done = by_seed[0].pytest(environment={**os.environ, "PYTHONHASHSEED": "7", "JAX_PLATFORMS": "cpu"}, cold=True)
     assert done.code == 0, done.text
     assert "1 case compared by outputs alone, since two exports differ: test_a.test_sets" in done.text
 
 
-def test_where_it_was_not_found_the_check_finds_it(by_seed: tuple[Project, Run], tmp_path_factory) -> None:
+def test_where_it_was_not_found_the_check_finds_it(by_seed, tmp_path_factory):
     project = by_seed[0].copy(tmp_path_factory.mktemp("later") / "project")
     path = next(project.goldens.glob("test_a.test_sets/*/golden.yaml"))
     path.write_bytes(path.read_bytes().replace(b"reproducible: false\n", b""))
@@ -241,7 +241,7 @@ def test_where_it_was_not_found_the_check_finds_it(by_seed: tuple[Project, Run],
     assert "compared by outputs alone, since two exports differ: test_a.test_sets" in done.text
 
 
-def test_what_is_measured_later_is_exported_again_by_the_run_that_checks_it(projects: Projects) -> None:
+def test_what_is_measured_later_is_exported_again_by_the_run_that_checks_it(projects):
     project = projects(test_a=SETS)
     done = project.pytest("--update-goldens", "--noise=later", twice=True)
     assert done.code == 0, done.text

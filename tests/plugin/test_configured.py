@@ -3,11 +3,11 @@
 The command that pytest prints for a failed cell names goldens and policy if `jaxexport` would find others.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from projects import Project, Projects, Run
+from projects import Projects
 
 from export_core.policy import Policy
 from pytest_jaxexport.replayer import run_options
@@ -55,17 +55,9 @@ export_module_text = no
 """
 
 
-@dataclass(frozen=True)
-class Configured:
-    """Written with more on the command line, and checked."""
-
-    project: Project
-    written: Run
-    checked: Run
-
-
 @pytest.fixture(scope="module")
-def configured(projects: Projects) -> Configured:
+def configured(projects: Projects) -> SimpleNamespace:
+    """Written with more on the command line, and checked."""
     project = projects(conftest=CONFTEST, test_a=TESTS)
     (project.folder / "export_compat.yaml").write_text(POLICY)
     with (project.folder / "pytest.ini").open("a") as ini:
@@ -75,15 +67,15 @@ def configured(projects: Projects) -> Configured:
     written = project.pytest(*words, "--update-goldens", environment=alone, cold=True)
     project.write(conftest=CONFTEST_OF_CHECK)
     checked = project.pytest(*words, environment=alone)
-    return Configured(project, written, checked)
+    return SimpleNamespace(project=project, written=written, checked=checked)
 
 
-def test_the_plugin_works_where_plugins_are_named_one_by_one(configured: Configured) -> None:
+def test_the_plugin_works_where_plugins_are_named_one_by_one(configured):
     assert (configured.written.code, configured.checked.code) == (0, 0), configured.checked.text
     assert "3 goldens new" in configured.written.text
 
 
-def test_the_header_names_the_folder_that_the_policy_chose(configured: Configured) -> None:
+def test_the_header_names_the_folder_that_the_policy_chose(configured):
     folder = configured.project.folder / "of_policy"
     assert f"updating goldens in {folder}" in configured.written.text
     assert f"goldens: {folder}" in configured.checked.text
@@ -91,7 +83,7 @@ def test_the_header_names_the_folder_that_the_policy_chose(configured: Configure
     assert not (configured.project.folder / "golden").exists()
 
 
-def test_a_golden_keeps_what_the_nearest_source_said(configured: Configured) -> None:
+def test_a_golden_keeps_what_the_nearest_source_said(configured):
     marked, bare = (
         configured.project.manifest(case, "of_policy") for case in ("test_a.test_marked", "test_a.test_bare")
     )
@@ -100,23 +92,23 @@ def test_a_golden_keeps_what_the_nearest_source_said(configured: Configured) -> 
     assert [marked["options"]["platforms"], bare["options"]["platforms"]] == [["cpu"], ["cpu", "cuda"]]
 
 
-def test_goldens_have_no_module_text_where_the_ini_file_says_no(configured: Configured) -> None:
+def test_goldens_have_no_module_text_where_the_ini_file_says_no(configured):
     names = {path.name for path in configured.project.folder.glob("of_policy/*/*/*")}
     assert "module.mlir" not in names
     assert {"golden.yaml", "artifact.jaxexport", "jaxpr.txt"} < names
 
 
-def test_x64_set_by_a_conftest_is_honoured_and_kept(configured: Configured) -> None:
+def test_x64_set_by_a_conftest_is_honoured_and_kept(configured):
     manifest = configured.project.manifest("test_a.test_marked", "of_policy")
     assert manifest["flags"]["jax_enable_x64"] is True
     assert manifest["signature"]["inputs"] == ["float64[3,3]"]
 
 
-def test_a_golden_of_x64_is_replayed_in_x64(configured: Configured) -> None:
+def test_a_golden_of_x64_is_replayed_in_x64(configured):
     assert "3 cases checked against 3 goldens: 3 kept" in configured.checked.text
 
 
-def test_an_allowed_custom_call_is_exported_and_its_reason_kept(configured: Configured) -> None:
+def test_an_allowed_custom_call_is_exported_and_its_reason_kept(configured):
     manifest = configured.project.manifest("test_a.test_pivoted", "of_policy")
     assert "lapack_dgeqp3_ffi" in manifest["custom_calls"]
     assert manifest["options"]["allow"] == {

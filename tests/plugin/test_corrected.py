@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from msgspec import structs
-from projects import Project, Projects, Run
+from projects import Projects
 from warm_pytest import WHOLE_NOISE
 
 from export_core.goldens import GoldenStore
@@ -44,27 +44,11 @@ def text(marked: Mapping[str, str]) -> str:
     return "\n".join(["import jax, jax.numpy as jnp, numpy as np, pytest", *tests, CHAOS])
 
 
-@dataclass(frozen=True)
-class Corrected:
-    """A golden of two generations for each test, written without its marker, with outputs 1e-3 off; checked with it."""
-
-    project: Project
-    written: Run
-    before: dict[str, bytes]
-    checked: Run
-    checked_with_option: Run
-
-    @property
-    def older(self) -> str:
-        """The writer of the older generation."""
-        writers = (golden.manifest.writer for golden in GoldenStore(self.project.goldens).goldens())
-        return min(writers, key=lambda writer: writer.built).jaxlib
-
-
 @pytest.fixture(scope="module")
-def corrected(projects: Projects) -> Corrected:
+def corrected(projects: Projects) -> SimpleNamespace:
+    """A golden of two generations for each test, written without its marker, with outputs 1e-3 off; checked with it."""
     project = projects(noise=WHOLE_NOISE, test_a=text({"plain": ""}))
-    written = project.pytest("--update-goldens")
+    corrected = SimpleNamespace(project=project, written=project.pytest("--update-goldens"))
     project.add_older_generation("test_a.test_plain")
     for golden in GoldenStore(project.goldens).generations("test_a.test_plain"):
         other = to_npz([leaf_of(leaf.numpy() + np.float32(1e-3)) for leaf in from_npz(golden.folder / OUTPUTS)])
@@ -74,23 +58,25 @@ def corrected(projects: Projects) -> Corrected:
         for name in MARKED.keys() - {"plain"}:
             project.add_golden(golden, case=f"test_a.test_{name}", test=f"test_a.py::test_{name}", files=files)
     project.write(test_a=text(MARKED))
-    before = project.stored()
-    return Corrected(
-        project, written, before, project.pytest(), project.pytest("--export-rtol", "1e-6", "-k", "plain or ulp")
-    )
+    corrected.before = project.stored()
+    corrected.checked = project.pytest()
+    corrected.checked_with_option = project.pytest("--export-rtol", "1e-6", "-k", "plain or ulp")
+    writers = (golden.manifest.writer for golden in GoldenStore(project.goldens).goldens())
+    corrected.older = min(writers, key=lambda writer: writer.built).jaxlib
+    return corrected
 
 
-def policy(corrected: Corrected, *rules: str) -> None:
+def policy(corrected: SimpleNamespace, *rules: str) -> None:
     (corrected.project.folder / POLICY).write_text("\nnumbers:\n" + "\n".join(f"  - {{{rule}}}" for rule in rules))
 
 
-def test_the_marker_corrects_both_generations(corrected: Corrected) -> None:
+def test_the_marker_corrects_both_generations(corrected):
     assert "allowed 4 times the noise of each" in corrected.checked["test_plain"].text
     assert corrected.checked["test_other"].outcome == "passed"
     assert corrected.before == corrected.project.stored()
 
 
-def test_the_summary_has_the_policy_that_a_matrix_lacks(corrected: Corrected) -> None:
+def test_the_summary_has_the_policy_that_a_matrix_lacks(corrected):
     checked = corrected.project.pytest("-k", "wide")
     assert "1 case checked against 2 goldens: 2 kept" in checked.text
     (line,) = re.findall(r"1 case compared as the marker .*unless the policy has: (.*)", checked.text)
@@ -102,13 +88,13 @@ def test_the_summary_has_the_policy_that_a_matrix_lacks(corrected: Corrected) ->
     assert (checked.code, "compared as the marker" in checked.text) == (0, False), checked.text
 
 
-def test_a_test_is_over_the_budget_of_its_marker(corrected: Corrected) -> None:
+def test_a_test_is_over_the_budget_of_its_marker(corrected):
     failure = corrected.checked["test_budget"].text
     assert "OVER BUDGET: test_a.test_budget" in failure
     assert "budgets    output_bytes 16, more than 15 (max_output_bytes, marker)" in failure
 
 
-def test_a_stricter_rule_outranks_the_marker_and_is_named(corrected: Corrected) -> None:
+def test_a_stricter_rule_outranks_the_marker_and_is_named(corrected):
     policy(
         corrected,
         "cases: [test_a.test_wide], rtol: 1.0e-6, reason: measured",
@@ -131,16 +117,16 @@ def test_a_stricter_rule_outranks_the_marker_and_is_named(corrected: Corrected) 
         ("test_exact", "equal bits (marker)"),
     ],
 )
-def test_a_marker_that_set_the_tolerance_is_named(corrected: Corrected, test: str, named: str) -> None:
+def test_a_marker_that_set_the_tolerance_is_named(corrected, test, named):
     assert f"allowed {named}" in corrected.checked[test].text
 
 
-def test_an_option_that_set_the_tolerance_is_named(corrected: Corrected) -> None:
+def test_an_option_that_set_the_tolerance_is_named(corrected):
     assert "allowed rtol 1e-06, atol 9.1e-07 (export_rtol)" in corrected.checked_with_option["test_plain"].text
     assert "allowed 3 ulp (marker)" in corrected.checked_with_option["test_ulp"].text
 
 
-def test_a_rule_accepts_a_new_golden_whose_numbers_prove_nothing(corrected: Corrected) -> None:
+def test_a_rule_accepts_a_new_golden_whose_numbers_prove_nothing(corrected):
     assert "nothing was stored" in corrected.written["test_chaos"].text
     policy(corrected, "cases: ['*chaos'], compare: shape, reason: chaotic")
     runs = [corrected.project.pytest("-k", "chaos", *words) for words in (["--update-goldens"], [])]

@@ -1,9 +1,9 @@
 """A golden is replayed once, cold, before it is stored: what its own writer cannot replay is its test's fault."""
 
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
-from projects import Project, Projects, Run
+from projects import Projects
 
 TESTS = """
     import itertools
@@ -85,17 +85,10 @@ CRASHING = """
 """
 
 
-@dataclass(frozen=True)
-class Written:
-    project: Project
-    update: Run
-    again: Run
-
-
 @pytest.fixture(scope="module")
-def written(projects: Projects) -> Written:
+def written(projects: Projects) -> SimpleNamespace:
     project = projects(test_a=TESTS, crashing=CRASHING, comparing=COMPARING)
-    return Written(project, project.pytest("--update-goldens"), project.pytest())
+    return SimpleNamespace(project=project, update=project.pytest("--update-goldens"), again=project.pytest())
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,11 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
-from projects import Project, Projects
+from commands import written_to
+from projects import Project
 from warm_pytest import NO_NOISE, WHOLE_NOISE, own_variables
 
 from export_core.goldens import GoldenStore
@@ -77,17 +79,8 @@ with interruptible():
 """
 
 
-def started(project: Project, *run: str, stdout: int = subprocess.PIPE) -> subprocess.Popen[str]:
-    project.use_warm_workers()
-    variables = {**own_variables(), "JAXEXPORT_CACHE": str(project.cache), "COLUMNS": "80", "TERM": "xterm"}
-    return subprocess.Popen(
-        [sys.executable, *run, "--update-goldens"],
-        cwd=project.folder,
-        env=variables,
-        stdout=stdout,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+def variables_of(project: Project) -> dict[str, str]:
+    return {**own_variables(), "JAXEXPORT_CACHE": str(project.cache), "COLUMNS": "80", "TERM": "xterm"}
 
 
 def whole_goldens(project: Project) -> list[str]:
@@ -100,7 +93,7 @@ def whole_goldens(project: Project) -> list[str]:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 2)])
-def test_an_interrupted_run_says_what_it_has_written(projects: Projects, number: signal.Signals, code: int) -> None:
+def test_an_interrupted_run_says_what_it_has_written(projects, number, code):
     # What a shell starts in the background ignores SIGINT, and so does everything that is started there.
     heard = "    signal.signal(signal.SIGINT, signal.default_int_handler)\n" if number is signal.SIGINT else ""
     project = projects(
@@ -113,9 +106,14 @@ def test_an_interrupted_run_says_what_it_has_written(projects: Projects, number:
     assert whole_goldens(project) == ["test_a.test_first"]
 
 
-def test_a_backfill_hands_its_sigterm_to_pytest(projects: Projects) -> None:
+def test_a_backfill_hands_its_sigterm_to_pytest(projects):
     project = projects(conftest=NO_NOISE, test_a=TESTS + '    Path("waiting").touch()\n    time.sleep(120)\n')
-    process = started(project, "-c", BACKFILL)
+    project.use_warm_workers()
+    command = [sys.executable, "-c", BACKFILL, "--update-goldens", "--no-second-export"]
+    process = subprocess.Popen(
+        command, cwd=project.folder, env=variables_of(project), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True,
+    )  # fmt: skip
     until = time.monotonic() + 60
     while not (project.folder / "waiting").exists() and process.poll() is None:
         assert time.monotonic() < until
@@ -126,7 +124,7 @@ def test_a_backfill_hands_its_sigterm_to_pytest(projects: Projects) -> None:
     assert "1 golden new: test_a.test_first/" in text
 
 
-def test_what_the_interrupted_test_has_written_is_in_the_summary(projects: Projects) -> None:
+def test_what_the_interrupted_test_has_written_is_in_the_summary(projects):
     project = projects(conftest=TERMINATED_WHILE_IT_STORES, test_a=TWO_CALLS)
     done = project.pytest("--update-goldens")
     assert done.code == 143, done.text
@@ -134,44 +132,34 @@ def test_what_the_interrupted_test_has_written_is_in_the_summary(projects: Proje
     assert "1 golden new: test_a.test_two.n0/" in done.text
 
 
-def test_a_sigterm_before_the_first_golden_is_told(projects: Projects) -> None:
+def test_a_sigterm_before_the_first_golden_is_told(projects):
     done = projects(test_a=ENDS).pytest("--update-goldens")
     assert done.code == 143, done.text
     assert "--update-goldens: interrupted before a golden was written." in done.text
 
 
-def test_a_handler_of_the_user_stays(projects: Projects) -> None:
+def test_a_handler_of_the_user_stays(projects):
     own = "import signal\n\nsignal.signal(signal.SIGTERM, lambda *_: print('own handler'))\n"
     done = projects(conftest=own, test_a=ENDS).pytest("--update-goldens", "-s")
     assert "own handler" in done.text
     assert "1 passed" in done.text
 
 
-def on_a_terminal(project: Project) -> str:
-    """What a run writes to a terminal."""
-    ours, theirs = pty.openpty()
-    process = started(project, "-m", "pytest", stdout=theirs)
-    os.close(theirs)
-    parts = []
-    while True:
-        try:
-            parts.append(os.read(ours, 4096))
-        except OSError:  # Linux says so at the end
-            break
-    os.close(ours)
-    assert process.wait(timeout=60) == 0, b"".join(parts)
-    return b"".join(parts).decode()
-
-
-def test_a_terminal_shows_which_golden_is_measured(projects: Projects) -> None:
+def test_a_terminal_shows_which_golden_is_measured(projects):
     project = projects(conftest=SLOW_NOISE, test_a=TWO_CALLS)
-    text = on_a_terminal(project)
+    ours, theirs = pty.openpty()
+    words = ["--update-goldens", "--no-second-export"]
+    terminal = Path(os.ttyname(theirs))
+    assert project.warm.run(words, project.folder, variables_of(project), terminal, WHOLE_NOISE) == 0
+    os.close(theirs)
+    text = b"".join(written_to(ours)).decode()
+    os.close(ours)
     shown = re.findall(r"\r?\nmeasuring the noise of test_a\.test_two\.(n\d)/\S+\r\x1b\[K\x1b\[A\x1b\[(\d+)C", text)
     assert shown == [("n0", str(len("test_a.py "))), ("n1", str(len("test_a.py ")))]
     assert "not seen" not in text
 
 
-def test_a_log_has_no_line_of_progress(projects: Projects) -> None:
+def test_a_log_has_no_line_of_progress(projects):
     done = projects(noise=WHOLE_NOISE, conftest=SLOW_NOISE, test_a=TWO_CALLS).pytest("--update-goldens")
     assert "2 goldens new" in done.text
     assert "measuring" not in done.text

@@ -1,13 +1,12 @@
 """The life of a golden: missing, written, checked, changed, updated."""
 
 import re
-from dataclasses import dataclass
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 from jax._src.lib import jaxlib_extension_version
-from projects import Project, Projects, Run
+from projects import Project, Projects
 
 MODELS = """
 import jax.numpy as jnp
@@ -53,53 +52,32 @@ def test_of_something_else():
 FILES = {"golden.yaml", "artifact.jaxexport", "inputs.npz", "outputs.npz", "module.mlir", "jaxpr.txt"}
 
 
-@dataclass(frozen=True)
-class Life:
-    """Each step's run, and the goldens after it."""
-
-    project: Project
-    missing: Run
-    stored_when_missing: bool
-    written: Run
-    golden: dict[str, bytes]
-    checked: Run
-    times_before: dict[str, int]
-    times_after: dict[str, int]
-    changed: Run
-    golden_when_changed: dict[str, bytes]
-    updated: Run
-    golden_updated: dict[str, bytes]
-    checked_again: Run
-
-
 @pytest.fixture(scope="module")
-def life(projects: Projects) -> Life:
-    project = projects(models=MODELS, test_models=TESTS)
-    above = project.folder.parent
-    missing = project.pytest("--strict-markers", "project", cwd=above)
-    stored_when_missing = project.goldens.exists()
-    written = project.pytest("--update-goldens", "project", cwd=above)
-    golden, times_before = project.stored(), _times(project)
-    checked = project.pytest("-p", "no:xdist")
-    times_after = _times(project)
+def life(projects: Projects) -> SimpleNamespace:
+    """Each step's run, and the goldens after it."""
+    life = SimpleNamespace(project=projects(models=MODELS, test_models=TESTS))
+    project, above = life.project, life.project.folder.parent
+    life.missing = project.pytest("--strict-markers", "project", cwd=above)
+    life.stored_when_missing = project.goldens.exists()
+    life.written = project.pytest("--update-goldens", "project", cwd=above)
+    life.golden, life.times_before = project.stored(), _times(project)
+    life.checked = project.pytest("-p", "no:xdist")
+    life.times_after = _times(project)
     project.add_older_generation("test_models.test_wave")
     project.write(models=CHANGED)
-    changed = project.pytest("-q")
-    golden_when_changed = project.stored()
-    updated = project.pytest("-q", "--lf", "--update-goldens")
-    golden_updated = project.stored()
-    checked_again = project.pytest("-k", "wave or both")
-    return Life(
-        project, missing, stored_when_missing, written, golden, checked, times_before, times_after,
-        changed, golden_when_changed, updated, golden_updated, checked_again,
-    )  # fmt: skip
+    life.changed = project.pytest("-q")
+    life.golden_when_changed = project.stored()
+    life.updated = project.pytest("-q", "--lf", "--update-goldens")
+    life.golden_updated = project.stored()
+    life.checked_again = project.pytest("-k", "wave or both")
+    return life
 
 
 def _times(project: Project) -> dict[str, int]:
     return {str(path): path.stat().st_mtime_ns for path in project.goldens.rglob("*")}
 
 
-def test_a_missing_golden_fails_and_says_what_to_run(life: Life) -> None:
+def test_a_missing_golden_fails_and_says_what_to_run(life):
     told = life.missing["test_wave"]
     assert (life.missing.code, told.outcome) == (1, "failed")
     assert f"expected one in {life.project.goldens / 'test_models.test_wave'}" in told.text
@@ -108,11 +86,11 @@ def test_a_missing_golden_fails_and_says_what_to_run(life: Life) -> None:
     assert life.missing["test_of_something_else"].outcome == "passed"
 
 
-def test_a_run_without_the_option_writes_nothing(life: Life) -> None:
+def test_a_run_without_the_option_writes_nothing(life):
     assert not life.stored_when_missing
 
 
-def test_update_goldens_writes_and_reports_one_folder_a_case(life: Life) -> None:
+def test_update_goldens_writes_and_reports_one_folder_a_case(life):
     assert life.written.code == 0
     cases = {
         "test_models.test_wave",
@@ -125,24 +103,24 @@ def test_update_goldens_writes_and_reports_one_folder_a_case(life: Life) -> None
     assert "4 goldens new: test_models.test_" in life.written.text
 
 
-def test_a_writer_tells_its_build_of_jaxlib(life: Life) -> None:
+def test_a_writer_tells_its_build_of_jaxlib(life):
     manifests = [data for name, data in life.golden.items() if name.endswith("golden.yaml")]
     for writer in (yaml.safe_load(data)["writer"] for data in manifests):
         assert writer["jaxlib_extension_version"] == jaxlib_extension_version
         assert "xla_extension_version" not in writer, "which jax had until 0.4"
 
 
-def test_a_golden_holds_the_function_that_it_was_made_of(life: Life) -> None:
+def test_a_golden_holds_the_function_that_it_was_made_of(life):
     assert life.checked.code == 0
     assert life.checked.outcomes() == {"passed": list(life.checked.tests)}
     assert "4 cases checked against 4 goldens: 4 kept" in life.checked.text
 
 
-def test_holding_touches_no_file(life: Life) -> None:
+def test_holding_touches_no_file(life):
     assert life.times_after == life.times_before
 
 
-def test_a_change_shows_worst_index_errors_counts_and_first_rows(life: Life) -> None:
+def test_a_change_shows_worst_index_errors_counts_and_first_rows(life):
     told = life.changed["test_wave"]
     assert (life.changed.code, told.outcome) == (1, "failed")
     # sin(2) .. sin(7) are doubled; of these sin(5) is the largest.
@@ -153,26 +131,26 @@ def test_a_change_shows_worst_index_errors_counts_and_first_rows(life: Life) -> 
     ]
 
 
-def test_a_change_lists_signature_then_custom_calls_then_numbers(life: Life) -> None:
+def test_a_change_lists_signature_then_custom_calls_then_numbers(life):
     text = life.changed["test_solve"].text
     signature = text.index("signature: out_tree: golden PyTreeDef(*), now PyTreeDef((*,))")
     calls = text.index("custom calls: gone lapack_spotrf_ffi; new lapack_sgeqrf_ffi, lapack_sorgqr_ffi")
     assert signature < calls < text.index("numbers: output 0 float32[2,2]: 2 of 4 elements differ")
 
 
-def test_a_change_names_the_golden_and_the_way_out(life: Life) -> None:
+def test_a_change_names_the_golden_and_the_way_out(life):
     text = life.changed["test_solve"].text
     assert str(life.project.goldens / "test_models.test_solve") in text
     assert "If the change is intended: pytest --update-goldens test_models.py::test_solve\n" in text
 
 
-def test_a_failing_check_changes_nothing(life: Life) -> None:
+def test_a_failing_check_changes_nothing(life):
     stored = {name: data for name, data in life.golden_when_changed.items() if name in life.golden}
     assert stored == life.golden
     assert life.changed["test_both_ways"].outcome == "passed"
 
 
-def test_update_with_lf_replaces_goldens_of_failed_tests_only(life: Life) -> None:
+def test_update_with_lf_replaces_goldens_of_failed_tests_only(life):
     assert life.updated.code == 0
     assert "2 goldens replaced: test_models.test_wave/" in life.updated.text
     different = {
@@ -181,7 +159,7 @@ def test_update_with_lf_replaces_goldens_of_failed_tests_only(life: Life) -> Non
     assert different == {"test_models.test_wave", "test_models.test_solve"}
 
 
-def test_generations_of_other_writers_are_left_as_they_were(life: Life) -> None:
+def test_generations_of_other_writers_are_left_as_they_were(life):
     older = {name for name in life.golden_when_changed if name not in life.golden}
     assert {name.rsplit("/", 1)[1] for name in older} == FILES
     assert {name: life.golden_updated[name] for name in older} == {
@@ -189,7 +167,7 @@ def test_generations_of_other_writers_are_left_as_they_were(life: Life) -> None:
     }
 
 
-def test_after_the_update_every_generation_is_replayed(life: Life) -> None:
+def test_after_the_update_every_generation_is_replayed(life):
     """The older one still gives the numbers that its writer saw, though the function gives others now."""
     assert life.checked_again.code == 0
     assert life.checked_again.outcomes() == {"passed": list(life.checked_again.tests)}
@@ -204,7 +182,7 @@ jax.config.update("jax_export_ignore_forward_compatibility", True)
 """
 
 
-def test_a_golden_written_with_another_setting_says_so(life: Life, tmp_path: Path) -> None:
+def test_a_golden_written_with_another_setting_says_so(life, tmp_path):
     project = life.project.copy(tmp_path / "project")
     project.write(conftest=SETTINGS)
     text = project.pytest("-k", "wave")["test_wave"].text

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from projects import Project, Projects
+from projects import Project
 
 WATCH = """
 import json, os, pathlib, sys
@@ -46,9 +46,7 @@ def _loaded(project: Project) -> list[list[str]]:
         (("--collect-only", "--strict-markers", "test_plain.py"), 1),
     ],
 )
-def test_jax_and_numpy_are_not_loaded_before_a_marked_test_runs(
-    projects: Projects, words: tuple[str, ...], processes: int
-) -> None:
+def test_jax_and_numpy_are_not_loaded_before_a_marked_test_runs(projects, words, processes):
     project = projects(conftest=WATCH, test_plain=PLAIN, test_marked=MARKED)
     run = project.pytest(*words, cold=True)
     loaded = _loaded(project)

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from jax.sharding import PartitionSpec
-from projects import Projects
 
 import export_core.export  # noqa: F401 - pytester forgets what its tests import, and jax can be loaded once only
 from export_core.base.tolerances import COMPARATORS
@@ -44,20 +43,20 @@ SIGNATURE = signature(KEYWORDS)
 NO_GPU = "unknown platform 'gpu'; jax.export knows cpu, cuda, rocm, tpu. Did you mean 'cuda' or 'rocm'?"
 
 
-def test_markers_lists_the_whole_signature(pytester: pytest.Pytester) -> None:
+def test_markers_lists_the_whole_signature(pytester):
     listed = pytester.runpytest_inprocess("--markers")
     assert listed.ret == 0
     assert f"@pytest.mark.{SIGNATURE}" in listed.outlines
     assert f"compare: {', '.join(COMPARATORS)}, or your own function" in SIGNATURE
 
 
-def test_every_keyword_has_a_description_in_the_order_of_the_signature() -> None:
+def test_every_keyword_has_a_description_in_the_order_of_the_signature():
     assert tuple(KEYWORDS) == core.ALL_KEYWORDS
     assert all(f"{keyword}=" in SIGNATURE.split(":")[0] for keyword in KEYWORDS)
 
 
 @pytest.mark.parametrize("keyword", KEYWORDS)
-def test_the_example_of_a_keyword_is_a_value_that_it_takes(keyword: str) -> None:
+def test_the_example_of_a_keyword_is_a_value_that_it_takes(keyword):
     value = eval(KEYWORDS[keyword][2], {"PartitionSpec": PartitionSpec})
     mark = pytest.mark.export_compat(**{keyword: value}).mark
     item: Any = SimpleNamespace(iter_markers=lambda name: [mark], nodeid="test_f", obj=None)
@@ -67,7 +66,7 @@ def test_the_example_of_a_keyword_is_a_value_that_it_takes(keyword: str) -> None
     assert taken in (value, tuple(value) if isinstance(value, list) else value)
 
 
-def test_checks_that_are_no_targets_need_not_be_called() -> None:
+def test_checks_that_are_no_targets_need_not_be_called():
     """Only jax before 0.4.29 can leave out the shape assertions; a test's own marker may ask for it there."""
     checks = dict.fromkeys(("platform", "ALL", "shape_assertions", "my_target"), "why")
     mark = pytest.mark.export_compat(disabled_checks=checks, allow={"another": "why"}).mark
@@ -134,7 +133,7 @@ GONE = (
         ("refused_on=['gpu']", f"refused_on: {NO_GPU}"),
     ],
 )  # fmt: skip
-def test_a_wrong_marker_is_refused(config: pytest.Config, marker: str, message: str) -> None:
+def test_a_wrong_marker_is_refused(config, marker, message):
     mark = eval(f"pytest.mark.export_compat({marker})").mark
     item: Any = SimpleNamespace(iter_markers=lambda name: [mark], nodeid="test_a.py::test_f", obj=None, config=config)
     with pytest.raises(pytest.UsageError) as refused:
@@ -155,7 +154,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         cleanup()
 
 
-def test_a_wrong_marker_ends_the_run_before_any_test(pytester: pytest.Pytester) -> None:
+def test_a_wrong_marker_ends_the_run_before_any_test(pytester):
     pytester.makepyfile(test_a=MARKED.format("'cpu'"))
     # Also where the test with the wrong marker is not the one that was asked for.
     refused = pytester.runpytest_inprocess("--update-goldens", "-k", "other")
@@ -168,7 +167,7 @@ def test_a_wrong_marker_ends_the_run_before_any_test(pytester: pytest.Pytester) 
     assert "nothing was written" not in refused.stdout.str()
 
 
-def test_a_wrong_marker_ends_a_run_with_xdist_in_the_same_way(projects: Projects) -> None:
+def test_a_wrong_marker_ends_a_run_with_xdist_in_the_same_way(projects):
     project = projects(test_a=MARKED.format("platfroms=['cpu']"))
     refused = project.pytest("-n", "2")
     assert refused.code == pytest.ExitCode.USAGE_ERROR
@@ -182,7 +181,7 @@ def test_a_wrong_marker_ends_a_run_with_xdist_in_the_same_way(projects: Projects
     assert refused.tests == {}
 
 
-def test_the_marker_of_a_test_precedes_its_classs_and_modules(pytester: pytest.Pytester) -> None:
+def test_the_marker_of_a_test_precedes_its_classs_and_modules(pytester):
     items, _ = pytester.inline_genitems(
         pytester.makepyfile(
             """
@@ -198,7 +197,7 @@ def test_the_marker_of_a_test_precedes_its_classs_and_modules(pytester: pytest.P
     assert given(read_marker(items[0])) == {"rtol": 3, "atol": 2, "compare": "exact"}
 
 
-def test_tolerances_and_the_projects_comparator_are_read_early(pytester: pytest.Pytester) -> None:
+def test_tolerances_and_the_projects_comparator_are_read_early(pytester):
     pytester.makepyfile(checks_of_mine="def close_enough(expected, actual): ...")
     item = pytester.getitem(
         """
@@ -217,7 +216,7 @@ def test_tolerances_and_the_projects_comparator_are_read_early(pytester: pytest.
     }  # fmt: skip
 
 
-def test_other_tolerances_do_not_widen_a_marker_in_ulps(pytester: pytest.Pytester) -> None:
+def test_other_tolerances_do_not_widen_a_marker_in_ulps(pytester):
     (pytester.path / "export_compat.yaml").write_text("rtol: 0.1\natol: {float32: 0.2}\n")
     settings = read_settings(pytester.parseconfig(f"--rootdir={pytester.path}", "--export-rtol=0.3"))
     assert settings.comparison({"ulp": 2}) == Comparison(ulp=2)
@@ -249,9 +248,7 @@ ORDER = ["marker", "command line", "ini", "policy", "nobody"]
 
 
 @pytest.mark.parametrize(("what", "first"), [(what, first) for what, holds in HOLDS.items() for first in holds])
-def test_marker_precedes_command_line_ini_file_and_policy(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, what: str, first: str
-) -> None:
+def test_marker_precedes_command_line_ini_file_and_policy(pytester, monkeypatch, what, first):
     """`first` and all that come after it say something."""
     saying = {source: text for source, text in SAID[what].items() if ORDER.index(source) >= ORDER.index(first)}
     option = "--goldens" if what == "goldens" else f"--export-{what}"
@@ -301,9 +298,7 @@ def _held(settings: Settings, marked: Marked, pytester: pytest.Pytester) -> dict
         ([], "", "golden: here", "export_compat.yaml:1: golden: unknown key. Did you mean `goldens`?"),
     ],
 )  # fmt: skip
-def test_a_value_that_cannot_be_ends_the_run_before_any_test(
-    pytester: pytest.Pytester, words: list[str], ini: str, policy: str, message: str
-) -> None:
+def test_a_value_that_cannot_be_ends_the_run_before_any_test(pytester, words, ini, policy, message):
     pytester.makepyfile(test_a=MARKED.format(""))
     pytester.makeini(f"[pytest]\n{ini}")
     if policy:
@@ -333,7 +328,7 @@ TESTS = """
 """
 
 
-def test_an_import_that_no_reader_has_is_found_at_writing(projects: Projects) -> None:
+def test_an_import_that_no_reader_has_is_found_at_writing(projects):
     project = projects(test_a=TESTS, nodes=NODES)
     run = project.pytest("--update-goldens")
     assert run.code == 1

@@ -1,9 +1,9 @@
 """`--update-goldens=missing`: goldens that this writer does not have are written, all others are checked."""
 
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
-from projects import Project, Projects, Run
+from projects import Projects
 
 TESTS = """
 import jax, numpy as np, pytest
@@ -35,15 +35,8 @@ def test_new(export_golden):
 """
 
 
-@dataclass(frozen=True)
-class Missing:
-    project: Project
-    before: dict[str, bytes]
-    run: Run
-
-
 @pytest.fixture(scope="module")
-def missing(projects: Projects) -> Missing:
+def missing(projects: Projects) -> SimpleNamespace:
     """One test has changed, one is new, one has one more call, and of one there is a golden by another writer only."""
     project = projects(test_a=TESTS)
     assert project.pytest("--update-goldens").code == 0
@@ -55,20 +48,20 @@ def missing(projects: Projects) -> Missing:
     changed = "def test_changed(export_golden):\n    export_golden(jax.jit(lambda x: x + 1)"
     project.write(test_a=TESTS.replace(changed, changed.replace("+", "-")) + MORE)
     before = project.stored()
-    return Missing(project, before, project.pytest("--update-goldens=missing", "-n", "2"))
+    return SimpleNamespace(project=project, before=before, run=project.pytest("--update-goldens=missing", "-n", "2"))
 
 
-def test_what_has_no_golden_of_this_writer_is_written(missing: Missing) -> None:
+def test_what_has_no_golden_of_this_writer_is_written(missing):
     assert "3 goldens new: " in missing.run.text
     new = {name.partition("/")[0] for name in missing.project.stored().keys() - missing.before.keys()}
     assert new == {"test_a.test_older", "test_a.test_more.two", "test_a.test_new"}
 
 
-def test_goldens_that_are_there_stay_as_they_are(missing: Missing) -> None:
+def test_goldens_that_are_there_stay_as_they_are(missing):
     assert missing.before.items() <= missing.project.stored().items()
 
 
-def test_all_others_are_checked(missing: Missing) -> None:
+def test_all_others_are_checked(missing):
     told = missing.run["test_changed"]
     assert missing.run.outcomes()["failed"] == ["test_a.test_changed"]
     assert "What this test exports differs from its golden" in told.text
@@ -76,7 +69,7 @@ def test_all_others_are_checked(missing: Missing) -> None:
     assert "2 cases checked against 2 goldens: 2 kept" in missing.run.text
 
 
-def test_a_run_in_which_none_is_missing_checks_all(missing: Missing) -> None:
+def test_a_run_in_which_none_is_missing_checks_all(missing):
     again = missing.project.pytest("--update-goldens=missing", "--deselect", "test_a.py::test_changed")
     assert again.code == 0
     assert "5 cases checked against 6 goldens: 6 kept" in again.text
@@ -84,7 +77,7 @@ def test_a_run_in_which_none_is_missing_checks_all(missing: Missing) -> None:
 
 
 @pytest.mark.parametrize("option", ["--update-goldens=mising", "--noise=never"])
-def test_another_value_is_a_usage_error(missing: Missing, option: str) -> None:
+def test_another_value_is_a_usage_error(missing, option):
     run = missing.project.pytest("--update-goldens", option)
     assert run.code == 4
     assert option.partition("=")[0] in run.text

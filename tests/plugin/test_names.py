@@ -2,10 +2,10 @@
 
 import re
 import shlex
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
-from projects import Project, Projects, Run
+from projects import Projects, Run
 
 from export_core.export import case_id
 
@@ -38,31 +38,17 @@ def test_scale(export_golden):
 """
 
 
-@dataclass(frozen=True)
-class Named:
-    """Updated by two processes that xdist told to keep a group together, checked by one process."""
-
-    project: Project
-    missing: Run
-    by_its_command: Run
-    after_command: set[str]
-    written: Run
-    checked: Run
-
-    @property
-    def cases(self) -> list[str]:
-        return sorted(path.name for path in self.project.goldens.iterdir())
-
-
 @pytest.fixture(scope="module")
-def named(projects: Projects) -> Named:
+def named(projects: Projects) -> SimpleNamespace:
+    """Updated by two processes that xdist told to keep a group together, checked by one process."""
     project = projects(test_names=TESTS, below__test_names=AGAIN)
-    missing = project.pytest("-k", "a/b")
-    by_its_command = project.pytest(*_command(missing))
-    after_command = {path.name for path in project.goldens.iterdir()}
-    written = project.pytest("--update-goldens", "-n", "2", "--dist", "loadgroup")
-    checked = project.pytest("-q", "-p", "no:cacheprovider")
-    return Named(project, missing, by_its_command, after_command, written, checked)
+    named = SimpleNamespace(project=project, missing=project.pytest("-k", "a/b"))
+    named.by_its_command = project.pytest(*_command(named.missing))
+    named.after_command = {path.name for path in project.goldens.iterdir()}
+    named.written = project.pytest("--update-goldens", "-n", "2", "--dist", "loadgroup")
+    named.checked = project.pytest("-q", "-p", "no:cacheprovider")
+    named.cases = sorted(path.name for path in project.goldens.iterdir())
+    return named
 
 
 def _command(run: Run) -> list[str]:
@@ -72,16 +58,16 @@ def _command(run: Run) -> list[str]:
     return shlex.split(found.group(1))
 
 
-def test_every_test_has_a_golden_of_its_own(named: Named) -> None:
+def test_every_test_has_a_golden_of_its_own(named):
     assert named.written.code == 0
     assert len(named.written.tests) == len(named.cases) == 7 + 2 + 1
 
 
-def test_plain_parameters_can_be_read_in_the_folder_name(named: Named) -> None:
+def test_plain_parameters_can_be_read_in_the_folder_name(named):
     assert {"test_names.test_scale[plain]", "test_names.test_scale[0.5]", "test_names.test_scale[]"} <= set(named.cases)
 
 
-def test_classes_and_folders_are_in_the_folder_name(named: Named) -> None:
+def test_classes_and_folders_are_in_the_folder_name(named):
     expected = {"test_names.TestOne.test_same", "test_names.TestTwo.test_same", "below.test_names.test_scale"}
     assert expected <= set(named.cases)
 
@@ -89,29 +75,29 @@ def test_classes_and_folders_are_in_the_folder_name(named: Named) -> None:
 PORTABLE = re.compile(r"[\w.+=\[\],-]{1,140}", re.ASCII)
 
 
-def test_odd_parameters_become_portable_file_names(named: Named) -> None:
+def test_odd_parameters_become_portable_file_names(named):
     assert all(PORTABLE.fullmatch(case) for case in named.cases)
 
 
-def test_every_odd_parameter_has_a_portable_name_of_its_own() -> None:
+def test_every_odd_parameter_has_a_portable_name_of_its_own():
     odd = ["a/b", "a@b", "a b", "a-b", "..", "", "x" * 300, "x" * 301, "你好", "好你", "[]"]
     cases = {case_id("test_a.py", (f"test_f[{parameter}]",), None) for parameter in odd}
     assert len(cases) == len(odd)
     assert all(PORTABLE.fullmatch(case) for case in cases)
 
 
-def test_the_group_that_xdist_adds_is_not_part_of_the_case(named: Named) -> None:
+def test_the_group_that_xdist_adds_is_not_part_of_the_case(named):
     assert not [case for case in named.cases if "together" in case]
     assert named.project.manifest("test_names.test_scale[plain]")["test"] == "test_names.py::test_scale[plain]"
 
 
-def test_what_two_processes_wrote_one_process_holds(named: Named) -> None:
+def test_what_two_processes_wrote_one_process_holds(named):
     assert named.checked.code == 0
     assert named.checked.outcomes() == {"passed": list(named.checked.tests)}
     assert "10 cases checked against 10 goldens: 10 kept" in named.checked.text
 
 
-def test_the_advised_command_writes_one_golden_of_odd_parameters(named: Named) -> None:
+def test_the_advised_command_writes_one_golden_of_odd_parameters(named):
     assert named.missing.code == 1
     assert (named.by_its_command.code, len(named.after_command)) == (0, 1)
     assert "9 goldens new" in named.written.text

@@ -66,20 +66,20 @@ def update(projects: Projects) -> tuple[Project, Run]:
 
 
 @pytest.mark.parametrize("name", NOTHING)
-def test_outputs_that_show_nothing_are_refused(update: tuple[Project, Run], name: str) -> None:
+def test_outputs_that_show_nothing_are_refused(update, name):
     told = update[1][f"TestNothing.{name}"]
     assert told.outcome == "failed"
     assert f"expected outputs that show what the function computes, but {NOTHING[name]}. " in told.text
     assert "nothing_to_compare='why'" in told.text
 
 
-def test_one_value_in_one_output_or_call_is_enough(update: tuple[Project, Run]) -> None:
+def test_one_value_in_one_output_or_call_is_enough(update):
     for name in ("test_one_number", "test_another_output", "test_another_call"):
         told = update[1][f"TestSomething.{name}"]
         assert told.outcome == "passed", told.text
 
 
-def test_a_reason_accepts_it_and_is_not_stored(update: tuple[Project, Run]) -> None:
+def test_a_reason_accepts_it_and_is_not_stored(update):
     project, run = update
     assert [run[f"TestReason.{name}"].outcome for name in NOTHING] == ["passed"] * len(NOTHING), run.text
     assert "stays NaN" not in b"".join(project.stored().values()).decode(errors="replace")
@@ -108,7 +108,7 @@ abstract_inputs.RULES = ("",)
 """
 
 
-def test_inputs_are_made_that_give_numbers_or_asked_for(projects: Projects) -> None:
+def test_inputs_are_made_that_give_numbers_or_asked_for(projects):
     project = projects(noise=WHOLE_NOISE, test_a=IN_DOMAIN)
     written = project.pytest("--update-goldens")
     assert written.outcomes() == {"passed": ["test_a.test_cholesky"], "failed": ["test_a.test_undefined"]}, written.text
@@ -118,7 +118,7 @@ def test_inputs_are_made_that_give_numbers_or_asked_for(projects: Projects) -> N
     assert project.pytest("-k", "cholesky").code == 0
 
 
-def test_a_golden_of_other_made_inputs_is_still_checked(projects: Projects) -> None:
+def test_a_golden_of_other_made_inputs_is_still_checked(projects):
     """Older versions made them by one rule, whatever it gave."""
     reason = "export_compat(nothing_to_compare='an older version')"
     project = projects(conftest=OLDER, test_a=IN_DOMAIN.replace("export_compat", reason))

@@ -53,7 +53,7 @@ RENAMED = SINE.replace("test_sin", "test_sine")
 OTHERS_RENAMED = OTHERS.replace("[4]", '[pytest.param(4, id="four")]').replace('"tan"', '"tangent"')
 
 
-def test_the_suggested_commands_make_all_tests_pass(project: Project, jaxexport, monkeypatch) -> None:
+def test_the_suggested_commands_make_all_tests_pass(project, jaxexport, monkeypatch):
     """A function, a parameter and a call have other names."""
     older = project.add_older_generation("test_a.test_sin")
     stored = project.stored("test_a.test_sin")
@@ -79,7 +79,7 @@ def test_the_suggested_commands_make_all_tests_pass(project: Project, jaxexport,
 
 
 @pytest.mark.parametrize("more", [[], ["--update-goldens"]])
-def test_what_may_have_been_renamed_is_not_pruned(project: Project, more: list[str]) -> None:
+def test_what_may_have_been_renamed_is_not_pruned(project, more):
     older = project.add_older_generation(next(path.name for path in project.goldens.iterdir() if "sin" in path.name))
     stored = project.stored("test_a.test_sin")
     project.write(test_a=RENAMED)
@@ -90,7 +90,7 @@ def test_what_may_have_been_renamed_is_not_pruned(project: Project, more: list[s
     assert "deleted: test_a.test_gone/" in run.text
 
 
-def test_a_moved_test_is_found_from_another_folder(project: Project) -> None:
+def test_a_moved_test_is_found_from_another_folder(project):
     (project.folder / "test_a.py").rename(project.folder / "test_b.py")
     (project.folder / "sub").mkdir()
     found = hints(project.pytest("../test_b.py::test_sin", cwd=project.folder / "sub"))
@@ -102,7 +102,7 @@ def test_a_moved_test_is_found_from_another_folder(project: Project) -> None:
     [("jnp.exp", ""), ("jnp.sin", "def test_sin(): pass")],
     ids=["other outputs", "the old test exists"],
 )
-def test_nothing_is_suggested_for_what_is_another_test(project: Project, function: str, more: str) -> None:
+def test_nothing_is_suggested_for_what_is_another_test(project, function, more):
     changed = SINE.replace("test_sin", "test_new").replace("jnp.sin", function)
     project.write(test_a=changed + f"\n    {more}\n")
     run = project.pytest()
@@ -110,14 +110,14 @@ def test_nothing_is_suggested_for_what_is_another_test(project: Project, functio
     assert hints(run) == []
 
 
-def test_nothing_is_suggested_where_two_cases_fit(project: Project) -> None:
+def test_nothing_is_suggested_where_two_cases_fit(project):
     (golden,) = GoldenStore(project.goldens).generations("test_a.test_sin")
     project.add_golden(golden, case="test_a.test_b", test="test_a.py::test_b")
     project.write(test_a=RENAMED)
     assert hints(project.pytest()) == []
 
 
-def test_an_update_suggests_it_too_and_what_it_wrote_is_replaced(project: Project, jaxexport, monkeypatch) -> None:
+def test_an_update_suggests_it_too_and_what_it_wrote_is_replaced(project, jaxexport, monkeypatch):
     project.add_older_generation("test_a.test_sin")
     project.write(test_a=RENAMED)
     run = project.pytest("--update-goldens")

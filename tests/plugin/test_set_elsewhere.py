@@ -38,26 +38,26 @@ def project(projects: Projects) -> Project:
     return project
 
 
-def test_the_second_process_has_the_settings_of_the_first(project: Project) -> None:
+def test_the_second_process_has_the_settings_of_the_first(project):
     manifest = project.manifest("test_b.test_product")
     assert manifest["flags"]["jax_default_matmul_precision"] == "highest"
     assert "reproducible" not in manifest
 
 
-def test_without_the_other_file_the_export_has_changed(project: Project) -> None:
+def test_without_the_other_file_the_export_has_changed(project):
     done = project.pytest("test_b.py")
     assert "export changed" in done["test_product"].text
     assert "jax_default_matmul_precision: golden highest; now None" in done["test_product"].text
 
 
-def test_a_second_export_with_other_settings_shows_nothing(projects: Projects) -> None:
+def test_a_second_export_with_other_settings_shows_nothing(projects):
     project = projects(test_a=AT_RUN, test_b=PRODUCT)
     done = project.pytest("--update-goldens", twice=True)
     assert "1 golden exported once only" in done.text
     assert "reproducible" not in project.manifest("test_b.test_product")
 
 
-def test_an_ini_file_beside_a_test_is_not_that_of_the_second_process(projects: Projects) -> None:
+def test_an_ini_file_beside_a_test_is_not_that_of_the_second_process(projects):
     project = projects(test_b=PRODUCT)
     inner = project.folder / "inner"
     inner.mkdir()

@@ -1,9 +1,9 @@
 """Marked tests in classes of unittest and absltest have `self.export_golden`, and are tests like others."""
 
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
-from projects import Project, Projects, Run
+from projects import Projects
 
 TESTS = """
 import unittest
@@ -97,30 +97,22 @@ class TestUnmarked(parameterized.TestCase):
 """
 
 
-@dataclass(frozen=True)
-class Classes:
-    """Goldens of unittest classes, written and checked; and tests that fail, updated in a project of their own."""
-
-    project: Project
-    written: Run
-    checked: Run
-    failing: Project
-    failed: Run
-
-
 @pytest.fixture(scope="module")
-def classes(projects: Projects) -> Classes:
-    project, failing = projects(test_classes=TESTS), projects(test_failing=FAILING)
-    written = project.pytest("--update-goldens")
-    return Classes(project, written, project.pytest(), failing, failing.pytest("--update-goldens"))
+def classes(projects: Projects) -> SimpleNamespace:
+    """Goldens of unittest classes, written and checked; and tests that fail, updated in a project of their own."""
+    classes = SimpleNamespace(project=projects(test_classes=TESTS), failing=projects(test_failing=FAILING))
+    classes.written = classes.project.pytest("--update-goldens")
+    classes.checked = classes.project.pytest()
+    classes.failed = classes.failing.pytest("--update-goldens")
+    return classes
 
 
-def test_marked_methods_write_goldens_and_check_them(classes: Classes) -> None:
+def test_marked_methods_write_goldens_and_check_them(classes):
     assert (classes.written.code, classes.checked.code) == (0, 0), classes.written.text + classes.checked.text
     assert "9 cases checked against 9 goldens: 9 kept" in classes.checked.text
 
 
-def test_each_parameterized_method_has_a_case(classes: Classes) -> None:
+def test_each_parameterized_method_has_a_case(classes):
     names = {path.name.removeprefix("test_classes.") for path in classes.project.goldens.iterdir()}
     assert len(names) == 9
     assert {
@@ -133,7 +125,7 @@ def test_each_parameterized_method_has_a_case(classes: Classes) -> None:
     } <= names
 
 
-def test_a_changed_function_fails_its_method(classes: Classes) -> None:
+def test_a_changed_function_fails_its_method(classes):
     changed = classes.project.copy(classes.project.folder.parent / "changed")
     path = changed.folder / "test_classes.py"
     path.write_text(path.read_text().replace("self.factor = 3", "self.factor = 3.5"))
@@ -153,19 +145,19 @@ def test_a_changed_function_fails_its_method(classes: Classes) -> None:
         ("test_skipped", "skipped", "always"),
     ],
 )
-def test_other_endings_are_those_of_unittest(classes: Classes, test: str, outcome: str, message: str) -> None:
+def test_other_endings_are_those_of_unittest(classes, test, outcome, message):
     ending = classes.failed[test]
     assert (ending.outcome, message in ending.text) == (outcome, True), ending.text
     assert classes.failing.stored() == {}
 
 
-def test_a_failed_subtest_writes_nothing(classes: Classes) -> None:
+def test_a_failed_subtest_writes_nothing(classes):
     assert "AssertionError: failed in a subtest" in classes.failed.text
     assert "failed in a subtest of pytest" in classes.failed.text
     assert classes.failing.stored() == {}
 
 
-def test_a_failed_subtest_leaves_its_goldens_used(classes: Classes) -> None:
+def test_a_failed_subtest_leaves_its_goldens_used(classes):
     """The second call is not made, and pytest reports the test itself as passed."""
     failing = classes.project.copy(classes.project.folder.parent / "failing")
     path = failing.folder / "test_classes.py"
@@ -176,7 +168,7 @@ def test_a_failed_subtest_leaves_its_goldens_used(classes: Classes) -> None:
 
 
 @pytest.mark.parametrize("test", ["test_unmarked", "test_marker_too_high0"])
-def test_a_missing_marker_is_explained(classes: Classes, test: str) -> None:
+def test_a_missing_marker_is_explained(classes, test):
     section = classes.failed.text.partition(f"_ TestUnmarked.{test} _")[2].partition("_ Test")[0]
     assert "marked with @pytest.mark.export_compat" in section
     assert "the line above its def, below @parameterized" in section
@@ -193,7 +185,7 @@ def test_drawn(export_golden, x):
 """
 
 
-def test_given_is_refused_with_what_to_write(projects: Projects) -> None:
+def test_given_is_refused_with_what_to_write(projects):
     run = projects(test_a=GIVEN).pytest("-q", "-p", "hypothesispytest")
     assert run.code == pytest.ExitCode.USAGE_ERROR
     assert "test_drawn: @pytest.mark.export_compat cannot be combined with hypothesis's @given" in run.text

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from making import manifest, write_golden, writer
-from projects import Project, Projects
+from projects import Project
 
 from export_core.goldens import GoldenError, GoldenStore
 from pytest_jaxexport.unused_goldens import (
@@ -66,7 +66,7 @@ def add(project: Project, *tests: str) -> None:
         write_golden(GoldenStore(project.goldens), manifest(f"{file.removesuffix('.py')}.{name}", test=test))
 
 
-def test_only_goldens_of_removed_tests_and_calls_are_deleted(projects: Projects) -> None:
+def test_only_goldens_of_removed_tests_and_calls_are_deleted(projects):
     """In one run with an update, as after renaming a test, and from xdist's workers too."""
     project = projects(test_a=TESTS)
     add(project, "test_a.py::test_stays", "test_a.py::test_gone", "test_gone.py::test_b")
@@ -87,7 +87,7 @@ def test_only_goldens_of_removed_tests_and_calls_are_deleted(projects: Projects)
     assert run.text.count("deleted: ") == 2
 
 
-def test_a_run_of_all_tests_lists_unused_goldens_deletes_none(projects: Projects) -> None:
+def test_a_run_of_all_tests_lists_unused_goldens_deletes_none(projects):
     project = projects(test_b=SKIPPED)
     (project.folder / "pytest.ini").write_text(INI)
     add(project, *(f"test_b.py::test_{name}" for name in ("skipped", "left_out", "filtered", "gone")))
@@ -107,7 +107,7 @@ def test_a_run_of_all_tests_lists_unused_goldens_deletes_none(projects: Projects
     assert (run.code, "unused: " in run.text, "Nothing was deleted" in run.text) == (0, False, False)
 
 
-def test_the_golden_of_a_test_without_its_marker_is_listed(projects: Projects) -> None:
+def test_the_golden_of_a_test_without_its_marker_is_listed(projects):
     project = projects(test_a=TESTS, test_b="def test_was_marked(): pass\ndef test_fails(): assert 0")
     add(project, "test_b.py::test_was_marked", "test_b.py::test_fails")
     listed = [line for line in project.pytest().text.splitlines() if line.startswith("unused here: ")]
@@ -133,7 +133,7 @@ CRASHING = "import os\ndef test_c():\n    os._exit(3)\n"
         ),
     ],
 )
-def test_a_run_that_missed_tests_deletes_nothing_and_fails(projects: Projects, text, words, why) -> None:
+def test_a_run_that_missed_tests_deletes_nothing_and_fails(projects, text, words, why):
     project = projects(test_b=SKIPPED.replace("@pytest.mark.slow", "@pytest.mark.skip"), test_c=text)
     add(project, "test_b.py::test_gone")
     run = project.pytest("--prune-goldens", *words)
@@ -142,7 +142,7 @@ def test_a_run_that_missed_tests_deletes_nothing_and_fails(projects: Projects, t
     assert cases(project) == ["test_b.test_gone"]
 
 
-def test_a_run_without_a_marked_test_deletes_nothing(projects: Projects) -> None:
+def test_a_run_without_a_marked_test_deletes_nothing(projects):
     project = projects(test_c="def test_c(): pass")
     add(project, "test_b.py::test_gone")
     run = project.pytest("--prune-goldens")
@@ -171,7 +171,7 @@ def test_a_run_without_a_marked_test_deletes_nothing(projects: Projects) -> None
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_partial_run_is_recognized(pytester: pytest.Pytester, words, why) -> None:
+def test_a_partial_run_is_recognized(pytester, words, why):
     pytester.makeini("[pytest]\ntestpaths = tests more*\naddopts = -m 'not matrix'\nmarkers =\n  matrix: m")
     for folder in ("tests", "more"):
         (pytester.path / folder).mkdir()
@@ -183,7 +183,7 @@ def test_a_partial_run_is_recognized(pytester: pytest.Pytester, words, why) -> N
     assert bool(reason) == bool(why)
 
 
-def test_a_run_without_testpaths_must_start_at_the_root(pytester: pytest.Pytester, monkeypatch) -> None:
+def test_a_run_without_testpaths_must_start_at_the_root(pytester, monkeypatch):
     pytester.makeini("[pytest]")
     (pytester.path / "sub").mkdir()
     assert why_partial(pytester.parseconfig()) == ""
@@ -217,7 +217,7 @@ def reported(*, tests: str = "", passed: str = "", exported: str = "", platforms
         (False, reported(exported="t.f"), CollectedTests(), False),
     ],
 )
-def test_a_golden_is_unused_when_its_test_is_known_to_be_gone(tmp_path, there, tests, collected, expected) -> None:
+def test_a_golden_is_unused_when_its_test_is_known_to_be_gone(tmp_path, there, tests, collected, expected):
     store = GoldenStore(tmp_path / "golden")
     for jaxlib in ("0.9.2", "0.12.0.1"):
         write_golden(store, manifest("t.f", jaxlib, test="t.py::f"))
@@ -237,14 +237,14 @@ def test_a_golden_is_unused_when_its_test_is_known_to_be_gone(tmp_path, there, t
         ("def test_g(): ...", "t.py::test_f", set(), False),  # skipped whole
     ],
 )
-def test_a_golden_is_deleted_only_when_no_machine_can_make_it(tmp_path, text, test, files, expected) -> None:
+def test_a_golden_is_deleted_only_when_no_machine_can_make_it(tmp_path, text, test, files, expected):
     golden = write_golden(GoldenStore(tmp_path / "golden"), manifest("t.f", test=test))
     if text is not None:
         (tmp_path / "t.py").write_text(text)
     assert is_gone(golden, CollectedTests(files=files), tmp_path) == expected
 
 
-def test_goldens_that_cannot_be_deleted_are_listed_apart(tmp_path, monkeypatch) -> None:
+def test_goldens_that_cannot_be_deleted_are_listed_apart(tmp_path, monkeypatch):
     store = GoldenStore(tmp_path / "golden")
     for case in ("t.a", "t.b", "t.c"):
         write_golden(store, manifest(case, test=f"t.py::test_{case}"))
@@ -264,19 +264,19 @@ def test_goldens_that_cannot_be_deleted_are_listed_apart(tmp_path, monkeypatch) 
     assert sorted(path.name for path in store.root.iterdir()) == ["t.b"]
 
 
-def test_a_golden_of_another_platform_of_a_live_case_is_used(tmp_path) -> None:
+def test_a_golden_of_another_platform_of_a_live_case_is_used(tmp_path):
     store = GoldenStore(tmp_path)
     write_golden(store, manifest("t.f", test="t.py::f", writer=writer(platform="cuda")))
     tests = reported(tests="t.py::f", passed="t.py::f", exported="t.f")
     assert find_unused(tmp_path, tests, CollectedTests(files={"t.py"}), tmp_path) == []
 
 
-def test_a_golden_that_never_had_a_test_is_not_unused(tmp_path) -> None:
+def test_a_golden_that_never_had_a_test_is_not_unused(tmp_path):
     write_golden(GoldenStore(tmp_path), manifest("production", test=""))
     assert find_unused(tmp_path, reported(), CollectedTests(), tmp_path) == []
 
 
-def test_a_golden_that_cannot_be_read_prevents_any_deletion(tmp_path) -> None:
+def test_a_golden_that_cannot_be_read_prevents_any_deletion(tmp_path):
     store = GoldenStore(tmp_path)
     write_golden(store, manifest("a.f", test="a.py::f"))
     (write_golden(store, manifest("t.f", test="t.py::f")).folder / "golden.yaml").write_text("case: [")
@@ -285,14 +285,14 @@ def test_a_golden_that_cannot_be_read_prevents_any_deletion(tmp_path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.f", "t.f"]
 
 
-def test_what_workers_collected_is_merged() -> None:
+def test_what_workers_collected_is_merged():
     whole = CollectedTests()
     whole.add(CollectedTests({"a.py"}, {"a.py::f"}).as_dict())
     whole.add(CollectedTests({"b.py"}, set(), broken=True).as_dict())
     assert whole.as_dict() == CollectedTests({"a.py", "b.py"}, {"a.py::f"}, broken=True).as_dict()
 
 
-def test_a_failed_report_shows_that_the_test_exists() -> None:
+def test_a_failed_report_shows_that_the_test_exists():
     tests = ReportedTests()
     report = SimpleNamespace(when="call", passed=False, failed=True)
     attached = {"test": "t.py::f", "cases": ["t.f"], "events": [{"writer": "0.12.0.1-cpu"}], "renamed": []}

@@ -74,7 +74,7 @@ def manifest_of(project: Project, case: str) -> dict[str, object]:
     return yaml.safe_load(next((project.goldens / case).glob("*/golden.yaml")).read_text())
 
 
-def test_noise_is_stored_and_described(project: Project, written: Run) -> None:
+def test_noise_is_stored_and_described(project, written):
     manifest = manifest_of(project, "test_a.TestPlain.test_smooth")
     noise = manifest["noise"]
     assert "noise.npz" in manifest["files"]
@@ -86,7 +86,7 @@ def test_noise_is_stored_and_described(project: Project, written: Run) -> None:
     assert noise["undecided_outputs"] == {}
 
 
-def test_noise_is_the_same_when_it_is_measured_again(project: Project, written: Run, tmp_path) -> None:
+def test_noise_is_the_same_when_it_is_measured_again(project, written, tmp_path):
     copied = project.copy(tmp_path / "copy")
     shutil.rmtree(copied.goldens)
     copied.write(conftest=WHOLE_NOISE + copied.warm.workers_too)
@@ -97,7 +97,7 @@ def test_noise_is_the_same_when_it_is_measured_again(project: Project, written: 
     assert again == {name: data for name, data in project.stored().items() if name in again}
 
 
-def test_noise_of_an_unchanged_golden_is_not_measured_again(project: Project, written: Run, tmp_path) -> None:
+def test_noise_of_an_unchanged_golden_is_not_measured_again(project, written, tmp_path):
     copied = project.copy(tmp_path / "copy")
     copied.write(conftest=NO_NOISE)
     again = copied.pytest("--update-goldens", "-k", "smooth or partly")
@@ -109,7 +109,7 @@ def undecided_in(project: Project, case: str) -> dict[str, dict[str, object]]:
     return manifest_of(project, f"test_a.TestPlain.test_{case}")["noise"]["undecided_outputs"]
 
 
-def test_numbers_that_prove_nothing_are_refused(project: Project, written: Run) -> None:
+def test_numbers_that_prove_nothing_are_refused(project, written):
     told = written["TestPlain.test_chaos"]
     assert told.outcome == "failed"
     assert "nothing was stored: the numbers of this golden would prove nothing" in told.text
@@ -117,14 +117,14 @@ def test_numbers_that_prove_nothing_are_refused(project: Project, written: Run) 
     assert not (project.goldens / "test_a.TestPlain.test_chaos").exists()
 
 
-def test_all_others_are_stored_and_pass(project: Project, written: Run) -> None:
+def test_all_others_are_stored_and_pass(project, written):
     refused = ["test_chaos", "test_zero_gradient", "test_cancelling_variance"]
     assert set(written.outcomes()["failed"]) == {f"test_a.TestPlain.{name}" for name in refused}, written.text
     deselected = [f"--deselect=test_a.py::TestPlain::{name}" for name in refused]
     assert project.pytest(*deselected).code == 0
 
 
-def test_outputs_that_show_nothing_are_named(project: Project, written: Run) -> None:
+def test_outputs_that_show_nothing_are_named(project, written):
     undecided = undecided_in(project, "partly_chaos")
     count, total = undecided["0"]["elements"], undecided["0"]["of"]
     assert (8 <= count <= 16, total) == (True, 32)
@@ -134,27 +134,27 @@ def test_outputs_that_show_nothing_are_named(project: Project, written: Run) -> 
     assert undecided_in(project, "chaos_and_a_count").keys() == {"0"}
 
 
-def test_a_difference_of_large_numbers_proves_nothing(project: Project, written: Run) -> None:
+def test_a_difference_of_large_numbers_proves_nothing(project, written):
     told = written["TestPlain.test_cancelling_variance"]
     assert told.outcome == "failed"
     assert "nothing was stored: the numbers of this golden would prove nothing: output 0 (result['va" in told.text
     assert "A difference of large numbers: scale or centre the inputs" in told.text
 
 
-def test_a_constant_in_its_place_is_not_kept(project: Project, written: Run, tmp_path) -> None:
+def test_a_constant_in_its_place_is_not_kept(project, written, tmp_path):
     copied = project.copy(tmp_path / "copy")
     copied.write(test_a=TESTS.replace("jnp.mean(x**2) - jnp.mean(x) ** 2", "jnp.float32(1.0) + 0 * x[0]"))
     checked = copied.pytest("-k", "cancelling_variance")
     assert checked.outcomes() == {"failed": ["test_a.TestPlain.test_cancelling_variance"]}
 
 
-def test_a_gradient_that_cancels_is_named_by_its_leaf(project: Project, written: Run) -> None:
+def test_a_gradient_that_cancels_is_named_by_its_leaf(project, written):
     assert undecided_in(project, "bias_that_cancels")["0"]["leaf"] == "result['bias']"
     assert "output 0 (result['bias']): 1 of 1 element cannot tell right from wrong" in written.text
     assert "the gradient of a bias that cancels: nothing, if other outputs show what is computed" in written.text
 
 
-def test_integers_that_jump_are_named(project: Project, written: Run) -> None:
+def test_integers_that_jump_are_named(project, written):
     jumping = manifest_of(project, "test_a.TestPlain.test_unstable")["noise"]["jumping"]
     assert f"output 0: {jumping['0'][0]} of 16 elements jump: one last bit chooses others" in written.text
 
@@ -189,21 +189,21 @@ def written_later(unmeasured: Project) -> Run:
     return unmeasured.pytest("--update-goldens", "--goldens", "stored", "--noise=later")
 
 
-def test_a_new_golden_has_no_noise(unmeasured: Project, written_later: Run) -> None:
+def test_a_new_golden_has_no_noise(unmeasured, written_later):
     assert "1 golden new: test_a.test_second/" in written_later.text
     assert "noise" not in unmeasured.manifest("test_a.test_second", "stored")
 
 
-def test_an_unchanged_golden_keeps_its_noise(unmeasured: Project, written_later: Run) -> None:
+def test_an_unchanged_golden_keeps_its_noise(unmeasured, written_later):
     assert "1 golden unchanged: test_a.test_first/" in written_later.text
     assert "noise" in unmeasured.manifest("test_a.test_first", "stored")
 
 
-def test_the_summary_says_how_many_have_no_noise(written_later: Run) -> None:
+def test_the_summary_says_how_many_have_no_noise(written_later):
     assert f"1 golden without noise yet: {COMMAND}" in written_later.text
 
 
-def test_the_summary_of_a_check_says_it_too(unmeasured: Project, written_later: Run) -> None:
+def test_the_summary_of_a_check_says_it_too(unmeasured, written_later):
     checked = unmeasured.pytest("--goldens", "stored")
     assert "2 cases checked against 2 goldens: 2 kept" in checked.text
     assert f"1 golden without noise yet: {COMMAND}" in checked.text

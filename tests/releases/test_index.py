@@ -251,7 +251,7 @@ def test_the_index_is_the_one_that_uv_installs_from(tmp_path, monkeypatch, varia
     assert configured_index(tmp_path) == expected
 
 
-def test_connection_lost_in_the_middle_is_an_error_of_the_index() -> None:
+def test_connection_lost_in_the_middle_is_an_error_of_the_index():
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:

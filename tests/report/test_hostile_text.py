@@ -6,6 +6,7 @@ The fields are found by walking a complete value: every text that the type accep
 from __future__ import annotations
 
 import functools
+import html
 import io
 import itertools
 import json
@@ -25,7 +26,7 @@ from hypothesis import strategies as st
 from making import day, document, files, golden, manifest, result, rules, summarize
 from rich.console import Console
 
-from export_core.base.escaping import for_markdown, safe_json, shown
+from export_core.base.escaping import for_markdown, plain_text, safe_json, shown
 from export_core.cli.app import jaxexport
 from export_core.cli.output import echo, fail_safe, safe_console
 from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference, Change
@@ -328,29 +329,11 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
     ),
 }
 DRAWN_TAGS = {"both", "div", "svg", "title", "style", "g", "a", "rect", "line", "text"}
-PLAIN_TAGS = {"html", "head", "meta", "title", "style", "body", "header", "h1", "p", "main", "section", "h2", "table"}
-PLAIN_TAGS |= {"figure", "figcaption"}
-PLAIN_TAGS |= {"thead", "tr", "th", "tbody", "td", "span", "details", "summary", "b", "pre", "form", "label", "select"}
-PLAIN_TAGS |= {"option", "input", "output", "br", "div", "noscript", "footer", "dialog", "button", "dl", "script"}
-PLAIN_TAGS |= {
-    "a",
-    "ul",
-    "ol",
-    "li",
-    "svg",
-    "rect",
-    "g",
-    "line",
-    "text",
-    "circle",
-    "article",
-    "h3",
-    "small",
-    "dt",
-    "dd",
-    "figure",
-    "figcaption",
-    "code",
+PLAIN_TAGS = {
+    *("html", "head", "meta", "title", "style", "script", "body", "header", "main", "section", "article", "footer"),
+    *("figure", "figcaption", "h1", "h2", "h3", "p", "div", "span", "b", "small", "pre", "code", "a", "ul", "ol", "li"),
+    *("dl", "dt", "dd", "table", "thead", "tbody", "tr", "th", "td", "details", "summary", "form", "label", "select"),
+    *("option", "input", "output", "br", "noscript", "dialog", "button", "svg", "g", "rect", "line", "text", "circle"),
 }
 
 
@@ -489,6 +472,20 @@ def check_golden(root: Path, choose: Callable[[], str]) -> None:
 
 
 # --- the functions ----------------------------------------------------------------------------------------------------
+
+
+def test_text_of_a_terminal_becomes_text_that_only_shows_itself():
+    assert plain_text("\x1b[31mred\x1b[0m \x00\x08 <script>").startswith("red \ufffd\ufffd <script>")
+    assert plain_text("10%\r20%\r\nend") == "10%\n20%\nend"
+    assert plain_text("naïve → 数\tтест 🎉") == "naïve → 数\tтест 🎉"
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+@settings(max_examples=150)
+def test_plain_text_is_legal_in_xml_and_stays_as_it_is(text):
+    plain = plain_text(text)
+    assert (Xml.fromstring(f"<a>{html.escape(plain)}</a>").text or "") == plain
+    assert plain_text(plain) == plain
 
 
 @given(TEXT)

@@ -102,9 +102,7 @@ def test_without_room_for_cached_outcomes_the_run_is_right(project, tmp_path):
 def test_without_room_for_environments_nothing_is_left_behind(project, tmp_path):
     disk = tmp_path / "disk"
     text = script(
-        project,
-        f"--results {tmp_path}/r --no-cache",
-        environment=f"JAXEXPORT_CACHE={disk}/home UV_LINK_MODE=copy",
+        project, f"--results {tmp_path}/r --no-cache", environment=f"JAXEXPORT_CACHE={disk}/home UV_LINK_MODE=copy"
     )
     done = on_a_small_disk(disk, 8000, f"{text}find {disk}/home/environments -mindepth 1 -type d | wc -l")
     assert "exit 3" in done.stdout, done

@@ -17,14 +17,7 @@ from making import day, golden, manifest, result, write_golden
 from export_core.goldens import Comparison, GoldenStore
 from export_core.judge import Judgement, gate
 from export_core.judge.result import ReaderOf, WriterOf
-from export_core.matrix import (
-    Limits,
-    Outcome,
-    Selection,
-    Verdict,
-    cache_keys,
-    make_plan,
-)
+from export_core.matrix import Limits, Outcome, Selection, Verdict, cache_keys, make_plan
 from export_core.policy import Policy, WindowDays
 from export_core.readers.cell import CellKey
 from export_core.readers.worker.protocol import Stage
@@ -51,51 +44,42 @@ def record(
 
 
 def begun(folder: Path, *lines: bytes, made: PlanRecord | None = None) -> None:
-    journal = Journal(folder, made or record())
-    for line in lines:
-        journal.append(line)
-    journal.close()
+    with Journal(folder, made or record()) as journal:
+        for line in lines:
+            journal.append(line)
 
 
 def resumed(folder: Path, made: PlanRecord | None = None) -> list[bytes]:
-    journal = Journal(folder, made or record(), resume=True)
-    try:
+    with Journal(folder, made or record(), resume=True) as journal:
         return journal.retain(lambda line: True) if journal.resumed else []
-    finally:
-        journal.close()
 
 
-def test_a_new_folder_is_ignored_by_git(tmp_path):
+def test_a_new_folder_is_ignored_by_git_and_one_that_existed_is_not_touched(tmp_path):
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     begun(tmp_path / ".jaxexport" / "reproduced", LINES[0])
-    status = subprocess.run(
-        ["git", "-C", tmp_path, "status", "--porcelain"], capture_output=True, text=True, check=True
-    )
-    assert status.stdout == ""
-
-
-def test_a_folder_that_existed_gets_no_gitignore(tmp_path):
-    begun(tmp_path, LINES[0])
-    assert not (tmp_path / ".gitignore").exists()
+    words = ["git", "-C", tmp_path, "status", "--porcelain"]
+    assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == ""
+    (tmp_path / "old").mkdir()
+    begun(tmp_path / "old", LINES[0])
+    assert not (tmp_path / "old" / ".gitignore").exists()
 
 
 def test_plan_precedes_results_and_every_line_is_flushed(tmp_path):
-    journal = Journal(tmp_path / "deep" / "folder", record())
-    assert recorded_plan(tmp_path / "deep" / "folder") == record()
-    for number, line in enumerate(LINES):
-        journal.append(line)
-        assert (tmp_path / "deep" / "folder" / RESULTS).read_bytes().splitlines() == LINES[: number + 1]
-    journal.close()
+    folder = tmp_path / "deep" / "folder"
+    with Journal(folder, record()) as journal:
+        assert recorded_plan(folder) == record()
+        for number, line in enumerate(LINES):
+            journal.append(line)
+            assert (folder / RESULTS).read_bytes().splitlines() == LINES[: number + 1]
 
 
 def test_a_run_goes_on_after_its_last_whole_line(tmp_path):
     begun(tmp_path, *LINES)
     with (tmp_path / RESULTS).open("ab") as file:
         file.write(b'{"n":4,"torn')
-    journal = Journal(tmp_path, record(), resume=True)
-    assert journal.retain(lambda line: True) == LINES
-    journal.append(b'{"n":5}')
-    journal.close()
+    with Journal(tmp_path, record(), resume=True) as journal:
+        assert journal.retain(lambda line: True) == LINES
+        journal.append(b'{"n":5}')
     assert (tmp_path / RESULTS).read_bytes() == b'{"n":1}\n{"n":2}\n{"n":3}\n{"n":5}\n'
 
 
@@ -112,9 +96,8 @@ def test_a_file_cut_anywhere_has_its_whole_lines_read(tmp_path, data):
 
 def test_lines_that_are_not_wanted_leave_the_file_too(tmp_path):
     begun(tmp_path, *LINES, LINES[0])
-    journal = Journal(tmp_path, record(), resume=True)
-    assert journal.retain(lambda line: line != LINES[1]) == [LINES[0], LINES[2]]
-    journal.close()
+    with Journal(tmp_path, record(), resume=True) as journal:
+        assert journal.retain(lambda line: line != LINES[1]) == [LINES[0], LINES[2]]
     assert (tmp_path / RESULTS).read_bytes().splitlines() == [LINES[0], LINES[2]]
 
 
@@ -198,16 +181,13 @@ def test_another_plan_is_not_resumed_and_the_message_says_why(tmp_path, change, 
     assert resumed(tmp_path) == LINES, "and the folder is as it was, and free"
 
 
-def test_another_version_of_the_tool_does_not_resume(tmp_path):
-    begun(tmp_path, made=msgspec.structs.replace(record(), tool="0.0"))
-    with pytest.raises(RunError, match=r"another version of pytest-jaxexport: 0\.0, now"):
-        Journal(tmp_path, record(), resume=True)
-
-
-def test_other_code_of_the_same_version_does_not_resume(tmp_path, monkeypatch):
+def test_another_version_or_other_code_of_the_same_version_does_not_resume(tmp_path, monkeypatch):
     begun(tmp_path, *LINES)
     monkeypatch.setattr(cache_keys, "code", lambda: "0123456789abcdef")
     with pytest.raises(RunError, match=r"another version of pytest-jaxexport: .*, now .* \(0123456789ab\)"):
+        resumed(tmp_path)
+    begun(tmp_path, made=msgspec.structs.replace(record(), tool="0.0"))
+    with pytest.raises(RunError, match=r"another version of pytest-jaxexport: 0\.0, now"):
         resumed(tmp_path)
 
 
@@ -223,26 +203,22 @@ def test_a_second_run_in_one_folder_is_refused_during_the_first(tmp_path):
         "journal = Journal(Path(sys.argv[1]), record()); print('begun', flush=True); sys.stdin.read()"
     )
     here = Path(__file__).parent
-    with subprocess.Popen(
-        [sys.executable, "-c", script, tmp_path, here, here.parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as first:
+    words = [sys.executable, "-c", script, tmp_path, here, here.parent]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as first:
         assert first.stdout
         assert first.stdout.readline() == b"begun\n"
         for resume in (False, True):
-            with pytest.raises(
-                RunError, match=r"another run is writing its results there\. Wait for it, or choose another"
-            ):
+            with pytest.raises(RunError, match=r"another run is writing its results there\. Wait for it, or choose"):
                 Journal(tmp_path, record(), resume=resume)
         first.kill()
     begun(tmp_path, *LINES)
 
 
 def test_the_finished_results_replace_the_growing_ones(tmp_path):
-    journal = Journal(tmp_path, record())
-    for line in reversed(LINES):
-        journal.append(line)
-    journal.finish(LINES)
-    journal.close()
+    with Journal(tmp_path, record()) as journal:
+        for line in reversed(LINES):
+            journal.append(line)
+        journal.finish(LINES)
     assert (tmp_path / RESULTS).read_bytes().splitlines() == LINES
 
 
@@ -289,9 +265,7 @@ def test_results_that_are_read_share_what_they_have_in_common(tmp_path):
     (tmp_path / RESULTS).write_bytes(b"".join(result_line(each) + b"\n" for each in written))
     first, second = read = list(read_results(tmp_path))
     assert read == written
-    assert first.writer is second.writer
-    assert first.golden is second.golden
-    assert first.message is second.message
+    assert all(getattr(first, name) is getattr(second, name) for name in ("writer", "golden", "message"))
 
 
 def test_what_is_written_counts_as_done_where_a_signal_comes_before_it_is_shown(jaxexport, tmp_path, monkeypatch):

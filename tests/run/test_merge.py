@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -71,6 +72,7 @@ def test_merged_shards_are_the_undivided_run_with_its_exit_code(ran, shards, tmp
     assert len(read_summary(out).unmeasured) == len(CASES)
     assert (out / PLAN).read_bytes() == (ran / "whole" / PLAN).read_bytes()
     assert "BROKEN: 1 of " in capsys.readouterr().out
+    assert jaxexport("judge", out) == 1
 
 
 def test_a_shard_says_which_it_is_of_which_plan(ran, shards):
@@ -80,11 +82,6 @@ def test_a_shard_says_which_it_is_of_which_plan(ran, shards):
         assert (summary.plan, summary.shard.index, summary.shard.count) == (whole.plan, index, COUNT)
     assert whole.shard is None
     assert sum(read_summary(folder).planned for folder in shards) == whole.planned
-
-
-def test_merged_results_can_be_judged_again(shards, tmp_path, capsys):
-    jaxexport("merge", *shards, "--results", tmp_path / "merged")
-    assert jaxexport("judge", tmp_path / "merged") == 1
 
 
 @pytest.mark.parametrize("lost", ["folder", SUMMARY])
@@ -129,12 +126,6 @@ def test_with_a_shard_missing_the_others_cannot_have_all_cells(ran, shards):
         merge_shards(shards[:1])
 
 
-def test_a_second_shard_of_another_plan_is_refused(shards):
-    other(shards[1], policy="0" * 64)
-    with pytest.raises(RunError, match=f"{shards[1]}: mixed plans: expected the plan of {shards[0]}, found another po"):
-        merge_shards(shards)
-
-
 def test_a_merge_lasted_from_the_first_start_to_the_last_end(shards):
     days = [datetime.datetime(2026, 5, day, tzinfo=datetime.UTC) for day in (3, 2, 4)]
     for folder, day in zip(shards, days, strict=True):
@@ -144,13 +135,6 @@ def test_a_merge_lasted_from_the_first_start_to_the_last_end(shards):
     merged = merge_shards(shards).summary.identity
     assert (merged.started, merged.ended) == (days[1], days[2])
     assert merged.machine == "machine 03", "that of the first shard"
-
-
-def test_a_merge_without_a_finished_shard_is_incomplete(tmp_path, capsys):
-    (tmp_path / "shard-1").mkdir()
-    assert jaxexport("merge", tmp_path / "shard-1", tmp_path / "shard-*", "--results", tmp_path / "out") == 3
-    assert "expected finished shards of a plan, each with its summary.json, found none" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_shard_given_twice_is_refused(shards, tmp_path):
@@ -171,10 +155,7 @@ def other(folder: Path, **changes: object) -> None:
     [
         ({"as_of": "2026-01-01"}, "another --as-of: DAY, now 2026-01-01"),
         ({"policy": "0" * 64}, "another policy"),
-        (
-            {"calendar": {"newest_jaxlib": "0.12.0.1", "releases": 1, "sha256": "0" * 64}},
-            "another calendar of releases",
-        ),
+        ({"calendar": {"newest_jaxlib": "0.12.0.1", "releases": 1, "sha256": "0" * 64}}, "another calendar of release"),
         ({"goldens": {"t.other": "0" * 64}}, "other goldens"),
         ({"cells": "0" * 64}, "other cells"),
         ({"selection": {"readers": "all"}}, "another selection"),
@@ -182,12 +163,13 @@ def other(folder: Path, **changes: object) -> None:
         ({"tool": "0.0.1"}, "another version of pytest-jaxexport"),
     ],
 )
-def test_shards_of_different_plans_are_refused_with_what_differs(shards, changes, what):
+@pytest.mark.parametrize("number", [1, 2])
+def test_shards_of_different_plans_are_refused_with_what_differs(shards, changes, what, number):
     day = recorded_plan(shards[0]).as_of
-    other(shards[2], **changes)
-    with pytest.raises(RunError, match="mixed plans: expected the plan of") as refused:
+    other(shards[number], **changes)
+    said = f"{shards[number]}: mixed plans: expected the plan of {shards[0]}, found {what.replace('DAY', str(day))}"
+    with pytest.raises(RunError, match=re.escape(said)):
         merge_shards(shards)
-    assert f"found {what.replace('DAY', str(day))}" in str(refused.value)
 
 
 def test_a_plan_that_was_cut_otherwise_is_refused(shards):
@@ -196,11 +178,6 @@ def test_a_plan_that_was_cut_otherwise_is_refused(shards):
     write_summary(shards[2], msgspec.structs.replace(summary, shard=Shard(3, 4)))
     with pytest.raises(RunError, match=r"mixed plans: .* found divided into 3 shards, now 4"):
         merge_shards(shards)
-
-
-def test_a_run_that_is_no_shard_is_refused(ran):
-    with pytest.raises(RunError, match="expected one shard of a plan, found a whole run"):
-        merge_shards([ran / "whole"])
 
 
 def test_results_lost_or_moved_between_shards_are_refused(shards):

@@ -49,19 +49,9 @@ def start(project, tmp_path) -> Callable[..., subprocess.Popen[str]]:
             home.mkdir()
             (home / "environments").symlink_to(cache_folder() / "environments")
         chosen = [word for case in CASES for word in ("--cases", case)]
+        command = [sys.executable, "-m", "export_core", "matrix", *chosen, "--readers", "0.12.0.1"]
         return subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "export_core",
-                "matrix",
-                *chosen,
-                "--readers",
-                "0.12.0.1",
-                "--results",
-                results,
-                *words,
-            ],
+            [*command, "--results", results, *words],
             cwd=project,
             env={**os.environ, "JAXEXPORT_CACHE": str(home)},
             stdout=subprocess.PIPE,
@@ -114,19 +104,6 @@ def test_the_same_matrix_again_runs_no_cell_and_starts_no_worker(start, project)
     code, out = ended(start("third", "--no-cache"))
     assert "is ready" in out
     assert timeless(project / "third") == timeless(project / "first")
-
-
-def test_a_second_run_in_the_same_folder_is_refused(start, project):
-    first = start("shared", "--no-cache")
-    lock = project / "shared" / "plan.json"
-    until = time.monotonic() + 60
-    while not lock.exists() and time.monotonic() < until:
-        time.sleep(0.02)
-    code, out = ended(start("shared", "--no-cache"))
-    assert code == 2
-    assert "--results shared: another run is writing its results there." in out
-    assert ended(first)[0] == 1
-    assert len(timeless(project / "shared")[0]) == len(CASES)
 
 
 def test_two_runs_at_once_share_what_is_kept_and_both_are_right(start, project):

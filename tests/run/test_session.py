@@ -13,16 +13,8 @@ from making import day, golden, release
 from export_core.cli.matrix import matrix
 from export_core.matrix import Cell, Plan, Selection
 from export_core.matrix.reproduce_command import reproduce_command
-from export_core.policy.run_options import (
-    GIB,
-    OPTIONS,
-    RunOptions,
-    Shard,
-    option_words,
-    read_options,
-    reproduce_options,
-    values_in,
-)
+from export_core.policy import run_options
+from export_core.policy.run_options import GIB, OPTIONS, RunOptions, Shard, option_words, read_options
 from export_core.readers.placement import Mode
 from export_core.releases import load_calendar
 
@@ -31,7 +23,7 @@ CELL = Cell(golden("t.test_f[a b;$(rm)]", "0.9.2"), release("0.10.2"), "cpu")
 
 def reproduced(options: RunOptions, cell: Cell = CELL, **selection: object) -> list[str]:
     plan = Plan((cell,), day("2026-11-22"), load_calendar(), Selection(**selection))
-    return shlex.split(reproduce_command(plan, cell, reproduce_options(plan.selection, options)))
+    return shlex.split(reproduce_command(plan, cell, run_options.reproduce_options(plan.selection, options)))
 
 
 def test_reproduce_names_one_cell_and_its_own_results():
@@ -56,13 +48,9 @@ def test_reproduce_names_the_mode_of_a_cell():
 
 def test_reproduce_carries_what_can_change_a_verdict():
     options = RunOptions(
+        *(Path("my goldens"), "strict.yaml", day("2026-10-25"), 0.5, GIB // 2),
         results=Path("my results"),
-        goldens=Path("my goldens"),
-        policy_file="strict.yaml",
-        as_of=day("2026-10-25"),
         executor="dask:tcp://127.0.0.1:8786",
-        timeout=0.5,
-        memory=GIB // 2,
     )
     words = reproduced(options, targets=("tpu=v6e",), wheels=("dist",), indexes=("https://me:secret@host/simple",))
     pairs = dict(itertools.pairwise(words))
@@ -102,10 +90,9 @@ def test_a_command_that_makes_the_same_plan_reads_back_as_it_was_asked_for():
         *(("https://host/simple",), ("tpu=v6e", "cuda=a100"), "backward"),
     )
     run = RunOptions(
-        *(Path("my goldens"), "strict.yaml", day("2026-10-25"), 0.5, GIB // 2, 3),
-        executor="dask:tcp://127.0.0.1:8786",
+        *(Path("my goldens"), "strict.yaml", day("2026-10-25"), 0.5, GIB // 2, 3), executor="dask:tcp://127.0.0.1:8786"
     )
-    values = values_in(shlex.split(shlex.join(option_words(selection, run, plan=True))))
+    values = run_options.values_in(shlex.split(shlex.join(option_words(selection, run, plan=True))))
     assert (read_options(Selection, values), read_options(RunOptions, values)) == (selection, run)
 
 

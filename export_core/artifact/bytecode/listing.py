@@ -20,34 +20,23 @@ from export_core.artifact.bytecode.values import ENUMS, Values
 from export_core.artifact.errors import LIMIT, ArtifactError, guarded
 from export_core.artifact.unread import vhlo_tables
 
-_CALLED = ("callee", "called_computations", "decomposition")
-"""Properties that name functions of the module."""
-
+_CALLED = ("callee", "called_computations", "decomposition")  # properties that name functions of the module
 _SYMBOL = ("sym_name", "sym_visibility")
 _PLATFORM_INDEX = "jax.global_constant = '_platform_index'"
 _WHOLE_NUMBER = re.compile(r"dense<(\d+)> : tensor<i32>")
-
-
 _Head = tuple[str, tuple[tuple[str, str], ...], tuple[str, ...]]
 
 
 class Line(NamedTuple):
     """An operation of a function, or what is said of the function itself."""
 
-    name: str
-    """Its name as StableHLO has it, such as `dot_general`."""
-    attributes: tuple[tuple[str, str], ...]
-    """The names and texts of its attributes."""
-    calls: tuple[str, ...]
-    """The functions that it calls."""
-    types: tuple[str, ...]
-    """The types of its results, or of the arguments of a block."""
-    values: tuple[int, ...]
-    """The numbers of the values that it takes."""
-    depth: int
-    """How many regions it is in."""
-    platforms: tuple[int, ...]
-    """The numbers of the platforms that it is for; empty for all."""
+    name: str  # as StableHLO has it, such as dot_general
+    attributes: tuple[tuple[str, str], ...]  # the name and the text of each
+    calls: tuple[str, ...]  # the functions that it calls
+    types: tuple[str, ...]  # of its results, or of the arguments of a block
+    values: tuple[int, ...]  # the numbers of those that it takes
+    depth: int  # how many regions it is in
+    platforms: tuple[int, ...]  # the numbers of those that it is for; empty for all
 
     def __str__(self) -> str:
         attributes = ", ".join(f"{name} = {text}" for name, text in self.attributes)
@@ -232,17 +221,10 @@ class _Lister:
         return own | self._texts.own_attributes(attributes)
 
 
-LONGEST = 400
-"""Characters of an attribute. The text of a longer one is its beginning, and a hash of all."""
-
-FEW = 8
-"""Elements of a constant that are spelled; of more there is a hash."""
-
-DIGITS = 32
-"""Digits that stand for what is too long: with 16, two constants with the same ones can be made in a day."""
-
-NAMES = frozenset({"jax.arg_info", "jax.result_info"})
-"""What jax calls arguments and results: left out, since it has no effect."""
+LONGEST = 400  # characters of an attribute. The text of a longer one is its beginning, and a hash of all.
+FEW = 8  # elements of a constant that are spelled; of more there is a hash
+DIGITS = 32  # digits that stand for what is too long: with 16, two constants with the same ones can be made in a day
+NAMES = {"jax.arg_info", "jax.result_info"}  # what jax calls arguments and results: left out, since it has no effect
 
 # How attributes are encoded, by dialect and code: a an attribute, o one that may be missing, t a type, s a string,
 # v a varint, z a signed one, b a byte, d data; [ ] any number of what is inside; ? ends one that has no more bytes.

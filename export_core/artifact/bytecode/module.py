@@ -301,11 +301,7 @@ class Contents:
         self._facts: dict[_Key, tuple[str, int, bool, Any]] = {}
         self._counted: dict[_Place, int] = {}
         self._places: dict[_Key, _Place] = {}
-        hooks = {
-            "builtin.module": self._module,
-            "vhlo.func_v1": self._function,
-            "vhlo.constant_v1": self._constant,
-        }
+        hooks = {"builtin.module": self._module, "vhlo.func_v1": self._function, "vhlo.constant_v1": self._constant}
         visit: dict[int, Callable[[Operation], None]] = {}
         for number, name in enumerate(tables.op_names):
             # A later version of custom_call is still a custom call, and must not be missed.

@@ -6,14 +6,15 @@ The layout follows the encoding that LLVM documents for MLIR and, where that is 
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from itertools import accumulate
-from operator import or_
+from operator import itemgetter, or_
 
 from export_core.artifact.errors import LIMIT, ArtifactError
 
-STRINGS, DIALECTS, ATTR_TYPES, ATTR_TYPE_OFFSETS, IR, RESOURCES, RESOURCE_OFFSETS, DIALECT_VERSIONS, PROPERTIES = range(
-    9
-)
+(
+    STRINGS, DIALECTS, ATTR_TYPES, ATTR_TYPE_OFFSETS, IR, RESOURCES, RESOURCE_OFFSETS, DIALECT_VERSIONS, PROPERTIES,
+) = range(9)  # fmt: skip
 SECTION_NAMES = (
     "string", "dialect", "attribute and type", "attribute and type offset", "IR", "resource", "resource offset",
     "dialect versions", "properties",
@@ -183,12 +184,9 @@ class Entries:
         The index was checked by whoever read it.
         """
         start = self.ends[index - 1] >> 1 if index else self.first
-        low, high = 0, len(self.groups)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self.groups[middle][1] <= index else (low, middle)
+        dialect, _, _ = self.groups[bisect_right(self.groups, index, key=itemgetter(1)) - 1]
         value = self.ends[index]
-        return self.groups[low][0], start, value >> 1, bool(value & 1)
+        return dialect, start, value >> 1, bool(value & 1)
 
 
 class Tables:
@@ -206,15 +204,13 @@ class Tables:
         self.array_code = "I" if start + length < 1 << 30 else "Q"
         cursor = Cursor(data, start, start + length, name)
         if bytes(data[start : start + 4]) != MAGIC or length < 6:
-            raise cursor.error(
-                "MLIR bytecode (4D 4C EF 52)", bytes(data[start : start + min(length, 4)]).hex(" ") or "nothing"
-            )
+            found = bytes(data[start : start + min(length, 4)]).hex(" ") or "nothing"
+            raise cursor.error("MLIR bytecode (4D 4C EF 52)", found)
         cursor.at += 4
         self.version = cursor.varint("the bytecode version")
         if self.version > NEWEST_BYTECODE:
-            advice = (
-                "This reader knows bytecode versions 0 to 6: update it, or read the file with the jaxlib that wrote it."
-            )
+            knows = "This reader knows bytecode versions 0 to 6"
+            advice = f"{knows}: update it, or read the file with the jaxlib that wrote it."
             raise cursor.error("a bytecode version from 0 to 6", str(self.version), start + 4, advice=advice)
         # Real names are short (StableHLO_v1.18.0); the limit stops a search through a whole file without a zero byte.
         stop = data.find(b"\0", cursor.at, min(cursor.end, cursor.at + 4096))
@@ -235,7 +231,11 @@ class Tables:
                 raise cursor.error(f"a section of kind {SECTION_NAMES[number]}", "none", cursor.end)
         if self.version >= 5 and PROPERTIES not in self.sections:
             raise cursor.error("a properties section (bytecode 5 and later)", "none", cursor.end)
-        self._read_strings(self.cursor(STRINGS))
+        cursor = self.cursor(STRINGS)
+        count = cursor.count("strings", 2)
+        self.spend(count, cursor.at)
+        self.string_ends = self._short_strings(cursor, count) or self._any_strings(cursor, count)
+        self.strings_from = cursor.at
         self._read_dialects(self.cursor(DIALECTS))
         self._read_offsets(self.cursor(ATTR_TYPE_OFFSETS))
         self.property_offsets = array(self.array_code)
@@ -257,12 +257,6 @@ class Tables:
         if self.left < 0:
             expected = f"at most {self.most} operations, strings, attributes and the like"
             raise self.error(expected, "more", at, advice=LIMIT)
-
-    def _read_strings(self, cursor: Cursor) -> None:
-        count = cursor.count("strings", 2)
-        self.spend(count, cursor.at)
-        self.string_ends = self._short_strings(cursor, count) or self._any_strings(cursor, count)
-        self.strings_from = cursor.at
 
     def _short_strings(self, cursor: Cursor, count: int) -> array[int] | None:
         """The ends of strings that are shorter than 127 bytes and fill their section; None of others."""
@@ -311,15 +305,12 @@ class Tables:
             raise self.error(f"UTF-8 text in {what}", f"byte 0x{raw[error.start]:02x}", at) from None
 
     def _read_dialects(self, cursor: Cursor) -> None:
-        strings = len(self.string_ends)
         self.dialects: list[str] = []
         for _ in range(self._few(cursor, "dialects")):
             at = cursor.at
             head = cursor.varint("a dialect's name")
             # Bytecode 1 added a flag here; what is in a dialect's version does not change how VHLO is read.
             number, versioned = (head >> 1, head & 1) if self.version >= 1 else (head, 0)
-            if number >= strings:
-                raise cursor.error(f"the number of one of {strings} strings", str(number), at)
             self.dialects.append(self._short(number, "a dialect's name", at))
             if versioned:
                 kind, _ = cursor.section(self.start)
@@ -337,8 +328,6 @@ class Tables:
                 head = cursor.varint("an operation's name")
                 # Bytecode 5 added the flag; before it, every operation counts as registered.
                 number, registered = (head >> 1, bool(head & 1)) if self.version >= 5 else (head, True)
-                if number >= strings:
-                    raise cursor.error(f"the number of one of {strings} strings", str(number), at)
                 # One text for each name, however many entries repeat it: 4,096 times 256 bytes would be a megabyte.
                 key = (dialect, number)
                 if key not in names:
@@ -354,10 +343,11 @@ class Tables:
         return count
 
     def _short(self, number: int, what: str, at: int) -> str:
-        start = self.string_ends[number - 1] if number else self.strings_from
-        if self.string_ends[number] - start > MAX_NAME:
-            found = f"{self.string_ends[number] - start}"
-            raise self.error(f"at most {MAX_NAME} bytes in {what}", found, at, advice=LIMIT)
+        if number >= len(self.string_ends):
+            raise self.error(f"the number of one of {len(self.string_ends)} strings", str(number), at)
+        length = self.string_ends[number] - (self.string_ends[number - 1] if number else self.strings_from)
+        if length > MAX_NAME:
+            raise self.error(f"at most {MAX_NAME} bytes in {what}", str(length), at, advice=LIMIT)
         return self.string(number, what)
 
     def _read_offsets(self, cursor: Cursor) -> None:

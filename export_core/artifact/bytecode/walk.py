@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from export_core.artifact.bytecode.sections import IR, Cursor, Tables
 from export_core.artifact.errors import LIMIT
-
-Hook = Callable[["Operation"], None]
 
 MAX_NESTING = 256  # regions inside regions; the walk keeps a stack of its own, since Python's would overflow
 
@@ -17,18 +16,18 @@ _LENGTH = tuple(9 if byte == 0 else (byte & -byte).bit_length() for byte in rang
 HAS_ATTRIBUTES, HAS_RESULTS, HAS_OPERANDS, _SUCCESSORS, _REGIONS, _USES, HAS_PROPERTIES = 1, 2, 4, 8, 16, 32, 64
 
 
-class Operation:
+class Operation(NamedTuple):
     """An operation that a hook looks into."""
 
-    __slots__ = ("at", "attributes", "depth", "location", "name", "properties")
+    name: int  # the number of its name
+    at: int  # its first byte
+    attributes: int  # the number of its attributes, and of its properties; -1: none
+    properties: int
+    location: int  # the number of its location
+    depth: int  # how deep it is nested; 0: outermost
 
-    def __init__(self, name: int, at: int, attributes: int, properties: int, location: int, depth: int):
-        self.name = name  # the number of its name
-        self.at = at  # its first byte
-        self.attributes = attributes  # the number of its attributes, and of its properties; -1: none
-        self.properties = properties
-        self.location = location  # the number of its location
-        self.depth = depth  # how deep it is nested; 0: outermost
+
+Hook = Callable[[Operation], None]
 
 
 class Frame:

@@ -21,8 +21,7 @@ class Aval(NamedTuple):
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"
 
 
-LONGEST_PATH = 400
-"""Letters: a damaged file may have one long name at every depth of a tree, and many leaves below it."""
+LONGEST_PATH = 400  # letters: a damaged file may have one long name at every depth of a tree, and many leaves below it
 
 
 class Tree(NamedTuple):

@@ -55,98 +55,62 @@ _MOST = 20
 class RunInShort(msgspec.Struct, frozen=True):
     """One of the two runs: what was planned, and how it ended."""
 
-    as_of: datetime.date
-    """The day as of which it was judged."""
-    planned: int
-    """The number of planned cells."""
-    results: int
-    """The number of results."""
-    judgements: dict[str, int]
-    """Cells by judgement, as its own summary has them."""
-    exit_code: int
-    """Its exit code."""
-    plan: str
-    """The digest of its plan."""
+    as_of: datetime.date  # The day as of which it was judged.
+    planned: int  # The number of planned cells.
+    results: int  # The number of results.
+    judgements: dict[str, int]  # Cells by judgement, as its own summary has them.
+    exit_code: int  # Its exit code.
+    plan: str  # The digest of its plan.
 
 
 class CellState(msgspec.Struct, frozen=True):
     """What a cell was in one run, judged by the policy of the new one."""
 
-    judgement: Judgement
-    """What the verdict means, by the policy of the new run."""
-    verdict: Verdict
-    """What happened."""
-    mode: Mode
-    """run or compile."""
-    stage: Stage
-    """How far the cell got."""
-    message: str
-    """What happened in words."""
+    judgement: Judgement  # What the verdict means, by the policy of the new run.
+    verdict: Verdict  # What happened.
+    mode: Mode  # run or compile.
+    stage: Stage  # How far the cell got.
+    message: str  # What happened in words.
 
 
 class ChangedCell(msgspec.Struct, frozen=True):
     """A cell that changed."""
 
-    change: Change
-    """How it changed."""
-    case: str
-    """The id of the case."""
-    golden: str
-    """The golden, `case/writer`."""
-    writer: WriterOf
-    """The release that exported it."""
-    reader: ReaderOf
-    """The release that ran it."""
-    platform: str
-    """The platform of the cell."""
-    direction: Direction
-    """Whether the reader was built after the writer, before it, or on the same day."""
-    days: int
-    """The days between the two build dates."""
-    promised: bool
-    """Whether the reader is inside the window of the writer."""
-    promised_until: datetime.date
-    """The last build date of a reader in this direction that is promised."""
-    then: CellState | None
-    """What it was in the baseline; null for a cell that only the new run has."""
-    now: CellState | None
-    """What it is in the new run; null for a cell that only the baseline has."""
-    other_golden: bool
-    """The golden of that name is not the same in both runs."""
-    reproduce: str
-    """The shell command that runs the newer one again."""
+    change: Change  # How it changed.
+    case: str  # The id of the case.
+    golden: str  # The golden, `case/writer`.
+    writer: WriterOf  # The release that exported it.
+    reader: ReaderOf  # The release that ran it.
+    platform: str  # The platform of the cell.
+    direction: Direction  # Whether the reader was built after the writer, before it, or on the same day.
+    days: int  # The days between the two build dates.
+    promised: bool  # Whether the reader is inside the window of the writer.
+    promised_until: datetime.date  # The last build date of a reader in this direction that is promised.
+    then: CellState | None  # What it was in the baseline; null for a cell that only the new run has.
+    now: CellState | None  # What it is in the new run; null for a cell that only the baseline has.
+    other_golden: bool  # The golden of that name is not the same in both runs.
+    reproduce: str  # The shell command that runs the newer one again.
 
 
 class ChangedCost(msgspec.Struct, frozen=True):
     """A figure of the compiler that is not the same in both runs, by more than a hundredth of it."""
 
-    golden: str
-    """The golden, `case/writer`."""
-    reader: ReaderOf
-    """The release that ran it."""
-    platform: str
-    """The platform of the cell."""
-    change: CostChange
-    """The figure, and what it was and is."""
-    other_golden: bool
-    """The golden of that name is not the same in both runs."""
+    golden: str  # The golden, `case/writer`.
+    reader: ReaderOf  # The release that ran it.
+    platform: str  # The platform of the cell.
+    change: CostChange  # The figure, and what it was and is.
+    other_golden: bool  # The golden of that name is not the same in both runs.
 
 
 class BaselineReport(msgspec.Struct, frozen=True):
     """What `jaxexport judge NEW --baseline OLD --json` prints."""
 
-    now: RunInShort
-    """The new run."""
-    baseline: RunInShort
-    """The earlier run."""
-    caveats: list[str]
-    """What makes the two hard to compare, a sentence each."""
-    counts: dict[str, int]
-    """Cells by change."""
-    cells: list[ChangedCell]
-    """All cells but the unchanged ones."""
-    costs: list[ChangedCost] = []
-    """What changed in costs, the largest change first."""
+    now: RunInShort  # The new run.
+    baseline: RunInShort  # The earlier run.
+    caveats: list[str]  # What makes the two hard to compare, a sentence each.
+    counts: dict[str, int]  # Cells by change.
+    cells: list[ChangedCell]  # All cells but the unchanged ones.
+    costs: list[ChangedCost] = []  # What changed in costs, the largest change first.
 
 
 def compared(run: Run, baseline: Path) -> Comparison:

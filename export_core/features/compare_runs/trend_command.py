@@ -26,8 +26,7 @@ def trend(folder: Path, numbers: bool, cost: bool, cases: tuple[str, ...], as_js
     A change of bits is shown also where it is far inside the tolerance, and a change of cost whatever the budgets are:
     nothing is judged. Exit code 0.
     """
-    from export_core.features.compare_runs.cost_steps import cost_lines, cost_steps
-    from export_core.features.compare_runs.trend import Trend, number_drift, trend_lines
+    from export_core.features.compare_runs.trend import Trend, cost_lines, cost_steps, number_drift, trend_lines
     from export_core.policy.entries import matches
     from export_core.run.results import read_run
 

@@ -14,14 +14,17 @@ from pathlib import Path
 
 import msgspec
 
-from export_core.artifact import Artifact
+from export_core.artifact import Artifact, read
 from export_core.artifact.readers import loads, readers_of
-from export_core.features.deploy.subjects import Subject
+from export_core.base.errors import ExportCompatError
+from export_core.base.phrases import did_you_mean
 from export_core.goldens import Golden
+from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result
 from export_core.matrix import Verdict
 from export_core.matrix.comparisons import quirks_of
 from export_core.policy import DeploymentTarget, Policy
+from export_core.policy.entries import ALL, matches
 from export_core.policy.known_issues import KnownIssue
 from export_core.policy.load_check import check_load, find_reader
 from export_core.policy.run_options import Selection, option_words
@@ -39,13 +42,30 @@ ASKED = "deploy"
 """The folder, inside that of the results, for the run that answers what is unknown."""
 
 
+class DeployingError(ExportCompatError):
+    """What was asked about does not exist, or is in no deployment target."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """An artifact that may be deployed: of a golden, or of a `file`, whose golden is None where there is no such."""
+
+    artifact: Artifact
+    golden: Golden | None = None
+    file: str = ""
+
+    @property
+    def name(self) -> str:
+        """The id of the golden, after the name of the file where there is one."""
+        golden = self.golden.id if self.golden else ""
+        return f"{self.file} ({golden})" if self.file and golden else self.file or golden
+
+
 class Answer(StrEnum):
     """Whether an artifact runs in a deployment target."""
 
-    YES = "yes"
-    """A stored result shows that it does."""
-    NO = "no"
-    """A stored result shows that it does not, or its bytes show that the release cannot load it."""
+    YES = "yes"  # A stored result shows that it does.
+    NO = "no"  # A stored result shows that it does not, or its bytes show that the release cannot load it.
     UNKNOWN = "unknown"
     """Nothing shows either: that a release loads it does not show that it runs, or with which numbers."""
 
@@ -53,56 +73,37 @@ class Answer(StrEnum):
 class Deployment(msgspec.Struct, frozen=True):
     """The answer for one artifact in one deployment target."""
 
-    artifact: str
-    """The golden, `case/writer`; or the file, with its golden where there is one."""
-    target: str
-    """The name of the deployment target."""
-    jaxlib: str
-    """The jaxlib that runs there."""
-    platform: str
-    """Its platform."""
-    answer: Answer
-    """Whether it runs there."""
-    why: str
-    """What shows it, in words."""
-    shown_by: str
-    """`results` of a stored run, or the `forecast` from the bytes of the artifact."""
+    artifact: str  # The golden, `case/writer`; or the file, with its golden where there is one.
+    target: str  # The name of the deployment target.
+    jaxlib: str  # The jaxlib that runs there.
+    platform: str  # Its platform.
+    answer: Answer  # Whether it runs there.
+    why: str  # What shows it, in words.
+    shown_by: str  # `results` of a stored run, or the `forecast` from the bytes of the artifact.
     since: str = ""
     """Of a no: the first jaxlib of those, up to the target's own, that do not run it; empty where that is not known."""
-    upgrade_to: str = ""
-    """Of a no: the first later jaxlib that runs it; empty where none is known."""
-    foreseen: bool = False
-    """Whether `upgrade_to` was only foreseen to load it."""
-    run: str = ""
-    """Of an unknown: the shell command that answers it."""
+    upgrade_to: str = ""  # Of a no: the first later jaxlib that runs it; empty where none is known.
+    foreseen: bool = False  # Whether `upgrade_to` was only foreseen to load it.
+    run: str = ""  # Of an unknown: the shell command that answers it.
 
 
 class Upgrade(msgspec.Struct, frozen=True):
     """A deployment target that has to be upgraded before all these artifacts run there."""
 
-    target: str
-    """Its name."""
-    jaxlib: str
-    """The jaxlib that runs there."""
-    to: str
-    """The first jaxlib that takes them all; empty where no release is known to take one of them."""
-    foreseen: bool
-    """Whether that was only foreseen, of one of them at least."""
-    artifacts: int
-    """How many artifacts do not run there."""
+    target: str  # Its name.
+    jaxlib: str  # The jaxlib that runs there.
+    to: str  # The first jaxlib that takes them all; empty where no release is known to take one of them.
+    foreseen: bool  # Whether that was only foreseen, of one of them at least.
+    artifacts: int  # How many artifacts do not run there.
 
 
 class Deployability(msgspec.Struct, frozen=True):
     """What `jaxexport can-i-deploy --json` prints."""
 
-    as_of: datetime.date
-    """The day: later releases are ignored."""
-    answers: list[Deployment]
-    """One for each artifact and deployment target."""
-    upgrades: list[Upgrade]
-    """The deployment targets to upgrade, in this order: the one with the oldest release first."""
-    exit_code: int
-    """0 yes, 1 a no, 3 no no and something unknown."""
+    as_of: datetime.date  # The day: later releases are ignored.
+    answers: list[Deployment]  # One for each artifact and deployment target.
+    upgrades: list[Upgrade]  # The deployment targets to upgrade, in this order: the one with the oldest release first.
+    exit_code: int  # 0 yes, 1 a no, 3 no no and something unknown.
 
 
 @dataclass(frozen=True)
@@ -297,3 +298,74 @@ def stored_evidence(
 def ran(result: Result) -> bool:
     """Whether a cell was run, and gave the outputs of its golden each time; the artifact may be a converted one."""
     return result.verdict in (Verdict.PASS, Verdict.CONVERTED) and result.mode is Mode.RUN and not result.flaky
+
+
+def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subject]:
+    """The artifacts that are meant by cases, goldens, globs of either, and artifact files.
+
+    A file that is the artifact of goldens stands for these. Raises `DeployingError` for a name that is none of them,
+    `GoldenError` for a golden that was changed, and `ArtifactError` for a file that cannot be read.
+    """
+    subjects: list[Subject] = []
+    for name in names:
+        meant = [golden for golden in goldens if matches(golden.manifest.case, name) or matches(golden.id, name)]
+        meant.sort(key=lambda golden: (golden.manifest.case, golden.manifest.writer.built, golden.id))
+        for golden in meant:
+            golden.verify()
+            subjects.append(Subject(golden.read_artifact(), golden))
+        if not meant and not Path(name).is_file():
+            cases = dict.fromkeys(golden.manifest.case for golden in goldens)
+            raise DeployingError(
+                f"{name}: expected a case, a golden or an artifact file, found none of this name."
+                f"{did_you_mean(name, cases)} `jaxexport goldens list` shows the cases."
+            )
+        if not meant:
+            artifact = read(name)
+            same = [golden for golden in goldens if golden.manifest.files.get(ARTIFACT) == artifact.sha256]
+            subjects += [Subject(artifact, golden, name) for golden in same] or [Subject(artifact, None, name)]
+    return list({subject.name: subject for subject in subjects}.values())
+
+
+def targets_named(name: str, policy: Policy, day: datetime.date) -> tuple[DeploymentTarget, ...]:
+    """The place of this name, in force or not; for `all` those that are in force on a day.
+
+    Raises `DeployingError` where there is none, or its release was not built by then.
+    """
+    known = {target.name: target for target in policy.deployed}
+    if not known:
+        raise DeployingError(
+            "--to: expected a policy with deployment targets, found none. Add one to `deployed` of the policy: its "
+            "name and jaxlib."
+        )
+    if name == ALL:
+        targets = policy.targets_on(day)
+        if not targets:
+            raise DeployingError(f"--to {ALL}: no deployment target of the policy is in force on {day}. Name one.")
+        return targets
+    if name not in known:
+        raise DeployingError(
+            f"--to: expected {ALL} or a deployment target of the policy ({', '.join(known)}), found {name!r}."
+            f"{did_you_mean(name, known)}"
+        )
+    policy.calendar().as_of(day).built(known[name].jaxlib)  # raises for a release that is not there yet
+    return (known[name],)
+
+
+def asked_pairs(
+    subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], name: str
+) -> list[tuple[Subject, DeploymentTarget]]:
+    """Which artifact is asked about in which target. For `all`, those that must run it; a file has no known case.
+
+    Raises `DeployingError` for an artifact that no deployment target has to run.
+    """
+    pairs = []
+    for subject in subjects:
+        case = subject.golden.manifest.case if subject.golden else ""
+        own = [target for target in targets if name != ALL or not case or target.has_case(case)]
+        if not own:
+            raise DeployingError(
+                f"--to {ALL}: no deployment target of the policy that is in force has to run {case}, by their `cases`. "
+                f"Name a target ({', '.join(target.name for target in targets)}), or correct the policy."
+            )
+        pairs += [(subject, target) for target in own]
+    return pairs

@@ -64,9 +64,8 @@ def can_i_deploy(
     Exit codes: 0 yes for all, 1 at least one no, 2 bad input, 3 nothing is a no, but
     something is unknown.
     """
-    from export_core.features.deploy.answers import ASKED, Question, deployability, stored_evidence
+    from export_core.features.deploy import answers
     from export_core.features.deploy.deploy_text import deploy_lines
-    from export_core.features.deploy.subjects import asked_pairs, subjects_named, targets_named
     from export_core.goldens import GoldenStore
     from export_core.goldens.verify import check_claims, check_dates
     from export_core.matrix.comparisons import under_policy
@@ -76,7 +75,7 @@ def can_i_deploy(
     from export_core.run.journal import SUMMARY
 
     policy, day = policy_of(policy_file), day_of(as_of)
-    targets = targets_named(to, policy, day)
+    targets = answers.targets_named(to, policy, day)
     calendar = policy.calendar()
     stored = GoldenStore(Path(goldens or policy.goldens)).goldens()
     check_dates(stored, calendar, all_known=False)
@@ -84,20 +83,20 @@ def can_i_deploy(
     folder = Path(results) if results else RESULTS
     # A folder that was named has to have a run; the usual one may not be there yet.
     folders = [folder] if results else []
-    folders += [path for path in (folder, folder / ASKED) if path not in folders and (path / SUMMARY).exists()]
+    folders += [path for path in (folder, folder / answers.ASKED) if path not in folders and (path / SUMMARY).exists()]
     project = ProjectOptions(Path(goldens) if goldens else None, policy_file, day if as_of else None)
-    question = Question(
+    question = answers.Question(
         calendar.as_of(day),
         terms_of(policy),
-        stored_evidence(folders, stored, policy, day, partial(echo, err=True)),
+        answers.stored_evidence(folders, stored, policy, day, partial(echo, err=True)),
         {issue.id: issue for issue in known_issues(policy.known_issues)},
         option_words(project),
-        folder / ASKED,
+        folder / answers.ASKED,
     )
-    subjects = subjects_named(names, stored)
+    subjects = answers.subjects_named(names, stored)
     check_claims([subject.golden for subject in subjects if subject.golden], calendar, all_known=False)
-    pairs = asked_pairs(subjects, targets, to)
-    found = deployability(pairs, question, day)
+    pairs = answers.asked_pairs(subjects, targets, to)
+    found = answers.deployability(pairs, question, day)
     if as_json:
         echo_json(found)
     else:

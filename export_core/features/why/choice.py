@@ -231,16 +231,16 @@ def choose(asked: Asked) -> Choice:
 
 def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[Golden]:
     """The goldens that may be meant. Raises `WhyError` if there is none."""
-    goldens = list(stored)
-    if asked.cell:
-        named = asked.cell
-        goldens = [each for each in goldens if matches(each.id, named) or matches(each.manifest.case, named)]
-    if asked.case:
-        goldens = [golden for golden in goldens if matches(golden.manifest.case, asked.case)]
-    if asked.writer:
-        writers = [(golden.manifest.writer, golden) for golden in goldens]
-        goldens = [golden for writer, golden in writers if asked.writer in (writer.jaxlib, writer.id)]
-    if goldens:
+
+    def is_meant(golden: Golden) -> bool:
+        case, writer = golden.manifest.case, golden.manifest.writer
+        return (
+            (not asked.cell or matches(golden.id, asked.cell) or matches(case, asked.cell))
+            and (not asked.case or matches(case, asked.case))
+            and asked.writer in ("", writer.jaxlib, writer.id)
+        )
+
+    if goldens := [golden for golden in stored if is_meant(golden)]:
         return goldens
     wanted = " ".join(filter(None, (asked.cell, asked.case and f"--case {asked.case}")))
     cases = dict.fromkeys(golden.manifest.case for golden in stored)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from making import result
 
-from export_core.features.compare_runs.cost_steps import cost_lines, cost_steps
+from export_core.features.compare_runs.trend import cost_lines, cost_steps
 from export_core.judge import Result
 from export_core.readers.worker.protocol import Cost, Timings
 

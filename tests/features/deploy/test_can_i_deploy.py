@@ -17,8 +17,7 @@ from making import ARTIFACTS, day, files, golden, manifest, result, write_golden
 
 from export_core.artifact import read
 from export_core.artifact.envelope.encode import encode
-from export_core.features.deploy.answers import Answer, Deployability, Question, deployability
-from export_core.features.deploy.subjects import Subject
+from export_core.features.deploy.answers import Answer, Deployability, Question, Subject, deployability
 from export_core.goldens import GoldenStore, Options
 from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result, judge_again

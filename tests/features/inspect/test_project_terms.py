@@ -101,7 +101,7 @@ def test_the_quick_look_knows_the_policy_s_files_and_defaults():
     assert {FILE, RELEASES, FILE.replace(".yaml", ".yml")} == set(terms.POLICY_FILES)
     assert terms.PROJECT_FILE == PROJECT_FILE
     assert terms.Terms(shipped_entries()) == terms.terms_of(Policy())
-    assert terms.Terms(()).backward_days == Windows().backward_days
+    assert terms.Terms(()).windows == Windows()
 
 
 SECOND = """\

@@ -173,17 +173,17 @@ def test_releases_that_cannot_be_run_leave_the_edge_open(bisect):
     assert told.message == "not narrowed down further: no answer from jaxlib 0.10.2"
 
 
-def test_by_verdict_errors_are_alike_whatever_they_say(bisect):
-    endings = {"0.10.2": error("KeyError: 1"), "0.11.0": error("TypeError: no")}
-    words = ("--reader", "0.11.0", "--json")
-    assert edge(found(bisect(FakeReplay(among(endings)), *words))) == ("0.10.2", "0.11.0")
-    assert edge(found(bisect(FakeReplay(among(endings)), *words, "--by", "verdict"))) == ("0.10.1", "0.10.2")
-
-
-def test_messages_are_alike_but_for_numbers_and_addresses(bisect):
-    endings = {"0.10.2": error("bad pointer 0x7f01 of 12"), "0.11.0": error("bad pointer 0xab of 9")}
-    told = found(bisect(FakeReplay(among(endings)), "--reader", "0.11.0", "--json"))
-    assert edge(told) == ("0.10.1", "0.10.2")
+@pytest.mark.parametrize(
+    ("by", "messages", "expected"),
+    [
+        ("message", ("KeyError: 1", "TypeError: no"), ("0.10.2", "0.11.0")),
+        ("verdict", ("KeyError: 1", "TypeError: no"), ("0.10.1", "0.10.2")),
+        ("message", ("bad pointer 0x7f01 of 12", "bad pointer 0xab of 9"), ("0.10.1", "0.10.2")),
+    ],
+)
+def test_errors_are_alike_by_verdict_or_but_for_numbers_and_addresses(by, messages, expected, bisect):
+    replay = FakeReplay(among(dict(zip(("0.10.2", "0.11.0"), map(error, messages), strict=True))))
+    assert edge(found(bisect(replay, "--reader", "0.11.0", "--by", by, "--json"))) == expected
 
 
 def test_numbers_are_bisected_in_units_of_noise(bisect):

@@ -303,15 +303,12 @@ def test_a_bundle_of_a_real_crash_runs_by_uv_alone(tmp_path):
     choice = choice_of(CHOLESKY, "0.6.2", "0.9.2")
     folder = bundle(tmp_path / "b", choice, stage=Stage.RUN)
     uv = uv_command()
-    # Where no such Python is found, uv downloads one, which not every machine can reach.
-    command = [uv, "run", "--no-project", "--python", find_python("3.12", uv), SCRIPT]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=bare())
-    assert done.returncode in (-11, 139), done.stderr
-    assert done.stdout.splitlines()[-1] == "compiled"
-
-
-def bare() -> dict[str, str]:
-    """The environment variables that uv needs to find a Python and the registry, and no other."""
-    return {
+    # What uv needs to find a Python and the registry, and nothing else.
+    bare = {
         name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "JAX", "XLA", "VIRTUAL"))
     }
+    # Where no such Python is found, uv downloads one, which not every machine can reach.
+    command = [uv, "run", "--no-project", "--python", find_python("3.12", uv), SCRIPT]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=bare)
+    assert done.returncode in (-11, 139), done.stderr
+    assert done.stdout.splitlines()[-1] == "compiled"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from export_core.features.why.reduce.passes import earliest, minimize
+from export_core.features.why.reduce.passes import minimize
 
 ITEMS = 8
 SUBSETS = st.frozensets(st.integers(0, ITEMS - 1))
@@ -57,21 +57,3 @@ def test_one_item_of_a_thousand_is_found_by_few_questions():
     asked: list[tuple[int, ...]] = []
     assert minimize(range(1000), first_by(lambda subset: 617 in subset, asked)) == (617,)
     assert len(asked) <= 25
-
-
-@given(
-    st.integers(1, 200).flatmap(lambda count: st.tuples(st.just(count), st.integers(0, count - 1))), st.integers(1, 5)
-)
-def test_the_earliest_place_is_found_with_any_number_at_a_time(count_and_place, at_once):
-    count, wanted = count_and_place
-    asked: list[int] = []
-
-    def first(places: Sequence[int]) -> int | None:
-        assert list(places) == sorted(set(places))
-        assert len(places) <= at_once
-        assert count - 1 not in places
-        asked.extend(places)
-        return next((index for index, place in enumerate(places) if place >= wanted), None)
-
-    assert earliest(count, at_once, first) == wanted
-    assert len(set(asked)) == len(asked)

@@ -78,6 +78,7 @@ def test_main_ends_early_and_returns_what_was_used_behind(editor, edited):
     assert [source.type for source in summary.results] == [((4,), "float32")] * 2
     assert summary.results[0].text == "stablehlo.sine : (tensor<4xf32>) -> (tensor<4xf32>)"
     assert "tf.aliasing_output" not in text
+    assert len(edited(BRANCH, end[2])[0].results) == 1
 
 
 def test_values_become_arguments_and_what_computed_them_goes(editor, edited):
@@ -93,6 +94,15 @@ def test_a_result_is_dropped_with_what_only_it_needs(edited):
     assert "concatenate" not in text
     assert 'jax.result_info = "b"' in text
     assert "tf.aliasing_output = 0 : i32" in text
+
+
+def test_a_result_behind_a_dropped_one_needs_no_attributes(edited):
+    kind = "tensor<2xf32>"
+    main = f"func.func public @main(%arg0: {kind}, %arg1: {kind}) -> ({kind}, {kind})"
+    text = f"{main} {{ return %arg0, %arg1 : {kind}, {kind} }}"
+    summary, changed = edited(text, ("result", 0))
+    assert ([source.was for source in summary.results], [source.was for source in summary.arguments]) == ([1], [1])
+    assert "@main(%arg0: tensor<2xf32>) -> tensor<2xf32>" in changed
 
 
 def test_operations_are_replaced_by_constants_and_operands(editor, edited):

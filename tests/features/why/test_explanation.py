@@ -48,30 +48,35 @@ def judged(choice: Choice, verdict: Verdict, **changes: Any) -> Result:
     return judge(Outcome(choice.cell, verdict=verdict, **values), choice.options.policy)
 
 
-def test_an_artifact_that_is_too_old_has_expired():
-    found = explained(CHOLESKY, "0.6.2", "0.12.0.1", Verdict.REFUSED)
-    assert found.cause is FailureCause.EXPIRED
-    assert "written before 0.8.2" in found.because
-    assert any("jaxexport forecast" in text for text in found.earlier)
-    assert any("--reader 0.12.0.1`, without a run, since " in text for text in found.earlier)
-    assert any("--for 0.12.0.1 -o OUT` (its envelope alone is rewritten)" in text for text in found.steps)
+NEWEST = ("0.11.0", "0.12.0.1")
+FAR = {"stage": Stage.COMPARE, "difference": Difference(False, max_abs_error=0.5, max_noise_error=30.0)}
+NO_CALL = {"stage": Stage.COMPILE, "message": "No registered implementation for custom call to my_kernel for Host"}
+SEGV = {"stage": Stage.RUN, "signal": 11, "message": "died by signal 11 (SIGSEGV) in stage run"}
+EXPIRED = (
+    "written before 0.8.2|jaxexport forecast|--reader 0.12.0.1`, without a run, since |--for 0.12.0.1 -o OUT` (its"
+)
+CRASHED = "jaxexport bisect|--bundle|the reader takes the artifact as it is"
 
 
-def test_an_older_reader_does_not_know_the_format():
-    found = explained(DERIVATIVE, "0.12.0.1", "0.8.1")
-    assert found.cause is FailureCause.FORMAT
-    assert "reads 0 devices" in found.because
-    assert any("`deployed:`" in text for text in found.earlier)
-    assert not any("jaxexport forecast" in text for text in found.earlier)
-
-
-def test_different_numbers_are_reduced_or_tolerated():
-    difference = Difference(False, max_abs_error=0.5, max_noise_error=30.0)
-    found = explained(CHOLESKY, "0.11.0", "0.12.0.1", Verdict.NUMERICS, stage=Stage.COMPARE, difference=difference)
-    assert found.cause is FailureCause.NUMBERS
-    assert any("jaxexport reduce" in text for text in found.steps)
-    assert any("`numbers` of the policy" in text for text in found.steps)
-    assert not any("jaxexport convert" in text for text in found.steps), "another artifact gives the same numbers"
+@pytest.mark.parametrize(
+    ("case", "writer", "reader", "verdict", "result", "cause", "told", "untold"),
+    [
+        (CHOLESKY, "0.6.2", "0.12.0.1", "refused", {}, FailureCause.EXPIRED, EXPIRED, "jaxexport bisect"),
+        (DERIVATIVE, "0.12.0.1", "0.8.1", "error", {}, FailureCause.FORMAT, "reads 0 devices|`deployed:`", "forecast"),
+        # Another artifact gives the same numbers.
+        (CHOLESKY, *NEWEST, "numerics", FAR, FailureCause.NUMBERS, "jaxexport reduce|`numbers` of the", "convert"),
+        (CHOLESKY, *NEWEST, "error", NO_CALL, FailureCause.REGISTRATION, "register=", "jaxexport bisect"),
+        (CHOLESKY, *NEWEST, "crash", {"signal": 11}, FailureCause.UNKNOWN, CRASHED, "jaxexport reduce"),
+        (CHOLESKY, "0.6.2", "0.9.2", "crash", SEGV, FailureCause.UPSTREAM, "lapack-cold-process", "jaxexport bisect"),
+        (CHOLESKY, "0.9.2", "0.9.2", "crash", SEGV, FailureCause.UPSTREAM, "lapack-cold-process", "goldens verify"),
+    ],
+)
+def test_a_cause_is_told_with_what_to_do(case, writer, reader, verdict, result, cause, told, untold):
+    found = explained(case, writer, reader, Verdict(verdict), **result)
+    assert found.cause is cause
+    text = " ".join((found.because, *(words for _, words in found.evidence), *found.steps, *found.earlier))
+    assert [words for words in told.split("|") if words not in text] == []
+    assert untold not in text
 
 
 def test_numbers_that_moved_show_what_they_look_like_and_the_reference():
@@ -82,30 +87,6 @@ def test_numbers_that_moved_show_what_they_look_like_and_the_reference():
     assert ("looks like", "rounding: errors of both signs") in found.evidence
     assert ("float64", "output 0: near\noutput 1: far") in found.evidence
     assert next(text for text in found.steps if "to JAX" in text).startswith("If that operation is wrong, report it")
-
-
-def test_a_missing_registration_is_told_by_its_message():
-    message = "UNIMPLEMENTED: No registered implementation for custom call to my_kernel for Host"
-    found = explained(CHOLESKY, "0.11.0", "0.12.0.1", message=message, stage=Stage.COMPILE)
-    assert found.cause is FailureCause.REGISTRATION
-    assert any("register=" in text for text in found.steps)
-
-
-def test_a_crash_that_nothing_foretells_is_bisected_and_reported():
-    found = explained(CHOLESKY, "0.11.0", "0.12.0.1", Verdict.CRASH, stage=Stage.COMPILE, signal=11)
-    assert found.cause is FailureCause.UNKNOWN
-    assert any("jaxexport bisect" in text for text in found.steps)
-    assert any("--bundle" in text for text in found.steps)
-    assert "the reader takes the artifact as it is" in " ".join(found.steps)
-
-
-def test_a_known_issue_comes_first():
-    message = "died by signal 11 (SIGSEGV) in stage run"
-    found = explained(CHOLESKY, "0.9.2", "0.9.2", Verdict.CRASH, stage=Stage.RUN, signal=11, message=message)
-    assert found.cause in (FailureCause.UPSTREAM, FailureCause.OWN_WRITER)
-    upstream = explained(CHOLESKY, "0.6.2", "0.9.2", Verdict.CRASH, stage=Stage.RUN, signal=11, message=message)
-    assert upstream.cause is FailureCause.UPSTREAM
-    assert any(label == "known as" for label, _ in upstream.evidence)
 
 
 def test_a_golden_that_its_own_writer_cannot_replay_blames_no_release():

@@ -12,7 +12,7 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from commands import finished
+from commands import assert_bad_input, finished
 from making import manifest, with_causes, write_golden
 
 from export_core.artifact import read_bytes
@@ -147,12 +147,13 @@ fails_backwards.defvjp(
 
 def test_a_derivative_that_fails_is_a_program_of_its_own(golden_of, reduced, tmp_path):
     """It has flat arguments, and needs no module that registers nodes."""
-    x = np.ones(2, np.float32)
+    x = np.float32([3, 4])
     golden = golden_of(fails_backwards, x, outputs=[leaf_of(x * 2)], vjp_inputs=[x, x])
     done = reduced(golden)
     assert done.reduction.call == "vjp1"
     assert done.program.names == (f"stablehlo.custom_call @{TARGET}",)
     assert done.program.envelope.vjp is None
+    assert [leaf.data.tolist() for leaf in done.program.inputs] == [[1.0]]
     assert not list((tmp_path / "reduced").glob("*.register.py"))
 
 
@@ -225,6 +226,10 @@ def test_only_what_a_reduction_has_written_is_continued(golden_of, reduced, tmp_
     assert (folder / "notes.txt").read_text() == "mine"
     (folder / "notes.txt").unlink()
 
+    other = golden_of(lambda x: jax.ffi.ffi_call(TARGET, x)(x), np.ones(2, np.float32))
+    with pytest.raises(WhyError, match="or of another golden of this name"):
+        reduced(other, resume=True)
+
     call = jax.jit(jax.ffi.ffi_call("another_call", jax.ShapeDtypeStruct((2,), np.float32)))
     unchecked = [jax.export.DisabledSafetyCheck.custom_call("another_call")]
     x = np.ones(2, np.float32)
@@ -260,6 +265,40 @@ def test_the_results_of_another_machine_are_enough(golden_of, here, kept, forked
     explained = jaxexport("explain", "--results", "ci", "--reduced", "out")
     assert "  reduced to 1 operation of " in explained.out
     assert "a command of another machine" not in explained.out
+
+
+@pytest.fixture
+def refused(jaxexport, tmp_path, monkeypatch) -> Callable[..., None]:
+    """`jaxexport reduce` of a golden by 0.9.2 in the reader 0.10.2 is bad input before an environment is built."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(choice, "ReaderEnvironments", None)
+    write_golden(GoldenStore(tmp_path / "golden"), manifest("tests.test_a.test_f", "0.9.2"))
+
+    def refused(words: str, *said: str) -> None:
+        cell = ("--case", "tests.test_a.test_f", "--reader", "0.10.2")
+        assert_bad_input(jaxexport("reduce", *cell, *words.split()), *said)
+
+    return refused
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("", ("Missing option", "--output")),
+        ("-o .", (".: is the current folder, which is not replaced.",)),
+        ("-o link", ("link: is the current folder, which is not replaced.",)),
+        ("-o out --good 0.10.2", ("--good 0.10.2: is the release in which the cell fails.",)),
+        ("-o out --good 0.10.3", ("0.10.3",)),
+        ("-o mine", ("mine: expected no folder or an empty one, found something.", "--resume")),
+    ],
+)
+def test_what_cannot_be_reduced_is_bad_input(words, said, refused, tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path)
+    notes = tmp_path / "mine" / "notes.txt"
+    notes.parent.mkdir()
+    notes.write_text("mine")
+    refused(words, *said)
+    assert notes.read_text() == "mine"
 
 
 def leaves(*arrays: Any) -> list[Leaf]:

@@ -21,7 +21,7 @@ from export_core.goldens.manifest import UNKNOWN, Manifest, signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, sha256
 from export_core.judge.causes import FailureSignature, failure_signature, message_class
 from export_core.matrix import Cell, Outcome, Verdict
-from export_core.matrix.one_reader import OneReader, Ran
+from export_core.matrix.replay import OneReader, Ran
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.elements import to_double
 from export_core.readers.environment import Environment
@@ -140,11 +140,6 @@ class ProgramReader:
         """How a program is run."""
         return self._reader.options
 
-    @property
-    def at_once(self) -> int:
-        """How many programs are run at a time."""
-        return self.options.limits.device_jobs if shares_device(self.cell.placement) else self.options.limits.jobs
-
     def limit_time(self, seconds: float) -> None:
         """Let a program take so long from now on."""
         self._reader.options = replace(self.options, limits=replace(self.options.limits, timeout=seconds))
@@ -209,8 +204,9 @@ class Oracle:
 
     def first(self, programs: Iterable[ReducedProgram | None]) -> tuple[int, ReducedProgram] | None:
         """The first program that fails in the same way, with its place. None among them are passed over."""
+        limits, is_shared = self.failing.options.limits, shares_device(self.failing.cell.placement)
         numbered = ((place, program) for place, program in enumerate(programs) if program is not None)
-        while waiting := list(itertools.islice(numbered, self.failing.at_once)):
+        while waiting := list(itertools.islice(numbered, limits.device_jobs if is_shared else limits.jobs)):
             new = {program.key: program for _, program in waiting if program.key not in self._known}
             alike = self._alike(new) if new else set()
             self._known |= {key: key in alike for key in new}

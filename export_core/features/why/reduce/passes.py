@@ -11,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from export_core.artifact import Aval
+from export_core.features.why.bisect.bisection import find_edge
 from export_core.features.why.reduce.failing_alike import Oracle
 from export_core.features.why.reduce.reduced_program import Edit, ModuleEditor, NotEditedError, ReducedProgram, Values
 from export_core.goldens import Leaf
@@ -68,14 +69,14 @@ class Passes:
             while edits and self._first(self._edited([(edit,) for edit in edits], self.program), kind) is not None:
                 edits = self._edits(kind)
         elif kind == "end":
-            base, at_once = self.program, self.oracle.failing.at_once
+            base = self.program
 
-            def ended(places: Sequence[int]) -> int | None:
-                return self._first(self._edited([(edits[place],) for place in places], base), kind)
+            def fails(place: int) -> bool:
+                return self._first(self._edited([(edits[place - 1],)], base), kind) is not None
 
-            # Main ends as early as it still fails: the operation after which it does is the one that fails. The last
-            # place is the program as it is.
-            earliest(len(edits) + 1, at_once, ended)
+            # Main ends as early as it still fails: the operation after which it does is the one that fails. Before the
+            # first place nothing is left, and the last one is the program as it is.
+            find_edge(len(edits) + 2, fails)
         else:
             self._make_most(kind, edits)
 
@@ -224,24 +225,3 @@ def minimize(items: Sequence[T], first: First[T]) -> tuple[T, ...]:
         else:
             break
     return kept
-
-
-def earliest(count: int, at_once: int, first: Callable[[Sequence[int]], int | None]) -> int:
-    """The first of so many places that is interesting, where all behind an interesting one are: by binary search.
-
-    The last one is known to be interesting. `first` is called with up to `at_once` places in ascending order, and
-    returns the index of the first interesting one; where places behind it are not, the result is still interesting.
-    """
-    below, found = -1, count - 1
-    while found - below > 1:
-        inside = found - below - 1
-        probes = min(at_once, inside)
-        places = [below + 1 + inside * (number + 1) // (probes + 1) for number in range(probes)]
-        places = sorted({min(place, found - 1) for place in places})
-        index = first(places)
-        if index is None:
-            below = places[-1]
-        else:
-            found = places[index]
-            below = places[index - 1] if index else below
-    return found

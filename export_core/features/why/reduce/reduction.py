@@ -12,6 +12,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from export_core.base.tolerances import FLOATS
+from export_core.features.why.bisect.bisection import result_line
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
 from export_core.features.why.reduce.failing_alike import (
@@ -169,7 +170,7 @@ class _Run:
         is_numerics = outcome.verdict is Verdict.NUMERICS
         wanted = self._divergence() if is_numerics else Divergence()
         if not is_numerics and self.second and not (tried := self.second.run([self.program])[0]).works:
-            self.notify(f"jaxlib {self.second.cell.reader.jaxlib} does not run it either: {_in_words(tried.outcome)}")
+            self.notify(f"jaxlib {self.second.cell.reader.jaxlib} does not run it either: {result_line(tried.outcome)}")
             self.second = None
         self.oracle = Oracle(self.failing, self.second, self.failure, wanted)
         if not self.oracle.fails_alike(self.program):
@@ -181,7 +182,7 @@ class _Run:
             cell=str(self.cell.key),
             call=call.name,
             artifact=golden.manifest.files[ARTIFACT],
-            failure=_in_words(outcome),
+            failure=result_line(outcome),
             second=self.second.cell.reader.jaxlib if self.second else "",
             operations=operations,
             units=wanted.units or None,
@@ -259,7 +260,7 @@ class _Run:
         (wrong,), (right,) = self.failing.run([self.program]), self.second.run([self.program])
         for reader, tried in ((self.failing, wrong), (self.second, right)):
             if not tried.works:
-                raise WhyError(f"{reader.cell.key}: {_in_words(tried.outcome)}. Name another release with --good.")
+                raise WhyError(f"{reader.cell.key}: {result_line(tried.outcome)}. Name another release with --good.")
         found = divergence(right.outputs, wrong.outputs)
         if not (found.units or found.unequal):
             raise NotReproducedError(
@@ -306,7 +307,3 @@ def _check_reducible(cell: Cell, call: Check, outcome: Outcome) -> None:
             f"{what}: it fails in the call {call.name}, which has another mesh or has to be refused: such "
             "calls cannot be reduced."
         )
-
-
-def _in_words(outcome: Outcome) -> str:
-    return f"{outcome.verdict} in stage {outcome.stage}: {outcome.message.partition(chr(10))[0]}"

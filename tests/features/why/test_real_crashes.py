@@ -1,4 +1,4 @@
-"""A reduction of one of this repository's goldens in a release in which it crashes, by the command."""
+"""Goldens of this repository in releases in which they crash, by the commands: since when, and by which operation."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from commands import wait_for
 
+from export_core.features.why.bisect.report import Bisection
 from export_core.features.why.reduce.folder import STEPS, ReductionFolder
 from export_core.goldens import Golden
 from export_core.goldens.manifest_file import load_manifest
 
 pytestmark = pytest.mark.matrix
-GOLDENS = Path(__file__).parents[3] / "golden"
+ROOT = Path(__file__).parents[3]
 CELL = ("--case", "tests.compat.test_linear_algebra.test_svd", "--writer", "0.11.0", "--reader", "0.9.2")
 
 
 def test_a_crash_in_lapack_is_one_call_of_it(jaxexport, tmp_path):
     """Until 0.9.2, LAPACK is not loaded in a process that has traced none of it. Ctrl-C loses nothing."""
     folder = tmp_path / "reduced"
-    words = ("reduce", *CELL, "--goldens", str(GOLDENS), "-o", str(folder))
+    words = ("reduce", *CELL, "--goldens", str(ROOT / "golden"), "-o", str(folder))
     with subprocess.Popen([sys.executable, "-m", "export_core", *words], stderr=subprocess.PIPE, text=True) as running:
         wait_for(lambda: (folder / STEPS).exists() and (folder / STEPS).read_bytes().count(b"\n") > 2, "a step")
         running.send_signal(signal.SIGINT)
@@ -44,3 +46,15 @@ def test_a_crash_in_lapack_is_one_call_of_it(jaxexport, tmp_path):
     golden.verify()  # the golden's writer has said what is right
     assert golden.manifest.writer.jaxlib == "0.11.0"
     assert len(golden.outputs()) == len(golden.read_artifact().envelope.out_avals)
+
+
+def test_the_release_that_mended_lapack_is_found(jaxexport, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    cell = "tests.compat.test_linear_algebra.test_cholesky/0.9.2-cpu in 0.9.2 on cpu"
+    ended = jaxexport("bisect", cell, "--good", "0.10.0", "--as-of", "2026-11-22", "--json")
+    found = msgspec.json.decode(ended.out, type=Bisection)
+    assert ended.code == 0
+    assert [(each.reader.jaxlib, str(each.verdict)) for each in found.tried] == [("0.9.2", "crash"), ("0.10.0", "pass")]
+    assert found.first_bad
+    assert found.first_bad.jaxlib == "0.9.2"
+    assert "compare/a659757d768587a81d095a9fab5f0c36f8beb218..." in found.commits[1].link, "as jaxlib 0.9.2 says"

@@ -57,6 +57,7 @@ class Golden:
     manifest: Manifest
     """Its manifest. In a run it may have another comparison than on disk."""
     folder: Path
+    """Its folder."""
     sources: Sources = field(default_factory=dict)
     """What set the parts of that comparison."""
 
@@ -165,9 +166,10 @@ class Golden:
 
 @dataclass(frozen=True)
 class GoldenStore:
-    """All goldens below a folder."""
+    """All goldens below `root`."""
 
     root: Path
+    """The folder of goldens."""
 
     def goldens(self) -> list[Golden]:
         """Every golden, by case, then by the build date of its writer. Raises `GoldenError` for an unreadable one.

@@ -26,10 +26,8 @@ from export_core.releases.stable_targets import stable_targets
 from export_core.report.document import ReportError
 
 Key = tuple[str, ...]
-_NESTED = ("windows", "required", "retention")
-"""Tables whose keys are fixed: each is shown on its own."""
-_ENTRY_LINES = 3
-"""Of one entry of a table: the file has the rest, and the line is given."""
+_NESTED = ("windows", "required", "retention")  # Tables whose keys are fixed: each is shown on its own.
+_ENTRY_LINES = 3  # Of one entry of a table: the file has the rest, and the line is given.
 
 
 def policy_lines(policy: Policy, origins: Mapping[Key, str], where: str, width: int) -> list[str]:

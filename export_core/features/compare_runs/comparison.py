@@ -46,10 +46,8 @@ CHANGED = {
     Change.GONE: Kind("gone", 5),
 }
 """The kinds of findings about a change."""
-COST = Kind("cost", 6)
-"""The kind of the finding about changed costs."""
-_MOST = 20
-"""The most findings of each kind of change on the page."""
+COST = Kind("cost", 6)  # The kind of the finding about changed costs.
+_MOST = 20  # The most findings of each kind of change on the page.
 
 
 class RunInShort(msgspec.Struct, frozen=True):

@@ -240,8 +240,7 @@ def proposal(results: Sequence[Result], summary: Summary) -> str:
     built = {release.jaxlib: release.built for result in broken for release in (result.writer, result.reader)}
     issues = {issue.id: issue for issue in summary.known_issues}
     failures = grouped(
-        broken,
-        lambda result: (str(result.verdict), str(result.stage), _expected_message(result), result.upstream),
+        broken, lambda result: (str(result.verdict), str(result.stage), _expected_message(result), result.upstream)
     )
     entries = [
         _entry((verdict, stage, message), block, others, summary.as_of, built, issues.get(upstream))

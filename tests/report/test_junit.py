@@ -66,12 +66,7 @@ def cases_of(results: list[Result], made: Summary | None = None) -> dict[str, Xm
         ("t.kept", None, None, None),
         ("t.bonus", None, None, None),
         ("t.broken", "failure", "jaxexport.crash", "broken: signal 11"),
-        (
-            "t.known",
-            "skipped",
-            "jaxexport.known",
-            f"known failure: {LISTED}",
-        ),
+        ("t.known", "skipped", "jaxexport.known", f"known failure: {LISTED}"),
         ("t.outside", "skipped", "jaxexport.outside", "outside: signal 11"),
         ("t.incomplete", "error", "jaxexport.incomplete", "incomplete: no environment"),
         ("t.compiled", "skipped", "jaxexport.compiled", "kept: compiled"),

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from export_core.artifact.errors import ArtifactError
+from export_core.artifact.main_check import element_of
 from export_core.artifact.unread import vhlo_tables
 
 if TYPE_CHECKING:
@@ -236,22 +237,11 @@ class _Search:
         return None
 
 
-# By significant bits, fewest first; JAX's name of each, and VHLO's without its version.
-_NARROWEST_FIRST = {
-    "f8E8M0FNU": "float8_e8m0fnu",
-    "f4E2M1FN": "float4_e2m1fn",
-    "f8E5M2FNUZ": "float8_e5m2fnuz",
-    "f8E5M2": "float8_e5m2",
-    "f8E4M3B11FNUZ": "float8_e4m3b11fnuz",
-    "f8E4M3FNUZ": "float8_e4m3fnuz",
-    "f8E4M3FN": "float8_e4m3fn",
-    "f8E4M3": "float8_e4m3",
-    "f8E3M4": "float8_e3m4",
-    "bf16": "bfloat16",
-    "f16": "float16",
-    "f32": "float32",
-    "f64": "float64",
-}
+# By significant bits.
+NARROWEST_FIRST = (
+    *("float8_e8m0fnu", "float4_e2m1fn", "float8_e5m2fnuz", "float8_e5m2", "float8_e4m3b11fnuz", "float8_e4m3fnuz"),
+    *("float8_e4m3fn", "float8_e4m3", "float8_e3m4", "bfloat16", "float16", "float32", "float64"),
+)
 
 
 def narrowest_float(artifact: Artifact) -> str:
@@ -266,4 +256,4 @@ def narrowest_float(artifact: Artifact) -> str:
         for dialect, code in module.tables.codes(module.tables.types)
         if dialect == "vhlo" and str(code) in known
     }
-    return next((dtype for name, dtype in _NARROWEST_FIRST.items() if name in names), "")
+    return next((dtype for dtype in NARROWEST_FIRST if element_of(dtype) in names), "")

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from export_core.artifact.bytecode.values import PLAIN_TYPES
 from export_core.artifact.errors import ArtifactError
 from export_core.artifact.main_check import element_of
-from export_core.artifact.unread import vhlo_tables
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
@@ -249,11 +249,6 @@ def narrowest_float(artifact: Artifact) -> str:
 
     Raises `ArtifactError` where a module cannot be read.
     """
-    known = vhlo_tables()["types"]
-    names = {
-        known[str(code)][0].removesuffix("_v1")
-        for module in artifact.modules
-        for dialect, code in module.tables.codes(module.tables.types)
-        if dialect == "vhlo" and str(code) in known
-    }
+    codes = {pair for module in artifact.modules for pair in module.tables.codes(module.tables.types)}
+    names = {PLAIN_TYPES["vhlo"].get(code) for dialect, code in codes if dialect == "vhlo"}
     return next((dtype for dtype in NARROWEST_FIRST if element_of(dtype) in names), "")

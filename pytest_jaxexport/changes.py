@@ -1,7 +1,5 @@
 """What differs between what a test exports now and its golden, as lines of a message."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The work of the fixture `export_golden`: export, audit, compare with the goldens, replay them; or write a golden."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections import Counter

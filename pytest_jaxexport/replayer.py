@@ -4,8 +4,6 @@ Goldens are compared as the markers and options of this run say, whatever they r
 in the test, and no golden has to be written again for it. The policy comes on top.
 """
 
-from __future__ import annotations
-
 import bisect
 import functools
 import itertools

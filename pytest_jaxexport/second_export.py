@@ -1,7 +1,5 @@
 """The export of a test in a second process, with another hash seed: only what both export alike can be compared."""
 
-from __future__ import annotations
-
 import json
 import os
 import queue

@@ -1,4 +1,4 @@
-"""What do the fields of a type mean: the docstrings below them, which cost nothing when the type is used."""
+"""What do the fields of a type mean: the comments behind them, or docstrings below. Both cost nothing at run time."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import ast
 import enum
 import functools
 import inspect
+import io
 import itertools
 import operator
 import textwrap
+import tokenize
 import types
 import typing
 from collections.abc import Iterator
@@ -20,19 +22,22 @@ import msgspec
 
 @functools.cache
 def field_docs(kind: type) -> dict[str, str]:
-    """The text below each field of a class or a base of it, and below each member of an enumeration, in one line."""
+    """What is said of each field of a class or a base of it, and of each member of an enumeration, in one line.
+
+    That is the comment behind it, where one line has room for both, or else the docstring below.
+    """
     inherited = field_docs(kind.__base__) if kind.__base__ and kind.__base__.__module__ == kind.__module__ else {}
-    definition = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
-    return inherited | _docs_below(typing.cast(ast.ClassDef, definition).body)
-
-
-def _docs_below(body: list[ast.stmt]) -> dict[str, str]:
-    return {
-        name: " ".join(below.value.value.split())
-        for statement, below in itertools.pairwise(body)
-        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str)
-        for name in _assigned(statement)
-    }
+    source = textwrap.dedent(inspect.getsource(kind))
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    comments = {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
+    docs = {}
+    body = typing.cast(ast.ClassDef, ast.parse(source).body[0]).body
+    for statement, below in itertools.zip_longest(body, body[1:]):
+        text = comments.get(statement.end_lineno or 0, "").removeprefix("# ")
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str):
+            text = " ".join(below.value.value.split())
+        docs |= {name: text for name in _assigned(statement) if text and not text.startswith(("fmt:", "noqa", "type:"))}
+    return inherited | docs
 
 
 def _assigned(statement: ast.stmt) -> Iterator[str]:

@@ -5,8 +5,6 @@ A dtype that plain NumPy lacks is stored as the unsigned integers of the same by
 shape.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import operator

@@ -1,5 +1,6 @@
 """The replay of cells in cold processes on this machine: one outcome for each cell, whatever dies.
 
+Cells outside a matrix are replayed as those of one, with the outputs that they gave, and by a worker that may stay.
 Cells that decide the gate run first. An environment that broke meanwhile is found when a cell errs, and built again.
 """
 
@@ -14,10 +15,13 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 from export_core.base.errors import InfrastructureFault
 from export_core.base.processes import kernels_in_words
 from export_core.base.scratch import remove_abandoned, scratch_folder
+from export_core.goldens import Leaf
+from export_core.goldens.arrays import from_npz
 from export_core.matrix.cache_keys import ExecutionKeys
 from export_core.matrix.cell_audit import audit_problem
 from export_core.matrix.outcome import Outcome, Verdict, machine_fault, not_run, outcome_of
@@ -27,7 +31,7 @@ from export_core.readers.environment import Environment, damage
 from export_core.readers.errors import EnvironmentFailed, WorkerDied, tried_twice
 from export_core.readers.hardware import missing_hardware, shares_device
 from export_core.readers.placement import Mode, Placement
-from export_core.readers.worker.client import start_worker
+from export_core.readers.worker.client import WarmWorkers, start_worker
 from export_core.readers.worker.protocol import Reply, Stage, Worker, WorkerStarter
 
 LOOK_SECONDS = 0.5
@@ -39,8 +43,6 @@ EnvironmentProvider = Callable[[Placement], Environment]
 Finish = Callable[[Outcome], None]
 Notify = Callable[[str], None]
 """Called with a line about what happens beside the cells, from several threads."""
-
-
 Look = Callable[[Cell, Reply, Path], None]
 """Called with each reply that came and the folder of the outputs, before they are compared; from several threads."""
 
@@ -415,3 +417,80 @@ class Repairs:
         if damaged:  # what a package still says wrongly of its own files is no damage
             self._damage[id(repaired)] = repaired, ""
         return repaired
+
+
+_PLAIN = "0.npz"
+"""The outputs of the plain call, in the folder of a cell."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """The outcome of a cell; `outputs` are those of its plain call, empty unless it ran.
+
+    `lost`: nothing is known of it, since its worker died or the machine failed. A cell that was killed is not lost.
+    """
+
+    outcome: Outcome
+    outputs: tuple[Leaf, ...] = ()
+    lost: bool = False
+
+    @property
+    def works(self) -> bool:
+        """Whether it ran, or was compiled where it is only to be compiled."""
+        return self.outcome.verdict.works
+
+
+def replay_with_outputs(
+    cells: Sequence[Cell],
+    environment_for: EnvironmentProvider,
+    options: ReplayOptions,
+    *,
+    notify: Notify = no_notes,
+    start: WorkerStarter = start_worker,
+    repairs: Repairs | None = None,
+) -> Generator[Ran, None, None]:
+    """Run cells as `replay` does, and yield each with what it gave. No outcome is taken from a cache, or stored."""
+    replied: dict[CellKey, tuple[bool, tuple[Leaf, ...]]] = {}
+
+    def look(cell: Cell, reply: Reply, folder: Path) -> None:
+        has_outputs = reply.end == "ok" and (folder / _PLAIN).exists()
+        replied[cell.key] = reply.end == "fault", from_npz(folder / _PLAIN) if has_outputs else ()
+
+    run = replay(cells, environment_for, options, notify=notify, start=start, repairs=repairs, look=look)
+    with contextlib.closing(run) as outcomes:
+        for outcome in outcomes:
+            lost, outputs = replied.pop(outcome.cell.key, (True, ()))
+            yield Ran(outcome, outputs, lost and outcome.verdict is Verdict.NOT_RUN)
+
+
+class OneReader:
+    """One reader for many small replays: its worker stays, and its environment is looked at once. A context manager.
+
+    The `options` may be changed from one replay to the next. `start` starts its worker; without one, it has a worker
+    that is closed at the end.
+    """
+
+    def __init__(self, environment: Environment, options: ReplayOptions, start: WorkerStarter | None = None) -> None:
+        self.options = options
+        self._environment_for = lambda placement: environment
+        self._workers = WarmWorkers()
+        self._start = start or self._workers.start
+        self._repairs = Repairs(self._environment_for, no_notes)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._workers.close()
+
+    def run(self, cells: Sequence[Cell]) -> list[Ran]:
+        """Run cells, each in a cold process, and return what became of each in their order.
+
+        Raises `InfrastructureFault` where nothing is known of one, also after a second try.
+        """
+        run = replay_with_outputs(cells, self._environment_for, self.options, start=self._start, repairs=self._repairs)
+        with contextlib.closing(run) as each:
+            ran = {one.outcome.cell.key: one for one in each}
+        if lost := next((one for one in ran.values() if one.lost), None):
+            raise InfrastructureFault(lost.outcome.message)
+        return [ran[cell.key] for cell in cells]

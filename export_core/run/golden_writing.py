@@ -19,8 +19,8 @@ from export_core.goldens.store import staged_golden
 from export_core.judge import Judgement, Result
 from export_core.judge.verdicts import VERDICTS
 from export_core.matrix import Limits, Selection, Verdict
+from export_core.matrix.cached_replay import OutcomeCache
 from export_core.matrix.comparisons import under_policy
-from export_core.matrix.outcome_cache import OutcomeCache
 from export_core.numbers.measuring_noise import MeasuredNoise, OtherKernel, known_noise, measure_noise, with_noise
 from export_core.numbers.stored_noise import proves_nothing_text
 from export_core.numbers.user_code import UserCode

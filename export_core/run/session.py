@@ -23,9 +23,8 @@ from export_core.judge.gate import RunIdentity, facts_at_end
 from export_core.judge.known import check_width, promised_scopes
 from export_core.judge.unmatched import unmatched_patterns
 from export_core.matrix import Cell, Outcome, Plan, Selection, make_plan
-from export_core.matrix.cached_replay import replay_here, replay_unknown
+from export_core.matrix.cached_replay import OutcomeCache, replay_here, replay_unknown
 from export_core.matrix.comparisons import under_policy
-from export_core.matrix.outcome_cache import OutcomeCache
 from export_core.matrix.plan import part_of, planned_cell
 from export_core.matrix.replay import replay
 from export_core.matrix.replay_options import ReplayOptions, user_code_within

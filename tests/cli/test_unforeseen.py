@@ -21,7 +21,7 @@ from export_core.features.inspect import screen
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.matrix.cache_keys import expected_content
-from export_core.matrix.outcome_cache import FILE, OutcomeCache
+from export_core.matrix.cached_replay import FILE, OutcomeCache
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar

@@ -1,7 +1,5 @@
 """Cases made by hand and exported by the jax of this process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

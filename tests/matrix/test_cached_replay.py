@@ -20,8 +20,7 @@ from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.matrix import Cell, Limits, Outcome, Verdict, cache_keys
 from export_core.matrix.cache_keys import ExecutionKeys, OutcomeKeys
-from export_core.matrix.cached_replay import replay_unknown
-from export_core.matrix.outcome_cache import OutcomeCache
+from export_core.matrix.cached_replay import OutcomeCache, replay_unknown
 from export_core.matrix.replay import replay
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import Policy

@@ -22,8 +22,7 @@ from replaying import AWAKE, StubEnvironments
 from write_goldens import GARBAGE
 
 from export_core.matrix import Cell, Limits, Verdict
-from export_core.matrix.cached_replay import replay_unknown
-from export_core.matrix.outcome_cache import OutcomeCache
+from export_core.matrix.cached_replay import OutcomeCache, replay_unknown
 from export_core.matrix.replay import replay
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.environment import Environment

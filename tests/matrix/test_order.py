@@ -11,8 +11,7 @@ from making import golden, release
 from replaying import StubEnvironments, replayed
 
 from export_core.matrix import Cell, Limits, Outcome, Verdict
-from export_core.matrix.cached_replay import replay_unknown
-from export_core.matrix.outcome_cache import OutcomeCache
+from export_core.matrix.cached_replay import OutcomeCache, replay_unknown
 from export_core.matrix.replay import deciding_first, replay
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.environment import this_interpreter

@@ -17,7 +17,7 @@ import pytest
 from making import golden, release
 
 from export_core.matrix import Cell, Outcome, Verdict
-from export_core.matrix.outcome_cache import FILE, STORED_DAYS, CachedOutcome, OutcomeCache
+from export_core.matrix.cached_replay import FILE, STORED_DAYS, CachedOutcome, OutcomeCache
 from export_core.numbers.compare import Difference, DifferingElement
 from export_core.readers.worker.protocol import Cost, Stage, Timings
 
@@ -130,7 +130,7 @@ def test_several_processes_keep_at_once(tmp_path):
         "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[3]); from making import golden, release\n"
         "from export_core.matrix import Cell, Outcome, Verdict\n"
         "from export_core.readers.worker.protocol import Stage\n"
-        "from export_core.matrix.outcome_cache import OutcomeCache\n"
+        "from export_core.matrix.cached_replay import OutcomeCache\n"
         "def complain(text): raise SystemExit(text)\n"
         "cache = OutcomeCache(Path(sys.argv[1]), complain)\n"
         "cell = Cell(golden(), release('0.12.0.1'), 'cpu')\n"

@@ -10,9 +10,8 @@ from export_core.base.tolerances import Sources
 from export_core.goldens import Golden, Manifest
 from export_core.goldens.store import FOR_THE_EYE
 from export_core.matrix.cache_keys import tool
-from export_core.matrix.cached_replay import replay_here
+from export_core.matrix.cached_replay import CachedOutcome, replay_here
 from export_core.matrix.outcome import Outcome, Verdict
-from export_core.matrix.outcome_cache import CachedOutcome
 from export_core.matrix.replay_options import ReplayOptions, user_code_within
 from export_core.readers.cell import Cell, CellKey
 from export_core.readers.placement import Mode, Target

@@ -28,7 +28,7 @@ from export_core.judge import Result, judge
 from export_core.judge.result import cell_names, reader_of, release_name
 from export_core.matrix import Cell, Outcome, Verdict, cached_replay
 from export_core.matrix.cache_keys import code, machine
-from export_core.matrix.outcome_cache import OutcomeCache
+from export_core.matrix.cached_replay import OutcomeCache
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.selection import release_named
 from export_core.policy.run_options import RESULTS, of_cell

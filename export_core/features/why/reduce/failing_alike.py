@@ -21,7 +21,7 @@ from export_core.goldens.manifest import UNKNOWN, Manifest, signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, sha256
 from export_core.judge.causes import FailureSignature, failure_signature, message_class
 from export_core.matrix import Cell, Outcome, Verdict
-from export_core.matrix.one_reader import OneReader, Ran
+from export_core.matrix.replay import OneReader, Ran
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.elements import to_double
 from export_core.readers.environment import Environment

@@ -1,7 +1,5 @@
 """The command `jaxexport judge`: the results of a run, judged again."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The rules of a policy that its types do not express: amounts in range, dates in order, no placeholder left."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 from collections.abc import Collection, Sequence

@@ -4,8 +4,6 @@ Windows count from build dates, so whoever may date a release decides what is pr
 adds releases, and changes none. What it may not say of one is what the calendar, or the release's number, contradicts.
 """
 
-from __future__ import annotations
-
 import datetime
 import json
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """What `jaxexport releases list` prints: the calendar as of a day, with the windows of each release."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterator
 

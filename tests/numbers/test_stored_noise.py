@@ -94,7 +94,4 @@ def test_a_golden_proves_nothing_where_half_of_every_output_is_undecided(made, e
 def test_an_output_without_elements_is_not_counted_and_one_with_one_is(made):
     undecided = {"0": UndecidedOutput(1, 1, 1.0, 1.0)}
     assert proves_nothing(made(ONES[:1], ONES[:0], checks=()), undecided)
-
-
-def test_a_golden_whose_outputs_are_all_empty_is_not_said_to_prove_nothing(made):
     assert not proves_nothing(made(ONES[:0], checks=()), {})

@@ -5,8 +5,6 @@ arguments. A golden has a copy of each module that a reader imports first, and n
 them.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re
@@ -73,10 +71,7 @@ class Case:
     context_mesh: Any = field(default_factory=api.context_mesh)
 
     def check(self) -> None:
-        """Raise `ExportError` for options that cannot be.
-
-        They are a check that this jax cannot leave out, and no outputs of a function that every reader's machine runs.
-        """
+        """Raise `ExportError` for a check that this jax cannot leave out, and where a CPU computes the outputs."""
         options = self.options
         removed = jax.__version_info__ >= api.FIRST_WITHOUT_THE_CHECK
         if removed and api.SHAPE_ASSERTIONS in options.disabled_checks:

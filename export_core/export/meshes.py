@@ -1,7 +1,5 @@
 """Meshes of a case: its arguments with or without devices, and which part of an output is on which device."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -21,10 +19,7 @@ from export_core.goldens.adopted_mesh import mesh_for
 
 
 def concrete_mesh(test: str, axes: Mapping[str, int]) -> Mesh:
-    """A mesh of the first devices of this process, its axes by name with their sizes.
-
-    Raises `ExportError` for too few devices.
-    """
+    """A mesh of these axes over the first devices of this process. Raises `ExportError` where it has too few."""
     count, devices = math.prod(axes.values()), jax.devices()
     if len(devices) < count:
         raise ExportError(
@@ -203,10 +198,7 @@ def _axes_of(mesh: Mesh) -> dict[str, int]:
 
 
 def _context_mesh(case: Case, axes: Mapping[str, int]) -> Mesh | None:
-    """The mesh of `jax.set_mesh` around the call of `export_golden` if it has these axes.
-
-    Its axes may be explicit, and a function inside takes no others.
-    """
+    """The mesh of `jax.set_mesh` around the call of `export_golden` if it has these axes, which may be explicit."""
     mesh = case.context_mesh
     return mesh if mesh is not None and list(mesh.shape.items()) == list(axes.items()) else None
 

@@ -15,7 +15,9 @@ from jax.sharding import PartitionSpec
 from msgspec import structs
 from replaying import replayed
 
-from export_core.export import Case, ExportOptions, ExtraCall, ProducedGolden, add_checks, produce
+from export_core.export.case import Case, ExportOptions
+from export_core.export.golden_checks import ExtraCall, add_checks
+from export_core.export.produce import ProducedGolden, produce
 from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import MANIFEST, sha256

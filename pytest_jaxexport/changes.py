@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from export_core.artifact import ArtifactError
 from export_core.artifact.export_changes import export_changes, independent_changes
-from export_core.export import ProducedGolden, outputs_for
+from export_core.export.produce import ProducedGolden, outputs_for
 from export_core.goldens import Check, Golden, Leaf
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import ARTIFACT, OUTPUTS

@@ -25,8 +25,7 @@ from export_core.report.run_tables import GridBlock, grid, release_map
 from export_core.report.wording import LEGEND, began_and_ended, first_sentence, writer_and_reader
 from export_core.run.run import Run
 
-MOST_FINDINGS = 40
-"""The most findings of each kind that are listed; the table has every cell anyway."""
+MOST_FINDINGS = 40  # The most findings of each kind that are listed; the table has every cell anyway.
 
 _TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("data.js", "filter.js", "table.js", "cell.js", "map.js", "page.js")

@@ -10,8 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from export_core.export import Case, ExportError, ExtraCall, add_checks, api
-from export_core.export.case import ExportOptions, outputs_if_any
+from export_core.export import api
+from export_core.export.case import Case, ExportOptions, outputs_if_any
+from export_core.export.errors import ExportError
+from export_core.export.golden_checks import ExtraCall, add_checks
 
 X = np.ones((2, 3), np.float32)
 

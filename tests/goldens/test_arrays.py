@@ -194,8 +194,14 @@ def test_a_file_that_is_no_npz_or_missing_is_named(tmp_path, name):
 
 
 def test_a_dtype_that_ml_dtypes_lacks_is_an_error_at_its_values():
-    for name in ("float3_e9", "bfloat16"):  # bfloat16 takes two bytes
-        (leaf,) = from_npz(saved(**{f"0000.{name}": np.zeros(1, np.uint8)}))
+    # bfloat16 takes two bytes, and finfo is a name of ml_dtypes that is no dtype.
+    for name, stored in (
+        ("float3_e9", np.uint8),
+        ("bfloat16", np.uint8),
+        ("finfo", np.uint64),
+        ("__name__", np.uint64),
+    ):
+        (leaf,) = from_npz(saved(**{f"0000.{name}": np.zeros(1, stored)}))
         with pytest.raises(GoldenError, match=f"ml_dtypes .* found {name}"):
             leaf.numpy()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from making import day, document, files, golden, manifest, result, summarize, write_golden
+from making import document, files, golden, manifest, result, summarize, write_golden
 
 from export_core.base.phrases import first_line, ranges
 from export_core.goldens import Comparison, GoldenStore
@@ -19,7 +19,6 @@ from export_core.judge import Judgement
 from export_core.judge.verdicts import BROKEN_PROMISE
 from export_core.matrix import Verdict
 from export_core.numbers.stored_noise import knows_inputs_only, outputs_to_name, undecided_in
-from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues
 from export_core.readers.worker.protocol import Stage
 from export_core.report.document import capped
@@ -27,16 +26,9 @@ from export_core.report.view import broken_cell
 from export_core.report.wording import began_and_ended, headline, outcome_line, window_line
 
 
-def summary(results, stale=()):
-    made = summarize(
-        results, planned=len(results), policy=Policy(), as_of=day("2026-11-21"), selection={"whole": True}, seconds=1
-    )
-    return msgspec.structs.replace(made, stale=list(stale))
-
-
 def findings(*results, **options):
     """What a report of these results says."""
-    return document(results, summary(results), **options).findings
+    return document(results, **options).findings
 
 
 def crash(case="t.test_cholesky", reader="0.10.2", **changes):
@@ -277,7 +269,8 @@ def test_broken_comes_before_incomplete_stale_known_and_outside():
         result(Verdict.NOT_RUN, Judgement.INCOMPLETE, case="n", stage=Stage.ENVIRONMENT, message="no wheel"),
         crash("b"),
     ]
-    found = document(results, summary(results, ["known_failures[0]: expired"])).findings
+    made = msgspec.structs.replace(summarize(results), stale=["known_failures[0]: expired"])
+    found = document(results, made).findings
     assert [finding.title for finding in found] == [
         "BROKEN PROMISE", "INCOMPLETE", "STALE LIST", "known failure", "outside the window",
     ]  # fmt: skip
@@ -329,16 +322,16 @@ def test_flaky_cells_are_one_finding_even_if_they_pass_now():
     many = [result(case=f"t.{number}", flaky=was) for number in range(25)]
     (finding,) = findings(*many)
     assert finding.text.splitlines()[-1] == "             and 5 more, in results.jsonl"
-    assert summary(many).flaky == 25
+    assert summarize(many).flaky == 25
 
 
 def test_goldens_without_noise_are_counted():
-    made = msgspec.structs.replace(summary([]), unmeasured=["t.a/0.9.2-cpu", "t.b/0.9.2-cpu"])
+    made = msgspec.structs.replace(summarize([]), unmeasured=["t.a/0.9.2-cpu", "t.b/0.9.2-cpu"])
     (found,) = [finding for finding in document([], made).findings if finding.title == "NO NOISE"]
     assert found.text == (
         "2 goldens without noise: t.a/0.9.2-cpu, t.b/0.9.2-cpu. `jaxexport goldens noise` measures it."
     )
-    assert not [finding for finding in document([], summary([])).findings if finding.title == "NO NOISE"]
+    assert not [finding for finding in document([]).findings if finding.title == "NO NOISE"]
 
 
 def test_goldens_whose_noise_knows_inputs_only_are_counted():
@@ -350,7 +343,7 @@ def test_goldens_whose_noise_knows_inputs_only_are_counted():
     one_failed = msgspec.structs.replace(moved_inside, inside=5, failed={"inside 3": "no"})
     records = (by_older_version, not_rewritten, derivative_timed_out, nothing_rounded, moved_inside, one_failed)
     assert [knows_inputs_only(record) for record in records] == [True, True, True, False, False, False]
-    made = msgspec.structs.replace(summary([]), inputs_only=["t.a/0.9.2-cpu"])
+    made = msgspec.structs.replace(summarize([]), inputs_only=["t.a/0.9.2-cpu"])
     (found,) = [finding for finding in document([], made).findings if finding.title == "LITTLE NOISE"]
     assert found.text.startswith("1 golden with noise of inputs only: t.a/0.9.2-cpu.")
 
@@ -377,11 +370,11 @@ SHOWN = (
 
 def test_outputs_that_cannot_tell_right_from_wrong_are_counted(chaotic):
     texts = undecided_in([chaotic(np.float32((1, 1, 1, 1))), golden("t.smooth")])
-    made = msgspec.structs.replace(summary([]), undecided=texts)
+    made = msgspec.structs.replace(summarize([]), undecided=texts)
     (found,) = [finding for finding in document([], made).findings if finding.title == "NOT DECIDED"]
     assert found.text.splitlines()[:2] == ["Some stored numbers would not show an error.", f"  outputs    {SHOWN}"]
     assert "  to do      These numbers move by more than a tenth of the output's largest" in found.text
-    assert not [finding for finding in document([], summary([])).findings if finding.title == "NOT DECIDED"]
+    assert not [finding for finding in document([]).findings if finding.title == "NOT DECIDED"]
 
 
 @pytest.mark.parametrize(
@@ -463,7 +456,7 @@ def moved(reader="0.12.0.1", case="t.f", **changes):
 def test_what_looks_like_rounding_has_a_title_of_its_own_and_the_same_exit_code():
     results = [moved()]
     (finding,) = findings(*results)
-    assert (finding.title, summary(results).exit_code) == ("NUMBERS MOVED", 1)
+    assert (finding.title, summarize(results).exit_code) == ("NUMBERS MOVED", 1)
     assert broken_cell(results[0]).title == "NUMBERS MOVED"
 
 
@@ -483,7 +476,7 @@ def test_rounding_is_reduced_or_explained_and_not_reported_to_jax():
 
 
 def to_do(one, *unmeasured):
-    made = msgspec.structs.replace(summary([one]), unmeasured=list(unmeasured))
+    made = msgspec.structs.replace(summarize([one]), unmeasured=list(unmeasured))
     return next(dict(finding.details)["to do"] for finding in document([one], made).findings if finding.results)
 
 
@@ -504,7 +497,7 @@ def test_rounding_and_wrong_numbers_of_one_release_are_two_findings():
     results = [moved(), moved(case="t.g"), wrong("0.12.0.1", "t.h", writer="0.11.0")]
     found = findings(*results)
     assert [(finding.title, len(finding.results)) for finding in found] == [("NUMBERS MOVED", 2), ("BROKEN PROMISE", 1)]
-    assert "2 causes, 1 of which looks like rounding; only reader" in headline(summary(results))[0]
+    assert "2 causes, 1 of which looks like rounding; only reader" in headline(summarize(results))[0]
 
 
 def test_rounding_with_another_explanation_has_its_title():
@@ -534,6 +527,6 @@ def test_the_headline_has_the_readers_of_each_cause_apart():
         *(crash("t.a", reader, message="a died", writer="0.12.0.1") for reader in ("0.9.0", "0.9.1", "0.9.2")),
         crash("t.b", "0.12.0", message="b died", writer="0.12.0.1"),
     ]
-    line, _ = headline(summary(results))
+    line, _ = headline(summarize(results))
     assert "; readers affected, by cause: 0.9.0 to 0.9.2, 0.12.0" in line
-    assert "; oldest reader affected 0.9.0, newest 0.9.2" in headline(summary(results[:3]))[0]
+    assert "; oldest reader affected 0.9.0, newest 0.9.2" in headline(summarize(results[:3]))[0]

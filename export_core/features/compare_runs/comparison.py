@@ -11,12 +11,7 @@ import msgspec
 from markupsafe import Markup
 
 from export_core.base.phrases import few, first_line, plural
-from export_core.features.compare_runs.baseline import (
-    BaselineDifference,
-    CellDifference,
-    Change,
-    compare_with_baseline,
-)
+from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference, Change, compare_with_baseline
 from export_core.judge import Judgement, Result
 from export_core.judge.cost import CostChange
 from export_core.judge.gate import BONUS_LOST
@@ -28,13 +23,7 @@ from export_core.readers.worker.protocol import Stage
 from export_core.releases import Direction
 from export_core.report.document import Comparison, Finding, by_kind, capped
 from export_core.report.page_data import cell_link, filter_link
-from export_core.report.wording import (
-    amount,
-    counts_line,
-    evidence,
-    first_lines,
-    writer_and_reader,
-)
+from export_core.report.wording import amount, counts_line, evidence, first_lines, writer_and_reader
 from export_core.run.run import Run
 
 CAVEAT = Kind("CAVEAT", 0, "bold yellow")
@@ -46,10 +35,8 @@ CHANGED = {
     Change.GONE: Kind("gone", 5),
 }
 """The kinds of findings about a change."""
-COST = Kind("cost", 6)
-"""The kind of the finding about changed costs."""
-_MOST = 20
-"""The most findings of each kind of change on the page."""
+COST = Kind("cost", 6)  # The kind of the finding about changed costs.
+_MOST = 20  # The most findings of each kind of change on the page.
 
 
 class RunInShort(msgspec.Struct, frozen=True):
@@ -145,8 +132,7 @@ def _changes(difference: BaselineDifference) -> Iterator[Finding]:
         alike = grouped((cell for cell in difference.cells if cell.change is change), _likeness)
         # Within a kind of change, the worst verdict first.
         groups = sorted(
-            alike.values(),
-            key=lambda group: (WORST_FIRST.index(group[0].result.verdict), group[0].result.golden_order),
+            alike.values(), key=lambda group: (WORST_FIRST.index(group[0].result.verdict), group[0].result.golden_order)
         )
         yield from (_finding(group, kind, number) for number, group in enumerate(groups))
 

@@ -21,11 +21,9 @@ from export_core.readers.placement import Mode
 from export_core.report.wording import amount, error_size, times
 from export_core.run.run import Cells
 
-SLOWER = 1.5
-"""How many times slower or faster the repetitions of a cell are before that is a step."""
+SLOWER = 1.5  # How many times slower or faster the repetitions of a cell are before that is a step.
 
-MOST = 40
-"""Lines with steps: goldens of a case that change alike share one."""
+MOST = 40  # Lines with steps: goldens of a case that change alike share one.
 
 
 class Stretch(msgspec.Struct, frozen=True):

@@ -35,11 +35,9 @@ from export_core.releases import Calendar
 from export_core.run.plan_record import hash_of
 from export_core.run.results import read_run
 
-Evidence = dict[tuple[str, str, str], Result]
-"""Results by golden, jaxlib and platform."""
+Evidence = dict[tuple[str, str, str], Result]  # Results by golden, jaxlib and platform.
 
-ASKED = "deploy"
-"""The folder, inside that of the results, for the run that answers what is unknown."""
+ASKED = "deploy"  # The folder, inside that of the results, for the run that answers what is unknown.
 
 
 class DeployingError(ExportCompatError):
@@ -126,8 +124,7 @@ class _State(StrEnum):
     RUNS, FAILS, MAY, UNKNOWN = "runs", "fails", "may", "unknown"
 
 
-_LOADING = (Stage.READ, Stage.DESERIALIZE, Stage.MODULE)
-"""Stages in which a release cannot load an artifact."""
+_LOADING = (Stage.READ, Stage.DESERIALIZE, Stage.MODULE)  # Stages in which a release cannot load an artifact.
 
 
 def deployability(

@@ -155,7 +155,8 @@ def titled(name: str, title: str, schema: dict[str, Any]) -> dict[str, Any]:
 def policy_schema() -> dict[str, Any]:
     """The schema (2020-12), without the location of entries, which is found when a policy is read and never written."""
     schema = titled("policy", TITLE, msgspec.json.schema(Policy))
-    add_field_docs(schema, (Policy, *(kind for kind in vars(entries).values() if isinstance(kind, type))))
+    of_features = (key.entry for key in feature_keys())
+    add_field_docs(schema, (Policy, *(kind for kind in vars(entries).values() if isinstance(kind, type)), *of_features))
     for table in schema["$defs"].values():
         # The schema is for files, in which it must not be; see `read_policy`.
         table["properties"].pop("place", None)

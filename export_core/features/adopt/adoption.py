@@ -1,7 +1,5 @@
 """Artifacts without their source become goldens, a few at a time: drafted, run by their writers, then stored."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing

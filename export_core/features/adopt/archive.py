@@ -1,7 +1,5 @@
 """What belongs to each artifact of an archive: its case, its inputs and outputs, by artifacts.yaml or a naming rule."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping

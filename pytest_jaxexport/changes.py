@@ -18,12 +18,10 @@ from export_core.readers.hardware import instruction_set
 class Changes(NamedTuple):
     """What differs from a golden, as lines of a message."""
 
-    other: list[str]
-    """Signature, options and names, numbers, in this order."""
+    other: list[str]  # Signature, options and names, numbers, in this order.
     export: list[str]
     """The export itself: fields of the envelope, operations of the module. Empty where `other` has the reason."""
-    flags: list[str]
-    """Settings of jax that may be the reason, with their variables; they are no change by themselves."""
+    flags: list[str]  # Settings of jax that may be the reason, with their variables; they are no change by themselves.
 
 
 def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:

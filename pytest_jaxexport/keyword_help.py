@@ -1,7 +1,5 @@
 """The keywords of the marker: default, meaning and an example of each. `pytest --markers` and the docs print them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 NAME = "export_compat"

@@ -1,7 +1,5 @@
 """The location of a test as goldens name it: file and names. Not its node id, to which xdist may add."""
 
-from __future__ import annotations
-
 import functools
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The marker ``@pytest.mark.export_compat(...)``: its arguments, and those of a class or a module around a test."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The line that says on a terminal what takes long, below what pytest has written of the test."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The work of the fixture `export_golden`: export, audit, compare with the goldens, replay them; or write a golden."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections import Counter
@@ -18,25 +16,15 @@ from export_core.artifact import read_bytes
 from export_core.artifact.export_changes import export_digest
 from export_core.base.errors import ExportCompatError
 from export_core.base.escaping import shown
-from export_core.export import (
-    LARGE,
-    MISMATCH,
-    Case,
-    ExtraCall,
-    ProducedGolden,
-    add_checks,
-    case_id,
-    export_again,
-    free_caches,
-    produce,
-    require_values,
-)
+from export_core.export.case import Case, case_id
+from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks, require_values
+from export_core.export.produce import LARGE, ProducedGolden, export_again, free_caches, produce
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.source_difference import source_difference
 from export_core.goldens.store import ARTIFACT
 from export_core.matrix.comparisons import GoldenOutputs, under_policy
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
-from export_core.numbers.stored_noise import WHAT_TO_DO, outputs_to_name
+from export_core.numbers.noise import WHAT_TO_DO, outputs_to_name
 from export_core.policy.feature_keys import with_entries
 from export_core.policy.known_issues import known_issues
 from export_core.readers.packages import import_problems, installed_packages

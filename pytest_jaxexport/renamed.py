@@ -1,7 +1,5 @@
 """A test without goldens that was renamed: the unused case whose goldens are its own, and the command to rename it."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Callable, Collection

@@ -4,8 +4,6 @@ Goldens are compared as the markers and options of this run say, whatever they r
 in the test, and no golden has to be written again for it. The policy comes on top.
 """
 
-from __future__ import annotations
-
 import bisect
 import functools
 import itertools
@@ -20,7 +18,8 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from export_core.export import LARGE, case_id
+from export_core.export.case import case_id
+from export_core.export.produce import LARGE
 from export_core.goldens import Comparison, Golden, GoldenStore
 from export_core.judge import Result
 from export_core.matrix.comparisons import under_rules

@@ -4,8 +4,6 @@ from pytest_jaxexport.sessions import register
 register()
 """  # noqa: D415 - the two lines are the point
 
-from __future__ import annotations
-
 import datetime
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The lines about goldens at the end of a pytest run."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence

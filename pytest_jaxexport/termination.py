@@ -1,7 +1,5 @@
 """SIGTERM in a run that writes goldens: it ends as after Ctrl-C, with the summary of what was written."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from types import FrameType

@@ -1,7 +1,5 @@
 """Tests of `unittest.TestCase` classes, absltest's too: they have no fixtures, but `self.export_golden`."""
 
-from __future__ import annotations
-
 import functools
 import sys
 from collections.abc import Callable

@@ -67,9 +67,11 @@ def run_of(results: Sequence[Result], policy: Policy | None = None) -> Run:
     return Run(with_causes(results), summarize(results, policy=policy, as_of=day("2026-11-22")))
 
 
-def document(results: Sequence[Result], made: Summary, *earlier: Difference, folder: Path | None = None) -> Document:
+def document(
+    results: Sequence[Result], made: Summary | None = None, *earlier: Difference, folder: Path | None = None
+) -> Document:
     """What a report of these results says, beside what is different from an earlier run."""
-    return view(Run(with_causes(results), made), *earlier, folder=folder)
+    return view(Run(with_causes(results), made or summarize(results)), *earlier, folder=folder)
 
 
 def rules(

@@ -1,14 +1,10 @@
-"""What do the fields of a type mean: the docstrings below them, which cost nothing when the type is used."""
+"""What do the fields of a type mean: the comments behind them, or docstrings below. Both cost nothing at run time."""
 
 from __future__ import annotations
 
-import ast
 import enum
 import functools
-import inspect
-import itertools
 import operator
-import textwrap
 import types
 import typing
 from collections.abc import Iterator
@@ -16,28 +12,6 @@ from dataclasses import is_dataclass
 from typing import Any
 
 import msgspec
-
-
-@functools.cache
-def field_docs(kind: type) -> dict[str, str]:
-    """The text below each field of a class or a base of it, and below each member of an enumeration, in one line."""
-    inherited = field_docs(kind.__base__) if kind.__base__ and kind.__base__.__module__ == kind.__module__ else {}
-    definition = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
-    return inherited | _docs_below(typing.cast(ast.ClassDef, definition).body)
-
-
-def _docs_below(body: list[ast.stmt]) -> dict[str, str]:
-    return {
-        name: " ".join(below.value.value.split())
-        for statement, below in itertools.pairwise(body)
-        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str)
-        for name in _assigned(statement)
-    }
-
-
-def _assigned(statement: ast.stmt) -> Iterator[str]:
-    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-    yield from (target.id for target in targets if isinstance(target, ast.Name))
 
 
 def types_in(kind: object) -> Iterator[type]:

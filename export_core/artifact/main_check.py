@@ -214,8 +214,11 @@ def _type(aval: Aval) -> str:
     """Return the module's type for an aval, with … for an element type that is not known here."""
     if aval.dtype == "token":
         return TOKEN
-    element = _ELEMENTS.get(aval.dtype, "…")
-    if element == "…" and (number := _NUMBER.fullmatch(aval.dtype)):
-        element = _LETTERS[number[1]] + number[2] + number[3].upper()
     shape = [*aval.shape, *([_KEY_WORDS[aval.dtype]] if aval.dtype in _KEY_WORDS else [])]
-    return f"tensor<{''.join('?x' if isinstance(dim, str) else f'{dim}x' for dim in shape)}{element}>"
+    return f"tensor<{''.join('?x' if isinstance(dim, str) else f'{dim}x' for dim in shape)}{element_of(aval.dtype)}>"
+
+
+def element_of(dtype: str) -> str:
+    """Return what a module calls the elements of a dtype of jax, such as f8E4M3FN; … where that is not known here."""
+    number = None if dtype in _ELEMENTS else _NUMBER.fullmatch(dtype)
+    return _LETTERS[number[1]] + number[2] + number[3].upper() if number else _ELEMENTS.get(dtype, "…")

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from export_core.artifact.bytecode.values import PLAIN_TYPES
 from export_core.artifact.errors import ArtifactError
-from export_core.artifact.unread import vhlo_tables
+from export_core.artifact.main_check import element_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
@@ -236,22 +237,11 @@ class _Search:
         return None
 
 
-# By significant bits, fewest first; JAX's name of each, and VHLO's without its version.
-_NARROWEST_FIRST = {
-    "f8E8M0FNU": "float8_e8m0fnu",
-    "f4E2M1FN": "float4_e2m1fn",
-    "f8E5M2FNUZ": "float8_e5m2fnuz",
-    "f8E5M2": "float8_e5m2",
-    "f8E4M3B11FNUZ": "float8_e4m3b11fnuz",
-    "f8E4M3FNUZ": "float8_e4m3fnuz",
-    "f8E4M3FN": "float8_e4m3fn",
-    "f8E4M3": "float8_e4m3",
-    "f8E3M4": "float8_e3m4",
-    "bf16": "bfloat16",
-    "f16": "float16",
-    "f32": "float32",
-    "f64": "float64",
-}
+# By significant bits.
+NARROWEST_FIRST = (
+    *("float8_e8m0fnu", "float4_e2m1fn", "float8_e5m2fnuz", "float8_e5m2", "float8_e4m3b11fnuz", "float8_e4m3fnuz"),
+    *("float8_e4m3fn", "float8_e4m3", "float8_e3m4", "bfloat16", "float16", "float32", "float64"),
+)
 
 
 def narrowest_float(artifact: Artifact) -> str:
@@ -259,11 +249,6 @@ def narrowest_float(artifact: Artifact) -> str:
 
     Raises `ArtifactError` where a module cannot be read.
     """
-    known = vhlo_tables()["types"]
-    names = {
-        known[str(code)][0].removesuffix("_v1")
-        for module in artifact.modules
-        for dialect, code in module.tables.codes(module.tables.types)
-        if dialect == "vhlo" and str(code) in known
-    }
-    return next((dtype for name, dtype in _NARROWEST_FIRST.items() if name in names), "")
+    codes = {pair for module in artifact.modules for pair in module.tables.codes(module.tables.types)}
+    names = {PLAIN_TYPES["vhlo"].get(code) for dialect, code in codes if dialect == "vhlo"}
+    return next((dtype for dtype in NARROWEST_FIRST if element_of(dtype) in names), "")

@@ -46,9 +46,14 @@ _RANGES_SINCE = "0.4.36"  # jaxlib that parses locations with a range; measured
 def version_numbers(version: str) -> tuple[int, ...]:
     """(0, 9, 2) for 0.9.2. A nightly counts as the release that it becomes.
 
-    Raises `InvalidVersion` where it is no version.
+    Raises `InvalidVersion`, a `ValueError`, where it is no version.
     """
     return Version(version).release
+
+
+def version_pair(version: str) -> tuple[int, ...]:
+    """(0, 9) for 0.9.2: the patch never matters to what can be read. Raises as `version_numbers` does."""
+    return version_numbers(version)[:2]
 
 
 class Needs(NamedTuple):
@@ -68,16 +73,6 @@ class Needs(NamedTuple):
     """Whether it has locations that older releases cannot read."""
 
 
-@functools.lru_cache(maxsize=1024)  # the tables name few; an artifact may name any
-def version_pair(text: str) -> tuple[int, int]:
-    """Return (major, minor) of a version; the patch never matters to what can be read.
-
-    Raises `InvalidVersion` where it is not a version; a `ValueError`.
-    """
-    version = Version(text)
-    return version.major, version.minor
-
-
 def needs(module: Module) -> Needs:
     """Return what a module needs. Reads the tables, and the operations only if there are custom calls.
 
@@ -88,7 +83,7 @@ def needs(module: Module) -> Needs:
     parts = module.tables
     attributes = parts.codes(parts.attributes)
     seen = {"ops": parts.op_names, "attrs": attributes, "types": parts.codes(parts.types)}
-    by_version: dict[tuple[int, int], set[str]] = {}
+    by_version: dict[tuple[int, ...], set[str]] = {}
     for kind, keys in seen.items():
         for version, name in filter(None, map(_since(kind).get, keys)):
             by_version.setdefault(version, set()).add(name)
@@ -115,12 +110,12 @@ def needs(module: Module) -> Needs:
 
 
 @functools.cache
-def _since(kind: str) -> dict[Any, tuple[tuple[int, int], str]]:
+def _since(kind: str) -> dict[Any, tuple[tuple[int, ...], str]]:
     """The version that something came with, and its name, of all that came after `OLDEST`.
 
     Operations (`kind` is ops) by their name with the dialect; attributes (attrs) and types by dialect and code.
     """
-    came: dict[Any, tuple[tuple[int, int], str]] = {}
+    came: dict[Any, tuple[tuple[int, ...], str]] = {}
     for key, entry in vhlo_tables()[kind].items():
         name, since = (key, entry[0]) if kind == "ops" else entry[:2]
         if version_pair(since) > OLDEST:
@@ -235,7 +230,7 @@ def module_reasons(module: Module, reader: Reader) -> list[str]:
 
 
 def _module_reasons(need: Needs, producer: str, reader: Reader, reasons: list[str], doubts: list[str]) -> None:
-    jaxlib, smallest = version_numbers(reader.jaxlib), version_pair(need.stablehlo)
+    smallest = version_pair(need.stablehlo)
     # A release that was not measured is between two that were. If even the upper one is too old, it cannot read the
     # module; if only the lower one is, the answer is unknown.
     if reader.stablehlo_before is None or reader.stablehlo is None:
@@ -246,9 +241,9 @@ def _module_reasons(need: Needs, producer: str, reader: Reader, reasons: list[st
         reasons.append(f"{has}, and {names} came with {need.stablehlo}")
     elif version_pair(reader.stablehlo) < smallest:
         doubts.append(f"the StableHLO of jaxlib {reader.jaxlib} was not measured")
-    if "sdy" in need.dialects and jaxlib < version_numbers(_SDY_SINCE):
+    if "sdy" in need.dialects and not reader.knows_shardy:
         reasons.append(f"jaxlib before {_SDY_SINCE} does not parse the sdy dialect")
-    if need.range_locations and jaxlib < version_numbers(_RANGES_SINCE):
+    if need.range_locations and version_numbers(reader.jaxlib) < version_numbers(_RANGES_SINCE):
         reasons.append(f"jaxlib before {_RANGES_SINCE} does not parse locations with a range")
     doubts += [f"{name} is not in the tables" for name in need.unknown]
     if not need.exact and not need.unknown:  # the writer's version is above the tables'

@@ -4,8 +4,6 @@ A folder is written in a hidden folder beside its place, then swapped in by one 
 moment leaves the old one or the new one.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

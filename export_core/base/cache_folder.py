@@ -1,7 +1,5 @@
 """The folder of everything that is cached: JAXEXPORT_CACHE, or the user's cache folder. Never inside a project."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -1,7 +1,5 @@
 """The one base of every error this project raises on purpose."""
 
-from __future__ import annotations
-
 from export_core.base.escaping import shown, without_credentials
 
 PREFIX = "jaxexport: error: "

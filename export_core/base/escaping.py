@@ -5,8 +5,6 @@ where it leaves: in the one function of each format that writes it. URLs are sho
 what a query holds.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any, Literal
 

@@ -4,8 +4,6 @@
 its own folder: they are imported when they are needed, since `jaxexport --help` must not load what a matrix needs.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Text laid out for a terminal: tables with aligned columns, paragraphs wrapped between words, labels before texts."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """Phrases that messages share: counts with their noun, lists, hints at a misspelled name, what is wrong in a file."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import signal

@@ -4,8 +4,6 @@ Such code comes with the goldens of a pull request. It gets what Python, jax and
 token of a CI system, no password of an index, no key of a cloud.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

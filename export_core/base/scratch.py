@@ -1,7 +1,5 @@
 """Temporary folders of a run: each is locked by its owner, so that the next run can remove those of a killed one."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

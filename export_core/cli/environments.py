@@ -1,7 +1,5 @@
 """The commands `jaxexport environments list|clean`: what readers and writers run in, and how to free the disk."""
 
-from __future__ import annotations
-
 import click
 
 from export_core.base.layout import aligned

@@ -3,8 +3,6 @@
 A command says so itself, where it is declared: `command` and `group` are click's, with what the help shows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 

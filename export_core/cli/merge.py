@@ -1,7 +1,5 @@
 """The command `jaxexport merge`: the shards of a plan, joined and judged as one run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """The commands `jaxexport policy init|check|show|known|schema`: write a first policy, check it, show what is in use."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

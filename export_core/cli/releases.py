@@ -1,7 +1,5 @@
 """The commands `jaxexport releases list|refresh`: the calendar with its windows as of a day, and its update."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

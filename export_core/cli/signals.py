@@ -1,7 +1,5 @@
 """Ctrl-C, and the SIGTERM of a CI system: the first ends a command cleanly, the second at once."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -1,7 +1,5 @@
 """Arrays in place of `jax.ShapeDtypeStruct` arguments: the user's `inputs=`, or made by a rule that never changes."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any

@@ -4,8 +4,6 @@
 things.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 import importlib.util
@@ -88,10 +86,7 @@ def serialize(exported: Any, vjp_order: int = 0) -> bytes:
 
 
 def derivative(data: bytes, order: int) -> Any:
-    """The derivative of that order of an artifact, as an `Exported`.
-
-    Raises `ValueError` where the artifact has none.
-    """
+    """The derivative of that order of an artifact, as an `Exported`. Raises `ValueError` where it has none."""
     exported = export_module().deserialize(bytearray(data))
     for _ in range(order):
         exported = exported.vjp()
@@ -99,10 +94,7 @@ def derivative(data: bytes, order: int) -> Any:
 
 
 def module_text(exported: Any, module: Module) -> str:
-    """The StableHLO module as jax prints it, with hashes in the place of long constants.
-
-    `module` is the same, read from the artifact.
-    """
+    """The StableHLO module as jax prints it, with hashes of long constants: `module` is read from the artifact."""
     # Spelled, a constant takes several times its memory.
     if jax.__version_info__ < _FIRST_TO_LEAVE_OUT or not long_constants(module):
         return with_hashes(str(exported.mlir_module()), module)

@@ -4,21 +4,18 @@ Trees that jax.export cannot serialize are flattened: in an artifact, each such 
 end is what a call in a running program gives: its values, held while it goes on.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from export_core.artifact import Aval
 from export_core.export import api
 from export_core.export.errors import ExportError
 from export_core.goldens import Leaf
@@ -37,14 +34,12 @@ PASS_LEAVES = (
 
 @dataclass(frozen=True)
 class Arguments:
-    """The arguments of a call.
-
-    `static` holds the positions and names that are static (`static_argnums` of `jax.jit`).
-    """
+    """The arguments of a call."""
 
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     static: frozenset[int | str] = frozenset()
+    """The positions and names that are static (`static_argnums` of `jax.jit`)."""
 
     @property
     def dynamic(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -56,18 +51,18 @@ class Arguments:
         """The leaves of `dynamic`, in order."""
         return list(jax.tree_util.tree_leaves(self.dynamic))
 
-    def with_dynamic(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
+    def with_dynamic(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Self:
         """The call with these in place of `dynamic`."""
         rest = iter(args)
         merged = tuple(value if position in self.static else next(rest) for position, value in enumerate(self.args))
         return replace(self, args=merged, kwargs={**self.kwargs, **kwargs})
 
-    def with_flat(self, values: Sequence[Any]) -> Arguments:
+    def with_flat(self, values: Sequence[Any]) -> Self:
         """The call with these leaves."""
         tree = jax.tree_util.tree_structure(self.dynamic)
         return self.with_dynamic(*jax.tree_util.tree_unflatten(tree, list(values)))
 
-    def with_leaves(self, leaves: Sequence[Leaf]) -> Arguments:
+    def with_leaves(self, leaves: Sequence[Leaf]) -> Self:
         """The call with stored values: a Python number stays one, an array is in the same place."""
 
         def value_like(value: Any, leaf: Leaf) -> Any:
@@ -81,24 +76,26 @@ class Arguments:
 
         return self.with_flat(list(itertools.starmap(value_like, zip(self.flat(), leaves, strict=True))))
 
-    def copy(self) -> Arguments:
+    def copy(self) -> Self:
         """The call with its values in new arrays, since a function may consume its arguments (`donate_argnums`)."""
         return self.with_flat([_copy(value) if isinstance(value, jax.Array) else value for value in self.flat()])
 
 
 def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_tree: Any) -> Arguments:
-    """Find out which arguments are static.
+    """Find out which arguments are static, or raise `ExportError` where no choice fits, or several do.
 
     No release of jax lets a jitted function say that. So every choice is tried: the right one leaves exactly the tree
     of arrays that the function takes (`api.dynamic_tree`).
-
-    Raises `ExportError` where no choice of static arguments fits, or several do; or a tree node is not as jax needs it.
     """
-    matching = [
-        arguments
-        for static in _possible_static(args, kwargs, dynamic_tree)
-        if jax.tree_util.tree_structure((arguments := Arguments(args, dict(kwargs), static)).dynamic) == dynamic_tree
-    ]
+    named: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
+    hashable = {key: value for key, value in named if _may_be_static(value)}
+    optional = [key for key, value in hashable.items() if all(map(is_array, jax.tree_util.tree_leaves(value)))]
+    # Text or a function can only be static. A number can be either, and is tried both ways.
+    certain = hashable.keys() - set(optional)
+    taken = sum(len(part.children()) for part in dynamic_tree.children())  # of the arguments, positional and by name
+    chosen = itertools.combinations(optional, max(len(named) - taken - len(certain), 0))
+    choices = (Arguments(args, dict(kwargs), frozenset({*certain, *keys})) for keys in chosen)
+    matching = [choice for choice in choices if jax.tree_util.tree_structure(choice.dynamic) == dynamic_tree]
     # ArgInfo is what jax puts in place of arrays: here a node took it for no array, and into its structure.
     if not matching and "ArgInfo(" in str(dynamic_tree):
         raise ExportError(
@@ -119,21 +116,6 @@ def tree_text(tree: Any) -> str:
     """A `PyTreeDef` as messages show it: that of a model may have hundreds of lines."""
     text = " ".join(str(tree).split())
     return text if len(text) <= 300 else f"{text[:300]}… ({tree.num_leaves} leaves)"
-
-
-def _possible_static(
-    args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_tree: Any
-) -> Iterator[frozenset[int | str]]:
-    """Every set of as many arguments as are static, by position and name; those that must be are in all of them."""
-    named: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
-    hashable = {key: value for key, value in named if _may_be_static(value)}
-    optional = [key for key, value in hashable.items() if all(map(is_array, jax.tree_util.tree_leaves(value)))]
-    # Text or a function can only be static. A number can be either, and is tried both ways.
-    certain = hashable.keys() - set(optional)
-    taken = sum(len(part.children()) for part in dynamic_tree.children())  # of the arguments, positional and by name
-    count = len(named) - taken - len(certain)
-    for chosen in itertools.combinations(optional, max(count, 0)):
-        yield frozenset({*certain, *chosen})
 
 
 def _may_be_static(value: Any) -> bool:
@@ -169,13 +151,6 @@ def leaf_from(value: Any) -> Leaf:
         # By way of jax: NumPy would make it 64 bits wide, and jax 32 with x64 off.
         return leaf_of(np.asarray(jax.numpy.asarray(value)))
     return leaf_of(np.asarray(whole(value)))
-
-
-def as_declared(leaf: Leaf, aval: Any) -> Leaf:
-    """Jax narrows 64-bit NumPy input when x64 is off; the golden holds what the exported function really takes."""
-    if leaf.dtype == str(aval.dtype) or leaf.dtype not in ("float64", "int64", "uint64", "complex128"):
-        return leaf
-    return leaf_of(leaf.data.astype(aval.dtype))
 
 
 def whole(value: Any) -> Any:
@@ -216,9 +191,27 @@ def _format(array: Any) -> Any:
     return getattr(array, "format", None) or array.sharding
 
 
+def stored(values: Sequence[Any], avals: Sequence[Any]) -> tuple[Leaf, ...]:
+    """Values as goldens store them, in the dtypes that an artifact declares. Waits for arrays that are computed.
+
+    Raises `GoldenError` or an error of jax, such as for an array that was donated meanwhile.
+    """
+    leaves = tuple(map(leaf_from, values))
+    if len(leaves) != len(avals):  # what checks the number names both
+        return leaves
+
+    def as_declared(leaf: Leaf, aval: Any) -> Leaf:
+        # jax narrows 64-bit NumPy input when x64 is off; the golden holds what the exported function really takes.
+        if leaf.dtype == str(aval.dtype) or leaf.dtype not in ("float64", "int64", "uint64", "complex128"):
+            return leaf
+        return leaf_of(leaf.data.astype(aval.dtype))
+
+    return tuple(map(as_declared, leaves, avals))
+
+
 def jitted_call(data: bytes) -> Callable[..., Any]:
     """The function of an artifact. It is compiled once for each set of shapes."""
-    function: Callable[..., Any] = jax.jit(api.call_of(api.export_module().deserialize(bytearray(data))))
+    function: Callable[..., Any] = jax.jit(api.call_of(api.derivative(data, 0)))
     return function
 
 
@@ -234,16 +227,6 @@ def held(values: Any) -> list[Any]:
     """The leaves of arguments or results as they are now: NumPy arrays, which the caller may change, are copied."""
     leaves = jax.tree_util.tree_leaves(values)
     return [leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
-
-
-def stored(values: Sequence[Any], avals: Sequence[Aval]) -> list[Leaf]:
-    """Values as goldens store them, in the dtypes that the artifact declares. Waits for arrays that are computed.
-
-    Raises `GoldenError` or an error of jax, such as for an array that was donated meanwhile.
-    """
-    leaves = [leaf_from(value) for value in values]
-    # Where these are not as many, what checks the number names both.
-    return list(map(as_declared, leaves, avals)) if len(leaves) == len(avals) else leaves
 
 
 def platform_of(values: Sequence[Any]) -> str:

@@ -1,7 +1,5 @@
 """What people pass as the function that is exported: `jax.jit` itself, or a call that has one inside."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,18 +23,12 @@ class JittedCall:
 
 
 def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> JittedCall:
-    """The jitted function in what a user calls.
+    """The jitted function in what a user calls, or an `ExportError` where there is none.
 
-    Args:
-        test: for messages.
-        function: the result of `jax.jit`; a `functools.partial` or bound method of one, whose bound arguments become
-            arguments; or the jit of a library (`eqx.filter_jit`, `nnx.jit`, `jax.pmap`), which is traced inside a
-            `jax.jit` that takes the arrays among the leaves of its arguments. All other leaves are constants.
-        args: of the first call, which say what the constants are.
-        kwargs: likewise.
-
-    Raises:
-        ExportError: it is not a jitted function.
+    That is the result of `jax.jit`; a `functools.partial` or bound method of one, whose bound arguments become
+    arguments; or the jit of a library (`eqx.filter_jit`, `nnx.jit`, `jax.pmap`), which is traced inside a `jax.jit`
+    that takes the arrays among the leaves of its arguments. All other leaves are constants, which those of the first
+    call say.
     """
     if type(function) is _JITTED:  # first, since jax gives it the attributes of what it wraps, such as a bound method
         _require_hash(test, function.__wrapped__)

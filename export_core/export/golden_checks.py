@@ -1,7 +1,5 @@
 """The checks of a golden in addition to its plain call: derivatives, calls of other shapes or meshes, refusals."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,7 +11,7 @@ from msgspec import structs
 
 from export_core.export import api
 from export_core.export.abstract_inputs import has_structs, in_domain, take_inputs, with_values
-from export_core.export.arguments import Arguments, leaf_from, plain, tree_text, whole
+from export_core.export.arguments import Arguments, leaf_from, plain, stored, tree_text, whole
 from export_core.export.errors import ExportError
 from export_core.export.meshes import (
     as_artifact,
@@ -23,7 +21,7 @@ from export_core.export.meshes import (
     place_unplaced,
     shard_layout,
 )
-from export_core.export.produce import ProducedGolden, leaves_as_declared, results
+from export_core.export.produce import ProducedGolden, results
 from export_core.goldens import Check, Leaf
 from export_core.goldens.arrays import from_npz, nothing_to_compare, to_npz
 from export_core.goldens.manifest import InputsRule
@@ -48,9 +46,8 @@ class ExtraCall:
 def add_checks(produced: ProducedGolden, calls: Sequence[ExtraCall]) -> ProducedGolden:
     """The golden with its further calls, and the results that they have in this process.
 
-    This compiles the artifact, so its custom calls must have been audited before.
-
-    Raises `ExportError` when a call that must be refused is not, or with another message.
+    This compiles the artifact, so its custom calls must have been audited before. Raises `ExportError` when a call that
+    must be refused is not, or with another message.
     """
     files: dict[str, bytes] = {}
     outside = list(produced.outside)
@@ -157,7 +154,7 @@ def _call_check(
             partial(results, produced.case),
         )
         outside += [name] if rule is None else []
-    check = _stored_check(name, leaves_as_declared(arguments, produced.exported), outputs, files)
+    check = _stored_check(name, stored(arguments.flat(), produced.exported.in_avals), outputs, files)
     return structs.replace(check, mesh=axes)
 
 
@@ -190,11 +187,9 @@ def _mesh_checks(produced: ProducedGolden) -> list[Check]:
 
 
 def _out_shardings(produced: ProducedGolden) -> tuple[str, ...]:
-    """How the artifact shards each output.
+    """How the artifact shards each output, or an `ExportError` where jax cannot call what it exported.
 
     Seen by calling it: for an output without a sharding of its own, XLA chooses one when it compiles.
-
-    Raises `ExportError` where jax exports a function and cannot call what it exported.
     """
     case, mesh = produced.case, produced.manifest.options.mesh
     args, kwargs = plain(place_unplaced(case, produced.arguments.copy(), produced.exported, mesh).dynamic)
@@ -263,9 +258,7 @@ def derivatives(
 
     They are computed without the artifact: the expected results of the derivatives that it holds. The derivative of
     order k takes the arguments of order k-1 followed by a cotangent for each of its outputs, and gives a cotangent for
-    each of its arguments, as `jax.export.Exported.vjp` has it.
-
-    The cotangents are random numbers from a fixed seed, the same for every writer.
+    each of its arguments, as `jax.export.Exported.vjp` has it. The cotangents are random numbers from a fixed seed.
     """
     calls: list[tuple[list[Any], list[Any] | None]] = []
 

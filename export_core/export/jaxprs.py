@@ -5,8 +5,6 @@ to be one object. The grammar is that of https://docs.jax.dev/en/latest/jaxpr.ht
 they are printed in.
 """
 
-from __future__ import annotations
-
 import enum
 import functools
 import hashlib
@@ -51,12 +49,10 @@ class JaxprDescription:
 
 
 def describe_jaxpr(closed_jaxpr: Any) -> JaxprDescription:
-    """Describe a jaxpr with all its inner ones.
+    """Describe a jaxpr, of `jax.make_jaxpr(f)(...)` or `jax.jit(f).trace(...)`, with all its inner ones.
 
-    Args:
-        closed_jaxpr: the result of `jax.make_jaxpr(f)(...)` or `jax.jit(f).trace(...).jaxpr`, in any release since
-            0.4.24. Its class has moved (jax.core, jax._src.core) and its twin ClosedJaxpr is gone since 0.12, so it is
-            recognised by its fields.
+    In any release since 0.4.24: its class has moved (jax.core, jax._src.core) and its twin ClosedJaxpr is gone since
+    0.12, so it is recognised by its fields.
     """
     jaxprs = _JaxprTable(_open(closed_jaxpr))
     summary = JaxprSummary(
@@ -165,11 +161,8 @@ def _lines(jaxpr: Any, fresh: Iterator[str], show: Show) -> list[str]:
 
 
 def _bound(equation: Any) -> tuple[str, Mapping[str, Any]]:
-    """The primitive's name and parameters.
-
-    Since 0.10 some primitives (custom_root's) are objects in the parameter `_prim` of another, which would print as an
-    address.
-    """
+    """The primitive's name and parameters."""
+    # Since 0.10, some (custom_root's) are objects in the parameter `_prim` of another, which would print as an address.
     primitive = equation.params.get("_prim")
     if not hasattr(primitive, "pp_params"):
         return equation.primitive.name, equation.params
@@ -379,11 +372,8 @@ _SAME = frozenset(("copy", "copy_p", "optimization_barrier", "sharding_constrain
 def factored_results(closed_jaxpr: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """The comparator and the numbers of the results of each factorization that the function returns, factors in order.
 
-    They are read from the primitives of its jaxpr, which has them on every platform, also where jax makes a
-    factorization of other operations (QDWH).
-
-    Args:
-        closed_jaxpr: as `describe_jaxpr` takes it.
+    They are read from the primitives of its jaxpr, as `describe_jaxpr` takes it, which has them on every platform, also
+    where jax makes a factorization of other operations (QDWH).
     """
     jaxpr = getattr(closed_jaxpr, "jaxpr", closed_jaxpr)
     makers = functools.cache(_makers)  # of jaxprs, which are the same while they are held here

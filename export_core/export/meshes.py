@@ -1,7 +1,5 @@
 """Meshes of a case: its arguments with or without devices, and which part of an output is on which device."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,17 +12,14 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from export_core.artifact import Artifact
 from export_core.export import api
 from export_core.export.arguments import Arguments, plain
-from export_core.export.case import Case, partition_specs
+from export_core.export.case import Case
 from export_core.export.errors import ExportError
 from export_core.export.refusals import call_text, equations
 from export_core.goldens.adopted_mesh import mesh_for
 
 
 def concrete_mesh(test: str, axes: Mapping[str, int]) -> Mesh:
-    """A mesh of the first devices of this process, its axes by name with their sizes.
-
-    Raises `ExportError` for too few devices.
-    """
+    """A mesh of these axes over the first devices of this process. Raises `ExportError` where it has too few."""
     count, devices = math.prod(axes.values()), jax.devices()
     if len(devices) < count:
         raise ExportError(
@@ -44,7 +39,7 @@ def place_arguments(case: Case, arguments: Arguments) -> Arguments:
     if not axes:
         return arguments
     mesh = _context_mesh(case, axes) or concrete_mesh(case.test, axes)
-    specs = partition_specs(case, arguments)
+    specs = case.partition_specs(arguments)
     return arguments.with_flat(
         [
             jax.device_put(jax.numpy.asarray(leaf), NamedSharding(mesh, spec))
@@ -72,7 +67,7 @@ def abstract_arguments(case: Case, arguments: Arguments, symbolic: Arguments | N
         with_shardy = known.get("jax_use_shardy_partitioner", jax.__version_info__ >= (0, 7))
         without_devices = _abstract_mesh(axes) if with_shardy or not case.options.vjp_order else None
         mesh = _context_mesh(case, axes) or without_devices or concrete_mesh(case.test, axes)
-        shardings = [NamedSharding(mesh, spec) for spec in partition_specs(case, arguments)]
+        shardings = [NamedSharding(mesh, spec) for spec in case.partition_specs(arguments)]
     return arguments.with_flat(
         [
             jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
@@ -203,10 +198,7 @@ def _axes_of(mesh: Mesh) -> dict[str, int]:
 
 
 def _context_mesh(case: Case, axes: Mapping[str, int]) -> Mesh | None:
-    """The mesh of `jax.set_mesh` around the call of `export_golden` if it has these axes.
-
-    Its axes may be explicit, and a function inside takes no others.
-    """
+    """The mesh of `jax.set_mesh` around the call of `export_golden` if it has these axes, which may be explicit."""
     mesh = case.context_mesh
     return mesh if mesh is not None and list(mesh.shape.items()) == list(axes.items()) else None
 

@@ -1,7 +1,5 @@
 """The production of a golden from a case: artifact, inputs, outputs and manifest, by the jax of this process."""
 
-from __future__ import annotations
-
 import functools
 import platform as host
 import re
@@ -23,20 +21,13 @@ from export_core.export.abstract_inputs import has_structs, in_domain, take_inpu
 from export_core.export.arguments import (
     PASS_LEAVES,
     Arguments,
-    as_declared,
     find_static_arguments,
     leaf_from,
+    stored,
     with_plain_trees,
 )
 from export_core.export.calls import JittedCall, jitted_call
-from export_core.export.case import (
-    Case,
-    check_arguments,
-    outputs_if_any,
-    registration_files,
-    require_use,
-    symbolic_arguments,
-)
+from export_core.export.case import Case, check_arguments
 from export_core.export.errors import ExportError
 from export_core.export.jaxprs import describe_jaxpr, factored_results
 from export_core.export.meshes import abstract_arguments, mesh_of, on_devices, place_arguments, require_devices
@@ -127,7 +118,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
     platforms = _platforms(case)
     if exported.nr_devices > 1 and writer.platform in platforms:
         case = on_devices(case, arguments, exported, mesh)
-    outputs, why_none = outputs_if_any(case, writer.platform, platforms, lambda: results(case, arguments))
+    outputs, why_none = case.outputs_if_any(writer.platform, platforms, lambda: results(case, arguments))
     made = export.values is None and has_structs(export.passed.dynamic)
     rule: InputsRule | None = ""
     if made and outputs is not None:
@@ -137,7 +128,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
             lambda rule: place_arguments(case, with_values(case.test, export.passed, rule=rule)),
             functools.partial(results, case),
         )
-    inputs = leaves_as_declared(arguments, exported)
+    inputs = stored(arguments.flat(), exported.in_avals)
     jaxpr = describe_jaxpr(export.closed_jaxpr)
     factored = factored_results(export.closed_jaxpr) if case.comparison.compare == Comparison().compare else ()
     if factored and factored == factored_outputs(artifact):  # its custom calls say so themselves
@@ -148,7 +139,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
         **({} if outputs is None else {OUTPUTS: to_npz(outputs)}),
         **({MODULE_TEXT: api.module_text(exported, artifact.module).encode()} if module_text else {}),
         JAXPR_TEXT: jaxpr.text.encode(),
-        **registration_files(case),
+        **case.registration_files(),
     }
     manifest = Manifest(
         case=case.id,
@@ -182,10 +173,7 @@ def export_again(case: Case) -> tuple[bytes, Flags]:
 
 @dataclass(frozen=True)
 class _Export:
-    """A case as it was exported.
-
-    `values` are for the abstract arguments, `passed` the arguments of the test, `arguments` the same with values.
-    """
+    """A case as exported: `passed` are the test's arguments, `values` what it gives for abstract ones among them."""
 
     case: Case
     call: JittedCall
@@ -211,9 +199,9 @@ def _export_case(case: Case, *, reproducible: bool) -> _Export:
         arguments = place_arguments(case, with_values(case.test, passed, values))
         specs = passed
         if not has_structs(passed.dynamic) or case.options.symbolic_shapes is not None or case.options.mesh:
-            specs = abstract_arguments(case, arguments, symbolic_arguments(case, arguments))
+            specs = abstract_arguments(case, arguments, case.symbolic_arguments(arguments))
         exported, flattened, data = _export(case, specs)
-        require_use(case, arguments, exported)
+        case.require_use(arguments, exported)
         jaxpr = _jaxpr(case, specs)
         if exported.nr_devices == 1:
             require_devices(case, jaxpr)
@@ -223,9 +211,8 @@ def _export_case(case: Case, *, reproducible: bool) -> _Export:
 def free_caches(produced: Sequence[ProducedGolden]) -> list[ProducedGolden]:
     """Free what jax holds of functions with large artifacts: modules and programs, each with its constants.
 
-    Returns the goldens without jax's `Exported`, which has the module once more.
-
-    The processes that replay take as much again. Later tests trace and compile anew what they share with these.
+    Returns the goldens without jax's `Exported`, which has the module once more. The processes that replay take as much
+    again. Later tests trace and compile anew what they share with these.
     """
     if sum(len(golden.artifact.data) for golden in produced) > LARGE:
         api.free_memory()
@@ -242,12 +229,6 @@ def results(case: Case, arguments: Arguments) -> tuple[Leaf, ...]:
 def outputs_for(produced: ProducedGolden, inputs: Sequence[Leaf]) -> tuple[Leaf, ...]:
     """The results of the function for other inputs, flat and as they are stored."""
     return results(produced.case, produced.arguments.with_leaves(inputs))
-
-
-def leaves_as_declared(arguments: Arguments, exported: Any) -> tuple[Leaf, ...]:
-    """The arguments as they are stored, with the dtypes that the exported function really takes."""
-    leaves = map(leaf_from, arguments.flat())
-    return tuple(as_declared(leaf, aval) for leaf, aval in zip(leaves, exported.in_avals, strict=True))
 
 
 def _arguments(case: Case) -> Arguments:
@@ -272,10 +253,7 @@ def _arguments(case: Case) -> Arguments:
 
 
 def _export(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]:
-    """The jax `Exported`, what of its trees is flattened, and the artifact.
-
-    Raises `ExportError` when jax.export refuses.
-    """
+    """The jax `Exported`, what of its trees is flattened, and the artifact. Raises `ExportError` where jax refuses."""
     options = case.options
     try:
         exported = api.export_function(

@@ -1,7 +1,5 @@
 """Why jax.export refuses a case, what to do about it, and the lines of the user's source that it is about."""
 
-from __future__ import annotations
-
 import linecache
 import os
 import re
@@ -80,10 +78,7 @@ _HIDDEN = "No equation of the function makes the call: a primitive does where it
 
 
 def describe_callbacks(jaxpr: Any) -> str:
-    """A line for each call of a function that calls back into Python, and what to do.
-
-    The jaxpr of the function is closed, and of any release since 0.4.24.
-    """
+    """A line for each call of a function, by its closed jaxpr, that calls back into Python, and what to do."""
     calls = list(equations(jaxpr, _calls_back))
     if not calls:  # such as the linear_solve of lineax
         return "\n".join([_HIDDEN, *([_EQUINOX] if "equinox" in sys.modules else [])])

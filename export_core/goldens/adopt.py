@@ -1,7 +1,5 @@
 """A golden from an artifact whose source code is lost: the artifact itself declares its inputs and outputs."""
 
-from __future__ import annotations
-
 import ast
 import os
 import zipfile
@@ -41,10 +39,9 @@ MOST_TIMES = 16
 class StatedFacts:
     """What a person says of an artifact beside its arrays.
 
-    `register` are modules that a reader imports first; the golden holds a copy of each. `mesh` is the mesh that it was
-    exported for, where the artifact cannot tell it, and `in_specs` how each flat argument is sharded.
-    `nothing_to_compare` is why outputs that show nothing are meant, `without_outputs` why there are none. `origin` is
-    where arrays come from that no person gives.
+    The modules of `register` are imported by readers first; the golden holds a copy of each. `mesh` and `in_specs` are
+    for an artifact that cannot tell its mesh, and how each flat argument is sharded. `nothing_to_compare` is why
+    outputs that show nothing are meant, `origin` where arrays come from that no person gives.
     """
 
     register: Sequence[Path] = ()
@@ -214,10 +211,7 @@ def _read_module(path: Path) -> bytes:
 
 
 def _leaves_of(option: str, given: Arrays, avals: Sequence[Aval], sizes: dict[str, int]) -> list[Leaf]:
-    """Arrays as leaves of these types. Sizes of symbolic dimensions are added to `sizes`.
-
-    Raises `GoldenError` for another number of arrays, and for another dtype or shape.
-    """
+    """Arrays as leaves of these types, or a `GoldenError`. Sizes of symbolic dimensions are added to `sizes`."""
     where = f"{option} {given}" if isinstance(given, Path) else option.removeprefix("--")
     arrays = _read_arrays(given, where) if isinstance(given, Path) else given
     if len(arrays) != len(avals):
@@ -273,10 +267,7 @@ def _read_arrays(path: Path, where: str) -> list[Any]:
 
 
 def _leaf(where: str, value: Any, aval: Aval) -> Leaf:
-    """One array as a leaf with the dtype of `aval`.
-
-    The shape is checked later, when the symbolic dimensions are known.
-    """
+    """One array as a leaf with the dtype of `aval`. Its shape is checked when the symbolic dimensions are known."""
     if isinstance(value, Leaf):
         if value.dtype != aval.dtype:
             raise GoldenError(f"{where}: expected {aval}, found {value}.")

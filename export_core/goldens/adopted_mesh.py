@@ -1,7 +1,5 @@
 """The mesh that an artifact without its source was exported for, and how its arguments lie on it."""
 
-from __future__ import annotations
-
 import ast
 import math
 from collections.abc import Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ A dtype that plain NumPy lacks is stored as the unsigned integers of the same by
 shape.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import operator
@@ -43,7 +41,7 @@ def numpy_dtype(name: str) -> np.dtype[Any] | None:
     import ml_dtypes  # here only: a golden of plain dtypes is made and read where there is no jax
 
     scalar_type = getattr(ml_dtypes, name, None)
-    return None if scalar_type is None else np.dtype(scalar_type)
+    return np.dtype(scalar_type) if isinstance(scalar_type, type) and issubclass(scalar_type, np.generic) else None
 
 
 @dataclass(frozen=True)

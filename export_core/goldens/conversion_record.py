@@ -1,7 +1,5 @@
 """The record of a conversion: a JSON file beside the converted artifact, which says what it was and what was shown."""
 
-from __future__ import annotations
-
 import functools
 import os.path
 from pathlib import Path
@@ -9,13 +7,12 @@ from pathlib import Path
 import msgspec
 
 from export_core.artifact import Artifact
-from export_core.base.errors import ExportCompatError
 from export_core.base.escaping import json_bytes
-from export_core.base.untrusted import decode_json, open_regular
+from export_core.base.untrusted import decode_json, read_regular
+from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import ConvertedFrom
 
 SUFFIX = ".converted.json"
-FORMAT = 1
 MOST_BYTES = 1 << 20
 CONVERTED = "converted"
 NOT_VERIFIED = "not verified"
@@ -47,29 +44,21 @@ class ConversionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The largest error in units of the noise that the golden's writer measured; null if it measured none."""
     allowed: str = ""
     """By which rules numbers were compared; empty if none were."""
-    format: int = FORMAT
+    format: int = 1
     """The version of this form."""
 
 
-class RecordError(ExportCompatError):
-    """A record that cannot be read, or is of another file."""
-
-
 def read_record(artifact: Artifact) -> ConversionRecord:
-    """The record beside an artifact. Raises `RecordError`."""
+    """The record beside an artifact. Raises `GoldenError` for one that cannot be read, or is of another file."""
     path = f"{artifact.name}{SUFFIX}"
     try:
-        with open_regular(path) as file:
-            data = file.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise RecordError(f"{path}: expected the record of a conversion, found more than {MOST_BYTES} bytes")
-        record: ConversionRecord = decode_json(data, ConversionRecord)
+        record: ConversionRecord = decode_json(read_regular(path, most=MOST_BYTES), ConversionRecord)
     except OSError as error:
-        raise RecordError(f"{path}: cannot read this record: {error.strerror or error}") from None
+        raise GoldenError(f"{path}: cannot read this record: {error.strerror or error}") from None
     except msgspec.MsgspecError as error:
-        raise RecordError(f"{path}: not the record of a conversion: {error}") from None
+        raise GoldenError(f"{path}: not the record of a conversion: {error}") from None
     if record.sha256 != artifact.sha256:
-        raise RecordError(f"{path}: is the record of another file, with SHA-256 {record.sha256[:16]}…")
+        raise GoldenError(f"{path}: is the record of another file, with SHA-256 {record.sha256[:16]}…")
     return record
 
 
@@ -77,7 +66,7 @@ def is_rewritten(artifact: Artifact) -> bool:
     """Whether a record says that its writer has not exported it so: JAX promises nothing for it."""
     try:
         return os.path.lexists(f"{artifact.name}{SUFFIX}") and read_record(artifact).converted_from.way != "unchanged"
-    except RecordError:
+    except GoldenError:
         return False
 
 

@@ -4,8 +4,6 @@ At the end, symbolic dimensions as an artifact declares them: the names in them,
 trusted.
 """
 
-from __future__ import annotations
-
 import ast
 import math
 import operator

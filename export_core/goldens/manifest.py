@@ -1,19 +1,15 @@
 """The fields of golden.yaml: what a golden is, who made it and how, its files, and how its noise was measured."""
 
-from __future__ import annotations
-
 import datetime
 import math
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import structs
 
+from export_core.artifact import Envelope
 from export_core.base.untrusted import found_in
-
-if TYPE_CHECKING:
-    from export_core.artifact import Envelope
 
 
 class UndecidedOutput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

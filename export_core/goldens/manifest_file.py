@@ -3,30 +3,25 @@
 Below are the rules of a manifest that its types do not express. A manifest that was loaded follows all of them.
 """
 
-from __future__ import annotations
-
+import contextlib
 import datetime
 import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import yaml
 
+from export_core.artifact.hlo_sharding import Spec
 from export_core.artifact.numerics import REQUIRED
 from export_core.base.phrases import schema_problem
 from export_core.base.tolerances import FLOATS, problem_of_name, read_amount
 from export_core.base.untrusted import decode_yaml, problem_of_pattern, read_regular
 from export_core.goldens.adopted_mesh import parse_specs
 from export_core.goldens.errors import GoldenError
-from export_core.goldens.manifest import FORMAT, Manifest
-
-if TYPE_CHECKING:
-    from export_core.artifact.hlo_sharding import Spec
-    from export_core.goldens.manifest import Check
-
+from export_core.goldens.manifest import FORMAT, Check, Manifest
 
 RESTORE = (
     "Restore the golden from version control, or write it again: `pytest --update-goldens` with the installed jaxlib, "
@@ -35,13 +30,10 @@ RESTORE = (
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes text with line breaks, so that it reads back unchanged.
-
-    PyYAML folds some of them (U+0085) in other styles.
-    """
+    """Quotes text with line breaks, of which PyYAML folds some (U+0085) in other styles."""
 
     def text(self, value: str) -> yaml.ScalarNode:
-        """A YAML string."""
+        """A YAML string that reads back unchanged."""
         style = None if value.splitlines() in ([], [value]) else '"'
         return self.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
@@ -87,14 +79,9 @@ def check_manifest(manifest: Manifest, where: str) -> None:
 
 
 def refuse_newer_format(path: Path) -> None:
-    """Raise `GoldenError` for a manifest that a newer version of this tool wrote.
-
-    A damaged or missing one may be overwritten.
-    """
-    try:
+    """Raise `GoldenError` for a manifest that a newer version of this tool wrote."""
+    with contextlib.suppress(OSError, msgspec.MsgspecError):  # a damaged or missing one may be overwritten
         _refuse_newer(path, decode_yaml(read_regular(path)))
-    except (OSError, msgspec.MsgspecError):
-        return
 
 
 def _refuse_newer(path: Path, fields: Any) -> None:

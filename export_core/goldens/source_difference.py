@@ -3,8 +3,6 @@
 Renumbered names are no difference.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections import Counter

@@ -3,8 +3,6 @@
 How is in `base.atomic`: a process killed at any moment leaves the old golden or the new one.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import hashlib
@@ -99,10 +97,7 @@ class Golden:
 
     @functools.cached_property
     def factors(self) -> tuple[FactorGroup, ...]:
-        """The outputs of the function that come straight from factorizations.
-
-        As its manifest says; else by the custom calls of its artifact. Empty where that cannot be read.
-        """
+        """The outputs that come straight from factorizations, by the manifest or the artifact's custom calls."""
         if self.manifest.factors or not has_factorization(self.manifest.custom_calls):
             return self.manifest.factors
         try:
@@ -134,9 +129,8 @@ class Golden:
     def noise(self, outputs: Mapping[str, Sequence[Leaf]] | None = None) -> dict[str, Noise]:
         """The noise of each file of outputs, by its name; empty where none was measured.
 
-        `outputs` are those of `outputs_of_calls`, where they have been read.
-
-        Raises `GoldenError` for a noise.npz that does not belong to the outputs.
+        `outputs` are those of `outputs_of_calls`, where they have been read. Raises `GoldenError` for a noise.npz that
+        does not belong to them.
         """
         if self.manifest.noise is None:
             return {}
@@ -178,14 +172,11 @@ class GoldenStore:
     """The folder of goldens."""
 
     def goldens(self) -> list[Golden]:
-        """Every golden, by case, then by the build date of its writer.
-
-        Raises `GoldenError` at the first unreadable one.
+        """Every golden, by case, then by the build date of its writer. Raises `GoldenError` for an unreadable one.
 
         First completes replacements that were killed halfway, so even reading may rename folders.
         """
-        cases = sorted(path.name for path in self._folders(self.root))
-        return [golden for case in cases for golden in self.generations(case)]
+        return [golden for folder in self._folders(self.root) for golden in self.generations(folder.name)]
 
     def generations(self, case: str) -> list[Golden]:
         """The goldens of one case, oldest writer first."""

@@ -1,7 +1,5 @@
 """The upkeep of a folder of goldens: renaming a case, what belongs to no golden, and the sizes of files."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import shutil
@@ -87,14 +85,12 @@ def exporting_test(manifest: Manifest, case: str) -> str:
 
 @dataclass(frozen=True)
 class Stray:
-    """A file or folder that does not belong to any golden.
-
-    `leftover`: a write or deletion that was killed left it, and it can be deleted without loss.
-    """
+    """A file or folder that does not belong to any golden."""
 
     path: Path
     what: str
     leftover: bool = False
+    """Whether a write or deletion that was killed left it, so that it can be deleted without loss."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.what}"
@@ -125,10 +121,7 @@ def strays(root: Path) -> Iterator[Stray]:
 
 
 def unlisted_files(store: GoldenStore) -> Iterator[Stray]:
-    """Files in the folders of goldens that their manifests do not list.
-
-    Raises `GoldenError` for a manifest that cannot be read.
-    """
+    """Files in the folders of goldens that their manifests do not list, or a `GoldenError` for a bad manifest."""
     for golden in store.goldens():
         for path in sorted(golden.folder.iterdir()):
             if path.name not in {MANIFEST, *golden.manifest.files}:
@@ -156,10 +149,7 @@ MOST = 8
 
 
 def size_lines(goldens: Iterable[Golden]) -> Iterator[str]:
-    """A line for each name, the largest first, and one for all files in the folders of these goldens.
-
-    It shows which files to leave out, or to give to Git LFS.
-    """
+    """A line for each name of a file, the largest first, and one for all: what to leave out, or to give to Git LFS."""
     sizes: Counter[str] = Counter()
     counts: Counter[str] = Counter()
     for golden in goldens:

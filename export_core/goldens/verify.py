@@ -4,8 +4,6 @@ Every file is as it was written, every artifact is read whole; writer, build dat
 artifact's bytes and the calendar show.
 """
 
-from __future__ import annotations
-
 import datetime
 import functools
 import hashlib
@@ -87,8 +85,7 @@ def no_goldens(root: Path) -> str:
 def check_dates(goldens: Iterable[Golden], calendar: Calendar, *, all_known: bool = True) -> None:
     """Raise `GoldenError`, naming file and line, for each golden whose writer was built on another day.
 
-    `all_known`: a writer that the calendar lacks is an error too, since nothing contradicts the date that its golden
-    claims. Without it, such a golden is not checked.
+    `all_known`: a writer that the calendar lacks is an error too, since nothing contradicts the date that it claims.
     """
     problems = []
     for golden in goldens:

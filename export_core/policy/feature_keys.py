@@ -1,7 +1,5 @@
 """Keys of the policy that features add: their entries, the rules of these, and the keyword that the marker has."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass

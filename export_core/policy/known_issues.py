@@ -1,7 +1,5 @@
 """The table of known upstream issues: defects and limits of published jaxlib releases, and how to recognize each."""
 
-from __future__ import annotations
-
 import functools
 import re
 from pathlib import Path

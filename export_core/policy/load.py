@@ -1,7 +1,5 @@
 """Finding and reading the policy of a project. Every error names file, line and key."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -5,8 +5,6 @@ checks the same types by the schema that editors have, and gives every error as 
 was found. It takes 0.13 s to import, so this module is loaded only for a policy that msgspec has refused.
 """
 
-from __future__ import annotations
-
 import datetime
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A policy file as plain data, YAML or TOML, with the line of every key."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import operator

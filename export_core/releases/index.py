@@ -4,8 +4,6 @@ Pages are parsed by pypi-simple. They are fetched by urllib and not by its clien
 indexes in a folder (file://), and trusts other certificates than those of the system.
 """
 
-from __future__ import annotations
-
 import base64
 import http.client
 import io

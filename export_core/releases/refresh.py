@@ -1,7 +1,5 @@
 """Refreshing the calendar: releases that were published since it was made, from an index or a folder with wheels."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 from collections import defaultdict

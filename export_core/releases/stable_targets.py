@@ -1,7 +1,5 @@
 """The custom-call targets that each release promises to keep. Self-contained: its own data file, no calendar."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os.path

@@ -1,7 +1,5 @@
 """Wheel files of jax and jaxlib: which release one holds, when it was built, and which jaxlib its jax needs."""
 
-from __future__ import annotations
-
 import datetime
 import email
 import re

@@ -1,7 +1,5 @@
 """The windows of the promise: whether a pair of build dates is inside, and until when."""
 
-from __future__ import annotations
-
 import datetime
 import functools
 from enum import StrEnum

@@ -22,12 +22,10 @@ from export_core.report.document import Document, Finding
 from export_core.report.wording import limits_line
 from export_core.run.run import Cells
 
-MOST = 10
-"""Annotations of one type that GitHub shows of a step; it drops the others."""
+MOST = 10  # Annotations of one type that GitHub shows of a step; it drops the others.
 _MOST_OF_ONE = 3
 """Annotations of one finding: the page has all tests, and a place is better left for what has another cause."""
-_LONGEST = 3000
-"""Characters of a message: the runner cuts longer ones at 4,096."""
+_LONGEST = 3000  # Characters of a message: the runner cuts longer ones at 4,096.
 
 
 def annotation_commands(document: Document, folder: Path = Path()) -> str:

@@ -101,26 +101,16 @@ class Picture:
 class Comparison:
     """What is different from an earlier run."""
 
-    line: str
-    """The counts of all changes, in one line."""
-    caveats: Sequence[Finding]
-    """Why a change may not come from the cell itself."""
-    changes: Sequence[Finding]
-    """How cells changed, the worst first."""
-    others: Sequence[Finding]
-    """What else changed."""
-    run: Run
-    """The new run, which may fail because of the earlier one."""
-    before: Run
-    """The earlier run, judged by the policy of the new one."""
-    cells: Mapping[CellKey, tuple[str, str]]
-    """How a cell changed, and what it was."""
-    counts: Mapping[str, int]
-    """How many cells of the new run changed so."""
-    section: Callable[[], Markup]
-    """All of it as a section of the page."""
-    as_json: Callable[[], msgspec.Struct]
-    """All of it for other programs."""
+    line: str  # The counts of all changes, in one line.
+    caveats: Sequence[Finding]  # Why a change may not come from the cell itself.
+    changes: Sequence[Finding]  # How cells changed, the worst first.
+    others: Sequence[Finding]  # What else changed.
+    run: Run  # The new run, which may fail because of the earlier one.
+    before: Run  # The earlier run, judged by the policy of the new one.
+    cells: Mapping[CellKey, tuple[str, str]]  # How a cell changed, and what it was.
+    counts: Mapping[str, int]  # How many cells of the new run changed so.
+    section: Callable[[], Markup]  # All of it as a section of the page.
+    as_json: Callable[[], msgspec.Struct]  # All of it for other programs.
 
     @property
     def findings(self) -> Sequence[Finding]:
@@ -133,8 +123,7 @@ class Document:
     """What a report of a run says; `view` makes it. What few media show is made when it is asked for."""
 
     run: Run
-    findings: Sequence[Finding]
-    """All findings, the worst first."""
+    findings: Sequence[Finding]  # All findings, the worst first.
     comparison: Comparison | None = None
     folder: Path | None = None
     """The folder of the results as commands name it; None where the report is read elsewhere."""

@@ -38,11 +38,7 @@ class _Plane:
 
 
 def map_svg(
-    drawn: ReleaseMap,
-    *,
-    standalone: bool = False,
-    links: bool = False,
-    heading: tuple[str, str] | None = None,
+    drawn: ReleaseMap, *, standalone: bool = False, links: bool = False, heading: tuple[str, str] | None = None
 ) -> str:
     """The map. With `links`, each square leads to its cells in the table of the page.
 

@@ -30,12 +30,9 @@ _LONGEST_TABLE = 16_000
 _LONGEST_MAP = 20_000
 _LONGEST_LINE = 2_000
 _LONGEST_WORDS = 120
-_RESERVED_BYTES = 1_024
-"""Room for the last paragraph, which says what was left out."""
-_AROUND_BYTES = 100
-"""What folds a section together with others of its kind."""
-_ON_SCREEN = (12, 18)
-"""Rows and columns of a map that is not folded."""
+_RESERVED_BYTES = 1_024  # Room for the last paragraph, which says what was left out.
+_AROUND_BYTES = 100  # What folds a section together with others of its kind.
+_ON_SCREEN = (12, 18)  # Rows and columns of a map that is not folded.
 
 _URL = re.compile(r"https?://[\w.~:/?#@!$&'*+,;=%-]+")
 

@@ -32,51 +32,31 @@ MOST_JOBS = 256
 class PlannedCell(msgspec.Struct, frozen=True):
     """A cell before it runs."""
 
-    case: str
-    """The id of the case."""
-    golden: str
-    """The golden, `case/writer`."""
-    writer: WriterOf
-    """The release that exported it."""
-    reader: ReaderOf
-    """The release that will run it."""
-    platform: str
-    """The platform of the cell."""
-    mode: Mode
-    """run or compile."""
-    direction: Direction
-    """Whether the reader was built after the writer, before it, or on the same day."""
-    days: int
-    """The days between the two build dates."""
-    promised: bool
-    """Whether the reader is inside the window of the writer."""
-    promised_until: datetime.date
-    """The last build date of a reader in this direction that is promised."""
-    deployed: tuple[str, ...] = ()
-    """The names of the policy's deployment targets in which it has to run."""
+    case: str  # The id of the case.
+    golden: str  # The golden, `case/writer`.
+    writer: WriterOf  # The release that exported it.
+    reader: ReaderOf  # The release that will run it.
+    platform: str  # The platform of the cell.
+    mode: Mode  # run or compile.
+    direction: Direction  # Whether the reader was built after the writer, before it, or on the same day.
+    days: int  # The days between the two build dates.
+    promised: bool  # Whether the reader is inside the window of the writer.
+    promised_until: datetime.date  # The last build date of a reader in this direction that is promised.
+    deployed: tuple[str, ...] = ()  # The names of the policy's deployment targets in which it has to run.
 
 
 class PlanReport(msgspec.Struct, frozen=True):
     """What `jaxexport plan --json` prints."""
 
-    as_of: datetime.date
-    """The day as of which releases exist and cells are judged."""
-    planned: int
-    """The number of cells."""
-    goldens: int
-    """The number of goldens."""
-    selection: dict[str, Any]
-    """What was asked for."""
-    counts: dict[str, dict[str, int]]
-    """Cells by reader, writer, platform, direction, and whether they are promised."""
-    cells: tuple[PlannedCell, ...]
-    """The cells, in the order in which they run."""
-    without_cells: str = ""
-    """The selected goldens that have no cell."""
-    warnings: tuple[str, ...] = ()
-    """What of the policy matches nothing."""
-    environments: EnvironmentsCost | None = None
-    """Those that a run on this machine needs."""
+    as_of: datetime.date  # The day as of which releases exist and cells are judged.
+    planned: int  # The number of cells.
+    goldens: int  # The number of goldens.
+    selection: dict[str, Any]  # What was asked for.
+    counts: dict[str, dict[str, int]]  # Cells by reader, writer, platform, direction, and whether they are promised.
+    cells: tuple[PlannedCell, ...]  # The cells, in the order in which they run.
+    without_cells: str = ""  # The selected goldens that have no cell.
+    warnings: tuple[str, ...] = ()  # What of the policy matches nothing.
+    environments: EnvironmentsCost | None = None  # Those that a run on this machine needs.
 
 
 def plan_report(plan: Plan, windows: Windows, cost: EnvironmentsCost | None = None) -> PlanReport:

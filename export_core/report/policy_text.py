@@ -26,10 +26,8 @@ from export_core.releases.stable_targets import stable_targets
 from export_core.report.document import ReportError
 
 Key = tuple[str, ...]
-_NESTED = ("windows", "required", "retention")
-"""Tables whose keys are fixed: each is shown on its own."""
-_ENTRY_LINES = 3
-"""Of one entry of a table: the file has the rest, and the line is given."""
+_NESTED = ("windows", "required", "retention")  # Tables whose keys are fixed: each is shown on its own.
+_ENTRY_LINES = 3  # Of one entry of a table: the file has the rest, and the line is given.
 
 
 def policy_lines(policy: Policy, origins: Mapping[Key, str], where: str, width: int) -> list[str]:
@@ -242,8 +240,7 @@ def proposal(results: Sequence[Result], summary: Summary) -> str:
     built = {release.jaxlib: release.built for result in broken for release in (result.writer, result.reader)}
     issues = {issue.id: issue for issue in summary.known_issues}
     failures = grouped(
-        broken,
-        lambda result: (str(result.verdict), str(result.stage), _expected_message(result), result.upstream),
+        broken, lambda result: (str(result.verdict), str(result.stage), _expected_message(result), result.upstream)
     )
     entries = [
         _entry((verdict, stage, message), block, others, summary.as_of, built, issues.get(upstream))

@@ -20,12 +20,9 @@ from export_core.matrix import Plan
 from export_core.releases import Release
 from export_core.report.wording import counts_line
 
-SILENCE_SECONDS = 30.0
-"""The longest time without a line in a log: a run that writes nothing looks like one that hangs."""
-SPEED_SECONDS = 120.0
-"""The time over which the speed is averaged for the estimate of the time left."""
-MOST_FAILURES = 20
-"""Failures that are shown as they happen, the first of each kind; the report at the end has all."""
+SILENCE_SECONDS = 30.0  # The longest time without a line in a log: a run that writes nothing looks like one that hangs.
+SPEED_SECONDS = 120.0  # The time over which the speed is averaged for the estimate of the time left.
+MOST_FAILURES = 20  # Failures that are shown as they happen, the first of each kind; the report at the end has all.
 
 
 class RunProgress:

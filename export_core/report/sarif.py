@@ -19,8 +19,7 @@ from export_core.report.document import Document, Finding, issue_of
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 MOST = 5_000
 """Results that GitHub stores of a run; it refuses a file with more than 25,000. Source: its limits on SARIF results."""
-_LONGEST = 1_000
-"""Characters of a rule's description: GitHub's limit is 1,024."""
+_LONGEST = 1_000  # Characters of a rule's description: GitHub's limit is 1,024.
 
 
 def sarif_file(document: Document, folder: Path = Path()) -> bytes:

@@ -12,8 +12,7 @@ from xml.etree import ElementTree as Xml
 
 from export_core.base.escaping import shown
 
-STYLE = Path(__file__).parent / "templates" / "map.css"
-"""Colours, light and dark, of all pictures."""
+STYLE = Path(__file__).parent / "templates" / "map.css"  # Colours, light and dark, of all pictures.
 
 
 def picture(kind: str, width: float, height: float, label: str, *, standalone: bool) -> Xml.Element:

@@ -21,10 +21,8 @@ from export_core.report.run_tables import grid, with_several_jax
 from export_core.report.wording import LEGEND, cell_mark, named_folder
 from export_core.run.run import Cells, Run
 
-MOST_SHOWN = 3
-"""Findings with their evidence, all kinds together, but at least one of each kind."""
-_MOST_LINES = 2
-"""Lines of one text in the short report."""
+MOST_SHOWN = 3  # Findings with their evidence, all kinds together, but at least one of each kind.
+_MOST_LINES = 2  # Lines of one text in the short report.
 
 
 def print_report(console: Console, document: Document, *, full: bool = False) -> None:
@@ -150,8 +148,7 @@ def print_lines(console: Console, lines: Iterable[str], style: str = "") -> None
 
 MOST_ROWS = 10
 _GAP = "  "
-_STAYS = "\N{NO-BREAK SPACE}"
-"""Until the table is wrapped: between a number and its noun no line ends."""
+_STAYS = "\N{NO-BREAK SPACE}"  # Until the table is wrapped: between a number and its noun no line ends.
 _SPACES = str.maketrans(dict.fromkeys("\t\n\v\f\r", " "))
 """What wrapping turns into spaces, and would move the colours."""
 

@@ -13,7 +13,8 @@ from export_core.artifact import Artifact
 from export_core.artifact.audit import audit
 from export_core.artifact.main_check import check_main
 from export_core.base.layout import labelled_lines
-from export_core.export import ExportError, ProducedGolden, installed_writer
+from export_core.export.errors import ExportError
+from export_core.export.produce import ProducedGolden, installed_writer
 from export_core.goldens import Comparison, Golden, GoldenStore, Writer
 from export_core.goldens.store import staged_golden
 from export_core.judge import Judgement, Result
@@ -22,7 +23,7 @@ from export_core.matrix import Limits, Selection, Verdict
 from export_core.matrix.cached_replay import OutcomeCache
 from export_core.matrix.comparisons import under_policy
 from export_core.numbers.measuring_noise import MeasuredNoise, OtherKernel, known_noise, measure_noise, with_noise
-from export_core.numbers.stored_noise import proves_nothing_text
+from export_core.numbers.noise import proves_nothing_text
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.run_options import RunOptions

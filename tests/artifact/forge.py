@@ -1,8 +1,6 @@
-"""Makes MLIR bytecode and flatbuffers by hand, right and wrong, for tests that no real writer can serve."""
+"""Makes MLIR bytecode by hand, right and wrong, for tests that no real writer can serve."""
 
 from __future__ import annotations
-
-from struct import pack
 
 
 def varint(value: int) -> bytes:
@@ -85,25 +83,3 @@ def bytecode(
 
 
 MODULE, FUNC, RETURN, CUSTOM_CALL = 0, 1, 2, 3
-
-
-def envelope(fields: dict[int, tuple[str, object]], behind: bytes = b"") -> bytes:
-    """Make a root table by hand: field index to ("H", 3), or ("offset", bytes to append)."""
-    slots = max(fields) + 1
-    offsets, inline = [0] * slots, 4
-    for index in fields:
-        offsets[index] = inline
-        inline += 4
-    vtable = pack(f"<HH{slots}H", 4 + 2 * slots, inline, *offsets)
-    vtable += bytes(-len(vtable) % 4)
-    start = 4 + len(vtable)
-    out = bytearray(pack("<I", start) + vtable + pack("<i", len(vtable)) + bytes(inline - 4))
-    for index, (form, value) in fields.items():
-        place = start + offsets[index]
-        if form == "offset":
-            assert isinstance(value, bytes)
-            out[place : place + 4] = pack("<I", len(out) - place)
-            out += value + bytes(-len(value) % 4)
-        else:
-            out[place : place + 4] = pack("<" + form, value).ljust(4, b"\0")
-    return bytes(out) + behind

@@ -10,7 +10,7 @@ from kept import DATA
 
 from export_core.artifact import Artifact, read, read_bytes
 from export_core.artifact.envelope.encode import encode
-from export_core.artifact.numerics import _NARROWEST_FIRST, narrowest_float
+from export_core.artifact.numerics import NARROWEST_FIRST, narrowest_float
 
 GOLDENS = Path(__file__).parents[2] / "golden"
 DTYPES = "tests.compat.test_dtypes"
@@ -56,5 +56,5 @@ def test_the_modules_of_derivatives_count():
 
 
 def test_types_are_in_the_order_of_their_precision():
-    eps = [float(ml_dtypes.finfo(dtype).eps) for dtype in _NARROWEST_FIRST.values()]
+    eps = [float(ml_dtypes.finfo(dtype).eps) for dtype in NARROWEST_FIRST]
     assert eps == sorted(eps, reverse=True)

@@ -77,20 +77,19 @@ def _small(**more):
     return bytecode(op(MODULE, regions=body), **parts)
 
 
-@pytest.mark.parametrize("order", [(1, 3, 2, 4, 8, 0), (0, 1, 2, 3, 4, 8), (8, 4, 3, 2, 1, 0)])
-def test_sections_may_be_in_any_order(order):
-    assert read_bytes(_small(order=order)).module.num_operations == 4
-
-
-def test_sections_may_be_aligned():
-    module = read_bytes(_small(align={3: 8, 4: 16, 0: 64})).module
+@pytest.mark.parametrize(
+    "layout",
+    [
+        *({"order": order} for order in [(1, 3, 2, 4, 8, 0), (0, 1, 2, 3, 4, 8), (8, 4, 3, 2, 1, 0)]),
+        {"align": {3: 8, 4: 16, 0: 64}},
+        {"extra": (section(5, b"\x2a" * 1000), section(6, b"\x01\x03\x05"))},  # resources are stepped over
+    ],
+    ids=str,
+)
+def test_sections_may_be_in_any_order_and_aligned(layout):
+    module = read_bytes(_small(**layout)).module
     assert module.num_operations == 4
     assert module.main.name == "main"
-
-
-def test_resource_sections_with_data_are_stepped_over():
-    extra = (section(5, b"\x2a" * 1000), section(6, b"\x01\x03\x05"))
-    assert read_bytes(_small(extra=extra)).module.num_operations == 4
 
 
 def test_nested_regions_without_their_own_section_are_walked():

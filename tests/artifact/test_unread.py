@@ -124,11 +124,18 @@ def test_the_target_named_is_the_one_that_jaxlib_takes():
     assert problems(parts) == {"call_target_name of vhlo.custom_call_v2": "conflict", "evil": "unlisted"}
 
 
-@pytest.mark.parametrize("name", ["api_version", "backend_config", "called_computations", "has_side_effect"])
-def test_an_attribute_that_overrides_a_property_is_refused(name):
+@pytest.mark.parametrize(
+    ("operation", "name"),
+    [
+        *((b"custom_call_v2", name) for name in ("api_version", "backend_config", "called_computations")),
+        *((b"custom_call_v2", "has_side_effect"), (b"func_v1", "sym_name"), (b"func_v1", "rng_algorithm")),
+    ],
+)
+def test_an_attribute_that_overrides_a_property_is_refused(operation, name):
     parts = module()
-    with_entry(parts, call_of(parts), name.encode(), parts.target(b"evil"))
-    assert problems(parts) == {f"{name} of vhlo.custom_call_v2": "conflict"}
+    found = next(op for op in parts.operations() if parts.name_of(op) == b"vhlo." + operation)
+    with_entry(parts, found, name.encode(), parts.target(b"evil"))
+    assert problems(parts) == {f"{name} of vhlo.{operation.decode()}": "conflict"}
 
 
 def test_the_rng_algorithm_of_a_custom_call_overrides_nothing():
@@ -136,16 +143,6 @@ def test_the_rng_algorithm_of_a_custom_call_overrides_nothing():
     parts = module()
     with_entry(parts, call_of(parts), b"rng_algorithm", parts.target(b"DEFAULT"))
     assert problems(parts) == {}
-    function = next(op for op in parts.operations() if parts.name_of(op) == b"vhlo.func_v1")
-    with_entry(parts, function, b"rng_algorithm", parts.target(b"DEFAULT"))
-    assert problems(parts) == {"rng_algorithm of vhlo.func_v1": "conflict"}
-
-
-def test_an_overridden_name_of_a_function_is_refused():
-    parts = module()
-    function = next(op for op in parts.operations() if parts.name_of(op) == b"vhlo.func_v1")
-    with_entry(parts, function, b"sym_name", parts.target(b"other"))
-    assert problems(parts) == {"sym_name of vhlo.func_v1": "conflict"}
 
 
 def test_the_same_attribute_twice_is_refused():

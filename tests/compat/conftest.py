@@ -1,7 +1,5 @@
 """Inputs of the cases: fixed numbers that no release of jax or numpy draws differently."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

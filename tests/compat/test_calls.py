@@ -1,7 +1,5 @@
 """Trees that nobody registered, and what is called where it is not a function of `jax.jit` itself."""
 
-from __future__ import annotations
-
 import functools
 from collections import namedtuple
 

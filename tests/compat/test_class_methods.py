@@ -1,7 +1,5 @@
 """Methods of absltest classes with parameters, marked ones beside unmarked ones: the way in which optax tests itself."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import jax

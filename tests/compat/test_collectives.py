@@ -1,7 +1,5 @@
 """Collectives over four devices, as `jax.shard_map` makes them."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 

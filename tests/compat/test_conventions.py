@@ -1,7 +1,5 @@
 """Calling conventions by number, and exports that give up forward compatibility."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import pytest

@@ -1,7 +1,5 @@
 """Derivatives that the artifact carries: orders, rules of the user's own, rematerialization, inputs that have none."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

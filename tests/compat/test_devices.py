@@ -1,7 +1,5 @@
 """Meshes with explicit axes, meshes that only the function has, memories and layouts; options by keyword argument."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import jaxlib.version

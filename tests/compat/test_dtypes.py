@@ -1,7 +1,5 @@
 """Every dtype that an artifact can hold, and what of an argument's kind is no dtype: keys, Python numbers, static, donated."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

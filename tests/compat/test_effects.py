@@ -1,7 +1,5 @@
 """Effects that can be serialized: tokens of the ordered ones in the calling convention, and names of the others."""
 
-from __future__ import annotations
-
 import compat_effects
 import jax
 import jax.numpy as jnp

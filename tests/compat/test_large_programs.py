@@ -1,7 +1,5 @@
 """Programs whose size matters: arrays of high rank, and long modules."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

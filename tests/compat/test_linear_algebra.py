@@ -1,7 +1,5 @@
 """Factorizations: custom calls into LAPACK, and results that are unique only up to signs and phases."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

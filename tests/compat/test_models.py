@@ -1,7 +1,5 @@
 """What people export: a network with its gradients, an attention block, a convolution."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import pytest

@@ -1,7 +1,5 @@
 """Operations that carry a name, a computation or an algorithm: composites, dots, attention, references, calls of other artifacts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import jax

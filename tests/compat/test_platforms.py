@@ -1,7 +1,5 @@
 """One artifact for several platforms, and what happens where it was not exported for."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import pytest

@@ -1,7 +1,5 @@
 """The operations of jax.lax, many in one function: what no larger program of these cases happens to use."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,7 +1,5 @@
 """Control flow, ordering and random numbers."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

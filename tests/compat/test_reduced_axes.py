@@ -1,7 +1,5 @@
 """What a mesh with explicit axes knows of a value: that devices have parts of a sum (unreduced), or of a cotangent (reduced)."""
 
-from __future__ import annotations
-
 import jax
 import pytest
 from jax import lax

@@ -1,7 +1,5 @@
 """Custom calls that no release promises to keep, exported all the same: each with its reason."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import pytest

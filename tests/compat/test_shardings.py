@@ -1,7 +1,5 @@
 """Functions over several devices: meshes with and without devices, collectives, and one-device artifacts on many."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

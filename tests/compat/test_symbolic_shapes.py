@@ -1,7 +1,5 @@
 """Dimensions that are known only when the artifact is called: expressions, constraints, several shapes, refused shapes."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import pytest

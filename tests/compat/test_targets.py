@@ -1,7 +1,5 @@
 """Every custom-call target of the stable list that an export here can make: LAPACK's of each dtype, those of GPUs, dynamic shapes."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,7 +1,5 @@
 """Trees of arguments and results: dicts, None, namedtuples, nodes of our own, keywords."""
 
-from __future__ import annotations
-
 import jax
 import pytest
 from compat_nodes import Point, Tagged

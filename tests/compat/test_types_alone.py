@@ -1,7 +1,5 @@
 """Arguments of which a case has only the types, as `jax.ShapeDtypeStruct`; their values follow the plugin's rule."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

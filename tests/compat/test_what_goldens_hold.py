@@ -1,7 +1,5 @@
 """What the kept goldens show of jax.export, read from their artifacts without jax: the same whichever release runs this test."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,14 +1,13 @@
 """Cases made by hand and exported by the jax of this process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import pytest
 
-from export_core.export import Case, ExportOptions, ProducedGolden, produce
+from export_core.export.case import Case, ExportOptions
+from export_core.export.produce import ProducedGolden, produce
 from export_core.releases import load_calendar
 
 Exporting = Callable[..., ProducedGolden]

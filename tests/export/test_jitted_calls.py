@@ -1,7 +1,5 @@
 """What `export_golden` takes beside a function of `jax.jit`: partials, bound methods, jits of libraries."""
 
-from __future__ import annotations
-
 import functools
 
 import jax
@@ -9,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from export_core.export import ExportError, ExtraCall, add_checks
 from export_core.export.calls import jitted_call
+from export_core.export.errors import ExportError
+from export_core.export.golden_checks import ExtraCall, add_checks
 
 X = np.arange(3, dtype=np.float32)
 
@@ -32,9 +31,7 @@ class Nnx(FilterJit):
     """A jit that replaces every array in its arguments, as that of flax.nnx does."""
 
     __module__ = "flax.nnx.transforms"
-
-    def __call__(self, *args, **kwargs):
-        raise AssertionError("its function is called without it")
+    __call__ = FilterJit.lower  # its function is called without it
 
 
 class Model:
@@ -46,10 +43,7 @@ class Model:
 
 jax.tree_util.register_pytree_with_keys(
     Model,
-    lambda model: (
-        ((jax.tree_util.GetAttrKey("weight"), model.weight), (jax.tree_util.GetAttrKey("seen"), model.seen)),
-        None,
-    ),
+    lambda model: ([(jax.tree_util.GetAttrKey(name), value) for name, value in vars(model).items()], None),
     lambda _, leaves: Model(*leaves),
 )
 
@@ -71,16 +65,11 @@ def outputs(golden):
     return [leaf.numpy().tolist() for leaf in golden.outputs]
 
 
-def test_what_a_partial_binds_is_an_argument(exported):
+def test_what_a_partial_binds_is_an_argument_of_each_call(exported):
     golden = exported(Lowering(functools.partial(jax.jit(lambda a, b, n: a + b * n), X, n=2)), X)
     assert golden.manifest.signature.inputs == ("float32[3]", "float32[3]", "int32[]")
     assert outputs(golden) == [[0, 3, 6]]
-
-
-def test_further_calls_of_a_partial_bind_too(exported):
-    golden = exported(Lowering(functools.partial(jax.jit(lambda a, b: a + b), X)), X)
-    files = add_checks(golden, [ExtraCall((X + 1,), {})]).files
-    assert "call1.inputs.npz" in files
+    assert "call1.inputs.npz" in add_checks(golden, [ExtraCall((X + 1,), {})]).files
 
 
 def test_the_object_of_a_method_may_be_static(exported):
@@ -122,24 +111,21 @@ class BoundMethod:
 
 @pytest.mark.parametrize(
     ("function", "advice"),
-    [(Unhashable(), "*args: module(*args)"), (BoundMethod(Unhashable()), "*args: module.scaled(*args)")],
+    [(Unhashable(), r"\*args: module\(\*args\)"), (BoundMethod(Unhashable()), r"\*args: module.scaled\(\*args\)")],
     ids=["module", "method"],
 )
 def test_a_jitted_object_without_a_hash_is_told_to_be_an_argument(exported, function, advice):
-    with pytest.raises(ExportError, match=r"jax.jit cannot call .*Unhashable.*: it has no hash") as refused:
+    with pytest.raises(ExportError, match=rf"jax.jit cannot call .*Unhashable.*: it has no hash.*{advice}"):
         exported(jax.jit(function), X)
-    assert advice in str(refused.value)
 
 
 def test_a_jitted_bound_method_is_jitted(exported):
-    method = BoundMethod(0)
-    assert outputs(exported(jax.jit(method), X)) == [[0, 1, 2]]
+    assert outputs(exported(jax.jit(BoundMethod(0)), X)) == [[0, 1, 2]]
 
 
 def test_a_library_jit_takes_arrays_and_keeps_the_rest(exported):
-    golden = exported(
-        FilterJit(lambda tree, x: (tree["f"](x) * tree["w"], "text", tree["f"])), {"f": jnp.square, "w": X}, X
-    )
+    jitted = FilterJit(lambda tree, x: (tree["f"](x) * tree["w"], "text", tree["f"]))
+    golden = exported(jitted, {"f": jnp.square, "w": X}, X)
     assert golden.manifest.signature.inputs == ("float32[3]", "float32[3]")
     assert golden.manifest.signature.in_tree == "PyTreeDef((({'f': None, 'w': *}, *), {}))"
     assert outputs(golden) == [[0, 1, 8]]
@@ -175,9 +161,7 @@ def test_a_pmap_is_exported_inside_a_jit(exported):
     assert outputs(golden) == [[[0, 2, 4]]]
 
 
-@pytest.mark.parametrize(
-    "value", ["text", None, 3, (1, 2), jnp.sin, True], ids=["text", "None", "int", "tuple", "function", "bool"]
-)
+@pytest.mark.parametrize("value", ["text", None, 3, (1, 2), jnp.sin, True], ids=lambda value: type(value).__name__)
 def test_static_arguments_by_name(exported, value):
     function = jax.jit(lambda x, n: x * 2, static_argnames=("n",))
     by_name = exported(function, X, kwargs={"n": value})

@@ -1,14 +1,12 @@
 """Which arguments are arrays and which are static is found from what the function takes."""
 
-from __future__ import annotations
-
 import jax
 import numpy as np
 import pytest
 
-from export_core.export import ExportError
 from export_core.export.api import dynamic_tree
 from export_core.export.arguments import find_static_arguments
+from export_core.export.errors import ExportError
 
 X = np.ones(3, np.float32)
 
@@ -17,28 +15,20 @@ def static_of(function, *args, **kwargs):
     return find_static_arguments("t", args, kwargs, dynamic_tree(function, args, kwargs)).static
 
 
-def test_without_static_arguments_none_is_found():
-    assert static_of(jax.jit(lambda x, y, n=1: x * n + y["a"]), X, {"a": 2.0}, n=3) == frozenset()
-
-
-def test_a_static_number_is_told_from_an_array_by_their_count():
-    assert static_of(jax.jit(lambda x, n: x * n, static_argnums=1), X, 3) == {1}
-    assert static_of(jax.jit(lambda x, n: x * n), X, 3) == frozenset()
-
-
-def test_text_and_functions_can_only_be_static():
-    function = jax.jit(lambda x, how, f: f(x) if how == "f" else x, static_argnums=(1, 2))
-    assert static_of(function, X, "f", abs) == {1, 2}
-
-
-def test_static_keywords_are_found_by_name():
-    function = jax.jit(lambda x, n, mode="a": x * n, static_argnames=("n", "mode"))
-    assert static_of(function, X, n=3, mode="b") == {"n", "mode"}
-
-
-def test_a_static_tuple_is_told_from_a_tree():
-    function = jax.jit(lambda x, shape, pair: x.reshape(shape) + pair[0], static_argnums=1)
-    assert static_of(function, X, (3, 1), (X, 2)) == {1}
+@pytest.mark.parametrize(
+    ("function", "args", "kwargs", "static"),
+    [
+        (jax.jit(lambda x, y, n=1: x * n + y["a"]), (X, {"a": 2.0}), {"n": 3}, set()),
+        (jax.jit(lambda x, n: x * n, static_argnums=1), (X, 3), {}, {1}),
+        (jax.jit(lambda x, n: x * n), (X, 3), {}, set()),
+        (jax.jit(lambda x, how, f: f(x) if how == "f" else x, static_argnums=(1, 2)), (X, "f", abs), {}, {1, 2}),
+        (jax.jit(lambda x, n, m="a": x * n, static_argnames=("n", "m")), (X,), {"n": 3, "m": "b"}, {"n", "m"}),
+        (jax.jit(lambda x, shape, pair: x.reshape(shape) + pair[0], static_argnums=1), (X, (3, 1), (X, 2)), {}, {1}),
+    ],
+    ids=["none", "a number", "no number", "text and a function", "keywords", "a tuple beside a tree"],
+)
+def test_static_arguments_are_told_from_arrays(function, args, kwargs, static):
+    assert static_of(function, *args, **kwargs) == static
 
 
 def test_two_numbers_of_which_one_is_static_cannot_be_told_apart():
@@ -53,10 +43,12 @@ class Choosy:
         self.values = values
 
 
+def is_array(value):
+    return isinstance(value, (np.ndarray, jax.Array, jax.core.Tracer))
+
+
 def _flatten(node):
-    are_arrays = [isinstance(value, (np.ndarray, jax.Array, jax.core.Tracer)) for value in node.values]
-    arrays = [value for value, is_array in zip(node.values, are_arrays, strict=True) if is_array]
-    return arrays, tuple(None if is_array else value for value, is_array in zip(node.values, are_arrays, strict=True))
+    return [*filter(is_array, node.values)], tuple(None if is_array(value) else value for value in node.values)
 
 
 def _unflatten(others, arrays):

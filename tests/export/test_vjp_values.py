@@ -1,15 +1,13 @@
 """The derivatives that a golden holds are those that its artifact gives, worked out without it."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import export
 
-from export_core.export import ExportError, ExtraCall, add_checks
-from export_core.export.golden_checks import derivatives
+from export_core.export.errors import ExportError
+from export_core.export.golden_checks import ExtraCall, add_checks, derivatives
 from export_core.goldens.arrays import from_npz
 
 X = np.linspace(0.1, 1, 6, dtype=np.float32).reshape(2, 3)
@@ -58,7 +56,7 @@ def test_without_outputs_the_arguments_are_the_same(exported):
     }  # fmt: skip
 
 
-def test_each_order_has_a_check_and_the_next_must_be_refused(exported, tmp_path):
+def test_each_order_has_a_check_and_the_next_must_be_refused(exported):
     produced = add_checks(exported(lambda x: x**3, X, vjp_order=2), [])
     checks = produced.manifest.checks
     assert [(check.name, check.vjp, check.outputs, check.refused) for check in checks] == [
@@ -66,10 +64,8 @@ def test_each_order_has_a_check_and_the_next_must_be_refused(exported, tmp_path)
         ("vjp2", 2, "vjp2.outputs.npz", None),
         ("vjp3", 3, None, "No VJP is available"),
     ]
-    (tmp_path / "inputs.npz").write_bytes(produced.files["vjp1.inputs.npz"])
-    (tmp_path / "outputs.npz").write_bytes(produced.files["vjp1.outputs.npz"])
-    x, cotangent = (leaf.numpy() for leaf in from_npz(tmp_path / "inputs.npz"))
-    (gradient,) = (leaf.numpy() for leaf in from_npz(tmp_path / "outputs.npz"))
+    x, cotangent = (leaf.numpy() for leaf in from_npz(produced.files["vjp1.inputs.npz"]))
+    (gradient,) = (leaf.numpy() for leaf in from_npz(produced.files["vjp1.outputs.npz"]))
     np.testing.assert_allclose(gradient, 3 * x**2 * cotangent, rtol=1e-6)
 
 

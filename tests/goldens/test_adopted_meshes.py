@@ -1,7 +1,5 @@
 """The mesh of an artifact without its source: what it tells, what the user says, and what cannot be placed."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math
@@ -80,50 +78,37 @@ def test_an_artifact_tells_its_mesh_or_one_that_is_finer(golden):
 @pytest.mark.parametrize("writer", ["0.6.2", "0.12.0.1"])
 def test_an_adopted_artifact_for_four_devices_runs(case, writer, tmp_path, here, kept):
     golden = stored(case, writer)
-    manifest, files = adopt_artifact(
-        read(golden.artifact),
-        golden.folder / "inputs.npz",
-        golden.folder / "outputs.npz",
-        "adopted",
-        golden.manifest.writer,
-    )
-    GoldenStore(tmp_path).write(manifest, files)
+    arrays = (golden.folder / "inputs.npz", golden.folder / "outputs.npz")
+    GoldenStore(tmp_path).write(*adopt_artifact(read(golden.artifact), *arrays, "adopted", golden.manifest.writer))
     (adopted,) = GoldenStore(tmp_path).goldens()
     (outcome,) = replayed([Cell(adopted, here, "cpu")], this_interpreter, start=kept.start)
     is_too_old = writer == "0.6.2" and version_key(here.jax) >= version_key("0.11.1")
     assert outcome.verdict is (Verdict.REFUSED if is_too_old else Verdict.PASS), outcome.message
 
 
+SWAPPED = {"in_shardings": (HloSharding(proto([2, 2], [0, 2, 1, 3])), None)}
+
+
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("fields", "text", "problem"),
     [
-        ("data=2", "--mesh data=2: expected a mesh of 4 devices, for which the artifact was exported, found one of 2"),
-        ("data=2,data=2", "--mesh data=2,data=2: expected axes and their sizes"),
-        ("data", "--mesh data: expected axes and their sizes, such as data=2,model=4"),
-        ("data=0", "--mesh data=0: expected axes and their sizes"),
-        (
-            "devices=4",
-            "argument 0 cannot be placed on a mesh devices=4: it is in 2 × 2 parts, on the devices 0, 2, 1, 3. Say",
-        ),
+        (SWAPPED, "data=2", "--mesh data=2: expected a mesh of 4 devices, for which the .* found one of 2"),
+        (SWAPPED, "data=2,data=2", "--mesh data=2,data=2: expected axes and their sizes"),
+        (SWAPPED, "data", "--mesh data: expected axes and their sizes, such as data=2,model=4"),
+        (SWAPPED, "data=0", "--mesh data=0: expected axes and their sizes"),
+        (SWAPPED, "devices=4", "argument 0 .* devices=4: it is in 2 × 2 parts, on the devices 0, 2, 1, 3. Say.*--mesh"),
+        ({"in_shardings": (HloSharding(proto([4], [0, 1, 3, 2])), None)}, "", "argument 0 cannot be placed .*--mesh"),
+        ({"nr_devices": 30000}, "", "at most 4096 devices, found 30000"),
     ],
 )
-def test_a_mesh_that_does_not_fit_is_refused(text, problem, tmp_path):
-    swapped = HloSharding(proto([2, 2], [0, 2, 1, 3]))
-    with pytest.raises(GoldenError) as refusal:
-        mesh_for(artifact_with(tmp_path, in_shardings=(swapped, None)), parse_mesh(text))
-    assert problem in str(refusal.value)
-    assert "--mesh" in str(refusal.value)
+def test_a_mesh_that_does_not_fit_is_refused(fields, text, problem, tmp_path):
+    with pytest.raises(GoldenError, match=problem):
+        mesh_for(artifact_with(tmp_path, **fields), parse_mesh(text) if text else {})
 
 
 def test_a_mesh_with_other_names_than_the_artifacts_is_refused():
     with pytest.raises(GoldenError, match=r"expected the mesh data=2,model=2, which its shardings name, found a=2,b=2"):
         mesh_for(read(stored("test_four_devices", "0.12.0.1").artifact), {"a": 2, "b": 2})
-
-
-def test_devices_in_an_order_that_no_mesh_has_are_refused(tmp_path):
-    artifact = artifact_with(tmp_path, in_shardings=(HloSharding(proto([4], [0, 1, 3, 2])), None))
-    with pytest.raises(GoldenError, match=r"argument 0 cannot be placed on a mesh .*--mesh data=2,model=4"):
-        mesh_for(artifact, {})
 
 
 def test_six_devices_are_factored_as_their_shardings_need(tmp_path):
@@ -132,12 +117,18 @@ def test_six_devices_are_factored_as_their_shardings_need(tmp_path):
     assert list(mesh_for(artifact, {}).values()) == [3, 2]
 
 
-def test_a_claim_of_many_devices_is_refused_at_once(tmp_path):
-    with pytest.raises(GoldenError, match="at most 4096 devices, found 30000"):
-        mesh_for(artifact_with(tmp_path, nr_devices=30000), {})
+MANY = bytes([0xC0, 0x84, 0x3D]) + b"\x01" * 1_000_000
+"""A million dimensions, below their number as a varint."""
 
 
-@pytest.mark.parametrize("data", [b"\xff" * 12, b"\x1a\x7f\x01", b"\x08\x03\x1a\x02\x02\x02\x22\x01\x00", b"\x08\x01"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(b"\xff" * 12, b"\x1a\x7f\x01", b"\x08\x03\x1a\x02\x02\x02\x22\x01\x00", b"\x08\x01"),
+        *(bytes([8, 3, field << 3 | 2]) + MANY for field in (3, 9)),
+    ],
+    ids=["no field", "cut", "too few devices", "no arrays", "many dimensions", "many devices"],
+)
 def test_a_sharding_that_is_damaged_or_no_arrays_is_refused(data):
     with pytest.raises(ArtifactError):
         tiles_of(data, "x")
@@ -147,13 +138,6 @@ def test_a_sharding_that_is_damaged_or_no_arrays_is_refused(data):
 def test_any_bytes_are_a_sharding_or_refused(data):
     with contextlib.suppress(ArtifactError):
         spec_on({"x": 2, "y": 2}, tiles_of(data, "x"))
-
-
-def test_a_sharding_of_many_dimensions_is_refused_at_once():
-    ones = bytes([0xC0, 0x84, 0x3D]) + b"\x01" * 1_000_000  # the length as a varint
-    for field in (3, 9):
-        with pytest.raises(ArtifactError):
-            tiles_of(bytes([8, 3, field << 3 | 2]) + ones, "x")
 
 
 @given(st.data())
@@ -173,27 +157,26 @@ def test_each_spec_on_a_mesh_is_found_again(data):
     assert spec_on(mesh, tiles) == expected
 
 
+def adopted(specs: tuple[str | None, ...]) -> Golden:
+    """A golden for four devices, as it would be without its source."""
+    golden = stored("test_four_devices", "0.6.2")
+    options = msgspec.structs.replace(golden.manifest.options, in_specs=specs)
+    writer = msgspec.structs.replace(golden.manifest.writer, python="unknown")
+    return Golden(msgspec.structs.replace(golden.manifest, writer=writer, options=options), golden.folder)
+
+
 def test_specs_are_for_arguments_that_have_none(tmp_path):
     artifact = artifact_with(tmp_path, in_shardings=(None, None))
     specs = specs_for(artifact, {"data": 2, "model": 2}, parse_specs("P(('data', 'model')), None"))
     assert specs == ("PartitionSpec(('data', 'model'))", None)
-    golden = stored("test_four_devices", "0.6.2")
-    options = msgspec.structs.replace(golden.manifest.options, in_specs=specs)
-    writer = msgspec.structs.replace(golden.manifest.writer, python="unknown")
-    adopted = Golden(msgspec.structs.replace(golden.manifest, writer=writer, options=options), golden.folder)
-    request = request_of(Cell(adopted, None, "cpu"), tmp_path, Limits())  # type: ignore[arg-type]
+    request = request_of(Cell(adopted(specs), None, "cpu"), tmp_path, Limits())  # type: ignore[arg-type]
     assert request.checks[0].specs == ((("data", "model"),), None)
     assert json.loads(msgspec.json.encode(request))["checks"][0]["specs"] == [[["data", "model"]], None]
 
 
 @pytest.mark.parametrize("specs", [("__import__('os')", None), ("P('x')",)])
 def test_a_manifest_with_other_specs_is_refused(specs, tmp_path):
-    golden = stored("test_four_devices", "0.6.2")
-    writer = msgspec.structs.replace(golden.manifest.writer, python="unknown")
-    options = msgspec.structs.replace(golden.manifest.options, in_specs=specs)
-    (tmp_path / "golden.yaml").write_bytes(
-        dump_manifest(msgspec.structs.replace(golden.manifest, writer=writer, options=options))
-    )
+    (tmp_path / "golden.yaml").write_bytes(dump_manifest(adopted(specs).manifest))
     with pytest.raises(GoldenError, match=r"options\.in_specs: expected a PartitionSpec or null for each argument"):
         load_manifest(tmp_path / "golden.yaml")
 
@@ -202,14 +185,16 @@ def test_a_manifest_with_other_specs_is_refused(specs, tmp_path):
     ("text", "problem"),
     [
         ("P('data')", "expected one for each of the 2 flat arguments, found 1"),
-        ("P('other'), None", "argument 0: expected axes of data=2,model=2, found ('other',)"),
-        ("P('model'), None", "argument 0: expected PartitionSpec('data', None), as the artifact has it, found"),
-        ("__import__('os')", "expected a PartitionSpec or None for each argument"),
-        ("P(data)", "expected a PartitionSpec or None for each argument"),
+        ("P('other'), None", r"argument 0: expected axes of data=2,model=2, found \('other',\)"),
+        ("P('model'), None", r"argument 0: expected PartitionSpec\('data', None\), as the artifact has it, found"),
+        *((text, "expected a PartitionSpec or None for each") for text in ("__import__('os')", "P(data)", "P(0)", "")),
+        *(
+            (text, "expected a PartitionSpec or None for each")
+            for text in ("P(['data'])", "P(x='data')", "P(('data', 0))")
+        ),
     ],
 )
 def test_specs_that_contradict_the_artifact_are_refused(text, problem):
     artifact = read(stored("test_four_devices", "0.12.0.1").artifact)
-    with pytest.raises(GoldenError) as refusal:
+    with pytest.raises(GoldenError, match=problem):
         specs_for(artifact, {"data": 2, "model": 2}, parse_specs(text))
-    assert problem in str(refusal.value)

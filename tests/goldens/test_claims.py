@@ -1,14 +1,13 @@
-"""What a golden claims of itself: its own bytes and the listed record of a conversion decide."""
+"""What a golden claims of itself: its own bytes, the listed record of a conversion and the calendar decide."""
 
-from __future__ import annotations
-
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
-from making import ARTIFACTS, NEWEST, files, manifest, release, write_golden, writer
+from making import ARTIFACTS, NEWEST, day, files, manifest, release, write_golden, writer
+from msgspec.structs import replace
 
 from export_core.artifact import read_bytes
 from export_core.artifact.envelope.encode import encode
@@ -16,10 +15,10 @@ from export_core.goldens import Golden, GoldenError, GoldenStore, Origin, verify
 from export_core.goldens.conversion_record import ConversionRecord, dump_record
 from export_core.goldens.manifest import ConvertedFrom, Manifest
 from export_core.goldens.store import ARTIFACT, sha256
-from export_core.policy import Policy
+from export_core.policy import ExtraReleases, Policy
 from export_core.policy.run_options import RunOptions, Selection
-from export_core.releases import load_calendar
-from export_core.run.session import plan_here
+from export_core.releases import JaxlibRelease, load_calendar
+from export_core.run.session import plan_here, plan_matrix
 
 RECORD = f"{ARTIFACT}.converted.json"
 CONVERTED = ConvertedFrom(sha256(b"the original"), "0.9.2", "rewritten", (), "pytest-jaxexport")
@@ -38,7 +37,7 @@ def store(tmp_path, monkeypatch) -> GoldenStore:
 def converted(store: GoldenStore, artifact: bytes = REWRITTEN, **changes: object) -> Golden:
     """A golden of a converted artifact with its record, of which some fields are changed."""
     record = ConversionRecord("converted", "", sha256(artifact), CONVERTED, "why")
-    record = msgspec.structs.replace(record, **changes)
+    record = replace(record, **changes)
     content = {**files(jaxlib="0.9.2"), ARTIFACT: artifact, RECORD: dump_record(record)}
     return write_golden(store, manifest("t.a", "0.9.2", converted_from=CONVERTED), content)
 
@@ -49,42 +48,35 @@ def refused(golden: Golden) -> str:
     return str(raised.value)
 
 
-def test_a_conversion_with_its_record_counts(store):
-    verify.check_claims([converted(store)], load_calendar())
-
-
-def test_a_conversion_without_its_record_does_not_count(store):
-    golden = write_golden(store, manifest("t.a", "0.9.2", converted_from=CONVERTED))
-    assert f"converted_from: expected the record {RECORD} of the conversion under `files`, found none" in refused(
-        golden
-    )
+def test_a_conversion_counts_with_a_record_that_can_be_read(store):
+    golden = converted(store)
+    verify.check_claims([golden], load_calendar())
+    content = golden.files()
+    golden = write_golden(store, golden.manifest, {**content, RECORD: b"{"})
+    assert "not the record of a conversion" in refused(golden)
+    del content[RECORD]
+    golden = write_golden(store, golden.manifest, content)
+    assert f"expected the record {RECORD} of the conversion under `files`, found none" in refused(golden)
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"sha256": sha256(ORIGINAL)}, {"converted_from": msgspec.structs.replace(CONVERTED, reader="0.10.0")}],
-    ids=["another artifact", "another reader"],
+    ("changes", "message"),
+    [
+        ({"sha256": sha256(ORIGINAL)}, "found the record of another artifact"),
+        ({"converted_from": replace(CONVERTED, reader="0.10.0")}, "found the record of another artifact"),
+        ({"artifact": ORIGINAL}, "expected a converted artifact, found one as jaxlib 0.9.2 writes it"),
+    ],
+    ids=["another artifact", "another reader", "an artifact as its writer wrote it"],
 )
-def test_the_record_of_another_conversion_does_not_count(store, changes):
-    assert "found the record of another artifact" in refused(converted(store, **changes))
-
-
-def test_an_artifact_as_its_writer_wrote_it_is_not_converted_whatever_its_record_says(store):
-    golden = converted(store, ORIGINAL)
-    assert "expected a converted artifact, found one as jaxlib 0.9.2 writes it" in refused(golden)
+def test_the_record_of_another_conversion_does_not_count(store, changes, message):
+    assert message in refused(converted(store, **changes))
 
 
 def test_an_artifact_is_not_converted_from_itself(store):
-    origin = msgspec.structs.replace(CONVERTED, sha256=sha256(REWRITTEN))
+    origin = replace(CONVERTED, sha256=sha256(REWRITTEN))
     golden = converted(store, converted_from=origin)
-    made = msgspec.structs.replace(golden.manifest, converted_from=origin)
+    made = replace(golden.manifest, converted_from=origin)
     assert "expected a converted artifact" in refused(write_golden(store, made, golden.files()))
-
-
-def test_a_record_that_cannot_be_read_is_an_error(store):
-    golden = converted(store)
-    content = {**golden.files(), RECORD: b"{"}
-    assert "not the record of a conversion" in refused(write_golden(store, golden.manifest, content))
 
 
 @pytest.mark.parametrize(
@@ -137,30 +129,28 @@ def own(case: str) -> Golden:
     return OWN.generations(f"tests.compat.{case}")[-1]
 
 
-def options(**changes: Any) -> Callable[[Manifest], Manifest]:
-    return lambda made: msgspec.structs.replace(made, options=msgspec.structs.replace(made.options, **changes))
+def changed(field: str = "", **changes: Any) -> Callable[[Manifest], Manifest]:
+    """What changes a manifest, or one of its fields."""
+
+    def change(made: Manifest) -> Manifest:
+        if not field:
+            return replace(made, **changes)
+        return replace(made, **{field: replace(getattr(made, field), **changes)})
+
+    return change
 
 
-def changed(**changes: Any) -> Callable[[Manifest], Manifest]:
-    return lambda made: msgspec.structs.replace(made, **changes)
-
-
-def signature(**changes: Any) -> Callable[[Manifest], Manifest]:
-    return lambda made: msgspec.structs.replace(made, signature=msgspec.structs.replace(made.signature, **changes))
+options, signature = functools.partial(changed, "options"), functools.partial(changed, "signature")
 
 
 def without_derivatives(made: Manifest) -> Manifest:
-    return options(vjp_order=0)(msgspec.structs.replace(made, checks=()))
+    return options(vjp_order=0)(replace(made, checks=()))
 
 
 @pytest.mark.parametrize(
     ("case", "change", "message"),
     [
-        (
-            FIRST_ORDER,
-            options(platforms=("tpu",)),
-            "options.platforms: expected cpu, as in artifact.jaxexport, found tpu.",
-        ),
+        (FIRST_ORDER, options(platforms=("tpu",)), "platforms: expected cpu, as in artifact.jaxexport, found tpu."),
         (FIRST_ORDER, options(platforms=("cpu", "tpu")), "options.platforms: expected cpu, as in"),
         (FIRST_ORDER, options(mesh={"x": 2}), "options.mesh: expected 1 devices, as in artifact.jaxexport, found 2"),
         (FIRST_ORDER, changed(custom_calls=("a",)), "custom_calls: expected none, as in artifact.jaxexport, found a."),
@@ -186,3 +176,75 @@ def test_pytests_own_replay_believes_no_golden_that_leaves_it(store):
     store.write(options(platforms=("tpu",))(stored.manifest), stored.files())
     with pytest.raises(GoldenError, match="platforms: expected cpu"):
         plan_here(Policy(), Selection(), RunOptions(), store.goldens(), release(NEWEST))
+
+
+# --- the build date, wherever goldens are read to be judged -----------------------------------------------------------
+
+
+def built_on(store: GoldenStore, built: str, jaxlib: str = "0.9.2") -> Golden:
+    """A golden whose manifest claims a build date."""
+    made = manifest("t.a")
+    by = replace(made.writer, jax=jaxlib, jaxlib=jaxlib, built=day(built))
+    return write_golden(store, replace(made, writer=by))
+
+
+SAID = "golden/t.a/0.9.2-cpu/golden.yaml:8: writer.built: expected 2026-03-18, the build date of jaxlib 0.9.2"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("goldens", "verify"), ("goldens", "prune"), ("plan",), ("forecast",), ("policy", "check")),
+        *(("matrix", "--no-cache"), ("matrix", "--writers", "0.12.0.1")),
+    ],
+)
+@pytest.mark.parametrize("built", ["2024-01-01", "2099-01-01"])
+def test_a_golden_cannot_claim_its_own_build_date(words, built, store, jaxexport, tmp_path):
+    built_on(store, built)
+    write_golden(store, manifest("t.b"))
+    ended = jaxexport(*words)
+    assert (ended.code, SAID in ended.err) == (2, True), ended
+    assert f"in the calendar, found {built}." in ended.err
+    assert not (tmp_path / ".jaxexport").exists(), "nothing was run"
+
+
+def test_pytests_own_replay_refuses_a_claimed_date(store):
+    golden = built_on(store, "2024-01-01")
+    with pytest.raises(GoldenError, match=r"writer\.built: expected 2026-03-18"):
+        plan_here(Policy(), Selection(), RunOptions(), [golden], release(NEWEST))
+
+
+@pytest.mark.parametrize("words", [("goldens", "verify"), ("plan", "--readers", NEWEST)])
+def test_a_writer_that_nobody_can_date_is_an_error(words, store, jaxexport):
+    built_on(store, "2026-11-20", "0.13.0")
+    ended = jaxexport(*words)
+    assert ended.code == 2
+    assert "golden.yaml:7: writer.jaxlib: jaxlib 0.13.0 is not in the release calendar" in ended.err
+
+
+def test_a_release_of_the_project_dates_its_goldens(store):
+    golden = built_on(store, "2026-11-20", "0.13.0")
+    selection, options = Selection(readers=NEWEST), RunOptions(as_of=day("2026-11-22"))
+
+    def planned(built: str) -> str:
+        policy = Policy(releases=ExtraReleases({"0.13.0": JaxlibRelease(day(built))}))
+        return plan_matrix(policy, selection, options, [golden]).cells[0].golden.id
+
+    assert planned("2026-11-20") == golden.id
+    with pytest.raises(GoldenError, match=r"expected 2026-11-19, the build date of jaxlib 0\.13\.0"):
+        planned("2026-11-19")
+
+
+@pytest.mark.parametrize(
+    ("writer", "message"),
+    [
+        ("0.12.0.1", "writer: expected an artifact in a format that jax 0.12.0.1 writes, found another."),
+        ("0.6.2", "writer: expected an artifact in a format that jax 0.6.2 writes, found another."),
+        ("0.9.0", "writer: expected a module for StableHLO 1.13.4 or 1.13.0, as jaxlib 0.9.0 writes, found 1.13.7."),
+    ],
+)
+@pytest.mark.parametrize("words", [("goldens", "verify"), ("plan",), ("matrix", "--no-cache")])
+def test_a_golden_cannot_claim_another_writer(words, writer, message, store, jaxexport):
+    write_golden(store, manifest("t.a", writer), files(jaxlib="0.9.2"))
+    ended = jaxexport(*words)
+    assert (ended.code, f"golden/t.a/{writer}-cpu/golden.yaml:7: {message}" in ended.err) == (2, True), ended

@@ -1,7 +1,5 @@
 """Inputs that are made for an artifact by its types alone."""
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

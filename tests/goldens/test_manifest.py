@@ -1,7 +1,5 @@
 """golden.yaml says the same thing when it is read again, or is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec
@@ -94,33 +92,18 @@ def test_a_future_format_is_refused_and_says_to_upgrade(tmp_path):
         ("  jaxlib:", "  jaxlab: 1\n  jaxlib:", r"`writer\.jaxlab`: unknown key"),
         ("case: tests.test_a.test_f\n", "", "expected the key `case`, found none"),
         ("built: 2026-10-20", "built: soon", r"`writer\.built`"),
-        ("format: 1", "format: one", "`format`: expected a whole number"),
+        ("format: 1", "format: one", "`format`: expected a whole number, found text"),
         ("format: 1", "{[", "while parsing"),
         ("format: 1\n", "", "expected the key `format`, found none"),
         ("custom_calls: []", "custom_calls: none", "custom_calls"),
+        ("rtol: null", "rtol: 1.0e308", r"`comparison\.rtol`: expected a number or a table or nothing, found text"),
     ],
 )
 def test_a_bad_manifest_is_refused_in_one_line_with_its_field(tmp_path, old, new, said):
     path = changed(tmp_path, old, new)
-    with pytest.raises(GoldenError, match=said) as told:
+    with pytest.raises(GoldenError, match=rf"^{path}: not a golden's manifest: .*{said}.*\. Restore") as told:
         load_manifest(path)
-    assert str(path) in str(told.value)
     assert "\n" not in str(told.value)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "problem"),
-    [
-        ("rtol: null", "rtol: 1.0e308", "`comparison.rtol`: expected a number or a table or nothing, found text"),
-        ("format: 1", "format: '1'", "`format`: expected a whole number, found text"),
-    ],
-)
-def test_a_value_of_another_type_is_told_in_plain_words(tmp_path, old, new, problem):
-    path = tmp_path / "golden.yaml"
-    path.write_text(dump_manifest(manifest()).decode().replace(old, new))
-    with pytest.raises(GoldenError) as told:
-        load_manifest(path)
-    assert f"not a golden's manifest: {problem}. Restore" in str(told.value)
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xfe\x00", b"\x00", b"- 1", b"a\n  b: [", b"\x80abc"])
@@ -131,15 +114,13 @@ def test_bytes_that_are_no_manifest_are_refused(tmp_path, data):
         load_manifest(path)
 
 
-def test_a_missing_manifest_says_how_to_get_it_back(tmp_path):
-    with pytest.raises(GoldenError, match=r"golden\.yaml: expected a golden's manifest, found no such file\. Restore"):
-        load_manifest(tmp_path / "golden.yaml")
-
-
 def test_a_manifest_that_cannot_be_read_is_an_error(tmp_path):
-    (tmp_path / "golden.yaml").mkdir()
+    path = tmp_path / "golden.yaml"
+    with pytest.raises(GoldenError, match=r"golden\.yaml: expected a golden's manifest, found no such file\. Restore"):
+        load_manifest(path)
+    path.mkdir()
     with pytest.raises(GoldenError, match=r"golden\.yaml: cannot read this manifest: expected a regular file"):
-        load_manifest(tmp_path / "golden.yaml")
+        load_manifest(path)
 
 
 def test_a_writer_is_named_by_jaxlib_platform_and_another_jax():
@@ -156,11 +137,10 @@ def test_a_writer_of_0_4_has_the_extension_version_of_xla():
 
 def test_no_manifest_depends_on_the_time():
     assert set(msgspec.to_builtins(manifest())) == {
-        "case", "test", "name", "writer", "flags", "options", "comparison", "signature", "custom_calls", "files",
-        "checks", "out_shardings", "jaxpr", "packages", "factors", "flattened", "inputs_made", "inputs_rule",
-        "origin",
-        "instruction_set", "noise", "converted_from", "reproducible", "format",
-    }  # fmt: skip
+        *("case", "test", "name", "writer", "flags", "options", "comparison", "signature", "custom_calls", "files"),
+        *("checks", "out_shardings", "jaxpr", "packages", "factors", "flattened", "inputs_made", "inputs_rule"),
+        *("origin", "instruction_set", "noise", "converted_from", "reproducible", "format"),
+    }
     assert set(msgspec.to_builtins(manifest())["writer"]) == {"jax", "jaxlib", "built", "python", "platform"}
 
 

@@ -1,25 +1,27 @@
-"""What has changed in what a test exports: figures, then jaxprs, then StableHLO."""
+"""What has changed in what a test exports: figures, then jaxprs, then StableHLO.
 
-from __future__ import annotations
+Of two jaxprs, the changed line is shown, not the hundred that were renumbered by it.
+"""
 
 import jax
 import jax.numpy as jnp
-import msgspec
 import numpy as np
-from making import manifest
+import pytest
+from making import manifest, writer
+from msgspec import structs
 
 from export_core.export.jaxprs import describe_jaxpr
 from export_core.goldens import JaxprSummary
-from export_core.goldens.source_difference import source_difference, summary_difference
+from export_core.goldens.source_difference import jaxpr_difference, source_difference, summary_difference
 
 X = np.ones(3, np.float32)
 
 
-def exported(function, *, jaxpr=True):
+def exported(function):
     described = describe_jaxpr(jax.make_jaxpr(function)(X))
     artifact = bytes(jax.export.export(jax.jit(function))(X).serialize())
-    kept = msgspec.structs.replace(manifest(), jaxpr=described.summary if jaxpr else None)
-    return {"jaxpr.txt": described.text.encode(), "artifact.jaxexport": artifact}, kept
+    files = {"jaxpr.txt": described.text.encode(), "artifact.jaxexport": artifact}
+    return files, manifest(jaxpr=described.summary)
 
 
 def written(folder, files):
@@ -29,7 +31,7 @@ def written(folder, files):
 
 
 def test_figures_come_first_then_the_jaxpr_then_stablehlo(tmp_path):
-    then, golden = exported(lambda x: jnp.tanh(x))
+    then, golden = exported(jnp.tanh)
     now, today = exported(lambda x: jnp.tanh(jnp.tanh(x)) + jnp.exp(x))
     lines = source_difference(written(tmp_path, then), now, golden, today)
     assert lines[0] == "primitives: tanh 1 → 2; new: add 1, exp 1"
@@ -39,11 +41,7 @@ def test_figures_come_first_then_the_jaxpr_then_stablehlo(tmp_path):
     assert any(line.startswith("  module: @main: + exponential") for line in lines)
     without = source_difference(tmp_path, now, golden, today, operations=False)
     assert without == lines[: lines.index(heads[2])]
-
-
-def test_what_is_exported_as_before_has_no_difference(tmp_path):
-    files, kept = exported(jnp.sin)
-    assert source_difference(written(tmp_path, files), files, kept, kept) == []
+    assert source_difference(tmp_path, then, golden, golden) == []
 
 
 def test_another_value_of_a_constant_shows_in_stablehlo_alone(tmp_path):
@@ -54,37 +52,88 @@ def test_another_value_of_a_constant_shows_in_stablehlo_alone(tmp_path):
     assert "dense<[1.0, 2.0, 4.0]>" in line
 
 
-def test_a_golden_without_listings_and_figures_shows_nothing(tmp_path):
-    _, golden = exported(jnp.sin, jaxpr=False)
+def test_what_a_golden_lacks_or_cannot_be_read_shows_nothing(tmp_path):
+    then, golden = exported(jnp.sin)
     now, today = exported(jnp.cos)
-    assert source_difference(tmp_path, now, golden, today) == []
-
-
-def test_an_artifact_that_cannot_be_read_shows_nothing(tmp_path):
-    (then, golden), (now, today) = exported(jnp.sin), exported(jnp.sin)
-    (written(tmp_path, then) / "artifact.jaxexport").write_bytes(b"damaged")
-    assert source_difference(tmp_path, now, golden, today) == []
+    assert source_difference(tmp_path, now, structs.replace(golden, jaxpr=None), today) == []
+    written(tmp_path, {**then, "artifact.jaxexport": b"damaged"})
+    assert source_difference(tmp_path, then, golden, golden) == []
 
 
 def test_another_release_of_jax_may_be_the_reason(tmp_path):
-    then, golden = exported(jnp.sin)
-    now, today = exported(jnp.cos)
-    older = msgspec.structs.replace(
-        golden, writer=msgspec.structs.replace(golden.writer, jax="0.4.30", jaxlib="0.4.30")
-    )
-    assert "The golden is by jax 0.4.30" in source_difference(written(tmp_path, then), now, older, today)[-1]
+    (then, golden), (now, today) = exported(jnp.sin), exported(jnp.cos)
+    older = structs.replace(golden, writer=writer("0.6.2"))
+    assert "The golden is by jax 0.6.2" in source_difference(written(tmp_path, then), now, older, today)[-1]
 
 
-def test_constants_and_effects_that_changed_are_told():
-    then = JaxprSummary({"sin": 1}, ("float32[3]", "float32[3]"), ())
-    now = JaxprSummary({"sin": 1}, ("float32[3]",), ("Debug",))
+def test_constants_and_effects_that_changed_and_primitives_that_are_gone_are_told():
+    then = JaxprSummary({"sin": 1, "cos": 2}, ("float32[3]", "float32[3]"), ())
+    now = JaxprSummary({"cos": 2}, ("float32[3]",), ("Debug",))
     assert summary_difference(then, now) == [
+        "primitives: gone: sin 1",
         "constants: golden 2 × float32[3]; now float32[3]",
         "effects: golden none; now Debug",
     ]
 
 
-def test_primitives_that_are_gone_are_told():
-    assert summary_difference(JaxprSummary({"sin": 1, "cos": 2}), JaxprSummary({"cos": 2})) == [
-        "primitives: gone: sin 1"
+# --- two jaxprs -------------------------------------------------------------------------------------------------------
+
+
+def jaxpr(function, *args):
+    return describe_jaxpr(jax.make_jaxpr(function)(*args)).text
+
+
+def changed(then, now):
+    return [line for line in jaxpr_difference(then, now) if line[:1] in "+-"]
+
+
+def chain(*functions):
+    def run(x, y):
+        for function in functions:
+            x = function(x, y)
+        return x
+
+    return jaxpr(run, X, X)
+
+
+LONG = [lambda x, y: jnp.sin(x) + y] * 40
+
+
+def test_names_of_variables_alone_are_no_difference():
+    then = "{ lambda ; a:f32[3]. let\n    b:f32[3] = sin a\n    c:f32[3] = add b a\n  in (c,) }\n"
+    now = "{ lambda ; x:f32[3]. let\n    q:f32[3] = sin x\n    a:f32[3] = add q x\n  in (a,) }\n"
+    assert jaxpr_difference(then, now) == []
+
+
+def test_a_new_first_equation_changes_its_line_and_its_uses_only():
+    assert changed(chain(*LONG), chain(lambda x, y: jnp.tanh(x), *LONG)) == [
+        "-    c:f32[3] = sin a",
+        "+    c':f32[3] = tanh a",
+        "+    c:f32[3] = sin c'",
     ]
+
+
+def test_another_primitive_in_the_middle_is_one_line():
+    then, now = (chain(*LONG, lambda x, y, f=f: f(x), *LONG) for f in (jnp.tanh, jnp.exp))
+    gone, new = changed(then, now)
+    assert gone.split(" = ")[0][1:] == new.split(" = ")[0][1:]
+    assert (gone.split()[-2], new.split()[-2]) == ("tanh", "exp")
+
+
+@pytest.mark.parametrize("size", [3, 4])
+def test_operands_that_changed_places_are_a_difference(size):
+    then, now = jaxpr(lambda x, y: x - y, X, X), jaxpr(lambda x, y: y - x, *[np.ones(size, np.float32)] * 2)
+    assert any("sub b a" in line for line in changed(then, now))
+
+
+def test_words_in_quotes_and_parameters_are_no_variables():
+    then = "{ lambda ; a:f32[]. let\n    b:f32[] = f[k=a name='a b'] a\n  in (b,) }\n"
+    gone, new = "-    b:f32[] = f[k=a name='a b'] a", "+    b:f32[] = f[k=b name='a b'] a"
+    assert changed(then, then.replace("k=a", "k=b")) == [gone, new]
+
+
+def test_a_long_difference_and_a_long_line_are_cut():
+    then, now = "\n".join(f"old {n}" for n in range(100)), "\n".join(f"new {n}" for n in range(100))
+    lines = jaxpr_difference(then, now, most=10)
+    assert (len(lines), lines[-1]) == (11, "… 191 more lines of this difference")
+    assert max(map(len, jaxpr_difference("a" * 10_000, "b" * 10_000))) < 300

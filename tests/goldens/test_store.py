@@ -1,7 +1,5 @@
 """A golden on disk is whole: verified, written all or nothing, and found again."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -14,7 +12,6 @@ import pytest
 from making import files, manifest, write_golden, writer
 from msgspec import structs
 
-from export_core.base import atomic
 from export_core.goldens import GoldenError, GoldenStore, Manifest, Options, WriteStatus
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 from export_core.goldens.upkeep import delete_leftovers, strays
@@ -45,71 +42,52 @@ def test_a_written_golden_is_found_and_whole(store):
     assert golden.artifact.read_bytes() == files()[ARTIFACT]
 
 
-def test_writing_the_same_golden_again_touches_nothing(store):
-    content = files()
-    made = hashed(manifest(), content)
-    assert store.write(made, content) is WriteStatus.NEW
-    before = {path: path.stat().st_mtime_ns for path in store.root.rglob("*")}
-    assert store.write(made, content) is WriteStatus.UNCHANGED
-    assert {path: path.stat().st_mtime_ns for path in store.root.rglob("*")} == before
-
-
-def test_packages_are_recorded_with_a_golden_and_then_stay(store):
-    plain = write_golden(store, manifest())
-    before = tree(plain.folder)
-    assert b"packages" not in before["golden.yaml"], "goldens without them have the bytes that they always had"
-    newer = structs.replace(plain.manifest, packages={"numpy": "2.3.1"})
-    assert store.write(newer, files()) is WriteStatus.UNCHANGED
-    assert tree(plain.folder) == before
-    store.remove(plain)
-    assert store.write(newer, files()) is WriteStatus.NEW
-    assert store.write(plain.manifest, files()) is WriteStatus.UNCHANGED
-    (golden,) = store.goldens()
-    assert golden.manifest == newer
-
-
 def with_extension_version(made: Manifest, version: int) -> Manifest:
     return structs.replace(made, writer=structs.replace(made.writer, jaxlib_extension_version=version))
 
 
-def test_a_golden_without_extension_versions_stays_as_it_is(store):
+@pytest.mark.parametrize(
+    "newer",
+    [
+        lambda made: made,
+        lambda made: structs.replace(made, packages={"numpy": "2.3.1"}),
+        lambda made: with_extension_version(made, 505),
+    ],
+    ids=["nothing new", "packages", "extension version"],
+)
+def test_writing_a_golden_again_touches_nothing_whatever_evidence_it_lacks(store, newer):
     plain = write_golden(store, manifest())
-    before = tree(plain.folder)
-    assert b"extension_version" not in before["golden.yaml"]
-    assert store.write(with_extension_version(plain.manifest, 505), files()) is WriteStatus.UNCHANGED
-    assert tree(plain.folder) == before
+    text = (plain.folder / "golden.yaml").read_text()
+    assert not any(word in text for word in ("packages", "extension_version")), "it has the bytes that it always had"
+    before = {path: path.stat().st_mtime_ns for path in store.root.rglob("*")}
+    assert store.write(newer(plain.manifest), files()) is WriteStatus.UNCHANGED
+    assert {path: path.stat().st_mtime_ns for path in store.root.rglob("*")} == before
+
+
+def test_packages_are_recorded_with_a_golden_and_then_stay(store):
+    golden = write_golden(store, manifest(packages={"numpy": "2.3.1"}))
+    assert golden.manifest.packages == {"numpy": "2.3.1"}
+    assert store.write(structs.replace(golden.manifest, packages={}), files()) is WriteStatus.UNCHANGED
+    assert store.goldens() == [golden]
 
 
 def test_another_build_of_the_same_jaxlib_replaces_its_golden(store):
-    write_golden(store, with_extension_version(manifest(), 505))
-    (golden,) = store.goldens()
+    golden = write_golden(store, with_extension_version(manifest(), 505))
     assert golden.manifest.writer.jaxlib_extension_version == 505
     assert golden.manifest.writer.id == manifest().writer.id, "no part of who the writer is"
     assert store.write(golden.manifest, files()) is WriteStatus.UNCHANGED
     assert store.write(with_extension_version(golden.manifest, 506), files()) is WriteStatus.REPLACED
 
 
-def test_a_new_golden_replaces_its_writers_old_one_and_no_other(store):
-    write_golden(store, manifest(jaxlib="0.9.2"), files(1))
-    write_golden(store, manifest(jaxlib="0.11.0"), files(2))
-    other = tree(store.root / "tests.test_a.test_f" / "0.9.2-cpu")
-    content = files(3)
-    assert store.write(hashed(manifest(jaxlib="0.11.0"), content), content) is WriteStatus.REPLACED
-    assert store.generations("tests.test_a.test_f")[1].outputs()[0].numpy().tolist() == [3, 3]
-    assert tree(store.root / "tests.test_a.test_f" / "0.9.2-cpu") == other
-
-
-def test_replacing_a_golden_removes_its_old_files(store):
-    write_golden(store, manifest(), {**files(), "jaxpr.txt": b"old"})
-    golden = write_golden(store, manifest(), files(2))
-    assert not (golden.folder / "jaxpr.txt").exists()
-    assert sorted(path.name for path in store.root.rglob(".*")) == []
-
-
-def test_the_same_golden_from_two_folders_is_the_same_bytes(tmp_path):
-    for name in ("one", "another"):
-        write_golden(GoldenStore(tmp_path / name), manifest())
-    assert tree(tmp_path / "one") == tree(tmp_path / "another")
+def test_a_new_golden_replaces_its_writers_old_one_with_all_its_files(store):
+    other = write_golden(store, manifest(jaxlib="0.9.2"), files(1))
+    old = write_golden(store, manifest(jaxlib="0.11.0"), {**files(2), "jaxpr.txt": b"old"})
+    before, content = tree(other.folder), files(3)
+    assert store.write(hashed(old.manifest, content), content) is WriteStatus.REPLACED
+    assert old.outputs()[0].numpy().tolist() == [3, 3]
+    assert tree(old.folder).keys() == {"golden.yaml", *content}
+    assert tree(other.folder) == before
+    assert list(store.root.rglob(".*")) == []
 
 
 def test_generations_are_ordered_by_their_writers_build_date(store):
@@ -135,21 +113,27 @@ def test_a_flipped_bit_anywhere_is_found(store, name):
         path.write_bytes(damaged)
         with pytest.raises(GoldenError, match=f"{name}: damaged: expected SHA-256 {sha256(good)}, found .* Restore"):
             golden.verify()
+    path.unlink()
+    with pytest.raises(GoldenError, match=rf"{name}: expected a file of .* found none\. .*`jaxexport backfill`"):
+        golden.verify()
     path.write_bytes(good)
     golden.verify()
 
 
-def test_converted_line_ends_are_named_with_what_prevents_them(store):
-    golden = write_golden(store, manifest(), {"module.mlir": b"module {\n}\n"})
-    (golden.folder / "module.mlir").write_bytes(b"module {\r\n}\r\n")
-    with pytest.raises(GoldenError, match=r"module\.mlir: damaged: its line ends were converted .*\.gitattributes"):
-        golden.verify()
-
-
-def test_a_pointer_of_git_lfs_is_named_with_what_fetches_the_file(store):
-    golden = write_golden(store, manifest())
-    golden.artifact.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
-    with pytest.raises(GoldenError, match=rf"{ARTIFACT}: expected the file, found a Git LFS pointer\. .*git lfs pull"):
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"module {\r\n}\r\n", r"damaged: its line ends were converted .*\.gitattributes"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid",
+            r"expected the file, found a Git LFS pointer\. .*lfs pull",
+        ),
+    ],
+)
+def test_what_git_did_to_a_file_is_named_with_the_way_out(store, data, message):
+    golden = write_golden(store, manifest(), {**files(), "module.mlir": b"module {\n}\n"})
+    (golden.folder / "module.mlir").write_bytes(data)
+    with pytest.raises(GoldenError, match=rf"module\.mlir: {message}"):
         golden.verify()
 
 
@@ -159,35 +143,17 @@ def test_one_error_names_ten_goldens(store):
     with pytest.raises(GoldenError) as refused:
         verify_goldens(store, load_calendar())
     first, *_, tenth, last = str(refused.value).splitlines()
-    assert "test_00" in first
-    assert "test_09" in tenth
-    assert last == "and 2 more goldens"
+    assert ("test_00" in first, "test_09" in tenth, last) == (True, True, "and 2 more goldens")
 
 
-@pytest.mark.parametrize("name", [ARTIFACT, INPUTS, OUTPUTS])
-def test_a_missing_file_is_found(store, name):
-    golden = write_golden(store, manifest())
-    (golden.folder / name).unlink()
-    with pytest.raises(
-        GoldenError, match=f"{name}: expected a file of this golden, found none\\. .*`jaxexport backfill`"
-    ):
-        golden.verify()
-
-
-def test_a_manifest_that_does_not_list_the_artifact_is_found(store):
+def test_a_manifest_lists_all_that_a_golden_needs(store):
     content = files()
-    del content[ARTIFACT]
-    golden = write_golden(store, manifest(), content)
-    with pytest.raises(GoldenError, match=f"expected {ARTIFACT} under `files`"):
-        golden.verify()
-
-
-def test_a_golden_without_outputs_is_whole(store):
-    content = files()
-    del content[OUTPUTS]
+    outputs = content.pop(OUTPUTS)
     write_golden(store, manifest(options=Options(("tpu",), without_outputs="no TPU here")), content).verify()
     with pytest.raises(GoldenError, match=f"expected {OUTPUTS} under `files`"):
         write_golden(store, manifest(options=Options(("tpu",))), content).verify()
+    with pytest.raises(GoldenError, match=f"expected {ARTIFACT} under `files`"):
+        write_golden(store, manifest(), {INPUTS: outputs, OUTPUTS: outputs}).verify()
 
 
 def test_a_golden_in_the_wrong_place_is_refused(store):
@@ -199,24 +165,39 @@ def test_a_golden_in_the_wrong_place_is_refused(store):
 
 # --- killed at any moment ---------------------------------------------------------------------------------------------
 
+PREAMBLE = f"""
+import itertools, json, os, resource, shutil, signal, sys
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+from pathlib import Path
+from msgspec import structs
+from making import files, manifest, write_golden
+from export_core.base import atomic
+from export_core.goldens import GoldenError, GoldenStore
+from export_core.goldens.store import sha256
+store = GoldenStore(Path(sys.argv[1]))
+"""
+
+
+def python(script: str, *arguments: object) -> subprocess.Popen[str]:
+    """A process that runs a script, with the folder of the store as its first argument."""
+    command = [sys.executable, "-c", PREAMBLE + textwrap.dedent(script), *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def output_of(process: subprocess.Popen[str]) -> str:
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return out
+
+
 # A process that has imported everything forks a writer, which kills itself before one of its operations on files, each
 # time a later one, and looks at what is left. The writer swaps a golden of zeros for one of ones and back. Not at a
 # random moment: on a busy machine, a writer gets nowhere in any number of milliseconds.
-KILLER = textwrap.dedent("""
-    import itertools, json, os, signal, sys
-    sys.path.insert(0, sys.argv[1])
-    from pathlib import Path
-    from msgspec import structs
-    from making import files, manifest
-    from export_core.base import atomic as module
-    from export_core.goldens import GoldenStore
-    from export_core.goldens.store import sha256
-
-    root, kills, exchange = Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "exchange"
+KILLER = """
+    kills, exchange = int(sys.argv[2]), sys.argv[3] == "exchange"
     if not exchange:
-        module.exchange_folders = lambda first, second: False  # a platform without renameat2
+        atomic.exchange_folders = lambda first, second: False  # a platform without renameat2
     os.fsync = lambda descriptor: None  # a killed process loses nothing that the kernel has
-    store = GoldenStore(root)
     versions = []
     for fill in (0.0, 1.0):
         content = {**files(fill, 50_000), "jaxpr.txt": str(fill).encode()}
@@ -237,7 +218,7 @@ KILLER = textwrap.dedent("""
             for made, content in itertools.cycle(versions):
                 store.write(made, content)
         told["kills"] += os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
-        told["left"] += len(list(root.glob("*/.new-*"))) > 0
+        told["left"] += len(list(store.root.glob("*/.new-*"))) > 0
         (golden,) = store.goldens()
         golden.verify()
         found = {path.name: path.read_bytes() for path in golden.folder.iterdir()}
@@ -246,39 +227,18 @@ KILLER = textwrap.dedent("""
         assert found == versions[fill][1], "neither the old golden nor the new one"
         told["seen"].append(fill)
     store.write(*versions[0]); store.write(*versions[1])
-    told["left at the end"] = [path.name for path in root.glob("*/.*")]
+    told["left at the end"] = [path.name for path in store.root.glob("*/.*")]
     print(json.dumps(told))
-""")
+"""
 
 
 @pytest.mark.parametrize("how", ["exchange", "two renames"])
-def test_a_killed_writer_leaves_the_old_golden_or_the_new_one(tmp_path, how):
-    script = tmp_path / "killer.py"
-    script.write_text(KILLER)
-    command = [sys.executable, script, str(Path(__file__).parents[1]), str(tmp_path / "golden"), str(KILLS), how]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+def test_a_killed_writer_leaves_the_old_golden_or_the_new_one(store, how):
+    told = json.loads(output_of(python(KILLER, store.root, KILLS, how)))
     assert told["kills"] == KILLS
     assert set(told["seen"]) == {0, 1}, "kills hit writers of both"
     assert told["left"] >= 3, "kills hit writers in the middle"
     assert told["left at the end"] == [], "what killed writers left is cleared"
-
-
-def test_a_reader_restores_a_golden_killed_between_two_renames(store):
-    golden = write_golden(store, manifest())
-    before = tree(golden.folder)
-    golden.folder.rename(golden.folder.with_name(".old-0.12.0.1-cpu"))
-    (found,) = store.goldens()
-    assert tree(found.folder) == before
-
-
-def test_a_writer_clears_what_was_left_after_two_renames(store, monkeypatch):
-    monkeypatch.setattr(atomic, "exchange_folders", lambda first, second: False)
-    golden = write_golden(store, manifest(), files(1))
-    shutil.copytree(golden.folder, golden.folder.with_name(".old-0.12.0.1-cpu"))
-    assert write_golden(store, manifest(), files(2)).outputs()[0].numpy().tolist() == [2, 2]
-    assert [path.name for path in golden.folder.parent.iterdir()] == ["0.12.0.1-cpu"]
 
 
 def test_folders_of_living_writers_and_of_users_are_left_alone(store):
@@ -292,7 +252,7 @@ def test_folders_of_living_writers_and_of_users_are_left_alone(store):
 def test_removing_the_last_golden_removes_its_case(store):
     one, other = (write_golden(store, manifest(jaxlib=jaxlib)) for jaxlib in ("0.9.2", "0.11.0"))
     store.remove(one)
-    assert [found.id for found in store.goldens()] == [other.id]
+    assert store.goldens() == [other]
     store.remove(other)
     assert list(store.root.iterdir()) == []
 
@@ -307,16 +267,9 @@ def test_a_removal_that_is_refused_leaves_the_golden_whole(store):
 def test_a_killed_removal_leaves_a_whole_golden_or_none(store):
     """The folder is renamed before the first file goes: what is left cannot be taken for a golden."""
     golden = write_golden(store, manifest())
-    script = textwrap.dedent(f"""
-        import os, shutil, sys
-        sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-        from pathlib import Path
-        from export_core.goldens import GoldenStore
-        shutil.rmtree = lambda *_, **__: os._exit(9)
-        store = GoldenStore(Path({str(store.root)!r}))
-        store.remove(store.goldens()[0])
-    """)
-    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 9
+    killed = python("shutil.rmtree = lambda *_, **__: os._exit(9)\nstore.remove(store.goldens()[0])", store.root)
+    killed.communicate(timeout=60)
+    assert killed.returncode == 9
     assert store.goldens() == []
     (left,) = strays(store.root)
     assert (left.leftover, left.path.parent) == (True, golden.folder.parent)
@@ -333,41 +286,36 @@ def small_disk(tmp_path):
     """A file system of 300 kB, as root; elsewhere a folder in a process that may write files of 100 kB at most."""
     place = tmp_path / "disk"
     place.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", place], capture_output=True, check=False
-    )
-    yield place, 0 if mounted.returncode == 0 else 100_000
-    if mounted.returncode == 0:
+    command = ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", place]
+    mounted = subprocess.run(command, capture_output=True, check=False).returncode == 0
+    yield place, 0 if mounted else 100_000
+    if mounted:
         subprocess.run(["umount", place], check=True)
+
+
+FILLER = """
+    if limit := int(sys.argv[2]):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    for case in ("tests.test_a.test_f", "one.of.no.golden"):
+        try:
+            write_golden(store, manifest(case), files(2, 100_000))
+        except GoldenError as error:
+            print(error)
+        else:
+            sys.exit("it was written")
+"""
 
 
 @pytest.mark.parametrize("limited", [False, True], ids=["a small disk", "a file size limit"])
 def test_a_full_disk_leaves_the_old_golden_and_says_so(small_disk, tmp_path, limited):
     place, limit = (tmp_path / "golden", 100_000) if limited else small_disk
     store = GoldenStore(place)
-    write_golden(store, manifest(), files(1))
-    write_golden(store, manifest("another"), files(1))
+    for case in ("tests.test_a.test_f", "another"):
+        write_golden(store, manifest(case), files(1))
     before = tree(place)
-    script = textwrap.dedent(f"""
-        import resource, sys
-        sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-        if {limit}:
-            resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
-        from making import files, manifest, write_golden
-        from export_core.goldens import GoldenError, GoldenStore
-        for case in ("tests.test_a.test_f", "one.of.no.golden"):
-            try:
-                write_golden(GoldenStore(__import__("pathlib").Path({str(place)!r})), manifest(case), files(2, 100_000))
-            except GoldenError as error:
-                print(error)
-            else:
-                sys.exit("it was written")
-    """)
-
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
     why = "File too large" if limit else "No space left on device"
-    assert done.stdout.count(f"cannot write this golden: {why}. Nothing stored was changed") == 2
+    message = f"cannot write this golden: {why}. Nothing stored was changed"
+    assert output_of(python(FILLER, place, limit)).count(message) == 2
     assert tree(place) == before
     assert [golden.outputs()[0].numpy()[0] for golden in store.goldens()] == [1, 1]
 
@@ -380,28 +328,18 @@ def test_a_place_where_nothing_can_be_written_is_an_error(tmp_path):
 
 # --- two at once ------------------------------------------------------------------------------------------------------
 
+WRITER_AND_READER = """
+    for number in range(30):
+        write_golden(store, manifest(jaxlib=sys.argv[2]), files(number))
+        for golden in store.goldens():
+            assert golden.manifest.writer.jaxlib in ("0.9.2", "0.11.0")
+"""
+
 
 def test_two_processes_write_and_read_one_case_at_once(store):
-    script = textwrap.dedent(f"""
-        import sys
-        sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-        from pathlib import Path
-        from making import files, manifest, write_golden
-        from export_core.goldens import GoldenStore
-        store = GoldenStore(Path({str(store.root)!r}))
-        for number in range(30):
-            write_golden(store, manifest(jaxlib=sys.argv[1]), files(number))
-            for golden in store.goldens():
-                assert golden.manifest.writer.jaxlib in ("0.9.2", "0.11.0")
-    """)
-    both = [
-        subprocess.Popen([sys.executable, "-c", script, jaxlib], stderr=subprocess.PIPE)
-        for jaxlib in ("0.9.2", "0.11.0")
-    ]
-    for process in both:
-        assert process.communicate(timeout=60)[1] == b""
-        assert process.returncode == 0
-    found = store.generations("tests.test_a.test_f")
+    both = [python(WRITER_AND_READER, store.root, jaxlib) for jaxlib in ("0.9.2", "0.11.0")]
+    assert list(map(output_of, both)) == ["", ""]
+    found = store.goldens()
     assert [golden.manifest.writer for golden in found] == [writer("0.9.2"), writer("0.11.0")]
     for golden in found:
         golden.verify()

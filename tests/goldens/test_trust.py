@@ -1,13 +1,11 @@
 """Nothing in a golden is believed that can be checked: names, numbers, patterns, nesting, kinds of files."""
 
-from __future__ import annotations
-
 import math
 import os
 import re
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,24 +14,15 @@ import pytest
 from making import files, manifest, write_golden, writer
 
 from export_core.base import atomic, untrusted
+from export_core.base.tolerances import FLOATS
 from export_core.base.untrusted import found_in
-from export_core.goldens import (
-    Check,
-    Comparison,
-    FactorGroup,
-    Golden,
-    GoldenError,
-    GoldenStore,
-    Manifest,
-    Options,
-    Origin,
-)
-from export_core.goldens.arrays import leaf_of, noise_to_npz
+from export_core.goldens import Check, Comparison, FactorGroup, Golden, GoldenError, GoldenStore, Options, Origin
+from export_core.goldens.arrays import from_npz, leaf_of, noise_to_npz
 from export_core.goldens.manifest import NoiseRecord, UndecidedOutput
 from export_core.goldens.manifest_file import check_manifest, dump_manifest, load_manifest
 from export_core.goldens.store import INPUTS, NOISE, OUTPUTS, sha256
 from export_core.goldens.verify import verify_goldens
-from export_core.numbers.stored_noise import check_noise
+from export_core.numbers.noise import check_noise
 from export_core.releases import load_calendar
 
 HASH = sha256(b"")
@@ -56,14 +45,10 @@ def noise(**fields: object) -> dict[str, object]:
 
 WITHOUT = {"options": Options(("tpu",), without_outputs="why")}
 
+NO_FILES = ("../outside", "/etc/passwd", "C:outside", "..\\outside", "..", "a\0b", "golden.yaml")
+
 BAD: dict[str, tuple[dict[str, object], str]] = {
-    "a file above": ({"files": {"../outside": HASH}}, "names of files beside"),
-    "an absolute file": ({"files": {"/etc/passwd": HASH}}, "names of files beside"),
-    "a file of Windows": ({"files": {"C:outside": HASH}}, "names of files beside"),
-    "a backslash": ({"files": {"..\\outside": HASH}}, "names of files beside"),
-    "the folder above": ({"files": {"..": HASH}}, "names of files beside"),
-    "NUL in a name": ({"files": {"a\0b": HASH}}, "names of files beside"),
-    "the manifest itself": ({"files": {"golden.yaml": HASH}}, "names of files beside"),
+    **{f"the file {name!a}": ({"files": {name: HASH}}, "names of files beside") for name in NO_FILES},
     "no hash": ({"files": {INPUTS: "none"}}, "SHA-256 of 64"),
     "unlisted inputs": (check(inputs="more.npz", outputs=OUTPUTS), "inputs: expected one of `files`"),
     "unlisted outputs": (check(outputs="../o.npz"), "outputs: expected one of `files`"),
@@ -84,9 +69,7 @@ BAD: dict[str, tuple[dict[str, object], str]] = {
     "factors by no comparator": ({"factors": (FactorGroup("close", (0,)),)}, "factors: expected a comparator of eigh"),
     "factors that are no outputs": ({"factors": (FactorGroup("eig", (99,)),)}, "factors: expected numbers of its"),
     "an output that is two factors": ({"factors": (FactorGroup("qr", (0, 0)),)}, "factors: expected numbers of its"),
-    "a case above": ({"case": "../up"}, "expected the name of a folder"),
-    "a hidden case": ({"case": ".new-x"}, "expected the name of a folder"),
-    "a case with ESC": ({"case": "t\x1b[2Jx"}, "expected the name of a folder"),
+    **{f"the case {name!a}": ({"case": name}, "expected the name of a folder") for name in ("../up", ".x", "t\x1b[2J")},
     "no noise.npz": ({**noise(), "files": LISTED}, "expected noise.npz under `files`"),
     "a negative number of runs": (noise(moved=-1), "noise.moved: expected a number of runs from 0 to 1000"),
     "an absurd number of runs": (noise(moved=10**9), "noise.moved: expected a number of runs from 0 to 1000"),
@@ -131,9 +114,10 @@ def noisy(store: GoldenStore, values: Sequence[float] = (0.0, 0.25), **fields: o
     return write_golden(store, manifest(noise=record), {**files(), NOISE: data})
 
 
-def test_noise_that_follows_from_its_file_is_fine(store):
+def test_noise_that_follows_from_its_file_or_that_an_older_version_counted_is_fine(store):
     check_noise([noisy(store)])
     assert verify_goldens(store, load_calendar())
+    check_noise([noisy(store, undecided={"0": (2, 2)}, undecided_outputs=None)])
 
 
 @pytest.mark.parametrize(
@@ -154,10 +138,6 @@ def test_noise_that_contradicts_its_golden_is_found(store, fields, problem):
     assert str(raised.value).endswith(f"jaxexport goldens noise --again {golden.id}")
 
 
-def test_what_an_older_version_counted_is_not_checked(store):
-    check_noise([noisy(store, undecided={"0": (2, 2)}, undecided_outputs=None)])
-
-
 def test_a_noise_file_that_is_no_npz_is_found(store):
     golden = noisy(store)
     write_golden(store, golden.manifest, {**golden.files(), NOISE: b"no arrays"})
@@ -171,6 +151,22 @@ def test_the_command_verifies_noise(jaxexport, store, monkeypatch):
     ended = jaxexport("goldens", "verify")
     assert (ended.code, ended.out) == (2, "")
     assert "Measure its noise anew: jaxexport goldens noise --again tests.test_a.test_f/0.12.0.1-cpu" in ended.err
+
+
+def test_all_own_goldens_that_run_on_a_cpu_have_noise_of_derivatives_and_sharded_outputs_too():
+    sharded = derivatives = 0
+    for golden in GoldenStore(Path(__file__).parents[2] / "golden").goldens():
+        made = golden.manifest
+        if "cpu" not in made.replayed_on or "cpu" in made.options.refused_on:
+            continue
+        noise = golden.noise()
+        for file in {check.outputs for check in made.checks if check.outputs} | {OUTPUTS}:
+            leaves = from_npz(golden.folder / file)
+            assert [own is not None for own in noise[file]] == [leaf.dtype in FLOATS for leaf in leaves], golden.id
+            assert all(own is None or np.isfinite(own).all() for own in noise[file]), golden.id
+        sharded += bool(made.options.mesh)
+        derivatives += any(check.vjp for check in made.checks)
+    assert (sharded > 10, derivatives > 10) == (True, True)
 
 
 @pytest.mark.parametrize("field", ["jax", "jaxlib", "platform"])
@@ -187,75 +183,44 @@ def test_a_manifest_that_breaks_a_rule_is_not_written(store, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def nested_blocks() -> str:
-    return "\n".join(" " * level + "a:" for level in range(3000))
+ALIASES = ["a: &a0 [x, x, x]", *(f"b{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12))]
 
 
 @pytest.mark.parametrize(
     "text",
-    ["[" * 40_000, "a: " + "{a: " * 40_000, "- " * 40_000 + "x", "? " * 40_000, nested_blocks()],
-    ids=["lists", "tables", "block lists", "keys", "block tables"],
+    [
+        *("[" * 40_000, "a: " + "{a: " * 40_000, "- " * 40_000 + "x", "? " * 40_000),
+        *("\n".join(" " * level + "a:" for level in range(3000)), "\n".join(ALIASES)),
+    ],
+    ids=["lists", "tables", "block lists", "keys", "block tables", "aliases"],
 )
-def test_deep_nesting_is_an_error_and_no_signal(tmp_path, text):
+def test_what_expands_or_is_nested_deep_is_an_error_and_no_signal(tmp_path, text):
     path = tmp_path / "golden.yaml"
     path.write_text(text)
     started = time.monotonic()
-    with pytest.raises(
-        GoldenError, match=r"golden\.yaml: not a golden's manifest: .*(inside each other|not |maximum nesting depth)"
-    ):
+    message = r"golden\.yaml: not a golden's manifest: .*(inside each other|not |maximum nesting depth|no alias, found)"
+    with pytest.raises(GoldenError, match=message):
         load_manifest(path)
     assert time.monotonic() - started < 5
 
 
-def test_aliases_are_refused_before_they_expand(tmp_path):
-    lines = ["a: &a0 [x, x, x, x, x, x, x, x, x]"]
-    lines += [f"b{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
-    path = tmp_path / "golden.yaml"
-    path.write_text("\n".join(lines))
-    with pytest.raises(GoldenError, match="expected no alias, found"):
-        load_manifest(path)
-
-
-def replace_by_link(path: Path) -> None:
-    outside = path.parents[3] / "outside"
-    outside.write_bytes(path.read_bytes())
-    path.unlink()
-    path.symlink_to(outside)
-
-
-def replace_by_fifo(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
-def replace_by_device(path: Path) -> None:
-    path.unlink()
-    path.symlink_to("/dev/zero")
-
-
-KINDS = {"link": replace_by_link, "FIFO": replace_by_fifo, "device": replace_by_device}
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["link", "FIFO", "device"])
 @pytest.mark.parametrize("name", ["golden.yaml", "artifact.jaxexport", "inputs.npz"])
-def test_only_regular_files_are_read(store, kind, name):
-    golden = write_golden(store, manifest())
-    KINDS[kind](golden.folder / name)
+def test_only_regular_files_are_read(store, tmp_path, kind, name):
+    path = write_golden(store, manifest()).folder / name
+    path.rename(tmp_path / "outside")
+    if kind == "FIFO":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(tmp_path / "outside" if kind == "link" else "/dev/zero")
     with pytest.raises(GoldenError, match="expected a regular file, found a"):
         verify_goldens(store, load_calendar())
 
 
-def link_case(golden_folder: Path) -> Path:
-    return golden_folder.parent
-
-
-def link_writer(golden_folder: Path) -> Path:
-    return golden_folder
-
-
-@pytest.mark.parametrize("which", [link_case, link_writer])
-def test_a_golden_behind_a_link_is_refused(store, tmp_path, which: Callable[[Path], Path]):
-    linked = which(write_golden(store, manifest()).folder)
+@pytest.mark.parametrize("which", ["tests.test_a.test_f", "tests.test_a.test_f/0.12.0.1-cpu"], ids=["case", "writer"])
+def test_a_golden_behind_a_link_is_refused(store, tmp_path, which):
+    write_golden(store, manifest())
+    linked = store.root / which
     linked.rename(tmp_path / "outside")
     linked.symlink_to(tmp_path / "outside")
     with pytest.raises(GoldenError, match="expected a folder, found a symbolic link"):
@@ -284,20 +249,14 @@ def test_the_same_text_is_searched_in_another_process_once(monkeypatch):
 
 
 def test_a_write_that_only_the_disk_doubts_says_so(store, monkeypatch):
-    made, content = hashed(manifest()), files()
-    calls = []
+    calls = iter(range(2))
 
     def fails_at_last(folder: Path) -> None:
-        calls.append(folder)
-        if len(calls) == 2:
+        if next(calls) == 1:
             raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(atomic, "sync_folder", fails_at_last)
     with pytest.raises(GoldenError, match="is written and complete, but the disk did not confirm it") as raised:
-        store.write(made, content)
+        write_golden(store, manifest())
     assert "Nothing stored was changed" not in str(raised.value)
     assert [golden.id for golden in store.goldens()] == ["tests.test_a.test_f/0.12.0.1-cpu"]
-
-
-def hashed(made: Manifest) -> Manifest:
-    return msgspec.structs.replace(made, files={name: sha256(data) for name, data in files().items()})

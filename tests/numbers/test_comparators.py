@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -154,7 +154,7 @@ HOSTILE = {
     "raise Odd": "Odd",
     "os._exit(0)": "the process that ran it ended with exit status 0.",
     "os.kill(os.getpid(), signal.SIGSEGV)": "the process that ran it died by signal 11 (SIGSEGV).",
-    "signal.pause()": "the process that ran it did not answer within 3 s.",
+    "signal.pause()": "the process that ran it did not answer within 2 s.",
     "os.closerange(3, 100)": "the process that ran it ended with exit status",
 }
 ODD = """
@@ -184,7 +184,7 @@ def forks(expected, actual):
 
 @pytest.fixture(scope="module")
 def impatient(project):
-    with UserCode(project, seconds=3.0) as code:
+    with UserCode(project, seconds=2.0) as code:
         yield code
 
 
@@ -210,38 +210,21 @@ def test_what_user_code_prints_or_reads_is_no_answer(tmp_path):
         assert user_code.compare("our_hostile:f", one, one) == "wrong", "a fork answers nothing"
 
 
-def test_one_process_serves_several_threads(compared, project):
-    def ask(name):
-        results.append((name, compared(name).ok))
-
-    results: list[tuple[str, bool]] = []
+def test_one_process_serves_several_threads(compared):
     names = ["Checks.same_set", "asserts", "asserts_silently"] * 4
-    threads = [threading.Thread(target=ask, args=(name,)) for name in names]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(results) == sorted((name, name == "Checks.same_set") for name in names)
+    with ThreadPoolExecutor(len(names)) as threads:
+        assert [found.ok for found in threads.map(compared, names)] == [True, False, False] * 4
 
 
 def test_closing_ends_a_comparison_that_would_not_end(tmp_path):
     (tmp_path / "our_hostile.py").write_text(AT_CALL.format(code="signal.pause()"))
     one = [leaf_of(np.ones(2, np.float32))]
-    errors: list[str] = []
-
-    def compare():
-        try:
-            user_code.compare("our_hostile:f", one, one)
-        except CompareError as error:
-            errors.append(str(error))
-
     user_code = UserCode(tmp_path)
-    thread = threading.Thread(target=compare)
-    thread.start()
-    time.sleep(1)
-    user_code.close()
-    thread.join(timeout=20)
-    assert len(errors) == 1
+    with ThreadPoolExecutor(1) as threads:
+        compared = threads.submit(user_code.compare, "our_hostile:f", one, one)
+        time.sleep(1)
+        user_code.close()
+        assert isinstance(compared.exception(timeout=20), CompareError)
     with pytest.raises(CompareError, match="the run was stopped"):
         user_code.check("our_hostile:f")
 

@@ -14,8 +14,7 @@ from hypothesis.extra import numpy as arrays
 from export_core.base.tolerances import COARSE, DEFAULT_RTOL, Tolerance, tolerance_for
 from export_core.goldens import Comparison
 from export_core.goldens.arrays import key_leaf, leaf_of
-from export_core.numbers.compare import Difference, compare_leaves
-from export_core.numbers.rules import Rule
+from export_core.numbers.compare import Difference, Rule, compare_leaves
 
 INF, NAN = math.inf, math.nan
 
@@ -185,11 +184,6 @@ def test_the_error_allowed_by_ulps_is_that_of_as_many_units():
     assert rule.compare(expected, actual).limit.tolist() == [0, 4 * step, 4 * step]
 
 
-def test_an_infinity_is_off_by_nothing_or_by_infinity():
-    rule = Rule("float32", noise=np.full(3, 1e-3))
-    assert rule.compare(f32(INF, INF, 1), f32(INF, 1, 1)).in_noise.tolist() == [0, INF, 0]
-
-
 def test_an_element_passes_by_ulps_or_by_rtol_and_atol():
     one = f32(1000.0, 0.0)
     assert compared(one, f32(np.nextafter(one[0], 2e3), 1e-8), ulp=1, atol=1e-7).ok
@@ -244,49 +238,29 @@ def test_every_shape_equals_itself(dtype, how, shape):
     array = np.ones(shape, dtype)
     found = compared(array, array, compare=how)
     assert (found.ok, found.max_abs_error, found.max_rel_error) == (True, 0.0, 0.0)
-
-
-@pytest.mark.parametrize("how", ["allclose", "exact"])
-def test_a_zero_dimensional_array_that_differs_is_told(how):
-    found = compared(np.float32(1), np.float32(2), compare=how)
-    assert (found.ok, found.worst.index, found.mismatched, found.total) == (False, (), 1, 1)
-    assert "worst at []: expected 1.0, got 2.0" in str(found)
-
-
-def test_no_outputs_at_all_agree():
-    assert compared([], []).ok
+    if shape == ():
+        other = compared(array, np.zeros((), dtype), compare=how)
+        assert (other.ok, other.worst.index, other.mismatched, other.total) == (False, (), 1, 1)
 
 
 def test_exact_looks_at_bits():
     assert compared(f32(0.0), f32(-0.0)).ok
-    found = compared(f32(0.0, 1.0), f32(-0.0, 1.0), compare="exact")
+    found = compared(f32(1.0, 0.0), f32(1.0, -0.0), compare="exact")
     assert (found.ok, found.mismatched, found.total, found.tolerance) == (False, 1, 2, "equal bits (golden)")
-    assert found.worst.index == (0,)
+    assert found.worst.index == (1,), "it differs, though its error is zero"
     payload = np.array([0x7FC00001], np.uint32).view(np.float32)
     assert not compared(f32(NAN), payload, compare="exact").ok
     assert compared(payload, payload, compare="exact").ok
     assert not compared(f32(1), np.nextafter(f32(1), 2), compare="exact").ok
 
 
-def test_prng_keys_must_be_equal():
+def test_prng_keys_and_float0_must_be_equal():
     one, other = np.array([[1, 2], [3, 4]], np.uint32), np.array([[1, 2], [3, 5]], np.uint32)
     for how in ("allclose", "exact"):
         same = compare_leaves([key_leaf("key<fry>", one)], [key_leaf("key<fry>", one)], Comparison(how))
         found = compare_leaves([key_leaf("key<fry>", one)], [key_leaf("key<fry>", other)], Comparison(how, 9.0, 9.0))
         assert (same.ok, found.ok, found.of_type) == (True, False, "key<fry>[2]")
-
-
-def test_float0_equals_float0():
     assert compared(np.zeros(3, [("float0", np.void, 0)]), np.zeros(3, [("float0", np.void, 0)])).ok
-
-
-FLOATS = arrays.arrays(np.float32, arrays.array_shapes(min_dims=0, min_side=0, max_side=4))
-
-
-@given(FLOATS)
-def test_any_array_of_floats_equals_itself(array):
-    found = compared(array, array.copy())
-    assert (found.ok, found.max_abs_error, found.max_rel_error) == (True, 0.0, 0.0)
 
 
 @settings(max_examples=300)
@@ -315,9 +289,3 @@ def test_no_complex_numbers_crash_a_comparison(array, other):
 def test_a_call_without_outputs_agrees_without_an_error():
     found = compare_leaves([], [], Comparison())
     assert (found.ok, found.max_abs_error, found.max_rel_error, found.mismatched) == (True, 0, 0, 0)
-
-
-def test_the_worst_element_is_one_that_differs_though_its_error_is_zero():
-    want, got = (leaf_of(np.asarray((1, 0.0 * sign), np.float32)) for sign in (1, -1))
-    found = compare_leaves([want], [got], Comparison("exact"))
-    assert (found.mismatched, found.worst.index) == (1, (1,))

@@ -1,6 +1,9 @@
-"""Noise as the measure of numbers: what is spread, what an element may be off by, and what passes or fails by it."""
+"""Noise as the measure of numbers: what is spread, what jumps, what an element may be off by, and what passes by it."""
 
 from __future__ import annotations
+
+import tracemalloc
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
@@ -12,19 +15,26 @@ from hypothesis.extra import numpy as hnp
 from export_core.base.tolerances import Tolerance
 from export_core.goldens import Comparison, Leaf
 from export_core.goldens.arrays import leaf_of
+from export_core.numbers import compare, noise
 from export_core.numbers.compare import compare_leaves
 from export_core.numbers.elements import ulp_distance
 from export_core.numbers.noise import (
     FACTOR,
     FACTOR_OF_INPUTS,
+    JUMPS,
+    NO_NOISE,
+    PART,
+    SMOOTH,
+    ULPS,
     UNITS,
+    CallNoise,
     count_undecided,
     moved_by,
+    noise_and_jumps,
     noise_with_floors,
     scale_of,
     spread,
 )
-from export_core.numbers.rules import CallNoise
 
 FLOATS = hnp.arrays(np.float32, st.integers(0, 8), elements=st.floats(width=32))
 
@@ -57,31 +67,16 @@ def test_inputs_move_at_all_and_the_same_for_a_seed():
     assert (one == again).all()
     assert (one != other).any()
     assert 20 < (one != values.data).sum() < 90
-
-
-def test_integers_and_keys_do_not_move():
-    values = leaf_of(np.arange(5))
-    assert moved_by(1, values, np.random.default_rng(0)) is values
+    integers = leaf_of(np.arange(5))
+    assert moved_by(1, integers, np.random.default_rng(0)) is integers
 
 
 def test_spread_is_the_largest_move_of_each_element():
     runs = [[leaf_of(float32(*values))] for values in ((1.0, 2.0, 3.0), (1.5, 2.0, np.inf), (0.75, 2.0, 3.25))]
-    (noise,) = spread(runs[0], runs[1:])
-    assert noise.tolist() == [0.5, 0.0, 0.25]
-
-
-def test_what_is_no_number_has_no_noise():
+    (found,) = spread(runs[0], runs[1:])
+    assert found.tolist() == [0.5, 0.0, 0.25]
     keys = Leaf("key<fry>", np.arange(6, dtype=np.uint32).reshape(3, 2))
-    assert spread([keys], [[keys]]) == (None,)
-
-
-def test_integers_must_be_equal_but_for_those_that_jump():
-    expected, noise = np.asarray([3, 7, 7]), [0.0, 1.0, 1.0]
-    assert judged(expected, np.asarray([3, 7 + int(FACTOR), 7]), noise).ok
-    assert not judged(expected, np.asarray([4, 7, 7]), noise).ok
-    assert not judged(expected, np.asarray([3, 8 + int(FACTOR), 7]), noise).ok
-    assert judged(np.asarray([True, False]), np.asarray([True, True]), [0.0, 0.5]).ok
-    assert not judged(np.asarray([True, False]), np.asarray([False, False]), [0.0, 0.5]).ok
+    assert spread([keys], [[keys]]) == (None,), "no number"
 
 
 def test_a_wrong_sign_beside_a_large_element_is_seen():
@@ -101,14 +96,9 @@ def test_rounding_noise_that_should_be_zero_is_no_difference():
     assert not judged(one, other + np.float32(1e-6), noise).ok
 
 
-def test_a_zero_beside_noisy_elements_borrows_their_noise():
-    noise = [0.0, 1e-3, 1e-3, 1e-3, 1e-3]
-    assert judged(float32(0, 1, 1, 1, 1), float32(1e-3, 1, 1, 1, 1), noise).ok
-
-
-def test_a_few_noisy_elements_lend_nothing():
-    noise = [1e-3, *[0.0] * 9]
-    assert not judged(float32(*[1.0] * 10), float32(1.0, 1.001, *[1.0] * 8), noise).ok
+def test_a_zero_beside_noisy_elements_borrows_their_noise_and_a_few_lend_nothing():
+    assert judged(float32(0, 1, 1, 1, 1), float32(1e-3, 1, 1, 1, 1), [0.0, 1e-3, 1e-3, 1e-3, 1e-3]).ok
+    assert not judged(float32(*[1.0] * 10), float32(1.0, 1.001, *[1.0] * 8), [1e-3, *[0.0] * 9]).ok
 
 
 @pytest.mark.parametrize(("units", "ok"), [(FACTOR / 2, True), (2 * FACTOR, False)])
@@ -130,8 +120,9 @@ def test_a_narrow_type_in_the_module_widens_the_limit():
 )
 def test_what_is_not_finite_must_be_the_same_however_large_the_noise(expected, actual):
     difference = judged(float32(expected), float32(actual), [1e30])
-    assert not difference.ok
-    assert difference.max_noise_error == np.inf
+    assert (difference.ok, difference.max_noise_error) == (False, np.inf)
+    same = judged(float32(expected), float32(expected), [1e30])
+    assert (same.ok, same.max_noise_error) == (True, 0)
 
 
 def test_numbers_that_pass_say_by_which_rule():
@@ -146,21 +137,13 @@ def test_the_error_is_told_in_units_of_the_noise():
     assert "max 50 times the noise; allowed 4 times the noise of each)" in str(difference)
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        {"rtol": 1e-3},
-        {"atol": 1e-3},
-        {"ulp": 100},
-        {"rtol": {"float32": 1e-3}},
-        {"tolerances": {"cpu": {"float32": Tolerance(rtol=1e-3)}}},
-    ],
-)
+OF_FLOAT32 = {"rtol": {"float32": 1e-3}}, {"tolerances": {"cpu": {"float32": Tolerance(rtol=1e-3)}}}
+
+
+@pytest.mark.parametrize("asked", [{"rtol": 1e-3}, {"atol": 1e-3}, {"ulp": 100}, *OF_FLOAT32])
 def test_a_tolerance_that_is_asked_for_decides_alone(asked):
-    ulps = np.float32(1.0 + 50 * np.finfo(np.float32).eps)
-    assert not judged(float32(1.0), np.asarray([ulps]), [0.0]).ok
-    difference = judged(float32(1.0), np.asarray([ulps]), [0.0], **asked)
-    assert difference.ok
+    off = float32(1.0 + 50 * np.finfo(np.float32).eps)
+    assert [judged(float32(1.0), off, [0.0], **how).ok for how in ({}, asked)] == [False, True]
     assert not judged(float32(1.0), float32(1.5), [1.0], **asked).ok
 
 
@@ -183,13 +166,9 @@ def test_another_platform_may_multiply_with_less_precision():
     assert not judged(expected, float32(1.01, 0.5), [0.0, 0.0], platforms=("cpu", "cuda")).ok
 
 
-def test_shape_compares_no_values():
-    assert judged(float32(1.0), float32(np.nan), [0.0], compare="shape").ok
-    assert not judged(float32(1.0), float32(1.0, 2.0), [0.0], compare="shape").ok
-    assert not judged(float32(1.0), np.float64([1.0]), [0.0], compare="shape").ok
-
-
-def test_exact_is_exact_whatever_the_noise():
+def test_shape_compares_no_values_and_exact_is_exact_whatever_the_noise():
+    others = float32(np.nan), float32(1.0, 2.0), np.float64([1.0])
+    assert [judged(float32(1.0), other, [0.0], compare="shape").ok for other in others] == [True, False, False]
     assert not judged(float32(1.0), float32(1.0000001), [1.0], compare="exact").ok
 
 
@@ -210,15 +189,9 @@ def test_noise_of_a_tenth_of_the_largest_number_shows_nothing():
     largest = scale_of([leaf_of(float32(1.0, -2.0, np.inf))])
     assert largest == 2.0
     assert count_undecided(np.asarray([0.74, 0.05, 0.1, 0.3]), largest) == 2
-
-
-def test_an_output_that_is_zero_in_all_runs_is_decided():
-    assert count_undecided(np.zeros(3), 0.0) == 0
+    assert count_undecided(np.asarray([0.0, 0.3, 0.3, 0.3, 0.3]), 1.0) == 5, "lent noise neither"
+    assert count_undecided(np.zeros(3), 0.0) == 0, "it is zero in all runs"
     assert count_undecided(np.asarray([1e-9, 1e-9, 1e-9]), 0.0) == 3
-
-
-def test_lent_noise_shows_nothing_either():
-    assert count_undecided(np.asarray([0.0, 0.3, 0.3, 0.3, 0.3]), 1.0) == 5
 
 
 def test_more_elements_lend_more_since_the_largest_of_many_draws_is_larger():
@@ -232,8 +205,9 @@ def test_more_elements_lend_more_since_the_largest_of_many_draws_is_larger():
     assert judged_by(34**4) == pytest.approx(2.0)
 
 
-def test_elements_may_be_off_by_the_documented_factors_of_their_noise():
+def test_the_factors_are_the_documented_ones():
     assert (FACTOR, FACTOR_OF_INPUTS) == (4, 8)
+    assert (ULPS, SMOOTH, JUMPS, PART) == (64, 16, 128, 0.5)
     assert UNITS == ((2.0**-10, 1), (2.0**-7, 0.5), (1, 0.25))
 
 
@@ -258,11 +232,6 @@ def test_the_error_in_units_of_noise_is_that_of_the_worst_output():
         assert found.max_noise_error == max(first, second)
 
 
-def test_equal_infinities_are_no_error_in_units_of_noise():
-    found = judged(float32(np.inf, 1), float32(np.inf, 1), np.zeros(2))
-    assert (found.ok, found.max_noise_error) == (True, 0)
-
-
 def test_integers_that_jump_may_be_off_by_their_noise_and_others_by_nothing():
     def integers(*values, noise=(0, 2, 0)):
         return judged(np.asarray((5, 5, 5)), np.asarray(values), noise)
@@ -271,3 +240,95 @@ def test_integers_that_jump_may_be_off_by_their_noise_and_others_by_nothing():
     assert [integers(5, value, 5).ok for value in (13, 14)] == [True, False]
     assert not integers(6, 5, 5).ok
     assert integers(6, 5, 5).max_noise_error == np.inf
+    assert judged(np.asarray([True, False]), np.asarray([True, True]), [0.0, 0.5]).ok
+    assert not judged(np.asarray([True, False]), np.asarray([False, False]), [0.0, 0.5]).ok
+
+
+# --- elements that jump: found by moves of 64 units -------------------------------------------------------------------
+
+ONES = np.ones(4, np.float32)
+UNIT = float(noise_with_floors(ONES, np.zeros(4), "float32")[0])
+
+
+TYPICAL, OF_INTEGERS = np.sqrt((1.0**2 + 0.1**2) / 2), np.sqrt((2.0**2 + 4.0**2) / 2)
+
+
+@pytest.mark.parametrize(
+    ("near", "far", "expected", "jumping"),
+    [
+        pytest.param([0, 0], [ULPS * 3 * UNIT, 0], [3 * UNIT, 0], 0, id="moves in proportion"),
+        pytest.param([1e-3, 0], [ULPS * UNIT, 0], [1e-3, 0], 0, id="what single units have shown stays"),
+        pytest.param([0, 0], [ULPS * SMOOTH * UNIT, 0], [SMOOTH * UNIT, 0], 0, id="smooth"),
+        pytest.param([0, 0], [ULPS * JUMPS * UNIT, 0], [0, 0], 0, id="does not jump yet"),
+        pytest.param([0, 0], [ULPS * JUMPS * 1.1 * UNIT, 0], [PART * ULPS * JUMPS * 1.1 * UNIT, 0], 1, id="jumps"),
+        # A run may show a small jump of an element that has larger ones.
+        pytest.param([0, 0, 0], [1.0, 0.1, 0], [PART * 1.0, PART * TYPICAL, 0], 2, id="jump by what all jump by"),
+    ],
+)
+def test_an_element_jumps_that_moves_out_of_proportion(near, far, expected, jumping):
+    ones = leaf_of(np.ones(len(near), np.float32))
+    found, count = noise_and_jumps(ones, np.asarray(near, float), np.asarray(far, float), "")
+    assert (list(found), count) == (pytest.approx(expected), jumping)
+
+
+def test_an_integer_jumps_when_it_ever_moved():
+    found, jumping = noise_and_jumps(leaf_of(np.asarray([3, 3, 3])), np.array([0, 2.0, 0]), np.array([0, 0, 4.0]), "")
+    assert (list(found), jumping) == (pytest.approx([0, PART * OF_INTEGERS, PART * 4]), 2)
+
+
+@pytest.mark.parametrize("missing", ["near", "far", "both"])
+def test_an_output_that_must_be_equal_has_no_noise_and_no_jumps(missing):
+    near, far = (None if missing in (name, "both") else np.ones(4) for name in ("near", "far"))
+    assert noise_and_jumps(leaf_of(ONES), near, far, "") == (None, 0)
+
+
+# --- large arrays are compared in pieces ------------------------------------------------------------------------------
+
+RANDOM = np.random.default_rng(0)
+VALUES = RANDOM.normal(size=(40, 25)).astype(np.float32)
+VALUES[3, :4] = np.nan, np.inf, -np.inf, 0
+CLOSE = np.where(np.isfinite(VALUES), np.nextafter(VALUES, np.float32(2)), VALUES)
+NOISE = CallNoise((np.abs(RANDOM.normal(size=VALUES.shape)) * 1e-6,))
+NARROW = replace(NOISE, narrowest_float="bfloat16")
+OFF = VALUES.copy()
+OFF[17, 3] += 1
+
+CASES = {
+    "equal": (VALUES, VALUES, {"noise": NOISE}),
+    "noise": (VALUES, CLOSE, {"noise": NOISE}),
+    "no noise at all": (VALUES, CLOSE, {"noise": CallNoise((np.zeros(VALUES.shape),))}),
+    "narrow floats inside": (VALUES, CLOSE, {"noise": NARROW}),
+    "another platform": (VALUES, CLOSE, {"noise": NOISE, "platforms": ("cpu", "tpu")}),
+    "default tolerance": (VALUES, CLOSE, {}),
+    "ulp": (VALUES, CLOSE, {"comparison": Comparison(ulp=2)}),
+    "exact": (VALUES, VALUES, {"comparison": Comparison(compare="exact")}),
+    "bfloat16": (VALUES.astype(ml_dtypes.bfloat16), CLOSE.astype(ml_dtypes.bfloat16), {}),
+    "integers": (np.arange(1000), np.arange(1000), {}),
+    "one is off": (VALUES, OFF, {"noise": NOISE}),
+}
+
+
+def difference(expected, actual, *, comparison=Comparison(), platforms=("cpu", "cpu"), noise=NO_NOISE):  # noqa: B008
+    return compare_leaves([leaf_of(expected)], [leaf_of(actual)], comparison, noise=noise, platforms=platforms)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_pieces_have_the_difference_of_the_whole(name, monkeypatch):
+    expected, actual, how = CASES[name]
+    whole = difference(expected, actual, **how)
+    monkeypatch.setattr(compare, "PIECE", 7)
+    monkeypatch.setattr(noise, "PIECE", 7)
+    pieces = difference(expected, actual, **how)
+    assert replace(pieces, max_noise_error=None) == replace(whole, max_noise_error=None)
+    assert pieces.max_noise_error == (whole.max_noise_error and pytest.approx(whole.max_noise_error))
+    assert pieces.ok == (name != "one is off")
+
+
+def test_large_arrays_take_little_more_than_their_memory():
+    values = RANDOM.random(1 << 22, np.float32)
+    how = {"noise": CallNoise((np.full(values.shape, 1e-9),))}
+    tracemalloc.start()
+    assert difference(values, values.copy(), **how).ok
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 5 * values.nbytes  # of which the copy is one, and the order of the noise two

@@ -1,8 +1,12 @@
-"""Spare processes, forked before their cell is known: one cell each; none outlives its worker or speaks for a cell."""
+"""Spare processes, forked before their cell is known: one cell each; none outlives its worker or speaks for a cell.
+
+And modules that a worker imports ahead: those that earlier cells of its environment have imported.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import signal
 import subprocess
@@ -10,14 +14,16 @@ import sys
 import time
 from pathlib import Path
 
+import making
 import msgspec
 import pytest
 from commands import wait_for
 
 from export_core.matrix import Cell
 from export_core.readers.cell import Limits, request_of
-from export_core.readers.environment import this_interpreter
-from export_core.readers.worker.client import PROGRAM, ForkingWorker
+from export_core.readers.environment import Environment, this_interpreter
+from export_core.readers.worker.client import PROGRAM, ForkingWorker, WorkerDied, notes_file
+from export_core.readers.worker.program import read_notes
 from export_core.readers.worker.protocol import Stage
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
@@ -29,13 +35,17 @@ class Started:
     def __init__(self, environment, golden, folder: Path) -> None:
         self.worker = ForkingWorker(environment)
         self.pid = self.worker._process.pid
-        self.request = request_of(Cell(golden, environment.release, "cpu"), folder, Limits(timeout=60, memory=0))
+        self.request = plain_request(golden, folder)
         assert [self.run().end for _ in range(2)] == ["ok", "ok"]
         self.ahead = only_child(self.pid)
         wait_for(lambda: threads(self.ahead) > 1, "a client in the process that waits")
 
     def run(self, **changes):
         return self.worker.submit(msgspec.structs.replace(self.request, **changes)).result(timeout=120)
+
+
+def plain_request(golden, folder: Path):
+    return request_of(Cell(golden, making.release(making.NEWEST), "cpu"), folder, Limits(timeout=60, memory=0))
 
 
 @pytest.fixture
@@ -88,8 +98,7 @@ def test_there_are_at_most_half_as_many_spares_as_cells(started):
     wait_for(lambda: 1 <= len(children(started.pid)) <= 3, "processes that wait")
 
 
-def test_a_spare_has_copied_the_pages_that_an_earlier_cell_wrote(here, goldens, tmp_path, monkeypatch):
-    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path))  # in which nothing is noted
+def test_a_spare_has_copied_the_pages_that_an_earlier_cell_wrote(here, goldens, tmp_path, cache):
     started = Started(this_interpreter(here), goldens["waves"], tmp_path)
     unaware = own_bytes(started.ahead)
     assert started.run().end == "ok"
@@ -177,7 +186,7 @@ def test_a_cell_on_an_accelerator_is_gone_when_its_reply_comes(here, goldens, tm
     slow = "import os, time\nleave = os._exit\nos._exit = lambda status: (time.sleep(1), leave(status))\n"
     (tmp_path / "slow.py").write_text(slow)
     worker = ForkingWorker(this_interpreter(here))
-    request = request_of(Cell(goldens["waves"], here, "cpu"), tmp_path, Limits(timeout=60, memory=0))
+    request = plain_request(goldens["waves"], tmp_path)
     changes = {"platform": platform, "register": (("slow", str(tmp_path / "slow.py")),)}
     reply = worker.submit(msgspec.structs.replace(request, **changes)).result(timeout=60)
     found = len(children(worker._process.pid))
@@ -193,8 +202,71 @@ def test_a_cell_on_an_accelerator_is_gone_when_its_reply_comes(here, goldens, tm
 def test_a_client_that_cannot_start_is_reported_by_each_cell(here, goldens, tmp_path, variables, end):
     plain = this_interpreter(here)
     worker = ForkingWorker(dataclasses.replace(plain, variables={**plain.variables, **variables}))
-    request = request_of(Cell(goldens["waves"], here, "cpu"), tmp_path, Limits(timeout=60, memory=0))
+    request = plain_request(goldens["waves"], tmp_path)
     replies = [worker.submit(request).result(timeout=60) for _ in range(3)]
     worker.close()
     assert [(reply.end, reply.stage) for reply in replies] == [(end, Stage.LOWER)] * 3
     assert "no_such" in (replies[-1].message or "") + replies[-1].stderr
+
+
+# --- modules that cells import ----------------------------------------------------------------------------------------
+
+MARKING = "import os, pathlib\npathlib.Path(os.environ['MARK']).write_text('imported')\n"
+
+
+@pytest.fixture
+def environment(here, tmp_path, cache) -> Environment:
+    """This interpreter with a module of ours to import, and a cache in which nothing is noted."""
+    (tmp_path / "marking.py").write_text(MARKING)
+    (tmp_path / "threading_at_import.py").write_text(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+    )
+    plain = this_interpreter(here)
+    more = {"PYTHONPATH": str(tmp_path), "MARK": str(tmp_path / "mark")}
+    return dataclasses.replace(plain, variables={**plain.variables, **more})
+
+
+def ends(worker: ForkingWorker, golden, folder: Path) -> str:
+    try:
+        return worker.submit(plain_request(golden, folder)).result().end
+    finally:
+        worker.close()
+
+
+def test_imports_of_the_first_cell_are_noted_for_the_next_worker(environment, goldens, tmp_path):
+    notes = Path(notes_file(environment))
+    notes.write_text("{")  # no notes
+    assert ends(ForkingWorker(environment), goldens["waves"], tmp_path) == "ok"
+    noted = json.loads(notes.read_text())
+    assert "jax._src.interpreters.mlir" in noted
+    assert [path.name for path in notes.parent.iterdir()] == [notes.name]
+    notes.write_text(json.dumps(["marking", "no.such.module", *noted]))
+    worker = ForkingWorker(environment)
+    assert (tmp_path / "mark").read_text() == "imported"
+    assert ends(worker, goldens["waves"], tmp_path) == "ok"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "{}", '"marking"', "\0", "[" * 100_000])
+def test_notes_that_are_none_are_no_notes(tmp_path, text):
+    (tmp_path / "notes").write_text(text)
+    assert read_notes(str(tmp_path / "notes")) == []
+    assert read_notes(str(tmp_path)) == read_notes("") == []
+
+
+def test_without_a_folder_for_notes_cells_run_all_the_same(environment, goldens, tmp_path):
+    (tmp_path / "cache").write_text("a file")
+    assert notes_file(environment) == ""
+    assert ends(ForkingWorker(environment), goldens["waves"], tmp_path) == "ok"
+
+
+@pytest.mark.parametrize(
+    ("module", "problem"),
+    [("threading_at_import", "the worker has 2 threads, so its forks could hang"), ("dying", "exit status 7")],
+)
+def test_a_note_that_the_worker_dies_of_is_dropped(environment, tmp_path, module, problem):
+    (tmp_path / "dying.py").write_text("import os\nos._exit(7)\n")
+    notes = Path(notes_file(environment))
+    notes.write_text(json.dumps([module]))
+    with pytest.raises(WorkerDied, match=problem):
+        ForkingWorker(environment)
+    assert not notes.exists()

@@ -1,14 +1,17 @@
-"""A reader's environment holds a jax of its own and nothing of ours; one that fails says why."""
+"""A reader's environment holds a jax of its own and nothing of ours; one that fails says why.
+
+The hash of what is installed in this interpreter changes with everything that a cell can depend on.
+"""
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
 import sys
 import threading
 import time
-import zipfile
 from pathlib import Path
 
 import filelock
@@ -18,7 +21,7 @@ from making import make_wheel, release
 from export_core.base.processes import deciding_variables, kernels_in_words
 from export_core.readers import build as module
 from export_core.readers import environment as environments
-from export_core.readers import hardware
+from export_core.readers import hardware, installed
 from export_core.readers.build import LAST_LINES, Built, EnvironmentLocks, Recipe, cache_folder
 from export_core.readers.environment import (
     ReaderEnvironments,
@@ -28,16 +31,11 @@ from export_core.readers.environment import (
     with_variables,
 )
 from export_core.readers.errors import EnvironmentFailed
+from export_core.readers.installed import hash_of_this_interpreter
 from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
 
 CHECK = "import sys, tiny; print(sys.prefix)"
-
-
-@pytest.fixture
-def cache(tmp_path, monkeypatch) -> Path:
-    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "environments"
 
 
 def build(*content: object, salt: str = "", **options: object) -> Built:
@@ -49,74 +47,37 @@ def build(*content: object, salt: str = "", **options: object) -> Built:
 @pytest.fixture
 def tiny(tmp_path) -> tuple[str]:
     """A wheel made here, so that nothing is downloaded."""
-    path = tmp_path / "tiny-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w") as wheel:
-        wheel.writestr("tiny.py", "")
-        wheel.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
-        wheel.writestr("tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr("tiny-1.0.dist-info/RECORD", "tiny.py,,\n")
-    return (str(path),)
+    return (str(make_wheel(tmp_path, "tiny", "1.0")),)
 
 
 def test_a_reader_requires_its_jax_its_jaxlib_and_what_they_need():
-    assert requirements(release("0.12.0.1"), load_calendar()) == (
-        "jax==0.12.0.1",
-        "jaxlib==0.12.0.1",
-        "numpy",
-        "flatbuffers",
-    )
+    newest = ("jax==0.12.0.1", "jaxlib==0.12.0.1", "numpy", "flatbuffers")
+    assert requirements(release("0.12.0.1"), load_calendar()) == newest
     assert requirements(release("0.10.1"), load_calendar())[:2] == ("jax==0.10.2", "jaxlib==0.10.1")
 
 
-def test_nothing_of_the_callers_jax_xla_or_python_reaches_a_cell(monkeypatch):
-    for name in ("JAX_ENABLE_X64", "XLA_FLAGS", "PYTHONPATH", "PYTHONHOME", "TF_CPP_MIN_LOG_LEVEL", "LIBTPU_INIT_ARGS"):
-        monkeypatch.setenv(name, "1")
-    variables = cell_variables()
-    assert not {name for name in variables if name.startswith(("XLA", "TF_", "LIBTPU"))}
-    assert variables["JAX_PLATFORMS"] == "cpu"
-    assert "JAX_ENABLE_X64" not in variables
-    assert "PYTHONPATH" not in variables
-    assert this_interpreter(release("0.12.0.1")).variables["PYTHONPATH"] == "1", "here it is part of the interpreter"
-
-
+SETTINGS = ("JAX_ENABLE_X64", "XLA_FLAGS", "PYTHONPATH", "PYTHONHOME", "TF_CPP_MIN_LOG_LEVEL", "LIBTPU_INIT_ARGS")
 SECRETS = (
-    "GITHUB_TOKEN",
-    "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
-    "CI_JOB_TOKEN",
-    "AWS_SECRET_ACCESS_KEY",
-    "UV_INDEX_URL",
-    "HTTPS_PROXY",
-    "NVIDIA_API_KEY",
-    "CUDA_ACCESS_TOKEN",
-    "SSH_AUTH_SOCK",
+    *("GITHUB_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "CI_JOB_TOKEN", "AWS_SECRET_ACCESS_KEY", "UV_INDEX_URL"),
+    *("HTTPS_PROXY", "NVIDIA_API_KEY", "CUDA_ACCESS_TOKEN", "SSH_AUTH_SOCK"),
 )
 
 
-def test_cells_get_what_they_need_and_no_secret(monkeypatch):
-    for name in SECRETS:
+def test_cells_get_what_they_need_and_neither_settings_nor_secrets(monkeypatch):
+    for name in (*SETTINGS, *SECRETS):
         monkeypatch.setenv(name, "s3cret")
+    kernels = {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_L2_SIZE": "0x100"}
     needed = {"PATH": "/bin", "HOME": "/root", "LC_ALL": "C", "LD_LIBRARY_PATH": "/cuda", "CUDA_VISIBLE_DEVICES": "1"}
-    for name, value in needed.items():
+    for name, value in {**needed, **kernels}.items():
         monkeypatch.setenv(name, value)
     variables = cell_variables()
-    assert needed.items() <= variables.items()
+    assert {**needed, **kernels, "JAX_PLATFORMS": "cpu"}.items() <= variables.items()
     assert not [name for name, value in variables.items() if "s3cret" in value]
-
-
-def test_cells_get_the_kernels_that_a_machine_chooses(monkeypatch):
-    chosen = {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_L2_SIZE": "0x100"}
-    for name, value in chosen.items():
-        monkeypatch.setenv(name, value)
-    assert chosen.items() <= cell_variables().items()
-    assert chosen.items() <= this_interpreter(release("0.12.0.1")).variables.items()
-    assert kernels_in_words(cell_variables()) == "ran with OPENBLAS_CORETYPE=Haswell, OPENBLAS_L2_SIZE=0x100"
-
-
-def test_a_worker_with_more_variables_is_another_one():
-    plain = this_interpreter(release("0.12.0.1"))
-    other = with_variables(plain, OPENBLAS_CORETYPE="Sandybridge")
-    assert other.variables == {**plain.variables, "OPENBLAS_CORETYPE": "Sandybridge"}
-    assert other.python == plain.python
+    assert kernels_in_words(variables) == "ran with OPENBLAS_CORETYPE=Haswell, OPENBLAS_L2_SIZE=0x100"
+    here = this_interpreter(release("0.12.0.1"))
+    assert {**kernels, "PYTHONPATH": "s3cret"}.items() <= here.variables.items(), "here it is part of the interpreter"
+    other = with_variables(here, OPENBLAS_CORETYPE="Sandybridge")
+    assert other.variables == {**here.variables, "OPENBLAS_CORETYPE": "Sandybridge"}
 
 
 @pytest.mark.parametrize(
@@ -150,32 +111,26 @@ def test_variables_that_decide_are_those_that_machines_share(monkeypatch):
     assert deciding_variables(variables) == [("LD_LIBRARY_PATH", "/cuda"), ("MY_FLAG", "1")]
 
 
-def test_the_cache_folder_is_the_variables_or_the_users(monkeypatch, tmp_path):
-    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path))
-    assert cache_folder() == tmp_path
+def test_the_cache_folder_is_the_variables_or_the_users(cache, monkeypatch):
+    assert cache_folder() == cache.parent
     monkeypatch.delenv("JAXEXPORT_CACHE")
     assert "jaxexport" in str(cache_folder())
 
 
 def test_an_environment_is_built_once_and_found_by_its_content(cache, tiny):
-    first = build("empty", sys.executable, tiny, CHECK)
-    assert Path(first.checked) == first.folder
+    said: list[str] = []
+    first = build("empty", sys.executable, tiny, CHECK, announcement="about 7 MB", notify=said.append)
+    assert (Path(first.checked), said) == (first.folder, ["about 7 MB"])
     stamp = (first.folder / "ready.json").stat().st_mtime_ns
-    assert build("empty", sys.executable, tiny, CHECK) == first
+    assert build("empty", sys.executable, tiny, CHECK, announcement="nothing", notify=said.append) == first
+    assert said == ["about 7 MB"]
     assert (first.folder / "ready.json").stat().st_mtime_ns == stamp
     assert build("empty", sys.executable, tiny, CHECK, salt="other").folder != first.folder
 
 
-def test_what_a_killed_build_left_is_built_anew(cache, tiny):
-    first = build("empty", sys.executable, tiny, CHECK)
-    (first.folder / "ready.json").unlink()
-    (first.folder / "half").write_text("left")
-    assert build("empty", sys.executable, tiny, CHECK) == first
-    assert not (first.folder / "half").exists()
-
-
 def lost(file: Path) -> None:
     file.unlink()
+    (file.parent / "half").write_text("left by a killed build")
 
 
 def cut(file: Path) -> None:
@@ -189,20 +144,20 @@ def cut(file: Path) -> None:
         (lost, "lib/python*/site-packages/tiny/__init__.py"),
         (lost, "lib/python*/site-packages/tiny-1.0.dist-info/RECORD"),
         (lost, "bin/python"),
+        (lost, "ready.json"),
         (cut, "lib/python*/site-packages/tiny/__init__.py"),
         (cut, "ready.json"),
     ],
-    ids=["a file gone", "a record gone", "the interpreter gone", "a file cut", "half a note of the build"],
+    ids=["a file gone", "a record gone", "the interpreter gone", "killed", "a file cut", "half a note of the build"],
 )
-def test_a_damaged_environment_is_built_anew(cache, tmp_path, breaks, what):
-    tiny = (str(make_wheel(tmp_path, "tiny", "1.0")),)
+def test_a_damaged_environment_is_built_anew(cache, tiny, breaks, what):
     first = build("tiny", sys.executable, tiny, "import tiny; print(tiny.__version__)")
     assert first.checked == "1.0"
     (file,) = first.folder.glob(what)
     breaks(file)
     again = build("tiny", sys.executable, tiny, "import tiny; print(tiny.__version__)")
     assert again == first
-    assert module.damage_in(first.folder) == ""
+    assert (module.damage_in(first.folder), list(first.folder.rglob("half"))) == ("", [])
 
 
 def test_a_build_that_fails_twice_leaves_nothing_and_says_both(cache, tiny, tmp_path):
@@ -217,19 +172,8 @@ def test_a_build_that_fails_twice_leaves_nothing_and_says_both(cache, tiny, tmp_
     assert [path for path in cache.iterdir() if path.is_dir()] == []
 
 
-def test_a_build_that_nobody_wants_any_more_ends_at_once(cache, tiny, tmp_path):
-    stopping = threading.Event()
-    threading.Timer(1.0, stopping.set).start()
-    to_its_end = tmp_path / "to its end"
-    slow = f"import pathlib, time; time.sleep(60); pathlib.Path({str(to_its_end)!r}).touch()"
-    with pytest.raises(EnvironmentFailed, match="the run was stopped"):
-        build("slow", sys.executable, tiny, slow, stopping=stopping)
-    assert not to_its_end.exists()
-    assert [path for path in cache.iterdir() if path.is_dir()] == []
-
-
 @pytest.mark.parametrize("start_new_session", [False, True])
-def test_a_build_ends_though_what_it_started_holds_its_pipes(cache, tiny, start_new_session):
+def test_a_build_that_nobody_wants_ends_though_what_it_started_holds_its_pipes(cache, tiny, start_new_session):
     stopping = threading.Event()
     threading.Timer(1.0, stopping.set).start()
     sleeper = f"[sys.executable, '-c', 'import time; time.sleep(20)'], start_new_session={start_new_session}"
@@ -238,11 +182,12 @@ def test_a_build_ends_though_what_it_started_holds_its_pipes(cache, tiny, start_
     with pytest.raises(EnvironmentFailed, match="the run was stopped"):
         build("held", sys.executable, tiny, code, stopping=stopping)
     assert time.monotonic() - started < 15
+    assert [path for path in cache.iterdir() if path.is_dir()] == []
 
 
 def test_a_check_that_hangs_fails_the_environment(cache, tiny, monkeypatch):
-    monkeypatch.setattr(module, "CHECK_SECONDS", 0.5)
-    with pytest.raises(EnvironmentFailed, match=r"tried twice, and each time importing .* took longer than 0\.5 s"):
+    monkeypatch.setattr(module, "CHECK_SECONDS", 0.3)
+    with pytest.raises(EnvironmentFailed, match=r"tried twice, and each time importing .* took longer than 0\.3 s"):
         build("hangs", sys.executable, tiny, "import time; time.sleep(60)")
 
 
@@ -252,7 +197,7 @@ def test_a_long_wait_for_another_builder_is_reported_once(cache, tiny, monkeypat
     folder.parent.mkdir(parents=True)
     said: list[str] = []
     with filelock.FileLock(f"{folder}.lock", thread_local=False) as lock:
-        threading.Timer(1.5, lock.release).start()
+        threading.Timer(1.0, lock.release).start()
         build("taken", sys.executable, tiny, CHECK, notify=said.append)
     assert said == [f"waiting for another process that builds {folder}, and holds {folder}.lock"]
 
@@ -273,12 +218,6 @@ def test_a_build_that_fails_ends_with_the_builders_last_lines(cache):
     assert "missing-1.0" in "\n".join(lines[1:])
 
 
-def test_an_environment_that_does_not_import_shows_the_error(cache, tiny):
-    with pytest.raises(EnvironmentFailed, match=r"ImportError: libmissing.so"):
-        build("broken", sys.executable, tiny, "raise ImportError('libmissing.so')")
-    assert not list(cache.glob("broken-*/ready.json"))
-
-
 def test_an_environment_with_another_jax_fails(cache, monkeypatch):
     monkeypatch.setattr(module, "_install", lambda recipe, stopping: _fake(recipe.folder))
     monkeypatch.setattr(environments, "_CHECK", "import json; print(json.dumps(['0.1', '0.2']))")
@@ -294,8 +233,7 @@ def _fake(folder: Path) -> None:
 
 def test_two_processes_build_the_same_environment_once(cache, tiny):
     script = (
-        "from export_core.readers.build import Recipe, build\n"
-        "from export_core.readers.build import EnvironmentLocks\n"
+        "from export_core.readers.build import EnvironmentLocks, Recipe, build\n"
         f"build(Recipe('empty', {sys.executable!r}, {tiny!r}, {CHECK!r}), EnvironmentLocks())"
     )
     both = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(2)]
@@ -338,11 +276,81 @@ def test_a_file_of_several_packages_is_as_one_of_them_says(cache, tmp_path):
         ("tiny.libs/notes.txt", False),
     ],
 )
-def test_a_file_of_no_package_that_python_may_run_is_damage(cache, tmp_path, name, is_damage):
-    tiny = (str(make_wheel(tmp_path, "tiny", "1.0")),)
+def test_a_file_of_no_package_that_python_may_run_is_damage(cache, tiny, name, is_damage):
     folder = build("tiny", sys.executable, tiny, "import tiny").folder
     assert module.changed_in(folder) == ""
     (site,) = folder.glob("lib/python*/site-packages")
     (site / name).parent.mkdir(parents=True, exist_ok=True)
     (site / name).write_text("")
     assert (name.partition("/")[0] in module.changed_in(folder)) is is_damage
+
+
+# --- this interpreter -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """A folder of packages, with one that cells import."""
+    (tmp_path / "decides").mkdir()
+    (tmp_path / "decides" / "__init__.py").write_text("A = 1\n")
+    (tmp_path / "other-1.0.dist-info").mkdir()
+    (tmp_path / "other-1.0.dist-info" / "RECORD").write_text("other.py,sha256=abc,1\n")
+    monkeypatch.setattr(installed, "_DECIDING", ("decides", "not_installed"))
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    yield tmp_path
+    hash_of_this_interpreter.cache_clear()
+
+
+def hashed() -> str:
+    hash_of_this_interpreter.cache_clear()
+    return hash_of_this_interpreter()
+
+
+def test_it_is_the_same_while_nothing_changes(site):
+    before = hashed()
+    (site / "decides" / "__pycache__").mkdir()
+    (site / "decides" / "__pycache__" / "__init__.pyc").write_bytes(b"made here")
+    assert hashed() == before != ""
+
+
+def test_it_is_the_same_elsewhere(site, tmp_path, monkeypatch):
+    before = hashed()
+    other = site.rename(tmp_path.with_name(f"{tmp_path.name}-other"))
+    (other / "project.pth").write_text("/home/user/project\n")
+    monkeypatch.setattr(sys, "path", [str(other)])
+    importlib.invalidate_caches()
+    assert hashed() == before
+
+
+def edited(site):
+    (site / "decides" / "__init__.py").write_text("A = 2\n")  # of the same size
+    os.utime(site / "decides" / "__init__.py", ns=(1, 1))
+
+
+def upgraded(site):
+    (site / "other-1.0.dist-info").rename(site / "other-1.1.dist-info")
+
+
+def with_startup_code(site):
+    (site / "run.pth").write_text("import run\n")
+
+
+def with_another_file(site):
+    (site / "decides" / "more.py").write_text("")
+
+
+def with_another_path(site):
+    os.environ["PYTHONPATH"] = "elsewhere"
+
+
+@pytest.mark.parametrize("change", [edited, upgraded, with_startup_code, with_another_file, with_another_path])
+def test_it_changes_with_what_is_installed(site, change, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "here")
+    before = hashed()
+    change(site)
+    assert hashed() != before
+
+
+def test_where_a_file_cannot_be_looked_at_nothing_is_cached(site):
+    (site / "decides" / "gone.py").symlink_to(site / "nowhere")
+    assert hashed() == ""

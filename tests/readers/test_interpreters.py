@@ -53,18 +53,9 @@ def test_the_running_interpreters_own_version_needs_no_search(machine):
     assert Path(found) == Path(sys._base_executable)
 
 
-def test_one_on_path_is_found(machine):
-    expected = python(machine / "path" / f"python{WANTED}")
-    assert find(machine) == str(expected)
-
-
-def test_one_of_pyenv_is_found_though_nothing_is_on_path(machine):
-    expected = python(machine / "pyenv" / "versions" / f"{WANTED}.1" / "bin" / f"python{WANTED}")
-    assert find(machine) == str(expected)
-
-
-def test_one_of_uv_is_found(machine):
-    expected = python(machine / "uv" / f"cpython-{WANTED}.1-linux" / "bin" / f"python{WANTED}")
+@pytest.mark.parametrize("place", ["path", f"pyenv/versions/{WANTED}.1/bin", f"uv/cpython-{WANTED}.1-linux/bin"])
+def test_one_on_path_of_pyenv_or_of_uv_is_found(machine, place):
+    expected = python(machine / place / f"python{WANTED}")
     assert find(machine) == str(expected)
 
 
@@ -75,17 +66,14 @@ def test_one_of_uv_is_found(machine):
         "echo Python 3.6.1",
         "exit 0",
         "echo Python 3.77.1; exit 1",
+        None,
     ],
-    ids=["not activated", "another version", "silent", "fails"],
+    ids=["not activated", "another version", "silent", "fails", "no program"],
 )
 def test_a_shim_that_leads_nowhere_is_passed_over(machine, shim):
-    script(machine / "path" / f"python{WANTED}", shim)
-    expected = python(machine / "pyenv" / "versions" / f"{WANTED}.0" / "bin" / f"python{WANTED}")
-    assert find(machine) == str(expected)
-
-
-def test_a_file_that_cannot_be_run_is_passed_over(machine):
-    (machine / "path" / f"python{WANTED}").write_text("no program")
+    path = script(machine / "path" / f"python{WANTED}", shim or "")
+    if shim is None:
+        path.chmod(0o644)
     expected = python(machine / "pyenv" / "versions" / f"{WANTED}.0" / "bin" / f"python{WANTED}")
     assert find(machine) == str(expected)
 

@@ -1,4 +1,7 @@
-"""Environments in the cache folder: listed, cleaned, and never taken from under a process that uses them."""
+"""Environments in the cache folder: listed, cleaned, and never taken from under a process that uses them.
+
+What those cost that are not there is known by those that are, else by typical figures.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +11,29 @@ import json
 import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import filelock
 import pytest
 from click.testing import CliRunner
-from making import make_wheel
+from making import day, make_wheel
 
 from export_core.cli.app import jaxexport
 from export_core.readers import build as locks_module
 from export_core.readers.build import READY, EnvironmentLocks, Recipe, build, find_built
+from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.errors import UnknownEnvironment
-from export_core.readers.inventory import cached_environments, remove, to_clean
+from export_core.readers.inventory import MissingEnvironment, cached_environments, expected_cost, remove, to_clean
+from export_core.readers.placement import TYPICAL, Mode, Placement, parse_targets
+from export_core.releases import JaxlibRelease, JaxRelease, load_calendar
+
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 def today() -> datetime.date:
     return datetime.datetime.now(datetime.UTC).date()
-
-
-@pytest.fixture
-def cache(tmp_path, monkeypatch) -> Path:
-    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "environments"
 
 
 def made(cache: Path, name: str, *, whole: bool = True, days: int = 0) -> Path:
@@ -40,10 +44,8 @@ def made(cache: Path, name: str, *, whole: bool = True, days: int = 0) -> Path:
         (folder / READY).write_text(json.dumps({"checked": "", "lock": "x", "requirements": []}))
         with EnvironmentLocks() as locks:
             assert locks.take(folder)
-        noon = datetime.datetime.combine(
-            today() - datetime.timedelta(days), datetime.time(12), datetime.UTC
-        ).timestamp()
-        os.utime(folder / "in-use.lock", (noon, noon))
+        then = time.time() - days * 86400
+        os.utime(folder / "in-use.lock", (then, then))
     return folder
 
 
@@ -54,16 +56,14 @@ def run(*words: str) -> str:
 
 
 def test_each_is_listed_with_reader_platform_size_and_last_use(cache):
-    before = today()
     made(cache, "jaxlib-0.12.0.1-libtpu-abc", days=3)
-    days = {day - datetime.timedelta(3) for day in (before, today())}
     made(cache, "writer-0.9.2-def")
     made(cache, "jaxlib-0.10.2-cuda12-run-0123", whole=False)
     listed = {cached.folder.name: cached for cached in cached_environments()}
     tpu = listed["jaxlib-0.12.0.1-libtpu-abc"]
     assert (tpu.jaxlib, tpu.plugin, tpu.kind, tpu.is_built) == ("0.12.0.1", "libtpu", "reader", True)
     assert (tpu.size // 1_000_000, tpu.in_use) == (3, False)
-    assert tpu.last_used in days
+    assert 3 <= (today() - tpu.last_used).days <= 4, "midnight may have passed"
     assert (listed["writer-0.9.2-def"].kind, listed["writer-0.9.2-def"].plugin) == ("writer", "")
     half = listed["jaxlib-0.10.2-cuda12-run-0123"]
     assert (half.plugin, half.is_built) == ("cuda12-run", False)
@@ -91,52 +91,37 @@ def test_those_with_a_name_are_removed(cache):
     assert (first.exists(), second.exists(), other.exists()) == (False, False, True)
 
 
-def test_a_named_one_that_is_in_use_stays(cache):
+def test_a_name_of_one_in_use_or_of_none_removes_nothing(cache):
     folder = made(cache, "jaxlib-0.9.0-a")
     with EnvironmentLocks() as locks:
         assert locks.take(folder)
         for words in ([], ["--yes"]):
             printed = run("clean", folder.name, *words)
             assert "jaxlib-0.9.0-a: in use, not removed\n0 environments of 0.0 GB" in printed
-    assert folder.exists()
-
-
-def test_an_unknown_name_removes_nothing(cache):
-    folder = made(cache, "jaxlib-0.9.0-a")
     with pytest.raises(UnknownEnvironment, match=r"^jaxlib-0\.9\.9: no environment has this name in .*list` shows all"):
         CliRunner().invoke(jaxexport, ["environments", "clean", "*-a", "jaxlib-0.9.9", "--yes"], catch_exceptions=False)
-    assert folder.exists()
-
-
-def test_names_go_without_an_age(cache):
     done = CliRunner().invoke(jaxexport, ["environments", "clean", "x", "--older-than", "3"])
     assert "NAME cannot be combined with --all or --older-than." in done.output
+    assert folder.exists()
 
 
 def test_one_in_use_stays_until_its_process_is_killed(cache):
     folder = made(cache, "jaxlib-0.9.0-a", days=40)
     started = today()
     script = (
-        "import sys, pathlib; from export_core.readers.build import find_built\n"
-        "from export_core.readers.build import EnvironmentLocks\n"
+        "import sys, pathlib; from export_core.readers.build import EnvironmentLocks, find_built\n"
         "with EnvironmentLocks() as locks:\n"
         "    found = find_built(pathlib.Path(sys.argv[1]), locks); print('has it', flush=True); sys.stdin.read()"
     )
-    user = subprocess.Popen(
-        [sys.executable, "-c", script, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert user.stdout
-    assert user.stdout.readline() == "has it\n"
-    (cached,) = cached_environments()
-    assert cached.in_use
-    assert to_clean([cached], started, None) == []
-    assert not remove(cached), "also where it was taken after the list was made"
-    assert "in use" in run("list")
-    user.kill()
-    user.wait()
-    user.stdout.close()
-    assert user.stdin
-    user.stdin.close()
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", script, str(folder)], text=True, **pipes) as user:
+        assert user.stdout.readline() == "has it\n"
+        (cached,) = cached_environments()
+        assert cached.in_use
+        assert to_clean([cached], started, None) == []
+        assert not remove(cached), "also where it was taken after the list was made"
+        assert "in use" in run("list")
+        user.kill()
     (cached,) = cached_environments()
     assert cached.last_used >= started
     assert remove(cached)
@@ -146,10 +131,15 @@ def test_one_in_use_stays_until_its_process_is_killed(cache):
 def test_one_that_this_process_uses_stays_until_its_with_ends(cache):
     folder = made(cache, "jaxlib-0.9.0-a")
     (cached,) = cached_environments()
+    with filelock.FileLock(f"{folder}.lock"):  # as a builder has it
+        assert [one.in_use for one in cached_environments()] == [True]
+        assert not remove(cached)
     with EnvironmentLocks() as locks:
         assert find_built(folder, locks)
         assert find_built(folder, locks), "once more, as after a worker has died"
         assert not remove(cached)
+        (folder / READY).unlink()
+        assert find_built(folder, locks) is None, "it is being removed"
     assert remove(cached)
 
 
@@ -166,14 +156,6 @@ def test_those_built_by_threads_stay_until_the_with_ends(cache, tmp_path):
     assert [remove(environment) for environment in cached] == [True, True]
 
 
-def test_what_is_being_removed_is_not_taken_for_a_built_one(cache):
-    folder = made(cache, "jaxlib-0.9.0-a")
-    with EnvironmentLocks() as locks:
-        assert find_built(folder, locks)
-        (folder / READY).unlink()
-        assert find_built(folder, locks) is None
-
-
 @pytest.mark.parametrize(
     ("number", "is_taken"), [(errno.ENOLCK, True), (errno.EAGAIN, False)], ids=["no locks", "removed"]
 )
@@ -184,3 +166,53 @@ def test_an_environment_on_a_disk_without_locks_can_be_used(tmp_path, monkeypatc
     monkeypatch.setattr(locks_module.fcntl, "flock", refuses)
     with EnvironmentLocks() as locks:
         assert locks.take(tmp_path) is is_taken
+
+
+# --- those that are missing -------------------------------------------------------------------------------------------
+
+VERSIONS = ("9.0", "9.1", "9.2")
+HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
+CALENDAR = load_calendar().extended(
+    {version: JaxlibRelease(day("2026-11-01"), python=(HERE,)) for version in VERSIONS},
+    {version: JaxRelease(day("2026-11-01"), version) for version in VERSIONS},
+)
+ENVIRONMENTS = ReaderEnvironments(CALENDAR)
+PLACEMENTS = [Placement(CALENDAR.release(version)) for version in VERSIONS]
+
+
+def record(folder, **known):
+    folder.mkdir(parents=True)
+    (folder / READY).write_text(json.dumps(known))
+
+
+def test_where_nothing_is_built_figures_are_typical(cache):
+    cost = expected_cost(ENVIRONMENTS, PLACEMENTS)
+    each = TYPICAL[""]
+    assert (cost.needed, cost.built) == (3, 0)
+    sums = cost.megabytes, cost.download_megabytes, cost.seconds
+    assert sums == (3 * each.megabytes, 3 * each.download, 3 * each.seconds)
+    assert cost.missing[0] == MissingEnvironment("9.0", "9.0", "cpu", each.megabytes, each.download, each.seconds)
+    assert not cache.exists(), "nothing was built"
+
+
+def test_built_ones_are_counted_and_lend_their_figures(cache):
+    record(ENVIRONMENTS.folder(PLACEMENTS[0]), size=400e6, seconds=20)
+    record(cache / "jaxlib-9.1-older", size=600e6)
+    record(cache / "jaxlib-9.1-libtpu-other", size=9e9, seconds=900)
+    (cache / "jaxlib-9.2-half").mkdir()
+    cost = expected_cost(ENVIRONMENTS, PLACEMENTS)
+    assert (cost.needed, cost.built) == (3, 1)
+    assert [(one.jaxlib, one.megabytes, one.seconds) for one in cost.missing] == [("9.1", 600, 20), ("9.2", 500, 20)]
+
+
+def test_one_environment_for_two_devices_is_counted_once():
+    devices = [parse_targets((text,))["tpu"] for text in ("tpu=v5e", "tpu=v6e")]
+    placements = [Placement(CALENDAR.release("9.0"), "tpu", Mode.COMPILE, device) for device in devices]
+    assert expected_cost(ENVIRONMENTS, placements).needed == 1
+
+
+def test_what_nobody_has_measured_is_not_known():
+    cuda = Placement(CALENDAR.release("9.0"), "cuda", Mode.RUN, parse_targets(())["cuda"])
+    cost = expected_cost(ENVIRONMENTS, [cuda])
+    assert (cost.megabytes, cost.missing[0].megabytes, cost.missing[0].seconds) == (0, None, None)
+    assert cost.download_megabytes == TYPICAL["cuda12-run"].download

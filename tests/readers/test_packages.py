@@ -1,18 +1,40 @@
-"""The versions that a project holds its packages to, from its lock, its requirements or what is installed."""
+"""Packages: what readers can import, what a project holds its own to, and the pytest-jaxexport that runs."""
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 from dataclasses import replace
-from importlib.metadata import version
+from importlib.metadata import Distribution, PathDistribution, version
+from pathlib import Path
 
 import pytest
-from making import make_wheel
+from making import golden, make_wheel, release
 
-from export_core.readers import build as module
-from export_core.readers.build import EnvironmentLocks, Recipe
+from export_core.matrix import Cell
+from export_core.matrix.cached_replay import replay_here
+from export_core.matrix.replay_options import ReplayOptions
+from export_core.policy import Policy
+from export_core.readers import environment as environments
+from export_core.readers.build import Built, EnvironmentLocks, Recipe, build, uv_command
+from export_core.readers.cell import Limits
+from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.errors import EnvironmentFailed
-from export_core.readers.packages import constraints_of, installed_constraints, installed_packages
+from export_core.readers.inventory import cached_environments
+from export_core.readers.packages import (
+    constraints_of,
+    import_problems,
+    installed_constraints,
+    installed_packages,
+    own_requirement,
+)
+from export_core.readers.placement import Placement
+from export_core.releases import load_calendar
+
+pytestmark = pytest.mark.usefixtures("cache")
+
+# --- what a project holds its packages to -----------------------------------------------------------------------------
 
 UV_LOCK = """
 version = 1
@@ -84,17 +106,159 @@ def test_what_is_installed_here_is_held_without_jax_and_folders():
     assert installed_packages()["jaxlib"] == version("jaxlib")
 
 
-def test_constraints_decide_what_is_installed(tmp_path, monkeypatch):
-    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))
+def test_constraints_decide_what_is_installed(tmp_path):
     for number in ("1.0", "2.0"):
         make_wheel(tmp_path, "tiny", number)
-    top = make_wheel(tmp_path, "top", "1.0", needs="tiny")
+    top = str(make_wheel(tmp_path, "top", "1.0", needs="tiny"))
     options = ("--no-index", f"--find-links={tmp_path}")
-    check = "import tiny; print(tiny.__version__)"
-    plain = Recipe("tiny", sys.executable, (str(top),), check, options=options)
-    held = Recipe("tiny", sys.executable, (str(top),), check, options=options, constraints=("tiny==1.0",))
+    plain = Recipe("tiny", sys.executable, (top,), "import tiny; print(tiny.__version__)", options=options)
     with EnvironmentLocks() as locks:
-        assert module.build(plain, locks).checked == "2.0"
-        assert module.build(held, locks).checked == "1.0"
+        assert build(plain, locks).checked == "2.0"
+        assert build(replace(plain, constraints=("tiny==1.0",)), locks).checked == "1.0"
         with pytest.raises(EnvironmentFailed, match=r"(?s)installing .*tiny==3\.0"):
-            module.build(replace(held, constraints=("tiny==3.0",)), locks)
+            build(replace(plain, constraints=("tiny==3.0",)), locks)
+
+
+# --- what a module that a golden registers may import -----------------------------------------------------------------
+
+IN_READERS = """
+from __future__ import annotations
+import collections.abc, os, jax, jaxlib.xla_client, numpy as np, scipy.linalg, ml_dtypes, opt_einsum, flatbuffers
+from jax import export
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    import msgspec
+try:
+    import msgspec
+except ImportError:
+    msgspec = None
+"""
+
+
+def problems(source: str, *packages: str, **before: str) -> list[str]:
+    files = {f"{name}.register.py": text.encode() for name, text in {**before, "nodes": source}.items()}
+    return import_problems({"artifact.jaxexport": b"import nothing", **files}, packages)
+
+
+def test_what_every_reader_has_may_be_imported():
+    assert problems(IN_READERS) == []
+    assert problems("import first", first="") == [], "the reader has imported it before"
+
+
+@pytest.mark.parametrize(
+    ("source", "way"),
+    [
+        ("import msgspec.json", "(`reader_packages: [msgspec]`, or msgspec=="),
+        ("def decode(data):\n    from yaml import load", "(`reader_packages: [PyYAML]`, or PyYAML=="),
+        ("import nodes_of_this_project", "Let the module be self-contained"),
+        ("from . import other", "Let the module be self-contained"),
+        ("try:\n    import msgspec\nexcept ValueError:\n    pass", "(`reader_packages: [msgspec]`"),
+        ("import 7", "is no module of Python"),
+    ],
+    ids=["a package", "in a function", "a local module", "beside it", "not guarded", "no Python"],
+)
+def test_anything_else_is_told_with_the_way_out(source, way):
+    (problem,) = problems(source)
+    assert problem.startswith("register='nodes' i")
+    assert way in problem
+
+
+def test_the_policys_packages_and_what_they_need_may_be_imported():
+    assert problems("import yaml, msgspec", "msgspec", "PyYAML>=6") == []
+    assert problems("import click, jinja2, markupsafe", "jinja2==3.1.6 ; python_version > '3'") != []
+    assert problems("import jinja2, markupsafe", "jinja2") == []
+
+
+@pytest.fixture
+def wheels(tmp_path) -> Path:
+    for number in ("1.0", "2.0"):
+        make_wheel(tmp_path, "reader", number)
+    make_wheel(tmp_path, "added", "1.0", needs="reader>=2")
+    return tmp_path
+
+
+def recipe(wheels: Path, reader: str, *packages: str) -> Recipe:
+    options = ("--no-index", f"--find-links={wheels}")
+    return Recipe("jaxlib-1.0", sys.executable, (f"reader=={reader}",), "", options=options, packages=packages)
+
+
+def test_packages_are_installed_in_an_environment_of_their_own(wheels):
+    with EnvironmentLocks() as locks:
+        plain = build(recipe(wheels, "2.0"), locks)
+        added = build(recipe(wheels, "2.0", "added"), locks)
+    assert plain.folder != added.folder
+    assert plain.content_hash != added.content_hash, "outcomes of one are not those of the other"
+    assert list(added.folder.glob("lib/*/site-packages/added")) != []
+    listed = {cached.folder: cached.packages for cached in cached_environments()}
+    assert listed == {plain.folder: (), added.folder: ("added",)}
+
+
+def test_a_package_never_changes_the_reader_itself(wheels):
+    conflict = r"(?s)reader==1\.0, added failed.*reader>=2"
+    with EnvironmentLocks() as locks, pytest.raises(EnvironmentFailed, match=conflict):
+        build(recipe(wheels, "1.0", "added"), locks)
+
+
+def test_the_policys_packages_are_in_every_readers_environment(monkeypatch):
+    asked = []
+
+    def fake(recipe: Recipe, *_: object, **__: object) -> Built:
+        asked.append(recipe)
+        raise EnvironmentFailed("not built here")
+
+    monkeypatch.setattr(environments, "build", fake)
+    options = ReplayOptions(load_calendar(), Policy(reader_packages=("optax==0.2.5",)), Limits(jobs=1))
+    with ReaderEnvironments(load_calendar()) as plain, pytest.raises(EnvironmentFailed):
+        plain.build(Placement(release("0.12.0.1")))
+    list(replay_here([Cell(golden("t.a"), release("0.12.0.1"), "cpu")], options))
+    assert [one.packages for one in asked][:2] == [(), ("optax==0.2.5",)]
+    assert asked[0].folder != asked[1].folder
+
+
+# --- backfill installs the code that runs, and no name that an index may have other code under ------------------------
+
+
+def install(wheel: str | Path, folder: Path) -> Distribution:
+    command = [uv_command(), "pip", "install", "--quiet", "--no-deps", "--python", sys.executable]
+    subprocess.run([*command, "--target", folder, wheel], check=True)
+    (info,) = folder.glob("*.dist-info")
+    return PathDistribution(info)
+
+
+def content(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in (folder / "fork").rglob("*.*") if path.suffix != ".pyc"}
+
+
+@pytest.fixture
+def installed(tmp_path) -> Distribution:
+    """A fork that was installed from a wheel file which is gone, and then changed in place."""
+    wheel = make_wheel(tmp_path, "fork", "1.0", modules={"fork/more.py": "", "fork/data/table.yaml": "a: 1"})
+    package = install(wheel, tmp_path / "here")
+    wheel.unlink()
+    # Another file in its place: the cache of the installer has the old one by a hard link.
+    (tmp_path / "here" / "fork" / "more.py").unlink()
+    (tmp_path / "here" / "fork" / "more.py").write_text("changed = True")
+    return package
+
+
+def test_what_is_installed_is_installed_again_as_it_is(installed, tmp_path):
+    requirement = own_requirement(installed)
+    install(requirement, tmp_path / "there")
+    assert content(tmp_path / "there") == content(tmp_path / "here")
+    assert content(tmp_path / "there")["more.py"] == "changed = True"
+    assert own_requirement(installed) == requirement, "the same code is the same environment"
+    (tmp_path / "here" / "fork" / "more.py").write_text("changed = 2")
+    assert own_requirement(installed) != requirement, "and other code is another one"
+
+
+def test_a_lost_file_is_told(installed, tmp_path):
+    (tmp_path / "here" / "fork" / "more.py").unlink()
+    with pytest.raises(EnvironmentFailed, match=r"one of its files cannot be read: .*more\.py.*Install"):
+        own_requirement(installed)
+
+
+def test_an_editable_folder_is_installed_as_such(tmp_path):
+    info = tmp_path / "fork-1.0.dist-info"
+    info.mkdir()
+    (info / "direct_url.json").write_text(json.dumps({"url": "file:///a%20b/fork", "dir_info": {"editable": True}}))
+    assert own_requirement(PathDistribution(info)) == "-e/a b/fork"

@@ -7,11 +7,10 @@ from xml.etree import ElementTree as Xml
 
 import msgspec
 from example_runs import broken_run, kept_run
-from making import day, result, summarize
+from making import result, summarize
 
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
-from export_core.policy import Policy
 from export_core.readers.worker.protocol import Stage
 from export_core.report.badge import badge, badge_svg
 
@@ -28,12 +27,12 @@ def test_a_kept_run_is_green_and_a_broken_one_red():
 
 def test_known_failures_are_named_beside_what_is_kept():
     known = result(Verdict.CRASH, Judgement.KNOWN, case="t.b", stage=Stage.RUN)
-    made = summarize([result(), known], planned=2, policy=Policy(), as_of=day("2026-11-22"), selection={"whole": True})
+    made = summarize([result(), known])
     assert badge(msgspec.structs.replace(made, exit_code=0)).message == "kept: 1 of 2 promised cells, 1 known failure"
 
 
 def test_a_run_without_results_is_incomplete():
-    empty = summarize([], planned=2, policy=Policy(), as_of=day("2026-11-22"), selection={"whole": True})
+    empty = summarize([], planned=2)
     assert badge(empty).message == "incomplete: 2 of 2 planned cells have no result that counts"
 
 

@@ -12,7 +12,7 @@ import jsonschema
 import msgspec
 import pytest
 from example_runs import broken_run, kept_run
-from making import day, document, result, rules, summarize
+from making import document, result, summarize
 
 from export_core.judge import Judgement, Result, Summary
 from export_core.matrix import Verdict
@@ -28,12 +28,6 @@ CRASH = result(
 GONE = result(
     Verdict.NOT_RUN, Judgement.INCOMPLETE, case="test_a.test_g", message="no environment", test="test_a.py::test_g"
 )
-
-
-def summary(results: list[Result], **changes: Any) -> Summary:
-    return summarize(
-        results, planned=len(results), policy=rules(), as_of=day("2026-11-21"), selection={"whole": True}, **changes
-    )
 
 
 def many(count: int) -> list[Result]:
@@ -52,7 +46,7 @@ def project(tmp_path: Path) -> Path:
 
 def commands(results: list[Result], folder: Path = Path(), **changes: Any) -> list[tuple[str, dict[str, str], str]]:
     """The commands as GitHub's runner reads them."""
-    text = annotation_commands(document(results, summary(results, **changes)), folder)
+    text = annotation_commands(document(results, summarize(results, **changes)), folder)
     read = []
     for line in text.splitlines():
         level, properties, message = re.fullmatch(r"::(\w+) (.*?)::(.*)", line).groups()
@@ -125,7 +119,7 @@ def test_no_more_annotations_than_github_shows_and_it_says_how_many():
 
 
 def test_a_stale_list_is_an_annotation_of_the_run():
-    stale = msgspec.structs.replace(summary([result()]), stale=["Entry 1 matches nothing."], exit_code=4)
+    stale = msgspec.structs.replace(summarize([result()]), stale=["Entry 1 matches nothing."], exit_code=4)
     assert "::error title=STALE LIST::Entry 1 matches nothing." in annotation_commands(document([result()], stale))
 
 
@@ -160,7 +154,7 @@ def test_a_rule_for_each_cause_and_a_result_for_each_test_of_it():
 
 def test_an_alert_is_at_the_line_of_its_test_else_at_its_golden(project):
     def places(folder: Path) -> list[tuple[str, int]]:
-        made = run_of([CRASH], summary([CRASH]), folder)["results"][0]["locations"][0]["physicalLocation"]
+        made = run_of([CRASH], summarize([CRASH]), folder)["results"][0]["locations"][0]["physicalLocation"]
         return [(made["artifactLocation"]["uri"], made["region"]["startLine"])]
 
     assert places(project) == [("test_a.py", 1)]
@@ -168,19 +162,19 @@ def test_an_alert_is_at_the_line_of_its_test_else_at_its_golden(project):
 
 
 def test_an_alert_has_the_same_fingerprint_where_lines_moved(project):
-    before = run_of([CRASH], summary([CRASH]), project)["results"][0]["partialFingerprints"]
-    after = run_of([CRASH, *many(3)], summary([CRASH, *many(3)]))["results"]
+    before = run_of([CRASH], summarize([CRASH]), project)["results"][0]["partialFingerprints"]
+    after = run_of([CRASH, *many(3)], summarize([CRASH, *many(3)]))["results"]
     assert before in [each["partialFingerprints"] for each in after]
     assert len({json.dumps(each["partialFingerprints"]) for each in after}) == 4
 
 
 def test_what_nobody_has_to_act_on_is_no_alert():
     known = msgspec.structs.replace(CRASH, judgement=Judgement.OUTSIDE, promised=False)
-    assert run_of([known, result()], summary([known, result()]))["results"] == []
+    assert run_of([known, result()], summarize([known, result()]))["results"] == []
 
 
 def test_a_finding_of_the_run_points_at_the_policy():
-    stale = msgspec.structs.replace(summary([result()]), stale=["Entry 1 matches nothing."], exit_code=4)
+    stale = msgspec.structs.replace(summarize([result()]), stale=["Entry 1 matches nothing."], exit_code=4)
     (alert,) = run_of([result()], stale)["results"]
     assert alert["ruleId"] == "stale-list"
     assert alert["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "export_compat.yaml"
@@ -189,7 +183,7 @@ def test_a_finding_of_the_run_points_at_the_policy():
 def test_no_more_results_than_github_stores(monkeypatch):
     monkeypatch.setattr(sarif, "MOST", 20)
     results = [*many(30), GONE]
-    run = run_of(results, summary(results))
+    run = run_of(results, summarize(results))
     assert len(run["results"]) == 20
     assert run["results"][1]["level"] == "warning", "the other finding comes before the second test of the first"
     (note,) = run["invocations"][0]["toolExecutionNotifications"]

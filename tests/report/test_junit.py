@@ -45,10 +45,9 @@ EVERY = [
 ]
 
 
-def summary(results: list[Result], planned: int | None = None, **changes) -> Summary:
+def summary(results: list[Result], planned: int | None = None) -> Summary:
     policy = Policy(known_failures=(ENTRY,) if any(each.case == "t.known" for each in results) else ())
-    options = {"as_of": day("2026-11-21"), "selection": {"whole": True}, "seconds": 1.0, **changes}
-    return summarize(results, planned=len(results) if planned is None else planned, policy=policy, **options)
+    return summarize(results, planned=planned, policy=policy)
 
 
 def nasty() -> list[Result]:
@@ -67,12 +66,7 @@ def cases_of(results: list[Result], made: Summary | None = None) -> dict[str, Xm
         ("t.kept", None, None, None),
         ("t.bonus", None, None, None),
         ("t.broken", "failure", "jaxexport.crash", "broken: signal 11"),
-        (
-            "t.known",
-            "skipped",
-            "jaxexport.known",
-            f"known failure: {LISTED}",
-        ),
+        ("t.known", "skipped", "jaxexport.known", f"known failure: {LISTED}"),
         ("t.outside", "skipped", "jaxexport.outside", "outside: signal 11"),
         ("t.incomplete", "error", "jaxexport.incomplete", "incomplete: no environment"),
         ("t.compiled", "skipped", "jaxexport.compiled", "kept: compiled"),

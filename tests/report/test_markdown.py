@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from example_runs import AS_OF, broken_run, kept_run
-from making import day, document, result, rules, run_of, summarize
+from making import document, result, run_of, summarize
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
@@ -17,7 +17,6 @@ from export_core.features.compare_runs.comparison import as_comparison
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.gate import RunIdentity
 from export_core.matrix import Verdict
-from export_core.policy import Policy
 from export_core.readers.worker.protocol import Stage
 from export_core.report.markdown import MOST_BYTES, markdown_map, markdown_text
 from export_core.report.run_tables import release_map
@@ -27,11 +26,6 @@ from tools.example_report import PAGE
 
 def cell(verdict: Verdict, judgement: Judgement, case: str, **changes: Any) -> Result:
     return result(verdict, judgement, case=case, **{"stage": Stage.RUN, "message": "signal 11", **changes})
-
-
-def summary(results: list[Result], policy: Policy | None = None, **changes: Any) -> Summary:
-    options = {"as_of": day("2026-11-21"), "selection": {"whole": True}, "planned": len(results), **changes}
-    return summarize(results, policy=policy or rules(), **options)
 
 
 def tokens_of(text: str) -> list[Token]:
@@ -80,7 +74,7 @@ def test_the_headline_comes_first_and_then_the_causes_worst_first():
 
 def test_the_row_of_rounding_says_that_it_looks_like_it():
     moved = result(Verdict.NUMERICS, Judgement.BROKEN, message="far", looks_like="rounding: errors of both signs")
-    made = summarize([moved], planned=1, policy=Policy(), as_of=AS_OF, selection={"whole": True})
+    made = summarize([moved])
     text = markdown_text(document([moved], made))
     assert "**numerics in stage compare, looks like rounding**: far<br>To do: Find the operation" in text
     assert "<b>NUMBERS MOVED</b>" in text
@@ -130,7 +124,7 @@ def test_one_jaxlib_with_two_jax_is_two_columns():
 def test_a_large_map_is_folded():
     readers = ("0.6.2", "0.7.0", "0.7.1", "0.7.2", "0.8.0", "0.8.1", "0.9.1", "0.9.2", "0.10.0", "0.10.1", "0.10.2")
     wide = [result(writer=name, reader=name) for name in (*readers, "0.11.0", "0.11.1", "0.11.2", "0.12.0.1")]
-    text = markdown_text(document(wide, summary(wide)))
+    text = markdown_text(document(wide))
     assert "Goldens by writer" in text
     assert not [line for line in seen(text) if line.startswith("Goldens by writer")]
 
@@ -185,7 +179,7 @@ def many_kinds(count: int) -> tuple[list[Result], Summary]:
         for n, text in enumerate(texts)
         for verdict, judgement, promised in kinds
     ]
-    made = summary(results, without_cells=f"Goldens without a cell: {'x ' * 5000}", undecided=["t.f " * 2000])
+    made = summarize(results, without_cells=f"Goldens without a cell: {'x ' * 5000}", undecided=["t.f " * 2000])
     return results, msgspec.structs.replace(made, stale=["stale " * 1000] * count, partial="cases " * 1000)
 
 
@@ -210,7 +204,7 @@ def test_what_is_left_out_is_counted_by_kind():
 
 def test_nothing_in_a_message_ends_the_fence_around_it():
     results = [cell(Verdict.ERROR, Judgement.BROKEN, "t.f[<b>|`]", message="````\n</details>\n# x", promised=True)]
-    text = markdown_text(document(results, summary(results)))
+    text = markdown_text(document(results))
     assert re.findall(r"^`{3,}", text, re.MULTILINE) == ["`````", "`````"]
     assert "</details>" in next(token.content for token in tokens_of(text) if token.type == "fence")
 
@@ -221,7 +215,7 @@ def test_nothing_in_a_message_ends_the_fence_around_it():
 def compared(then: list[Result], now: list[Result]) -> str:
     old = {each.key: each for each in then}
     cells = [CellDifference(change_of(old.get(each.key), each), old.get(each.key), each) for each in now]
-    before, after = (summary(results, as_of=AS_OF) for results in (then, now))
+    before, after = (summarize(results, as_of=AS_OF) for results in (then, now))
     return markdown_text(
         document(
             now,

@@ -93,31 +93,28 @@ def test_pytest_calls_it_owed():
     assert broken_cell(CELLS[0]).title == "OWED"
 
 
-def test_junit_has_it_as_a_failure_with_its_place(summary):
-    text = junit_xml(document(CELLS, summary))
-    assert re.findall(r'<failure type="(.*?)" message="(.*?)"', text) == [("jaxexport.owed", "owed: died by signal 11")]
-    assert "deployed   serving" in text
+@pytest.mark.parametrize(
+    ("render", "text"),
+    [
+        (junit_xml, '<failure type="jaxexport.owed" message="owed: died by signal 11"'),
+        (junit_xml, "deployed   serving"),
+        (markdown_text, "| 0.12.0.1 | 🟥 1 |"),
+        (markdown_text, "edge (jaxlib 0.10.2, cpu): 1 of 1 cell works."),
+        (annotation_commands, "::error title=OWED%3A crash in stage run::"),
+        (html_page, "#filter=judgement%3Aowed"),
+        (html_page, "edge (jaxlib 0.10.2, cpu): 1 of 1 cell works."),
+    ],
+)
+def test_each_medium_has_it_with_its_place(render, text, summary):
+    assert text in render(document(CELLS, summary))
 
 
-def test_markdown_has_its_symbol_and_the_places(summary):
-    text = markdown_text(document(CELLS, summary))
-    assert "| 0.12.0.1 | 🟥 1 |" in text
-    assert "OWED" in text
-    assert "edge (jaxlib 0.10.2, cpu): 1 of 1 cell works." in text
-
-
-def test_an_annotation_and_code_scanning_have_it_as_an_error(summary):
-    assert "::error title=OWED%3A crash in stage run::" in annotation_commands(document(CELLS, summary))
+def test_code_scanning_has_it_as_an_error_and_the_page_knows_its_place(summary):
     (run,) = json.loads(sarif_file(document(CELLS, summary)))["runs"]
     assert [alert["level"] for alert in run["results"]] == ["error"]
-
-
-def test_the_page_filters_by_it_and_shows_the_place(summary):
     page = html_page(document(CELLS, summary))
     data = json.loads(re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)[0])
     assert "serving" in {entry[-2] for entry in data["tables"]["more"]}
-    assert "#filter=judgement%3Aowed" in page
-    assert "edge (jaxlib 0.10.2, cpu): 1 of 1 cell works." in page
 
 
 def test_a_proposal_lists_it(summary):

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 from example_runs import broken_run, kept_run
-from making import day, document, result, rules, summarize, with_causes
+from making import document, result, with_causes
 
-from export_core.judge import Judgement, Result, Summary
+from export_core.judge import Judgement, Result
 from export_core.judge.gate import RunIdentity
 from export_core.matrix import Verdict
 from export_core.readers.worker.protocol import Cost, Stage, Timings
@@ -23,12 +23,6 @@ NASTY = "\x1b[31mred\x1b[0m \x00 <script>alert('&')</script> ]]> \u2028 {{ 7*7 }
 
 def failed(case: str, message: str, **changes: Any) -> Result:
     return result(Verdict.ERROR, Judgement.BROKEN, case=case, message=message, stage=Stage.LOWER, **changes)
-
-
-def summary(results: list[Result]) -> Summary:
-    return summarize(
-        results, planned=len(results), policy=rules(), as_of=day("2026-11-21"), selection={"whole": True}, seconds=1
-    )
 
 
 def data_of(page: str) -> dict[str, Any]:
@@ -65,7 +59,7 @@ def test_a_cell_has_its_cost_and_its_times():
     cost = Cost(temp_bytes=168_984_580, flops=5040.0, instructions=131)
     timings = Timings(compile=0.0815, run=0.00123456, runs=(0.002, 0.001, 0.009), peak_bytes=170_000_000)
     results = [failed("a", "", cost=cost, timings=timings), failed("b", "")]
-    first, second = cells_of(html_page(document(results, summary(results))))
+    first, second = cells_of(html_page(document(results)))
     assert first["figures"] == "temp_bytes 169.0 MB, flops 5,040, instructions 131"
     assert first["timings"] == [None, None, 82, 1.23, 2, 170]
     assert (second["figures"], second["timings"]) == ("", [])
@@ -102,7 +96,7 @@ def test_without_a_script_there_are_counts_by_writer():
 
 def test_the_page_neither_runs_nor_loads_what_results_contain():
     results = [failed("t.nasty[<b>|`]", NASTY, stderr=NASTY, reproduce=NASTY)]
-    page = html_page(document(results, summary(results)))
+    page = html_page(document(results))
     assert page.count("<script") == page.count("</script>") == 2
     assert "<script>alert" not in page
     assert "{{ 7*7 }}" in page
@@ -136,7 +130,7 @@ def test_addresses_name_cells_and_filters_in_one_word():
 
 def test_very_many_causes_are_cut_and_counted():
     many = [failed(f"t.f{n}", chr(0x4E00 + n)) for n in range(45)]
-    page = html_page(document(many, summary(many)))
+    page = html_page(document(many))
     assert page.count('<article id="cause=') == MOST_FINDINGS
     assert "5 more causes are not listed here. The table has every cell." in page
     assert len(cells_of(page)) == 45
@@ -163,5 +157,5 @@ def test_a_card_names_the_release_that_began_or_ended_it():
 def test_a_card_of_no_known_issue_names_the_next_reader_that_works():
     crash = result(Verdict.CRASH, Judgement.BROKEN, case="t.a", stage=Stage.RUN, message="died")
     results = with_causes([crash, result(case="t.a", reader="0.12.0")])
-    (card,) = re.findall('<article id="cause=.*?</article>', html_page(document(results, summary(results))), re.S)
+    (card,) = re.findall('<article id="cause=.*?</article>', html_page(document(results)), re.S)
     assert "<dt>works in</dt><dd>0.12.0</dd>" in card

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from making import day, document, result, summarize
+from making import document, result
 
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
-from export_core.policy import Policy
 from export_core.report.page import html_page
 
 pytestmark = pytest.mark.browser
@@ -217,6 +216,5 @@ def test_the_address_of_a_cell_names_what_to_do_about_it(opened):
 def test_the_mark_of_a_known_failure_is_a_word_of_its_own(opened, tmp_path):
     cells = [result(Verdict.CRASH, Judgement.KNOWN, reader=reader, cause="c") for reader in ("0.10.1", "0.10.2")]
     file = tmp_path / "known.html"
-    made = summarize(cells, planned=2, policy=Policy(), as_of=day("2026-11-22"), selection={"whole": False})
-    file.write_text(html_page(document(cells, made)), "utf-8")
+    file.write_text(html_page(document(cells)), "utf-8")
     assert marks(opened(file=file)) == ["crash k"]

@@ -16,11 +16,7 @@ from export_core.readers.inventory import EnvironmentsCost, MissingEnvironment
 from export_core.releases import JaxlibRelease, JaxRelease, Windows, load_calendar
 from export_core.report.plan_report import MOST_JOBS, github_jobs, plan_report, print_plan_report
 
-GOLDENS = [
-    golden("t.a", "0.9.2"),
-    golden("t.a", NEWEST),
-    golden("t.b", NEWEST, options=Options(("cpu", "tpu"))),
-]
+GOLDENS = [golden("t.a", "0.9.2"), golden("t.a", NEWEST), golden("t.b", NEWEST, options=Options(("cpu", "tpu")))]
 
 
 def plan(calendar=None, **selection) -> Plan:

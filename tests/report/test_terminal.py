@@ -15,7 +15,6 @@ from rich.console import Console
 
 from export_core.judge import Judgement
 from export_core.matrix import Selection, Verdict, make_plan
-from export_core.policy import Policy
 from export_core.policy.run_options import RESULTS
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
@@ -49,11 +48,7 @@ def versions_across(lines: list[str]) -> list[list[str]]:
 
 
 def reported(results, planned=None, width=160):
-    made = summarize(
-        results, planned=len(results) if planned is None else planned, policy=Policy(), as_of=day("2026-11-21"),
-        selection={"whole": True}, seconds=12.4,
-    )  # fmt: skip
-    return drawn(print_report, document(results, made), width=width)
+    return drawn(print_report, document(results, summarize(results, planned=planned, seconds=12.4)), width=width)
 
 
 def test_columns_are_readers_by_build_date_and_rows_are_writers():

@@ -21,7 +21,7 @@ DYNAMIC = -(1 << 63)  # a dimension that is only known when the function runs
 
 # Types that have no parts, by their codes (VhloBytecode.cpp, BuiltinDialectBytecode.td), as StableHLO prints them. The
 # codes that are left out are types with parts, which `_type` reads.
-_PLAIN_TYPES = {
+PLAIN_TYPES = {
     "vhlo": {
         0: "i1", 2: "bf16", 3: "f16", 4: "f32", 5: "f64", 6: "f8E4M3FN", 7: "f8E5M2", 9: "index", 10: "i4", 11: "i8",
         12: "i16", 13: "i32", 14: "i64", 15: "ui4", 16: "ui8", 17: "ui16", 18: "ui32", 19: "ui64",
@@ -271,7 +271,7 @@ class Values:
             case ("builtin", 0):
                 width = cursor.varint("an integer's width")
                 return f"{('i', 'si', 'ui', '?')[width & 3]}{width >> 2}"
-        return _PLAIN_TYPES.get(dialect, {}).get(code, f"!{dialect}<code {code}>")
+        return PLAIN_TYPES.get(dialect, {}).get(code, f"!{dialect}<code {code}>")
 
     def _types_of(self, cursor: Cursor, depth: int) -> list[str]:
         count = cursor.count("types")

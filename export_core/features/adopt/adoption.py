@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from export_core.artifact import Artifact, Aval
+from export_core.artifact import Artifact, Aval, read
 from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import plural
 from export_core.base.scratch import scratch_folder
@@ -27,7 +27,7 @@ from export_core.matrix.comparisons import under_policy
 from export_core.matrix.replay import replay_with_outputs
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.measuring_noise import measure_goldens, not_measured, with_noise
-from export_core.numbers.stored_noise import noise_text, proves_nothing_text
+from export_core.numbers.noise import noise_text, proves_nothing_text
 from export_core.policy import Policy
 from export_core.policy.run_options import RunOptions
 from export_core.readers.cell import Cell
@@ -57,7 +57,6 @@ class Adopted:
     `status` is a `WriteStatus`, or `NOT_ADDED`; `remarks` are about its arrays and its first runs.
     """
 
-    candidate: Candidate
     status: str
     golden: Golden | None = None
     problem: str = ""
@@ -103,8 +102,11 @@ class Adoption:
     replace: Collection[str] = ()
     symbols: set[str] = field(default_factory=set)
 
-    def adopt(self, candidates: Iterable[Candidate]) -> Iterator[Adopted]:
-        """What becomes of each, in order; one that fails does not stop the others, and leaves nothing behind."""
+    def adopt(self, candidates: Iterable[Candidate | GoldenError]) -> Iterator[Adopted]:
+        """What becomes of each, in order; one that fails does not stop the others, and leaves nothing behind.
+
+        An error stands for an artifact of which it is known already that it cannot be adopted.
+        """
         names: dict[str, Candidate] = {}
         drafts: list[_Draft | Adopted] = []
         for candidate in candidates:
@@ -115,8 +117,10 @@ class Adoption:
                 drafts = []
         yield from self._stored(drafts)
 
-    def _drafted(self, candidate: Candidate, names: dict[str, Candidate]) -> _Draft | Adopted:
+    def _drafted(self, candidate: Candidate | GoldenError, names: dict[str, Candidate]) -> _Draft | Adopted:
         try:
+            if isinstance(candidate, GoldenError):
+                raise candidate
             draft = self._draft(candidate)
             manifest = draft.manifest
             other = names.setdefault(draft.id, candidate)
@@ -129,8 +133,8 @@ class Adoption:
             if not same:
                 self.check_replaces_nothing(candidate, draft.artifact, manifest)
         except ExportCompatError as error:
-            return Adopted(candidate, NOT_ADDED, problem=str(error))
-        return Adopted(candidate, WriteStatus.UNCHANGED, same) if same else draft
+            return Adopted(NOT_ADDED, problem=str(error))
+        return Adopted(WriteStatus.UNCHANGED, same) if same else draft
 
     def check_replaces_nothing(
         self, candidate: Candidate, artifact: Artifact | None = None, manifest: Manifest | None = None
@@ -140,7 +144,7 @@ class Adoption:
         Without its artifact and its manifest only the first two are seen. An adopted golden is written again where its
         noise was not measured, or where it is damaged. Raises `ExportCompatError` for an artifact that cannot be read.
         """
-        artifact = artifact or candidate.read()
+        artifact = artifact or read(candidate.file)
         writer = manifest.writer if manifest else writer_of(artifact, self.policy.calendar(), candidate.writer)
         for golden in self.store.generations(candidate.case):
             stored = golden.manifest
@@ -158,7 +162,7 @@ class Adoption:
 
     def _draft(self, candidate: Candidate, rule: InputsRule = "") -> _Draft:
         """The golden as far as its files say it, with inputs made by this rule. Raises `ExportCompatError`."""
-        artifact = candidate.read()
+        artifact = read(candidate.file)
         envelope = envelope_of(artifact)
         check_read_whole(artifact, self.policy.allow)
         writer = writer_of(artifact, self.policy.calendar(), candidate.writer)
@@ -239,17 +243,18 @@ class Adoption:
             if isinstance(draft, Adopted):
                 yield draft
                 continue
+            if draft.problem:
+                yield Adopted(NOT_ADDED, problem=draft.problem)
+                continue
             manifest = draft.manifest
             try:
-                if draft.problem:
-                    raise GoldenError(draft.problem)
                 status = self.store.write(manifest, draft.files)
                 golden = next(x for x in self.store.generations(manifest.case) if x.manifest.writer == manifest.writer)
                 golden.verify()
             except GoldenError as error:
-                yield Adopted(draft.candidate, NOT_ADDED, problem=str(error))
+                yield Adopted(NOT_ADDED, problem=str(error))
             else:
-                yield Adopted(draft.candidate, status, golden, remarks=tuple(draft.remarks))
+                yield Adopted(status, golden, remarks=tuple(draft.remarks))
 
     def _compute_outputs(self, drafts: list[_Draft]) -> None:
         """Run drafts by their writers; those whose made inputs give NaN or infinities once more by the other rules."""

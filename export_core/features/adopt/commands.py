@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from export_core.cli.output import echo
 
 if TYPE_CHECKING:
     from export_core.features.adopt.adoption import Adoption
-    from export_core.features.adopt.archive import Archive, Candidate
+    from export_core.features.adopt.archive import Archive
 
 DONE, NOT_ALL_ADDED = 0, 2
 _OF_ONE = ("case", "register", "mesh", "in_specs", "nothing_to_compare", "without_outputs")
@@ -192,16 +192,11 @@ def _add_all(adoption: Adoption, archive: Archive, sizes: Mapping[str, int], *, 
         counts["not added"] += 1
         echo(f"{PREFIX}{problem}", err=True)
 
-    def candidates() -> Iterator[Candidate]:
-        for candidate in archive.candidates(left_out):
-            if isinstance(candidate, GoldenError):
-                fail(str(candidate))
-            else:
-                yield candidate
-
     if dry_run:
-        for candidate in candidates():
+        for candidate in archive.candidates(left_out):
             try:
+                if isinstance(candidate, GoldenError):
+                    raise candidate
                 adoption.check_replaces_nothing(candidate)
             except ExportCompatError as error:
                 fail(str(error))
@@ -210,7 +205,7 @@ def _add_all(adoption: Adoption, archive: Archive, sizes: Mapping[str, int], *, 
             computed = "none" if candidate.given.without_outputs else "computed by its writer"
             inputs, outputs = candidate.inputs or "made", candidate.outputs or computed
             echo(f"{candidate.case}: {candidate.file}, inputs {inputs}, outputs {outputs}")
-    for adopted in () if dry_run else adoption.adopt(candidates()):
+    for adopted in () if dry_run else adoption.adopt(archive.candidates(left_out)):
         if adopted.golden is None:
             fail(adopted.problem)
             continue

@@ -97,7 +97,7 @@ def _goldens(value: Any, name: str) -> Iterator[DataRecord]:
 
 
 @dataclass
-class _Reader:
+class _Reader(ast.NodeTransformer):
     """Reads assignments of literals. `types` are names of NumPy's: ``float32 = np.float32``."""
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -144,32 +144,25 @@ class _Reader:
         raise DataError(f"expected a name of NumPy, found {ast.unparse(node)[:80]}", node.lineno)
 
     def value(self, node: ast.expr) -> Any:
-        match node:
-            case ast.Constant(value=value) if value is not Ellipsis:
-                return value
-            case ast.List(elts=items):
-                return [self.value(item) for item in items]
-            case ast.Tuple(elts=items):
-                return tuple(self.value(item) for item in items)
-            case ast.Dict(keys=keys, values=values) if None not in keys:
-                return {str(self.value(key)): self.value(value) for key, value in zip(keys, values, strict=True) if key}
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return -self.number(operand)
-            case ast.BinOp(left=left, op=ast.Add(), right=right):
-                return self.number(left) + self.number(right)
-            case ast.BinOp(left=left, op=ast.Sub(), right=right):
-                return self.number(left) - self.number(right)
-            case ast.Name() | ast.Attribute() if (name := self.of_numpy(node)) in _VALUES:
-                return _VALUES[name]
-            case ast.Call(func=function, args=items, keywords=keywords) if all(word.arg for word in keywords):
-                return self.call(function, items, {word.arg or "": word.value for word in keywords}, node.lineno)
-        raise DataError(f"expected a literal, found {ast.unparse(node)[:80]}", node.lineno)
+        """What an expression stands for: a literal, whose names of NumPy and calls stand for values themselves."""
+        literal = self.visit(node)
+        try:
+            return ast.literal_eval(literal)
+        except ValueError:
+            raise DataError(f"expected a literal, found {ast.unparse(node)[:80]}", node.lineno) from None
 
-    def number(self, node: ast.expr) -> Any:
-        value = self.value(node)
-        if type(value) not in (int, float, complex):
-            raise DataError(f"expected a number, found {ast.unparse(node)[:80]}", node.lineno)
-        return value
+    def visit_Name(self, node: ast.expr) -> ast.expr:
+        name = self.of_numpy(node)
+        return ast.copy_location(ast.Constant(_VALUES[name]), node) if name in _VALUES else node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        return self.visit_Name(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        if not all(word.arg for word in node.keywords):
+            return node
+        words = {word.arg or "": word.value for word in node.keywords}
+        return ast.copy_location(ast.Constant(self.call(node.func, node.args, words, node.lineno)), node)
 
     def call(self, function: ast.expr, items: list[ast.expr], words: dict[str, ast.expr], line: int) -> Any:
         """The few calls that stand for a value."""

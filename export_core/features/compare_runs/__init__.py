@@ -3,9 +3,7 @@
 from export_core.base.feature import Feature
 
 FEATURE = Feature(
-    commands={
-        "trend": "trend_command:trend",
-    },
+    commands={"trend": "trend_command:trend"},
     schemas={
         "trend": ("trend:Trend", "what `jaxexport trend --json` prints: in which release which outputs changed"),
         "comparison": (

@@ -30,18 +30,12 @@ _NO_RESULT = Judgement.INCOMPLETE.facts.badness
 class Change(StrEnum):
     """How a cell changed from one run to the next."""
 
-    REGRESSED = "regressed"
-    """It was fine and is not any more."""
-    FIXED = "fixed"
-    """It was not fine and is now."""
-    NEW = "new"
-    """Only the new run has it."""
-    GONE = "gone"
-    """Only the earlier run has it."""
-    CHANGED = "changed"
-    """Another verdict, stage or judgement, neither better nor worse."""
-    UNCHANGED = "unchanged"
-    """As it was."""
+    REGRESSED = "regressed"  # It was fine and is not any more.
+    FIXED = "fixed"  # It was not fine and is now.
+    NEW = "new"  # Only the new run has it.
+    GONE = "gone"  # Only the earlier run has it.
+    CHANGED = "changed"  # Another verdict, stage or judgement, neither better nor worse.
+    UNCHANGED = "unchanged"  # As it was.
 
 
 @dataclass(frozen=True)

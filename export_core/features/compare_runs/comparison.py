@@ -11,12 +11,7 @@ import msgspec
 from markupsafe import Markup
 
 from export_core.base.phrases import few, first_line, plural
-from export_core.features.compare_runs.baseline import (
-    BaselineDifference,
-    CellDifference,
-    Change,
-    compare_with_baseline,
-)
+from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference, Change, compare_with_baseline
 from export_core.judge import Judgement, Result
 from export_core.judge.cost import CostChange
 from export_core.judge.gate import BONUS_LOST
@@ -28,13 +23,7 @@ from export_core.readers.worker.protocol import Stage
 from export_core.releases import Direction
 from export_core.report.document import Comparison, Finding, by_kind, capped
 from export_core.report.page_data import cell_link, filter_link
-from export_core.report.wording import (
-    amount,
-    counts_line,
-    evidence,
-    first_lines,
-    writer_and_reader,
-)
+from export_core.report.wording import amount, counts_line, evidence, first_lines, writer_and_reader
 from export_core.run.run import Run
 
 CAVEAT = Kind("CAVEAT", 0, "bold yellow")
@@ -46,107 +35,69 @@ CHANGED = {
     Change.GONE: Kind("gone", 5),
 }
 """The kinds of findings about a change."""
-COST = Kind("cost", 6)
-"""The kind of the finding about changed costs."""
-_MOST = 20
-"""The most findings of each kind of change on the page."""
+COST = Kind("cost", 6)  # The kind of the finding about changed costs.
+_MOST = 20  # The most findings of each kind of change on the page.
 
 
 class RunInShort(msgspec.Struct, frozen=True):
     """One of the two runs: what was planned, and how it ended."""
 
-    as_of: datetime.date
-    """The day as of which it was judged."""
-    planned: int
-    """The number of planned cells."""
-    results: int
-    """The number of results."""
-    judgements: dict[str, int]
-    """Cells by judgement, as its own summary has them."""
-    exit_code: int
-    """Its exit code."""
-    plan: str
-    """The digest of its plan."""
+    as_of: datetime.date  # The day as of which it was judged.
+    planned: int  # The number of planned cells.
+    results: int  # The number of results.
+    judgements: dict[str, int]  # Cells by judgement, as its own summary has them.
+    exit_code: int  # Its exit code.
+    plan: str  # The digest of its plan.
 
 
 class CellState(msgspec.Struct, frozen=True):
     """What a cell was in one run, judged by the policy of the new one."""
 
-    judgement: Judgement
-    """What the verdict means, by the policy of the new run."""
-    verdict: Verdict
-    """What happened."""
-    mode: Mode
-    """run or compile."""
-    stage: Stage
-    """How far the cell got."""
-    message: str
-    """What happened in words."""
+    judgement: Judgement  # What the verdict means, by the policy of the new run.
+    verdict: Verdict  # What happened.
+    mode: Mode  # run or compile.
+    stage: Stage  # How far the cell got.
+    message: str  # What happened in words.
 
 
 class ChangedCell(msgspec.Struct, frozen=True):
     """A cell that changed."""
 
-    change: Change
-    """How it changed."""
-    case: str
-    """The id of the case."""
-    golden: str
-    """The golden, `case/writer`."""
-    writer: WriterOf
-    """The release that exported it."""
-    reader: ReaderOf
-    """The release that ran it."""
-    platform: str
-    """The platform of the cell."""
-    direction: Direction
-    """Whether the reader was built after the writer, before it, or on the same day."""
-    days: int
-    """The days between the two build dates."""
-    promised: bool
-    """Whether the reader is inside the window of the writer."""
-    promised_until: datetime.date
-    """The last build date of a reader in this direction that is promised."""
-    then: CellState | None
-    """What it was in the baseline; null for a cell that only the new run has."""
-    now: CellState | None
-    """What it is in the new run; null for a cell that only the baseline has."""
-    other_golden: bool
-    """The golden of that name is not the same in both runs."""
-    reproduce: str
-    """The shell command that runs the newer one again."""
+    change: Change  # How it changed.
+    case: str  # The id of the case.
+    golden: str  # The golden, `case/writer`.
+    writer: WriterOf  # The release that exported it.
+    reader: ReaderOf  # The release that ran it.
+    platform: str  # The platform of the cell.
+    direction: Direction  # Whether the reader was built after the writer, before it, or on the same day.
+    days: int  # The days between the two build dates.
+    promised: bool  # Whether the reader is inside the window of the writer.
+    promised_until: datetime.date  # The last build date of a reader in this direction that is promised.
+    then: CellState | None  # What it was in the baseline; null for a cell that only the new run has.
+    now: CellState | None  # What it is in the new run; null for a cell that only the baseline has.
+    other_golden: bool  # The golden of that name is not the same in both runs.
+    reproduce: str  # The shell command that runs the newer one again.
 
 
 class ChangedCost(msgspec.Struct, frozen=True):
     """A figure of the compiler that is not the same in both runs, by more than a hundredth of it."""
 
-    golden: str
-    """The golden, `case/writer`."""
-    reader: ReaderOf
-    """The release that ran it."""
-    platform: str
-    """The platform of the cell."""
-    change: CostChange
-    """The figure, and what it was and is."""
-    other_golden: bool
-    """The golden of that name is not the same in both runs."""
+    golden: str  # The golden, `case/writer`.
+    reader: ReaderOf  # The release that ran it.
+    platform: str  # The platform of the cell.
+    change: CostChange  # The figure, and what it was and is.
+    other_golden: bool  # The golden of that name is not the same in both runs.
 
 
 class BaselineReport(msgspec.Struct, frozen=True):
     """What `jaxexport judge NEW --baseline OLD --json` prints."""
 
-    now: RunInShort
-    """The new run."""
-    baseline: RunInShort
-    """The earlier run."""
-    caveats: list[str]
-    """What makes the two hard to compare, a sentence each."""
-    counts: dict[str, int]
-    """Cells by change."""
-    cells: list[ChangedCell]
-    """All cells but the unchanged ones."""
-    costs: list[ChangedCost] = []
-    """What changed in costs, the largest change first."""
+    now: RunInShort  # The new run.
+    baseline: RunInShort  # The earlier run.
+    caveats: list[str]  # What makes the two hard to compare, a sentence each.
+    counts: dict[str, int]  # Cells by change.
+    cells: list[ChangedCell]  # All cells but the unchanged ones.
+    costs: list[ChangedCost] = []  # What changed in costs, the largest change first.
 
 
 def compared(run: Run, baseline: Path) -> Comparison:
@@ -181,8 +132,7 @@ def _changes(difference: BaselineDifference) -> Iterator[Finding]:
         alike = grouped((cell for cell in difference.cells if cell.change is change), _likeness)
         # Within a kind of change, the worst verdict first.
         groups = sorted(
-            alike.values(),
-            key=lambda group: (WORST_FIRST.index(group[0].result.verdict), group[0].result.golden_order),
+            alike.values(), key=lambda group: (WORST_FIRST.index(group[0].result.verdict), group[0].result.golden_order)
         )
         yield from (_finding(group, kind, number) for number, group in enumerate(groups))
 

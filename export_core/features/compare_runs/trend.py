@@ -21,11 +21,9 @@ from export_core.readers.placement import Mode
 from export_core.report.wording import amount, error_size, times
 from export_core.run.run import Cells
 
-SLOWER = 1.5
-"""How many times slower or faster the repetitions of a cell are before that is a step."""
+SLOWER = 1.5  # How many times slower or faster the repetitions of a cell are before that is a step.
 
-MOST = 40
-"""Lines with steps: goldens of a case that change alike share one."""
+MOST = 40  # Lines with steps: goldens of a case that change alike share one.
 
 
 class Stretch(msgspec.Struct, frozen=True):
@@ -34,37 +32,24 @@ class Stretch(msgspec.Struct, frozen=True):
     The writer is one of them also where it was no reader of the run: its outputs are those of the golden.
     """
 
-    readers: tuple[ReaderOf, ...]
-    """The releases."""
-    outputs: str
-    """The digest of the bits, empty where only the writer gave them."""
-    as_written: bool
-    """Whether these are the bits that the writer saw."""
-    verdict: Verdict
-    """The verdict of their cells."""
-    max_abs_error: float | None
-    """The largest absolute error against the writer's outputs."""
-    max_rel_error: float | None
-    """The largest relative error against the writer's outputs."""
-    max_noise_error: float | None
-    """The largest error in units of the writer's noise."""
+    readers: tuple[ReaderOf, ...]  # The releases.
+    outputs: str  # The digest of the bits, empty where only the writer gave them.
+    as_written: bool  # Whether these are the bits that the writer saw.
+    verdict: Verdict  # The verdict of their cells.
+    max_abs_error: float | None  # The largest absolute error against the writer's outputs.
+    max_rel_error: float | None  # The largest relative error against the writer's outputs.
+    max_noise_error: float | None  # The largest error in units of the writer's noise.
 
 
 class GoldenDrift(msgspec.Struct, frozen=True):
     """The outputs of one golden on one platform, on one kind of device: the bits change from stretch to stretch."""
 
-    case: str
-    """The id of the case."""
-    golden: str
-    """The golden, `case/writer`."""
-    writer: WriterOf
-    """The release that exported it."""
-    platform: str
-    """The platform."""
-    device: str
-    """The kind of device; empty on a CPU."""
-    stretches: tuple[Stretch, ...]
-    """The stretches, oldest first."""
+    case: str  # The id of the case.
+    golden: str  # The golden, `case/writer`.
+    writer: WriterOf  # The release that exported it.
+    platform: str  # The platform.
+    device: str  # The kind of device; empty on a CPU.
+    stretches: tuple[Stretch, ...]  # The stretches, oldest first.
 
     @property
     def written_elsewhere(self) -> bool:
@@ -77,22 +62,14 @@ class GoldenDrift(msgspec.Struct, frozen=True):
 class CostStep(msgspec.Struct, frozen=True, gc=False):
     """A figure of one golden on one platform that changes from one release to the next that says it."""
 
-    case: str
-    """The id of the case."""
-    golden: str
-    """The golden, `case/writer`."""
-    writer: WriterOf
-    """The release that exported it."""
-    platform: str
-    """The platform."""
-    device: str
-    """The kind of device; empty on a CPU."""
-    before: ReaderOf
-    """The last release with the figure as it was."""
-    after: ReaderOf
-    """The first release with the new one."""
-    change: CostChange
-    """The figure, and what it was and is."""
+    case: str  # The id of the case.
+    golden: str  # The golden, `case/writer`.
+    writer: WriterOf  # The release that exported it.
+    platform: str  # The platform.
+    device: str  # The kind of device; empty on a CPU.
+    before: ReaderOf  # The last release with the figure as it was.
+    after: ReaderOf  # The first release with the new one.
+    change: CostChange  # The figure, and what it was and is.
     chance: float | None = None
     """Of `run_seconds`: how likely the rank test finds such a difference by chance; null for the compiler's figures."""
 
@@ -100,21 +77,16 @@ class CostStep(msgspec.Struct, frozen=True, gc=False):
 class Costs(msgspec.Struct, frozen=True):
     """What a run shows of costs: how many goldens, in which releases, and each step, the largest first."""
 
-    goldens: int
-    """How many goldens have a figure of two releases."""
-    readers: tuple[ReaderOf, ...]
-    """The releases, oldest first."""
-    steps: tuple[CostStep, ...]
-    """The steps."""
+    goldens: int  # How many goldens have a figure of two releases.
+    readers: tuple[ReaderOf, ...]  # The releases, oldest first.
+    steps: tuple[CostStep, ...]  # The steps.
 
 
 class Trend(msgspec.Struct, frozen=True):
     """What `jaxexport trend` shows of a run: how outputs drift, and where costs change."""
 
-    numbers: tuple[GoldenDrift, ...]
-    """A drift for each golden, platform and device; none with `--cost` alone."""
-    cost: Costs | None = None
-    """What the run shows of costs; null with `--numbers` alone."""
+    numbers: tuple[GoldenDrift, ...]  # A drift for each golden, platform and device; none with `--cost` alone.
+    cost: Costs | None = None  # What the run shows of costs; null with `--numbers` alone.
 
 
 def number_drift(results: Iterable[Result]) -> tuple[GoldenDrift, ...]:

@@ -9,7 +9,7 @@ FEATURE = Feature(
             "{limit: number}, what a call may cost in this run's jaxlib, as in the policy's table of that name and "
             "before it; `jaxexport matrix` sees only the policy",
             "{'max_temp_bytes': 100_000_000}",
-        ),
+        )
     },
     rule="over_budget:with_budgets",
     findings="findings:cost_findings",

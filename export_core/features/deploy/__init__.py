@@ -3,14 +3,12 @@
 from export_core.base.feature import Feature
 
 FEATURE = Feature(
-    commands={
-        "can-i-deploy": "deploy_command:can_i_deploy",
-    },
+    commands={"can-i-deploy": "deploy_command:can_i_deploy"},
     schemas={
         "deploy": (
             "answers:Deployability",
             "what `jaxexport can-i-deploy --json` prints: whether artifacts run in the deployment targets",
-        ),
+        )
     },
     findings="deploy_text:target_findings",
 )

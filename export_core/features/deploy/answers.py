@@ -35,11 +35,9 @@ from export_core.releases import Calendar
 from export_core.run.plan_record import hash_of
 from export_core.run.results import read_run
 
-Evidence = dict[tuple[str, str, str], Result]
-"""Results by golden, jaxlib and platform."""
+Evidence = dict[tuple[str, str, str], Result]  # Results by golden, jaxlib and platform.
 
-ASKED = "deploy"
-"""The folder, inside that of the results, for the run that answers what is unknown."""
+ASKED = "deploy"  # The folder, inside that of the results, for the run that answers what is unknown.
 
 
 class DeployingError(ExportCompatError):
@@ -64,10 +62,8 @@ class Subject:
 class Answer(StrEnum):
     """Whether an artifact runs in a deployment target."""
 
-    YES = "yes"
-    """A stored result shows that it does."""
-    NO = "no"
-    """A stored result shows that it does not, or its bytes show that the release cannot load it."""
+    YES = "yes"  # A stored result shows that it does.
+    NO = "no"  # A stored result shows that it does not, or its bytes show that the release cannot load it.
     UNKNOWN = "unknown"
     """Nothing shows either: that a release loads it does not show that it runs, or with which numbers."""
 
@@ -75,56 +71,37 @@ class Answer(StrEnum):
 class Deployment(msgspec.Struct, frozen=True):
     """The answer for one artifact in one deployment target."""
 
-    artifact: str
-    """The golden, `case/writer`; or the file, with its golden where there is one."""
-    target: str
-    """The name of the deployment target."""
-    jaxlib: str
-    """The jaxlib that runs there."""
-    platform: str
-    """Its platform."""
-    answer: Answer
-    """Whether it runs there."""
-    why: str
-    """What shows it, in words."""
-    shown_by: str
-    """`results` of a stored run, or the `forecast` from the bytes of the artifact."""
+    artifact: str  # The golden, `case/writer`; or the file, with its golden where there is one.
+    target: str  # The name of the deployment target.
+    jaxlib: str  # The jaxlib that runs there.
+    platform: str  # Its platform.
+    answer: Answer  # Whether it runs there.
+    why: str  # What shows it, in words.
+    shown_by: str  # `results` of a stored run, or the `forecast` from the bytes of the artifact.
     since: str = ""
     """Of a no: the first jaxlib of those, up to the target's own, that do not run it; empty where that is not known."""
-    upgrade_to: str = ""
-    """Of a no: the first later jaxlib that runs it; empty where none is known."""
-    foreseen: bool = False
-    """Whether `upgrade_to` was only foreseen to load it."""
-    run: str = ""
-    """Of an unknown: the shell command that answers it."""
+    upgrade_to: str = ""  # Of a no: the first later jaxlib that runs it; empty where none is known.
+    foreseen: bool = False  # Whether `upgrade_to` was only foreseen to load it.
+    run: str = ""  # Of an unknown: the shell command that answers it.
 
 
 class Upgrade(msgspec.Struct, frozen=True):
     """A deployment target that has to be upgraded before all these artifacts run there."""
 
-    target: str
-    """Its name."""
-    jaxlib: str
-    """The jaxlib that runs there."""
-    to: str
-    """The first jaxlib that takes them all; empty where no release is known to take one of them."""
-    foreseen: bool
-    """Whether that was only foreseen, of one of them at least."""
-    artifacts: int
-    """How many artifacts do not run there."""
+    target: str  # Its name.
+    jaxlib: str  # The jaxlib that runs there.
+    to: str  # The first jaxlib that takes them all; empty where no release is known to take one of them.
+    foreseen: bool  # Whether that was only foreseen, of one of them at least.
+    artifacts: int  # How many artifacts do not run there.
 
 
 class Deployability(msgspec.Struct, frozen=True):
     """What `jaxexport can-i-deploy --json` prints."""
 
-    as_of: datetime.date
-    """The day: later releases are ignored."""
-    answers: list[Deployment]
-    """One for each artifact and deployment target."""
-    upgrades: list[Upgrade]
-    """The deployment targets to upgrade, in this order: the one with the oldest release first."""
-    exit_code: int
-    """0 yes, 1 a no, 3 no no and something unknown."""
+    as_of: datetime.date  # The day: later releases are ignored.
+    answers: list[Deployment]  # One for each artifact and deployment target.
+    upgrades: list[Upgrade]  # The deployment targets to upgrade, in this order: the one with the oldest release first.
+    exit_code: int  # 0 yes, 1 a no, 3 no no and something unknown.
 
 
 @dataclass(frozen=True)
@@ -147,8 +124,7 @@ class _State(StrEnum):
     RUNS, FAILS, MAY, UNKNOWN = "runs", "fails", "may", "unknown"
 
 
-_LOADING = (Stage.READ, Stage.DESERIALIZE, Stage.MODULE)
-"""Stages in which a release cannot load an artifact."""
+_LOADING = (Stage.READ, Stage.DESERIALIZE, Stage.MODULE)  # Stages in which a release cannot load an artifact.
 
 
 def deployability(

@@ -8,15 +8,7 @@ from pathlib import Path
 
 import click
 
-from export_core.cli.click_options import (
-    PATH,
-    as_of_option,
-    console,
-    day_of,
-    goldens_option,
-    policy_of,
-    policy_option,
-)
+from export_core.cli.click_options import PATH, as_of_option, console, day_of, goldens_option, policy_of, policy_option
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 

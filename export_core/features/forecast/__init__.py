@@ -3,14 +3,12 @@
 from export_core.base.feature import Feature
 
 FEATURE = Feature(
-    commands={
-        "forecast": "forecast_command:forecast",
-    },
+    commands={"forecast": "forecast_command:forecast"},
     schemas={
         "forecast": (
             "forecast:Forecast",
             "what `jaxexport forecast --json` prints: the days ahead on which something happens to the goldens",
-        ),
+        )
     },
     picture="windows_svg:windows_picture",
 )

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from export_core.base.phrases import did_you_mean
-from export_core.cli.click_options import (
-    as_of_option,
-    day_of,
-    goldens_option,
-    policy_of,
-    policy_option,
-    write_output,
-)
+from export_core.cli.click_options import as_of_option, day_of, goldens_option, policy_of, policy_option, write_output
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 from export_core.policy.run_options import comma_separated

@@ -78,21 +78,17 @@ def inspect(context: click.Context, /, paths: Sequence[str], mlir: bool, reader:
         raise click.UsageError("--as-of and --jobs are for a folder, several files, or --csv.")
     if file is None or options["as_csv"]:
         context.exit(_show_inventory(paths, **options))
-    context.exit(_inspect_file(file, mlir, reader, options["as_json"], options["policy_file"]))
-
-
-def _inspect_file(file: str, mlir: bool, reader: str | None, as_json: bool, policy_file: str | None) -> int:
     if mlir:
         from export_core.artifact import read
         from export_core.artifact.module_text import module_text
 
         echo(module_text(read(file)))
-        return FINE
+        return
     from export_core.features.inspect.screen import inspect_text
 
-    text, ok = inspect_text(file, as_json=as_json, reader=reader, policy_file=policy_file)
+    text, ok = inspect_text(file, as_json=options["as_json"], reader=reader, policy_file=options["policy_file"])
     echo(text, nl=False)
-    return {True: FINE, False: NOT_FINE, None: UNKNOWN}[ok]
+    context.exit({True: FINE, False: NOT_FINE, None: UNKNOWN}[ok])
 
 
 def _show_inventory(

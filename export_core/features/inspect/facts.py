@@ -305,11 +305,12 @@ def _converted(artifact: Artifact) -> ConvertedFacts | None:
     # Most artifacts have no record: what reads one takes longer to import than everything else here.
     if not os.path.lexists(f"{artifact.name}.converted.json"):
         return None
-    from export_core.goldens.conversion_record import RecordError, read_record
+    from export_core.goldens import GoldenError
+    from export_core.goldens.conversion_record import read_record
 
     try:
         record = read_record(artifact)
-    except RecordError as error:
+    except GoldenError as error:
         return ConvertedFacts(str(error))
     by = record.converted_from
     return ConvertedFacts("", record.verdict, record.message, by.reader, by.sha256, by.way, by.rewrites, by.tool)

@@ -61,7 +61,6 @@ class DaskCluster:
                 "one with `dask scheduler`, and give its address, such as dask:tcp://127.0.0.1:8786."
             ) from error
         self._address = address
-        self._executors: dict[tuple[str, ...], Executor] = {}
         self._workers: list[dict[str, Any]] = []
         self._asked_at = 0.0
         self._scheduler_is_silent = False
@@ -75,13 +74,11 @@ class DaskCluster:
 
         The result has the name of the worker.
         """
-        key = (platform, *machines)
-        if key not in self._executors:
-            # pure=False: Dask would give two equal calls one result, and a job that is sent again is such a call.
-            needs = {} if platform == EVERYWHERE else {platform: 1}
-            workers = {"workers": list(machines)} if machines else {}
-            self._executors[key] = self._client.get_executor(pure=False, resources=needs, **workers)
-        return self._executors[key].submit(_run_with_name, run, job)
+        needs = {} if platform == EVERYWHERE else {platform: 1}
+        workers = {"workers": list(machines)} if machines else {}
+        # pure=False: Dask would give two equal calls one result, and a job that is sent again is such a call.
+        executor: Executor = self._client.get_executor(pure=False, resources=needs, **workers)
+        return executor.submit(_run_with_name, run, job)
 
     def others(self, platform: str, machine: str) -> Sequence[str]:
         """The addresses of the workers with this platform, without this one."""

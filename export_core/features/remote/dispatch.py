@@ -5,7 +5,7 @@ A job is a reader on one platform with some of its goldens.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import closing, contextmanager
@@ -94,21 +94,23 @@ class _Dispatch:
     options: ReplayOptions
     notify: Notify
     run: Callable[[Job], JobResult]
-    waiting: dict[str, deque[_Batch]] = field(default_factory=dict)
+    waiting: defaultdict[str, deque[_Batch]] = field(default_factory=lambda: defaultdict(deque))
     out: dict[Future[JobResult], _Batch] = field(default_factory=dict)
 
     def outcomes(self, cells: Sequence[Cell]) -> Outcomes:
         """One outcome for each cell."""
         audited = yield from self._audit(cells)
         for group in deciding_first(audited, ExecutionKeys(self.options.limits).of):
-            for batch in batches(group):
-                self._wait(_Batch(batch))
+            for batch in map(_Batch, batches(group)):
+                self.waiting[batch.platform].append(batch)
         try:
             while any(self.waiting.values()) or self.out:
                 self._recall_stranded()
-                for platform in list(self.waiting):
+                for platform, waiting in list(self.waiting.items()):
                     yield from self._give_up(platform)
-                    yield from self._fill(platform)
+                    free = self.cluster.room(platform) - sum(batch.platform == platform for batch in self.out.values())
+                    for _ in range(min(free, len(waiting))):
+                        yield from self._send(waiting.popleft())
                 # Never without a limit: the future of a job that no machine can take any more never ends.
                 done, _ = wait(self.out, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
                 for future in done:
@@ -126,9 +128,6 @@ class _Dispatch:
                 yield Outcome(cell, Stage.AUDIT, Verdict.ERROR, problem)
         return [cell for cell in cells if not problems[cell.golden.id]]
 
-    def _wait(self, batch: _Batch) -> None:
-        self.waiting.setdefault(batch.platform, deque()).append(batch)
-
     def _recall_stranded(self) -> None:
         """Take back the batches that wait for machines none of which is left: an engine would wait forever."""
         # Only batches that were tied to machines: any other job is moved by the engine itself.
@@ -136,7 +135,7 @@ class _Dispatch:
             if batch.machines and not set(batch.machines) & set(self.cluster.others(batch.platform, batch.failed_on)):
                 del self.out[future]
                 future.cancel()
-                self._wait(batch)
+                self.waiting[batch.platform].append(batch)
 
     def _give_up(self, platform: str) -> Outcomes:
         """Outcomes of all batches of a platform, waiting or sent, if the cluster cannot run it."""
@@ -150,14 +149,7 @@ class _Dispatch:
         lost = [*out.values(), *waiting]
         waiting.clear()
         for batch in lost:
-            yield from _not_run(batch, f"infrastructure: {trouble}")
-
-    def _fill(self, platform: str) -> Outcomes:
-        """Send as many batches of a platform as there is room for."""
-        waiting = self.waiting[platform]
-        free = self.cluster.room(platform) - sum(batch.platform == platform for batch in self.out.values())
-        for _ in range(min(free, len(waiting))):
-            yield from self._send(waiting.popleft())
+            yield from _not_run(batch, trouble)
 
     def _send(self, batch: _Batch) -> Outcomes:
         batch.sent += 1
@@ -173,7 +165,7 @@ class _Dispatch:
         except Exception as error:  # whatever it is, each cell gets its outcome and the run continues
             # Where the cluster is lost, every cell says so, whenever that was noticed.
             trouble = self.cluster.trouble(batch.platform) or f"could not be sent: {type(error).__name__}: {error}"
-            yield from _not_run(batch, f"infrastructure: {trouble}")
+            yield from _not_run(batch, trouble)
 
     def _take(self, batch: _Batch, future: Future[JobResult]) -> Outcomes:
         """The outcomes of a job that has ended, or was lost."""
@@ -183,31 +175,30 @@ class _Dispatch:
             problem = f"{type(error).__name__}: {error}"
             if batch.sent < TRIES:
                 self.notify(f"{batch}: lost ({problem}); sent once more")
-                self._wait(batch)
+                self.waiting[batch.platform].append(batch)
             else:
-                yield from _not_run(batch, f"infrastructure: lost {TRIES} times, the last time by {problem}")
+                yield from _not_run(batch, f"lost {TRIES} times, the last time by {problem}")
             return
         for note in result.notes:
             self.notify(note)
         failed: dict[CellKey, str] = {}
-        again: list[Cell] = []
         for cell, cached in zip(batch.cells, result.outcomes, strict=True):
             outcome = cached.for_cell(cell)
             # What failed around the cell may work elsewhere; what the cell itself did is its verdict.
             fault = outcome.verdict is Verdict.NOT_RUN and outcome.stage is Stage.ENVIRONMENT
             if fault and not batch.failed_on and self.cluster.others(batch.platform, result.machine):
-                again.append(cell)
                 failed[cell.key] = outcome.message
                 continue
             if fault and batch.failed_on:
                 both = f"{outcome.message}\nbefore that on {batch.failed_on}: {batch.messages[cell.key]}"
                 outcome = replace(outcome, message=both)
             yield outcome
-        if again:
-            moved = _Batch(tuple(again), failed_on=result.machine, messages=failed)
+        if failed:
+            again = tuple(cell for cell in batch.cells if cell.key in failed)
+            moved = _Batch(again, failed_on=result.machine, messages=failed)
             reason = failed[again[0].key].splitlines()[0]
             self.notify(f"{moved}: not run on {result.machine} ({reason}); tried on another machine")
-            self._wait(moved)
+            self.waiting[moved.platform].append(moved)
 
 
 def batches(cells: Iterable[Cell]) -> list[tuple[Cell, ...]]:
@@ -229,7 +220,7 @@ def batches(cells: Iterable[Cell]) -> list[tuple[Cell, ...]]:
 
 def _not_run(batch: _Batch, problem: str) -> Outcomes:
     for cell in batch.cells:
-        yield not_run(cell, problem)
+        yield not_run(cell, f"infrastructure: {problem}")
 
 
 @contextmanager

@@ -74,55 +74,42 @@ class Asked:
     """The goldens, the policy, the day, and how the cell is run."""
 
 
-def of_command(asked: Asked) -> Asked:
-    """What was asked, with what a command says that reproduces a cell, as findings print it: it names everything.
+def spelled_out(asked: Asked, run: Run | None) -> Asked:
+    """What was asked, with all that `cell` says as options: a command, the id of a cause of the run, or words.
 
-    An option that was given beside the command counts. Raises `WhyError` for what is no such command.
+    A command that reproduces a cell, as findings print it, names everything; an option that was given beside it counts.
+    Raises `WhyError` for what is no such command, and where an option says otherwise than words do.
     """
-    if not _COMMAND.match(asked.cell):
-        return asked
-    try:
-        values = values_in(shlex.split(asked.cell))
-        taken = {name: value for name, value in values.items() if name in ONE_CELL}
-        selection, run = read_options(Selection, taken), read_options(RunOptions, taken)
-    except ValueError as error:
-        raise WhyError(f"{asked.cell}: expected a command as `reproduce` of a finding has it: {error}.") from None
-    return replace(
-        asked,
-        cell="",
-        case="".join(values.get("cases", ())),
-        writer=values.get("writers", ""),
-        reader=values.get("readers", ""),
-        platform=values.get("platforms", ""),
-        selection=given_over(asked.selection, selection),
-        run=given_over(asked.run, run),
-    )
-
-
-def of_words(asked: Asked, run: Run | None) -> Asked:
-    """What was asked, with the parts of a cell in words as options. `run` has the causes that may be named.
-
-    Raises `WhyError` where an option that was given too says otherwise.
-    """
-    if not asked.cell:
-        return asked
-    if run and (cause := next((cause for cause in run.summary.causes if cause.id == asked.cell), None)):
-        key = cause.example
-        words = {"golden": key.golden, "reader": f"{key.jaxlib}-jax{key.jax}", "platform": key.platform}
+    if _COMMAND.match(asked.cell):
+        try:
+            values = values_in(shlex.split(asked.cell))
+            taken = {name: value for name, value in values.items() if name in ONE_CELL}
+            selection, options = read_options(Selection, taken), read_options(RunOptions, taken)
+        except ValueError as error:
+            raise WhyError(f"{asked.cell}: expected a command as `reproduce` of a finding has it: {error}.") from None
+        return replace(
+            asked,
+            cell="",
+            case="".join(values.get("cases", ())),
+            writer=values.get("writers", ""),
+            reader=values.get("readers", ""),
+            platform=values.get("platforms", ""),
+            selection=given_over(asked.selection, selection),
+            run=given_over(asked.run, options),
+        )
+    causes = run.summary.causes if run else ()
+    if key := next((cause.example for cause in causes if cause.id == asked.cell), None):
+        golden, words = key.golden, {"reader": f"{key.jaxlib}-jax{key.jax}", "platform": key.platform}
     elif match := _WORDS.fullmatch(asked.cell):
-        words = {name: value or "" for name, value in match.groupdict().items()}
+        golden, words = match["golden"], {"reader": match["reader"], "platform": match["platform"] or ""}
     else:
-        words = {"golden": asked.cell}
-    for name in ("reader", "platform"):
-        word, option = words.get(name, ""), getattr(asked, name)
+        return asked
+    for name, word in words.items():
+        option = getattr(asked, name)
         if word and option and word != option:
             raise WhyError(f"--{name} {option}: the cell already says {word}. Leave out one of them.")
-    return replace(
-        asked,
-        cell=words["golden"],
-        reader=asked.reader or words.get("reader", ""),
-        platform=asked.platform or words.get("platform", ""),
-    )
+    reader, platform = asked.reader or words["reader"], asked.platform or words["platform"]
+    return replace(asked, cell=golden, reader=reader, platform=platform)
 
 
 @dataclass(frozen=True)
@@ -201,12 +188,11 @@ def choose(asked: Asked) -> Choice:
         GoldenError: the golden is damaged.
         ReleaseError, MatrixError, PlacementError: a reader or a platform that does not exist.
     """
-    asked = of_command(asked)
-    policy = find_policy(Path(), asked.run.policy_file)
-    as_of = asked.run.as_of or datetime.datetime.now(tz=datetime.UTC).date()
     # The usual folder need not have a run.
     run = read_run(asked.results or RESULTS) if asked.results or (RESULTS / SUMMARY).exists() else None
-    asked = of_words(asked, run)
+    asked = spelled_out(asked, run)
+    policy = find_policy(Path(), asked.run.policy_file)
+    as_of = asked.run.as_of or datetime.datetime.now(tz=datetime.UTC).date()
     calendar = policy.calendar()
     store = asked.run.goldens or Path(policy.goldens)
     stored = GoldenStore(store).goldens()

@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 import numpy as np
 import pytest
 from artifacts import DATA, Run, unlisted
+from commands import assert_bad_input
 from making import manifest, write_golden
 
 from export_core.features.adopt import adoption
@@ -212,8 +213,7 @@ def test_a_list_says_what_belongs_together(archive, jaxexport: Run):
 def test_a_wrong_list_is_bad_input(text, message, archive, jaxexport: Run):
     (archive / "artifacts.yaml").write_text(text)
     ended = jaxexport("goldens", "add", "--from", archive, "--no-replay")
-    assert ended.code == 2
-    assert message in ended.err
+    assert (ended.code, message in ended.err) == (2, True), ended
     assert not Path("golden").exists()
 
 
@@ -231,9 +231,7 @@ def test_a_wrong_list_is_bad_input(text, message, archive, jaxexport: Run):
     ],
 )
 def test_wrong_options_are_bad_input(words, message, jaxexport: Run):
-    ended = jaxexport("goldens", "add", *words)
-    assert ended.code == 2
-    assert message in ended.err
+    assert_bad_input(jaxexport("goldens", "add", *words), message)
 
 
 # --- inputs that are made, outputs that are computed ------------------------------------------------------------------
@@ -302,8 +300,7 @@ def test_what_cannot_be_made_is_refused(name, words, message, bare_archive, jaxe
     (bare_archive / "symbolic.jaxexport").unlink()
     shutil.copy(OF_092 / f"{name}.jaxexport", bare_archive)
     ended = jaxexport("goldens", "add", "--from", bare_archive, *words)
-    assert ended.code == 2
-    assert message in ended.err
+    assert (ended.code, message in ended.err) == (2, True), ended
     assert not Path("golden").exists()
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import yaml
 from artifacts import DATA, Ended, Run, bare, changed, with_an_unknown_operation, with_another_dialect
+from commands import assert_bad_input
 
 from export_core.artifact import Aval
 from export_core.goldens import Golden, GoldenStore
@@ -86,9 +87,7 @@ def test_its_arrays_are_kept_as_goldens_keep_them_and_verified(add, tmp_path):
     [(with_another_dialect, "mhlo (dialect)"), (with_an_unknown_operation, "vhlo.tanh_v9 (operation)")],
 )
 def test_an_artifact_that_is_not_read_whole_is_refused(add, tmp_path, made, said):
-    ended = add(made(tmp_path), zeros((4, 4)), zeros((4, 4)))
-    assert ended.code == 2
-    assert said in ended.err
+    assert_bad_input(add(made(tmp_path), zeros((4, 4)), zeros((4, 4))), said)
     assert not (tmp_path / "golden").exists()
 
 
@@ -126,9 +125,7 @@ def test_prng_keys_are_given_as_their_key_data(add, tmp_path):
     ids=["too many", "none", "a dimension", "a symbol", "the rank", "the dtype"],
 )
 def test_arrays_that_do_not_fit_the_artifact_are_named(inputs, outputs, said, add, tmp_path):
-    ended = add(SYMBOLIC, inputs, outputs)
-    assert (ended.code, ended.out) == (2, "")
-    assert said in ended.err
+    assert_bad_input(add(SYMBOLIC, inputs, outputs), said)
     assert not (tmp_path / "golden").exists()
 
 
@@ -183,8 +180,7 @@ OF_0430 = DATA / "0.4.30" / "symbolic.jaxexport"
 def test_a_writer_that_is_open_or_impossible_is_bad_input(artifact, words, said, jaxexport, tmp_path):
     np.savez("i.npz", *zeros((3, 4)))
     files = ["--artifact", artifact, "--inputs", "i.npz", "--outputs", "i.npz", "--case", "a", "--no-replay"]
-    ended = jaxexport("goldens", "add", *files, *words)
-    assert (ended.code, said in ended.err) == (2, True), ended.err
+    assert_bad_input(jaxexport("goldens", "add", *files, *words), said)
     assert not (tmp_path / "golden").exists()
 
 
@@ -213,9 +209,7 @@ def test_a_case_that_cannot_be_a_folder_is_bad_input(case, add, tmp_path):
 
 
 def test_a_bare_module_says_nothing_of_how_it_is_called(add, tmp_path):
-    ended = add(bare(tmp_path), zeros((4, 8)), zeros((4, 8)))
-    assert ended.code == 2
-    assert "found a bare StableHLO module" in ended.err
+    assert_bad_input(add(bare(tmp_path), zeros((4, 8)), zeros((4, 8))), "found a bare StableHLO module")
 
 
 @pytest.mark.parametrize("content", [None, b"no arrays", b"PK\x03\x04 damaged"], ids=["missing", "text", "zip"])
@@ -223,16 +217,12 @@ def test_what_is_no_npz_is_bad_input(content, add, tmp_path):
     path = tmp_path / "given.npz"
     if content is not None:
         path.write_bytes(content)
-    ended = add(SYMBOLIC, path, zeros((3, 3)))
-    assert ended.code == 2
-    assert f"--inputs {path}: expected an .npz of arrays, found" in ended.err
+    assert_bad_input(add(SYMBOLIC, path, zeros((3, 3))), f"--inputs {path}: expected an .npz of arrays, found")
 
 
 def test_arrays_with_their_own_names_are_refused(add, tmp_path):
     np.savez(tmp_path / "named.npz", x=np.zeros((3, 4), "float32"))
-    ended = add(SYMBOLIC, tmp_path / "named.npz", zeros((3, 3)))
-    assert ended.code == 2
-    assert "expected arrays named arr_0, arr_1, …" in ended.err
+    assert_bad_input(add(SYMBOLIC, tmp_path / "named.npz", zeros((3, 3))), "expected arrays named arr_0, arr_1, …")
 
 
 def test_where_its_writer_cannot_be_built_it_is_stored(add, tmp_path, monkeypatch):

@@ -175,10 +175,7 @@ def test_both_runs_are_judged_by_the_policy_of_the_new_one(tmp_path):
     ("damage", "said"),
     [
         (lambda old: (old / "summary.json").unlink(), "found a run that has not finished"),
-        (
-            lambda old: (old / "results.jsonl").write_bytes(b""),
-            "for each of 1 planned cells, found none",
-        ),
+        (lambda old: (old / "results.jsonl").write_bytes(b""), "for each of 1 planned cells, found none"),
         (lambda old: (old / PLAN).unlink(), "plan.json: expected the plan of a matrix run, found none"),
         (lambda old: (old / "results.jsonl").write_bytes(b"{}\n"), "results.jsonl:1: not a result"),
         (lambda old: (old / "results.jsonl").unlink(), "expected the results of a matrix run, found none"),

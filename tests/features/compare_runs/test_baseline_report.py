@@ -6,13 +6,12 @@ import json
 
 import jsonschema
 import msgspec
-from making import day, result, summarize
+from making import result, summarize
 
 from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference, Change
 from export_core.features.compare_runs.comparison import as_comparison, baseline_report
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
-from export_core.policy import Policy
 from export_core.readers.worker.protocol import Stage
 from export_core.run.run import Run
 from tools.schemas import schema
@@ -20,15 +19,7 @@ from tools.schemas import schema
 
 def difference(*cells: CellDifference, caveats=()) -> BaselineDifference:
     now = [cell.now for cell in cells if cell.now]
-    made = summarize(
-        now,
-        planned=len(now),
-        policy=Policy(),
-        as_of=day("2026-11-21"),
-        selection={"whole": True},
-        seconds=1,
-    )
-    run = Run(now, made)
+    run = Run(now, summarize(now, seconds=1))
     return BaselineDifference(run, run, list(cells), list(caveats))
 
 

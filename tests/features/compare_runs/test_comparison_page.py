@@ -8,7 +8,7 @@ from xml.etree import ElementTree as Xml
 
 import msgspec
 import pytest
-from making import day, document, result, rules, summarize
+from making import document, result, summarize
 
 from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference, Change, change_of
 from export_core.features.compare_runs.comparison import as_comparison, both_maps
@@ -24,21 +24,15 @@ CRASH = msgspec.structs.replace(KEPT, verdict=Verdict.CRASH, judgement=Judgement
 CRASH_OTHER = msgspec.structs.replace(OTHER, verdict=Verdict.CRASH, judgement=Judgement.BROKEN, message="died")
 
 
-def summary(results: list[Result]):
-    return summarize(
-        results, planned=len(results), policy=rules(), as_of=day("2026-11-21"), selection={"whole": True}, seconds=1
-    )
-
-
 def difference(then: list[Result], now: list[Result], caveats=()) -> BaselineDifference:
     old, new = ({one.key: one for one in run} for run in (then, now))
     cells = [CellDifference(change_of(old.get(key), one), old.get(key), one) for key, one in new.items()]
     cells += [CellDifference(Change.GONE, one, None) for key, one in old.items() if key not in new]
-    return BaselineDifference(Run(then, summary(then)), Run(now, summary(now)), cells, list(caveats))
+    return BaselineDifference(Run(then, summarize(then)), Run(now, summarize(now)), cells, list(caveats))
 
 
 def page(then: list[Result], now: list[Result], caveats=()) -> str:
-    return html_page(document(now, summary(now), as_comparison(difference(then, now, caveats))))
+    return html_page(document(now, summarize(now), as_comparison(difference(then, now, caveats))))
 
 
 def squares(picture: str, kind: str) -> list[str]:
@@ -59,7 +53,7 @@ def test_what_regressed_is_before_everything_else():
 
 
 def test_a_page_without_a_baseline_compares_nothing():
-    assert "What changed" not in html_page(document([KEPT], summary([KEPT])))
+    assert "What changed" not in html_page(document([KEPT]))
 
 
 def test_squares_in_which_nothing_changed_are_pale():
@@ -75,7 +69,7 @@ def test_new_and_gone_cells_make_no_square_pale():
 
 
 def test_both_maps_have_the_writers_of_both_runs():
-    one, other = (release_map(Run(run, summary(run))) for run in ([KEPT], [OTHER]))
+    one, other = (release_map(Run(run, summarize(run))) for run in ([KEPT], [OTHER]))
     both = [[row.writer.name for row in drawn.rows] for drawn in same_rows(one, other)]
     assert both == [["0.10.1", "0.9.2"]] * 2
 

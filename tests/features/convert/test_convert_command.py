@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from commands import assert_bad_input
 from kept import DATA
 from making import files, write_golden
 
@@ -80,9 +81,7 @@ def test_a_converted_golden_is_a_golden_that_is_never_kept(convert, refused_gold
 
 def test_a_converted_golden_replaces_no_other_one(convert, refused_golden, tmp_path):
     other = write_golden(GoldenStore(tmp_path / "converted"), refused_golden.manifest, files())
-    ended = convert(refused_golden.folder, "-o", "converted")
-    assert ended.code == 2
-    assert f"--replace {refused_golden.id}" in ended.err
+    assert_bad_input(convert(refused_golden.folder, "-o", "converted"), f"--replace {refused_golden.id}")
     other.verify()
     assert convert(refused_golden.folder, "-o", "converted", "--replace", refused_golden.id).code == 0
     assert convert(refused_golden.folder, "-o", "converted").code == 0, "the same once more"
@@ -191,7 +190,7 @@ def test_the_worst_of_several_conversions_is_the_exit_code(convert, refused_gold
     [
         (b"{", "not the record of a conversion"),
         (b"[" * 100_000, "not the record of a conversion"),
-        (b" " * (1 << 20) + b"{}", "found more than"),
+        (b" " * (1 << 20) + b"{}", "expected at most 1,048,576 bytes, found 1,048,578"),
         (None, "is the record of another file"),
     ],
 )

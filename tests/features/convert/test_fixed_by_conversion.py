@@ -77,16 +77,16 @@ def test_only_cells_that_fail_are_tried_and_no_judgement_changes(convert, refuse
 
 
 @pytest.mark.parametrize(
-    ("changes", "tried"),
-    [({}, True), ({"platform": "tpu"}, False), ({"mode": Mode.COMPILE}, False), ({"converted": True}, False)],
+    ("verdict", "changes", "tried"),
+    [
+        *((verdict, {}, verdict.fails) for verdict in Verdict),
+        (Verdict.REFUSED, {"platform": "tpu"}, False),
+        (Verdict.REFUSED, {"mode": Mode.COMPILE}, False),
+        (Verdict.REFUSED, {"converted": True}, False),
+    ],
 )
-def test_what_can_be_tried(changes, tried):
-    assert can_be_tried(result(Verdict.REFUSED, Judgement.OUTSIDE, **changes)) is tried
-
-
-@pytest.mark.parametrize("verdict", [Verdict.PASS, Verdict.COMPILED, Verdict.CONVERTED, Verdict.NOT_RUN])
-def test_what_does_not_fail_is_not_tried(verdict):
-    assert not can_be_tried(result(verdict, Judgement.OUTSIDE))
+def test_what_failed_when_it_ran_on_a_cpu_can_be_tried(verdict, changes, tried):
+    assert can_be_tried(result(verdict, Judgement.OUTSIDE, **changes)) is tried
 
 
 @pytest.mark.matrix

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 from making import ARTIFACTS, NEWEST, golden, release
 
-from export_core.artifact import read
+from export_core.artifact import read, read_bytes
+from export_core.artifact.envelope.encode import encode
 from export_core.features.convert import proof
 from export_core.features.convert.convert import REWRITTEN, UNCHANGED, Converted
 from export_core.features.convert.errors import ConversionRefused
@@ -111,6 +112,15 @@ def test_a_proof_says_whose_outputs_it_has(golden, outputs, monkeypatch):
 def test_a_proof_says_where_another_algorithm_is_compared_as_factors(changes, is_said, monkeypatch):
     message = proved(monkeypatch, **changes).message
     assert message.endswith(", compared as factors of svd, which are unique up to sign") is is_said
+
+
+@pytest.mark.parametrize(("size", "made"), [(8, True), (1 << 27, False)])
+def test_inputs_are_made_unless_they_would_be_huge(size, made):
+    envelope = read(ARTIFACTS / NEWEST / "symbolic.jaxexport").envelope
+    artifact = read_bytes(encode(envelope._replace(in_avals=(envelope.in_avals[0]._replace(shape=(size,)),))))
+    found = proof.made_evidence(artifact, load_calendar())
+    assert (found is not None) is made
+    assert found is None or not found.compared
 
 
 def test_an_unchanged_artifact_leaves_the_golden_as_it_is():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from making import day, document, golden, result, summarize
+from making import document, golden, result, summarize
 
 from export_core.features.costs.over_budget import unmeasured, with_budgets
 from export_core.features.costs.policy_key import BUDGETS, FIGURES, Budget
@@ -30,8 +30,7 @@ def judgements(budget: Budget, *results: Result) -> list[str]:
 
 
 def summary(policy, *results):
-    chosen = {"readers": "window", "whole": True}
-    return summarize(results, planned=len(results), policy=policy, as_of=day("2026-11-21"), selection=chosen)
+    return summarize(results, policy=policy)
 
 
 def test_each_figure_of_a_cost_has_a_limit():

@@ -38,8 +38,7 @@ CELLS = with_budgets([read("0.9.2", 84_000_000), read("0.10.0", 84_000_000), rea
 
 @pytest.fixture(scope="module")
 def summary() -> Summary:
-    chosen = {"readers": "window", "whole": True}
-    return summarize(CELLS, planned=3, policy=POLICY, as_of=day("2026-06-21"), selection=chosen)
+    return summarize(CELLS, policy=POLICY, as_of=day("2026-06-21"))
 
 
 def test_the_headline_and_the_badge_say_over_budget(summary):
@@ -51,23 +50,22 @@ def test_tables_mark_it():
     assert [cell_mark(cell) for cell in CELLS] == ["ok", "ok", "ok$"]
 
 
-def test_junit_has_it_as_a_failure_with_the_limit(summary):
-    (failure,) = re.findall(r'<failure type="(.*?)" message="(.*?)"', junit_xml(document(CELLS, summary)))
-    assert failure == (
-        "jaxexport.over-budget",
-        "over-budget: temp_bytes 168,000,000, more than 100,800,000, which is 1.2 times the 84,000,000 of its writer "
-        "(max_growth, export_compat.yaml:3)",
-    )
+LIMIT = "temp_bytes 168,000,000, more than 100,800,000, which is 1.2 times the 84,000,000 of its writer"
 
 
-def test_markdown_has_its_symbol_and_the_limit(summary):
-    text = markdown_text(document(CELLS, summary))
-    assert "| 0.9.2 | ✅ | 💰 1 |" in text
-    assert "OVER BUDGET: 1 cell over max\\_growth" in text
-
-
-def test_an_annotation_says_the_limit(summary):
-    assert "message: temp_bytes 168,000,000, more than 100,800,000" in annotation_commands(document(CELLS, summary))
+@pytest.mark.parametrize(
+    ("render", "text"),
+    [
+        (junit_xml, '<failure type="jaxexport.over-budget" message="over-budget: '),
+        (junit_xml, f"{LIMIT} (max_growth, export_compat.yaml:3)"),
+        (markdown_text, "| 0.9.2 | ✅ | 💰 1 |"),
+        (markdown_text, "OVER BUDGET: 1 cell over max\\_growth"),
+        (annotation_commands, f"message: {LIMIT}"),
+        (html_page, "#filter=judgement%3Aover-budget"),
+    ],
+)
+def test_each_medium_has_it_with_the_limit(render, text, summary):
+    assert text in render(document(CELLS, summary))
 
 
 def test_the_page_has_a_line_where_a_figure_changes():
@@ -78,11 +76,7 @@ def test_the_page_has_a_line_where_a_figure_changes():
 def test_the_page_says_which_budget_a_cell_exceeds(summary):
     page = html_page(document(CELLS, summary))
     data = json.loads(re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)[0])
-    assert [over for *_, over in data["tables"]["more"] if over] == [
-        "temp_bytes 168,000,000, more than 100,800,000, which is 1.2 times the 84,000,000 of its writer (max_growth, "
-        "export_compat.yaml:3)"
-    ]
-    assert "#filter=judgement%3Aover-budget" in page
+    assert [over for *_, over in data["tables"]["more"] if over] == [f"{LIMIT} (max_growth, export_compat.yaml:3)"]
 
 
 def test_a_baseline_names_what_changed_and_fails_what_grew(tmp_path, monkeypatch, jaxexport):

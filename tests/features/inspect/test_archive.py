@@ -13,6 +13,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from artifacts import DATA, bare, changed, unlisted
+from commands import assert_bad_input
 
 from export_core.artifact import archive
 from export_core.artifact.archive import ArchiveError, Found, files_of, in_parallel
@@ -261,6 +262,4 @@ def test_folders_and_files_can_be_named_together(folder):
     ],
 )
 def test_options_that_would_do_nothing_are_refused(folder, jaxexport, name, words, expected):
-    ended = jaxexport("inspect", folder.parent / name, *words)
-    assert (ended.code, ended.out) == (2, "")
-    assert expected in ended.err
+    assert_bad_input(jaxexport("inspect", folder.parent / name, *words), expected)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from commands import assert_bad_input
 
 from export_core.features.inspect.golden import golden_screen
 from export_core.goldens import Golden, GoldenStore
@@ -104,9 +105,7 @@ def test_fields_of_the_manifest_that_come_later_are_shown_too(copied):
     ],
 )
 def test_a_name_that_is_no_golden_is_bad_input(name, said, copied, jaxexport):
-    ended = jaxexport("goldens", "show", name)
-    assert ended.code == 2
-    assert said in ended.err
+    assert_bad_input(jaxexport("goldens", "show", name), said)
 
 
 @pytest.mark.parametrize(

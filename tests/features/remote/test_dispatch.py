@@ -145,54 +145,37 @@ def test_a_job_that_is_lost_twice_is_not_run_as_infrastructure(cells):
     assert pool.sent == 2, "once more, and not for ever"
 
 
-class WithoutTpu(Anywhere):
-    def trouble(self, platform):
-        return f"no worker has {platform}" if platform == "tpu" else ""
-
-
 def test_a_platform_that_no_machine_has_is_not_run_at_once(goldens, here):
     both = [Cell(goldens["both"], here, platform) for platform in ("tpu", "cpu")]
     with ThreadPoolExecutor(1) as pool:
-        found = on(WithoutTpu(pool), both, run=passes)
+        cluster = Anywhere(pool, trouble=lambda platform: "no worker has tpu" if platform == "tpu" else "")
+        found = on(cluster, both, run=passes)
     assert found["both", "cpu"].verdict is Verdict.PASS
-    assert (found["both", "tpu"].verdict, found["both", "tpu"].message) == (
-        Verdict.NOT_RUN,
-        "infrastructure: no worker has tpu",
-    )
+    outcome = found["both", "tpu"]
+    assert (outcome.verdict, outcome.message) == (Verdict.NOT_RUN, "infrastructure: no worker has tpu")
 
 
-class TwoMachines(Anywhere):
-    """The first is one on which no environment can be built, and jobs go there first."""
-
-    def others(self, platform, machine):
-        return [name for name in ("first", "second") if name != machine]
-
-    def submit(self, run, job, platform, machines=()):
-        return finished(dataclasses.replace(run(job), machine="second")) if machines else self.pool.submit(run, job)
-
-
-class Vanishes(TwoMachines):
-    """The second machine goes away with the job that it has."""
-
-    gone = False
-
-    def others(self, platform, machine):
-        return () if Vanishes.gone else super().others(platform, machine)
-
-    def submit(self, run, job, platform, machines=()):
-        if not machines:
-            return self.pool.submit(run, job)
-        Vanishes.gone = True
-        return Future()
+LACKS_DISK = CachedOutcome(
+    Stage.ENVIRONMENT, Verdict.NOT_RUN, "infrastructure: no room on the disk", None, "", None, 0.0
+)
 
 
 class First:
-    def submit(self, fn, /, *args):
-        lacks = CachedOutcome(
-            Stage.ENVIRONMENT, Verdict.NOT_RUN, "infrastructure: no room on the disk", None, "", None, 0.0
-        )
-        done = fn(*args)
-        return finished(dataclasses.replace(done, outcomes=(*done.outcomes[:-2], lacks, lacks), machine="first"))
+    """A machine on which no environment can be built for the last two cells of a job."""
+
+    def submit(self, run, job):
+        done = run(job)
+        outcomes = (*done.outcomes[:-2], LACKS_DISK, LACKS_DISK)
+        return finished(dataclasses.replace(done, outcomes=outcomes, machine="first"))
+
+
+class Second:
+    def submit(self, run, job):
+        return finished(dataclasses.replace(run(job), machine="second"))
+
+
+def two_machines(second: object) -> Anywhere:
+    return Anywhere(First(), machines=["first", "second"], second=second)
 
 
 def finished(done: JobResult) -> Future[JobResult]:
@@ -210,7 +193,7 @@ def test_cells_that_a_machine_could_not_run_are_tried_on_another(cells):
         return passes(job)
 
     runnable = [cell for cell in cells if cell.golden.manifest.case != "no_artifact"]
-    found = on(TwoMachines(First()), runnable, run=counted, notify=said.append)
+    found = on(two_machines(Second()), runnable, run=counted, notify=said.append)
     assert {outcome.verdict for outcome in found.values()} == {Verdict.PASS}
     assert sent == [len(runnable), 2], "and only those"
     (line,) = said
@@ -219,60 +202,64 @@ def test_cells_that_a_machine_could_not_run_are_tried_on_another(cells):
 
 def test_cells_that_no_machine_can_run_name_both_machines(cells):
     fails = CachedOutcome(Stage.ENVIRONMENT, Verdict.NOT_RUN, "infrastructure: no such wheel", None, "", None, 0.0)
-    found = on(TwoMachines(First()), cells[:2], run=lambda job: JobResult((fails,) * len(job.goldens)))
+    found = on(two_machines(Second()), cells[:2], run=lambda job: JobResult((fails,) * len(job.goldens)))
     assert {outcome.message for outcome in found.values()} == {
         "infrastructure: no such wheel\nbefore that on first: infrastructure: no room on the disk"
     }
 
 
-def test_cells_whose_other_machine_goes_away_are_not_waited_for(cells):
-    found = on(Vanishes(First()), cells[:2], run=passes)
+def test_cells_whose_other_machine_goes_away_are_not_waited_for(cells, monkeypatch):
+    monkeypatch.setattr(executors_module, "LOOK_SECONDS", 0.05)
+
+    class Vanishes:
+        def submit(self, run, job):
+            cluster.machines = ()
+            return Future()
+
+    cluster = two_machines(Vanishes())
+    found = on(cluster, cells[:2], run=passes)
     assert {(outcome.verdict, outcome.message) for outcome in found.values()} == {
         (Verdict.NOT_RUN, "infrastructure: no room on the disk")
     }
 
 
-class Vanishing(Anywhere):
+class OneThenSilence:
     """In order until a first job has ended; from then on nothing will end."""
 
-    def trouble(self, platform):
-        return "the scheduler is lost" if self.pool.ended.is_set() else ""
-
-
-class OneThenSilence:
     def __init__(self) -> None:
         self.ended = threading.Event()
 
-    def submit(self, fn, /, *args):
+    def submit(self, run, job):
         future: Future[JobResult] = Future()
         if not self.ended.is_set():
-            future.set_result(fn(*args))
+            future.set_result(run(job))
             self.ended.set()
         return future
+
+
+class LostWhileSending(OneThenSilence):
+    """Takes no job, and is lost from then on."""
+
+    def submit(self, run, job):
+        self.ended.set()
+        raise ConnectionError("the client is closed")
+
+
+def vanishing(pool: OneThenSilence) -> Anywhere:
+    return Anywhere(pool, trouble=lambda _: "the scheduler is lost" if pool.ended.is_set() else "")
 
 
 def test_jobs_out_or_waiting_when_the_engine_is_lost_are_not_run(cells, monkeypatch):
     monkeypatch.setattr(executors_module, "MOST_CELLS", 1)
     runnable = [cell for cell in cells if cell.golden.manifest.case != "no_artifact"]
-    found = on(Vanishing(OneThenSilence()), runnable, run=passes)
+    found = on(vanishing(OneThenSilence()), runnable, run=passes)
     verdicts = [outcome.verdict for outcome in found.values()]
     assert (verdicts.count(Verdict.PASS), verdicts.count(Verdict.NOT_RUN)) == (1, len(runnable) - 1)
     assert any(outcome.message == "infrastructure: the scheduler is lost" for outcome in found.values())
 
 
-class LostWhileSending:
-    """Takes no job, and is lost from then on."""
-
-    def __init__(self) -> None:
-        self.ended = threading.Event()
-
-    def submit(self, fn, /, *args):
-        self.ended.set()
-        raise ConnectionError("the client is closed")
-
-
 def test_a_job_that_cannot_be_sent_to_a_lost_engine_says_that_it_is_lost(cells):
-    found = on(Vanishing(LostWhileSending()), cells[:2], run=passes)
+    found = on(vanishing(LostWhileSending()), cells[:2], run=passes)
     assert {(outcome.verdict, outcome.message) for outcome in found.values()} == {
         (Verdict.NOT_RUN, "infrastructure: the scheduler is lost")
     }

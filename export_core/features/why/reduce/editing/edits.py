@@ -109,7 +109,9 @@ def applied(program: Program, edits: list[Edit]) -> Program:
         elif kind == "double":
             _make_double(program)
         elif kind == "region":
-            _replace_by_region(operations, *numbers)
+            number, place = numbers
+            (block,) = operations[number].regions[place].blocks
+            _put_in_place_of(operations[number], block, _entering(operations[number], block))
         elif kind != "result":
             _replace_results(program, operations, kind, *numbers)
     if dropped:
@@ -132,7 +134,8 @@ def _replace_results(program: Program, operations: list[Any], kind: str, number:
         elif kind == "constant":
             result.replace_all_uses_with(_constant(result.type, ir.InsertionPoint(operation)))
         else:
-            program.add_argument(result, _source(number, place, result))
+            program.sources.append(_source(number, place, result))
+            result.replace_all_uses_with(program.body.add_argument(result.type, ir.Location.unknown()))
     _without_effects(operation)
 
 
@@ -152,12 +155,6 @@ def _return_values(program: Program, operations: list[Any], last: int | None = N
     program.set_results(values)
     for operation in own[len(before) :]:
         _without_effects(operation)
-
-
-def _replace_by_region(operations: list[Any], number: int, place: int) -> None:
-    operation = operations[number]
-    (block,) = operation.regions[place].blocks
-    _put_in_place_of(operation, block, _entering(operation, block))
 
 
 def _inline_calls(program: Program) -> None:

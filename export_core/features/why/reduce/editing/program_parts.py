@@ -69,12 +69,6 @@ class Program:
         names = [name_of(one) for one in self.operations() if one.name not in _UNCOUNTED]
         return {"names": names, "arguments": self.sources, "results": self.given}
 
-    def add_argument(self, value: Any, source: Source) -> None:
-        """Let main take a value as an argument, in place of the operation that computes it."""
-        argument = self.body.add_argument(value.type, ir.Location.unknown())
-        value.replace_all_uses_with(argument)
-        self.sources.append(source)
-
     def set_results(self, values: list[tuple[Any, Source]]) -> None:
         """Let main return these values behind its tokens."""
         end = self.end

@@ -1,6 +1,7 @@
-"""Further calls and refusals of a case: the writer itself must do what every reader must. Safety checks by name."""
+"""Options of a case: further calls and refusals, safety checks, modules to register.
 
-from __future__ import annotations
+The writer itself must do what every reader must.
+"""
 
 from types import SimpleNamespace
 
@@ -9,8 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from export_core.export import Case, ExportError, ExtraCall, add_checks, api
-from export_core.export.case import ExportOptions
+from export_core.export import api
+from export_core.export.case import Case, ExportOptions
+from export_core.export.errors import ExportError
+from export_core.export.golden_checks import ExtraCall, add_checks
 
 X = np.ones((2, 3), np.float32)
 
@@ -29,56 +32,53 @@ def test_calls_and_refusals_are_kept_in_order_with_their_arrays(symbolic):
     produced = add_checks(symbolic, uses)
     call, refusal = produced.manifest.checks
     assert (call.name, call.inputs, call.outputs) == ("call1", "call1.inputs.npz", "call1.outputs.npz")
-    assert (refusal.name, refusal.inputs, refusal.outputs, refusal.refused) == (
-        "refused2", "refused2.inputs.npz", None, "b >= 2",
-    )  # fmt: skip
+    assert (refusal.name, refusal.inputs, refusal.outputs) == ("refused2", "refused2.inputs.npz", None)
+    assert refusal.refused == "b >= 2"
     assert {"call1.inputs.npz", "call1.outputs.npz", "refused2.inputs.npz"} <= produced.files.keys()
     assert set(produced.manifest.files) == set(produced.files)
 
 
-def test_a_refusal_that_does_not_come_fails_at_writing(symbolic):
-    with pytest.raises(ExportError, match=r"test_f: refused1: expected this call .* to be refused, and it was not"):
-        add_checks(symbolic, [use(np.ones((4, 3), np.float32), refused="b >= 2")])
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (use(np.ones((4, 3), np.float32), refused="b >= 2"), "test_f: refused1: expected this call .* and it was not"),
+        (use(X.astype(np.int32), refused="b >= 2"), "expected a refusal with 'b >= 2' .* found ValueError: .*float32"),
+        (use(X, X), "call 1 has other arguments than the first one"),
+    ],
+    ids=["no refusal", "another reason", "other arguments"],
+)
+def test_a_further_call_that_is_not_as_expected_fails_at_writing(symbolic, call, message):
+    with pytest.raises(ExportError, match=message):
+        add_checks(symbolic, [call])
 
 
-def test_a_refusal_for_another_reason_fails_with_its_message(symbolic):
-    with pytest.raises(ExportError, match=r"refused1: expected a refusal with 'b >= 2' .* found ValueError: .*float32"):
-        add_checks(symbolic, [use(X.astype(np.int32), refused="b >= 2")])
+def printing(x):
+    jax.debug.print("{}", x)
+    return x
 
 
-def test_a_call_with_other_arguments_than_the_first_is_told(exported):
-    produced = exported(lambda x, y: x + y, X, X)
-    with pytest.raises(ExportError, match="call 1 has other arguments than the first one"):
-        add_checks(produced, [use(X)])
-
-
-def test_a_host_callback_is_an_error_that_says_what_to_do(exported):
-    def printing(x):
-        jax.debug.print("{}", x)
-        return x
-
-    with pytest.raises(ExportError, match=r"calls back into Python, .* Leave the call out when exporting"):
-        exported(printing, X)
-
-
-@pytest.mark.parametrize("dtype", ["int2", "uint2"])
-def test_a_dtype_that_no_artifact_can_hold_is_told(exported, dtype):
-    with pytest.raises(ExportError, match=f"refused this function: .*{dtype}"):
-        exported(lambda x: x, jnp.zeros(3, dtype))
-
-
-def test_a_setting_that_this_jax_does_not_take_is_told(exported):
-    with pytest.raises((ExportError, ValueError), match="version"):
-        exported(lambda x: x, X, calling_convention_version=3)
+@pytest.mark.parametrize(
+    ("function", "argument", "options", "message"),
+    [
+        (printing, X, {}, "calls back into Python, .* Leave the call out when exporting"),
+        (jnp.copy, jnp.zeros(3, "int2"), {}, "refused this function: .*int2"),
+        (jnp.copy, jnp.zeros(3, "uint2"), {}, "refused this function: .*uint2"),
+        (jnp.sin, X, {"calling_convention_version": 3}, "version"),
+        (jnp.sin, X, {"register": ("nobody_imported_this",)}, "register='nobody.*: expected the name .* found none"),
+        (jnp.sin, X, {"register": ("builtins",)}, "register='builtins': expected the name of a module .* found None"),
+    ],
+)
+def test_what_cannot_be_exported_is_told(exported, function, argument, options, message):
+    with pytest.raises((ExportError, ValueError), match=message):
+        exported(function, argument, **options)
 
 
 def test_a_refusal_is_tried_on_the_artifact_as_it_is_read_back(exported):
     """Before serializing, jax names the constraint; deserialized, it refines shapes first and names the misfit."""
     symbolic = {"symbolic_shapes": ("b",), "constraints": ("b >= 2", "mod(b, 2) == 0")}
     halves = exported(lambda x: x.reshape(x.shape[0] // 2, 2).sum(1), X[:, 0], **symbolic)
-    with pytest.raises(
-        ExportError, match=r"(?s)refused1: expected a refusal with 'b >= 2' .* number of output elements"
-    ):
+    message = r"(?s)refused1: expected a refusal with 'b >= 2' .* number of output elements"
+    with pytest.raises(ExportError, match=message):
         add_checks(halves, [use(X[:1, 0], refused="b >= 2")])
     add_checks(halves, [use(X[:1, 0], refused="number of output elements")])
 
@@ -110,3 +110,13 @@ def test_a_jax_without_the_check_refuses_its_name():
     case = Case("a", "test_a.py::test_a", None, jax.jit(jnp.sin), (1.0,), {}, options)
     with pytest.raises(ExportError, match=r"cannot leave out the shape_assertions, as only jax before 0\.4\.29 can"):
         case.check()
+
+
+def test_an_error_on_the_platform_of_an_export_is_that_of_the_function():
+    def compute():
+        raise ValueError("no rule")
+
+    options = ExportOptions(platforms=("cuda",), without_outputs="CI has no GPU")
+    case = Case("test_a.test_f", "test_a.py::test_f", None, lambda: None, (), {}, options)
+    with pytest.raises(ValueError, match="no rule"):
+        case.outputs_if_any("cuda", ("cuda",), compute)

@@ -1,0 +1,14 @@
+"""A cache folder of a test's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch) -> Path:
+    """The folder of environments, which does not exist yet."""
+    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "environments"

@@ -1,7 +1,5 @@
 """Backfill: goldens by older releases, written by running the project's own tests in their environments."""
 
-from __future__ import annotations
-
 import datetime
 import signal
 import subprocess

@@ -13,7 +13,7 @@ import msgspec
 from benchmarks.jax_runner import RTOL
 from benchmarks.line import Line
 from export_core.artifact import read
-from export_core.export import installed_writer
+from export_core.export.produce import installed_writer
 from export_core.goldens import Comparison, GoldenStore
 from export_core.goldens.adopt import adopt_artifact
 from export_core.policy import load_policy

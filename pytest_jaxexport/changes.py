@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from export_core.artifact import ArtifactError
 from export_core.artifact.export_changes import export_changes, independent_changes
-from export_core.export import ProducedGolden, outputs_for
+from export_core.export.produce import ProducedGolden, outputs_for
 from export_core.goldens import Check, Golden, Leaf
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import ARTIFACT, OUTPUTS
@@ -18,12 +18,10 @@ from export_core.readers.hardware import instruction_set
 class Changes(NamedTuple):
     """What differs from a golden, as lines of a message."""
 
-    other: list[str]
-    """Signature, options and names, numbers, in this order."""
+    other: list[str]  # Signature, options and names, numbers, in this order.
     export: list[str]
     """The export itself: fields of the envelope, operations of the module. Empty where `other` has the reason."""
-    flags: list[str]
-    """Settings of jax that may be the reason, with their variables; they are no change by themselves."""
+    flags: list[str]  # Settings of jax that may be the reason, with their variables; they are no change by themselves.
 
 
 def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> Changes:

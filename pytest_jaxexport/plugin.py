@@ -21,7 +21,7 @@ from pytest_jaxexport.location import full_name
 from pytest_jaxexport.unused_goldens import CollectedTests, CollectionListener, ReportedTests, why_partial
 
 if TYPE_CHECKING:
-    from export_core.export import Flags
+    from export_core.export.produce import Flags
     from pytest_jaxexport.recorder import Recorder
     from pytest_jaxexport.replayer import Replayer
     from pytest_jaxexport.second_export import SecondExport
@@ -107,7 +107,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Note the settings of jax, which any test file may have set when it was imported."""
     config = session.config
     if SETTINGS in config.stash and "jax" in sys.modules and not config.getoption("collectonly"):
-        from export_core.export import current_flags
+        from export_core.export.produce import current_flags
 
         config.stash[FLAGS] = current_flags()
 

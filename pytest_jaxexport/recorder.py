@@ -16,19 +16,9 @@ from export_core.artifact import read_bytes
 from export_core.artifact.export_changes import export_digest
 from export_core.base.errors import ExportCompatError
 from export_core.base.escaping import shown
-from export_core.export import (
-    LARGE,
-    MISMATCH,
-    Case,
-    ExtraCall,
-    ProducedGolden,
-    add_checks,
-    case_id,
-    export_again,
-    free_caches,
-    produce,
-    require_values,
-)
+from export_core.export.case import Case, case_id
+from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks, require_values
+from export_core.export.produce import LARGE, ProducedGolden, export_again, free_caches, produce
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.source_difference import source_difference
 from export_core.goldens.store import ARTIFACT

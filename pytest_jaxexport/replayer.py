@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from export_core.export import LARGE, case_id
+from export_core.export.case import case_id
+from export_core.export.produce import LARGE
 from export_core.goldens import Comparison, Golden, GoldenStore
 from export_core.judge import Result
 from export_core.matrix.comparisons import under_rules

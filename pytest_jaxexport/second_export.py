@@ -14,7 +14,7 @@ import pytest
 
 from export_core.artifact import Artifact
 from export_core.artifact.export_changes import export_digest
-from export_core.export import Flags, ProducedGolden
+from export_core.export.produce import Flags, ProducedGolden
 
 _LONGEST = 300.0
 """Seconds to wait for the export of one test, with the start of the process."""

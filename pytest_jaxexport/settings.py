@@ -12,7 +12,7 @@ import pytest
 
 if TYPE_CHECKING:
     from export_core.base.tolerances import Sources
-    from export_core.export import ExportOptions
+    from export_core.export.case import ExportOptions
     from export_core.goldens import Comparison
     from export_core.numbers.user_code import UserCode
     from export_core.policy import Policy

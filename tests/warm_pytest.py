@@ -28,7 +28,7 @@ from warm_worker import starts
 IMPORTED = (
     *(f"_pytest.{name}" for name in default_plugins if name != "pytester_assertions"),
     *("execnet.gateway", "platformdirs", "scipy.optimize", "jaxlib.mlir.dialects.mhlo", "jaxlib.mlir.dialects.builtin"),
-    *("export_core.export", "export_core.report", "export_core.run.session", "export_core.run.golden_writing"),
+    *("export_core.export.golden_checks", "export_core.run.session", "export_core.run.golden_writing"),
     *("export_core.goldens.source_difference", "export_core.features.convert.fixed_by_conversion"),
 )
 

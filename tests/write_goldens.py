@@ -18,7 +18,8 @@ import jax.numpy as jnp
 import msgspec
 import numpy as np
 
-from export_core.export import Case, ExportOptions, produce
+from export_core.export.case import Case, ExportOptions
+from export_core.export.produce import produce
 from export_core.goldens import Comparison, GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import enum
 import functools
-import inspect
-import io
-import itertools
 import operator
-import textwrap
-import tokenize
 import types
 import typing
 from collections.abc import Iterator
@@ -18,31 +12,6 @@ from dataclasses import is_dataclass
 from typing import Any
 
 import msgspec
-
-
-@functools.cache
-def field_docs(kind: type) -> dict[str, str]:
-    """What is said of each field of a class or a base of it, and of each member of an enumeration, in one line.
-
-    That is the comment behind it, where one line has room for both, or else the docstring below.
-    """
-    inherited = field_docs(kind.__base__) if kind.__base__ and kind.__base__.__module__ == kind.__module__ else {}
-    source = textwrap.dedent(inspect.getsource(kind))
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    comments = {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
-    docs = {}
-    body = typing.cast(ast.ClassDef, ast.parse(source).body[0]).body
-    for statement, below in itertools.zip_longest(body, body[1:]):
-        text = comments.get(statement.end_lineno or 0, "").removeprefix("# ")
-        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str):
-            text = " ".join(below.value.value.split())
-        docs |= {name: text for name in _assigned(statement) if text and not text.startswith(("fmt:", "noqa", "type:"))}
-    return inherited | docs
-
-
-def _assigned(statement: ast.stmt) -> Iterator[str]:
-    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-    yield from (target.id for target in targets if isinstance(target, ast.Name))
 
 
 def types_in(kind: object) -> Iterator[type]:

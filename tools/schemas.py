@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from export_core.base.feature import feature_schemas
+from export_core.base.field_docs import add_field_docs
 from export_core.goldens import Manifest
 from export_core.goldens.conversion_record import ConversionRecord
 from export_core.judge import Result, Summary
@@ -21,7 +22,7 @@ from export_core.policy import Policy
 from export_core.policy.model import TITLE, policy_schema, titled
 from export_core.releases.release_list import DatedCalendar
 from export_core.report.plan_report import PlanReport
-from tools.field_docs import as_written, field_docs, types_in
+from tools.field_docs import as_written, types_in
 
 KERNEL: dict[str, tuple[type, str]] = {
     "converted": (
@@ -49,10 +50,7 @@ def schema(name: str) -> dict[str, Any]:
     if kind is Policy:
         return policy_schema()
     made = titled(name, title, msgspec.json.schema(as_written(kind)))
-    for part in types_in(kind):
-        for field, text in field_docs(part).items():
-            if field in (properties := made["$defs"].get(part.__name__, {}).get("properties", {})):
-                properties[field] = {"description": text, **properties[field]}
+    add_field_docs(made, types_in(kind))
     return made
 
 

@@ -87,6 +87,160 @@ class Case:
                 "compares its outputs. Leave without_outputs out, or cpu."
             )
 
+    def symbolic_arguments(self, arguments: Arguments) -> Arguments | None:
+        """The arguments with symbolic dimensions, as `jax.ShapeDtypeStruct`; None for a case without `symbolic_shapes`.
+
+        Raises `ExportError` for shapes that jax cannot read, or that do not fit the arguments.
+        """
+        shapes = self.options.symbolic_shapes
+        if shapes is None:
+            return None
+        try:
+            specs = api.symbolic_args_specs(
+                arguments.dynamic,
+                shapes if isinstance(shapes, str) else self._by_argument("symbolic_shapes", arguments),
+                self.options.constraints,
+            )
+        except (ValueError, TypeError) as error:
+            raise ExportError(
+                f"{self.test}: symbolic_shapes={shapes!r}: jax cannot read this for these arguments: {error}"
+            ) from error
+
+        def narrowed(spec: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
+            # To 32 bits where jax makes arrays so: since 0.11 it warns of a spec with more, though not of an array.
+            if jax.dtypes.issubdtype(spec.dtype, jax.dtypes.extended):
+                return spec
+            return jax.ShapeDtypeStruct(spec.shape, jax.dtypes.canonicalize_dtype(spec.dtype))
+
+        return arguments.with_dynamic(*jax.tree_util.tree_map(narrowed, specs))
+
+    def partition_specs(self, arguments: Arguments) -> list[PartitionSpec]:
+        """The spec of each flat argument: that of `in_specs`, which may be one for a whole tree; else replicated.
+
+        Raises `ExportError` for specs that do not fit the arguments.
+        """
+        given = self._by_argument("in_specs", arguments)
+
+        def for_each_leaf(spec: Any, tree: Any) -> Any:
+            if not _is_spec(spec):
+                raise TypeError(f"found {value_and_type(spec)}")
+            return jax.tree_util.tree_map(lambda _: PartitionSpec() if spec is None else spec, tree)
+
+        try:
+            specs = jax.tree_util.tree_map(for_each_leaf, given, arguments.dynamic, is_leaf=_is_spec)
+        except (ValueError, TypeError) as error:
+            raise ExportError(
+                f"{self.test}: in_specs={self.options.in_specs!r}: expected a PartitionSpec or None for each argument, "
+                f"or for each part of its tree: {error}"
+            ) from error
+        return list(jax.tree_util.tree_leaves(specs, is_leaf=_is_spec))
+
+    def _by_argument(self, option: str, arguments: Arguments) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What an option says of each argument that is not static, by position and by keyword; None where nothing."""
+        given = getattr(self.options, option) or {}
+        args, kwargs = arguments.dynamic
+        if not isinstance(given, Mapping):
+            if len(given) != len(args):
+                raise ExportError(
+                    f"{self.test}: {option}: expected one for each of the {len(args)} positional arguments, found "
+                    f"{len(given)}."
+                )
+            return tuple(given), dict.fromkeys(kwargs)
+        positions = [position for position in range(len(arguments.args)) if position not in arguments.static]
+        keys = [*positions, *kwargs]
+        for key in given:
+            if key not in keys:
+                raise ExportError(
+                    f"{self.test}: {option}: expected arguments as the call passes them, such as "
+                    f"{few([repr(key) for key in keys])}; found {key!r}."
+                )
+        return tuple(map(given.get, positions)), {name: given.get(name) for name in kwargs}
+
+    def registration_files(self) -> dict[str, bytes]:
+        """The source of each module that the case registers, by its file name in the golden.
+
+        Such a module registers tree nodes, effects or custom-call targets. The golden holds a copy, since it must not
+        depend on the source code that made it; the worker imports the copy under the module's own name, since that is
+        part of what jax serializes of an effect.
+
+        Raises `ExportError` for a module that this process has not imported, or not from a .py file.
+        """
+        files = {}
+        for name in self.options.register:
+            module = sys.modules.get(name)
+            path = getattr(module, "__file__", None)
+            if path is None or not path.endswith(".py"):
+                raise ExportError(
+                    f"{self.test}: register={name!r}: expected the name of a module that this test has imported from a "
+                    f".py file, found {'none' if module is None else repr(path)}. The reader imports a copy of it, "
+                    "which may import only jax, numpy, the standard library and the policy's reader_packages."
+                )
+            files[f"{name}.register.py"] = Path(path).read_bytes()
+        return files
+
+    def require_use(self, arguments: Arguments, exported: Any) -> None:
+        """Raise `ExportError` for options of a case that change nothing: a mistake. `exported` is jax's `Exported`."""
+        options, problems = self.options, []
+        if options.constraints and options.symbolic_shapes is None:
+            problems.append(
+                f"constraints={options.constraints!r} change nothing without symbolic_shapes. Give those, or remove "
+                "them."
+            )
+        sizes = [size for aval in exported.in_avals for size in aval.shape]
+        if options.symbolic_shapes is not None and all(isinstance(size, int) for size in sizes):
+            problems.append(
+                f"symbolic_shapes={options.symbolic_shapes!r} change nothing: no dimension in them is symbolic. Name "
+                "one, such as 'b, 4', or remove them."
+            )
+        if options.in_specs and not options.mesh:
+            problems.append(
+                f"in_specs={options.in_specs!r} change nothing without a mesh. Give its axes, such as "
+                "mesh={'data': 4}, or remove them."
+            )
+        if exported.nr_devices == 1 < math.prod(options.mesh.values()):
+            problems.append(f"mesh={dict(options.mesh)} changes nothing: there is no argument to be on it. Remove it.")
+        spread = options.spread_over
+        first_sizes = [size for leaf in arguments.flat() for size in np.shape(leaf)[:1]]
+        if spread == 1 or (spread and not any(size and size % spread == 0 for size in first_sizes)):
+            problems.append(
+                f"spread_over={spread} changes nothing: expected 2 devices or more, and an argument whose first "
+                "dimension is a multiple of that. Give such an argument, or remove it."
+            )
+        if problems:
+            raise ExportError("\n".join(f"{self.test}: {problem}" for problem in problems))
+
+    def outputs_if_any(
+        self, platform: str, exported_for: tuple[str, ...], compute: Callable[[], tuple[Leaf, ...]]
+    ) -> tuple[tuple[Leaf, ...] | None, str]:
+        """What `compute` gives, or None and the reason: this process is not what the case was exported for.
+
+        The reason is the marker's, else that JAX has no lowering for `platform`, which is that of this process.
+
+        Raises `ExportError` where the function does not run here for another reason, and the marker does not say why
+        its golden has no outputs. On a platform that it was exported for, its own error is passed on.
+        """
+        if platform in exported_for:
+            return compute(), ""
+        options = self.options
+        if options.without_outputs:
+            return None, options.without_outputs
+        try:
+            return compute(), ""
+        except Exception as error:
+            first_line = str(error).strip().partition("\n")[0].rstrip(".")
+            # With the check of the platform disabled, readers on a CPU would have to run it.
+            if (
+                NO_LOWERING.search(first_line)
+                and "cpu" not in exported_for
+                and "platform" not in options.disabled_checks
+            ):
+                return None, f"JAX cannot run it on {platform}, where it was written: {first_line}"
+            raise ExportError(
+                f"{self.test}: this function was exported for {', '.join(exported_for)}, and does not run on "
+                f"{platform}, the platform of this process: {type(error).__name__}: {first_line}. "
+                f"{OUTPUTS_ADVICE.format(platform=platform)}"
+            ) from error
+
 
 def check_arguments(test: str, arguments: Arguments) -> None:
     """Raise `ExportError` for a leaf that is not an array."""
@@ -126,134 +280,8 @@ def case_id(path: str, names: tuple[str, ...], call: str | None) -> str:
     return f"{safe[:_LONGEST_ID].lstrip('.')}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
 
 
-def symbolic_arguments(case: Case, arguments: Arguments) -> Arguments | None:
-    """The arguments with symbolic dimensions, as `jax.ShapeDtypeStruct`; None for a case without `symbolic_shapes`.
-
-    Raises `ExportError` for shapes that jax cannot read, or that do not fit the arguments.
-    """
-    shapes = case.options.symbolic_shapes
-    if shapes is None:
-        return None
-    try:
-        specs = api.symbolic_args_specs(
-            arguments.dynamic,
-            shapes if isinstance(shapes, str) else _by_argument(case, "symbolic_shapes", arguments),
-            case.options.constraints,
-        )
-    except (ValueError, TypeError) as error:
-        raise ExportError(
-            f"{case.test}: symbolic_shapes={shapes!r}: jax cannot read this for these arguments: {error}"
-        ) from error
-
-    def narrowed(spec: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
-        # To 32 bits where jax makes arrays so: since 0.11 it warns of a spec with more, though not of an array.
-        if jax.dtypes.issubdtype(spec.dtype, jax.dtypes.extended):
-            return spec
-        return jax.ShapeDtypeStruct(spec.shape, jax.dtypes.canonicalize_dtype(spec.dtype))
-
-    return arguments.with_dynamic(*jax.tree_util.tree_map(narrowed, specs))
-
-
-def partition_specs(case: Case, arguments: Arguments) -> list[PartitionSpec]:
-    """The spec of each flat argument: that of `in_specs`, which may be one for a whole tree; else replicated.
-
-    Raises `ExportError` for specs that do not fit the arguments.
-    """
-    given = _by_argument(case, "in_specs", arguments)
-
-    def for_each_leaf(spec: Any, tree: Any) -> Any:
-        if not _is_spec(spec):
-            raise TypeError(f"found {value_and_type(spec)}")
-        return jax.tree_util.tree_map(lambda _: PartitionSpec() if spec is None else spec, tree)
-
-    try:
-        specs = jax.tree_util.tree_map(for_each_leaf, given, arguments.dynamic, is_leaf=_is_spec)
-    except (ValueError, TypeError) as error:
-        raise ExportError(
-            f"{case.test}: in_specs={case.options.in_specs!r}: expected a PartitionSpec or None for each argument, or "
-            f"for each part of its tree: {error}"
-        ) from error
-    return list(jax.tree_util.tree_leaves(specs, is_leaf=_is_spec))
-
-
-def _by_argument(case: Case, option: str, arguments: Arguments) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What an option says of each argument that is not static, by position and by keyword; None where nothing."""
-    given = getattr(case.options, option) or {}
-    args, kwargs = arguments.dynamic
-    if not isinstance(given, Mapping):
-        if len(given) != len(args):
-            raise ExportError(
-                f"{case.test}: {option}: expected one for each of the {len(args)} positional arguments, found "
-                f"{len(given)}."
-            )
-        return tuple(given), dict.fromkeys(kwargs)
-    positions = [position for position in range(len(arguments.args)) if position not in arguments.static]
-    keys = [*positions, *kwargs]
-    for key in given:
-        if key not in keys:
-            raise ExportError(
-                f"{case.test}: {option}: expected arguments as the call passes them, such as "
-                f"{few([repr(key) for key in keys])}; found {key!r}."
-            )
-    return tuple(map(given.get, positions)), {name: given.get(name) for name in kwargs}
-
-
 def _is_spec(value: object) -> bool:
     return value is None or isinstance(value, PartitionSpec)
-
-
-def registration_files(case: Case) -> dict[str, bytes]:
-    """The source of each module that the case registers, by its file name in the golden.
-
-    Such a module registers tree nodes, effects or custom-call targets. The golden holds a copy, since it must not
-    depend on the source code that made it; the worker imports the copy under the module's own name, since that is part
-    of what jax serializes of an effect.
-
-    Raises `ExportError` for a module that this process has not imported, or not from a .py file.
-    """
-    files = {}
-    for name in case.options.register:
-        module = sys.modules.get(name)
-        path = getattr(module, "__file__", None)
-        if path is None or not path.endswith(".py"):
-            raise ExportError(
-                f"{case.test}: register={name!r}: expected the name of a module that this test has imported from a .py "
-                f"file, found {'none' if module is None else repr(path)}. The reader imports a copy of it, which may "
-                "import only jax, numpy, the standard library and the policy's reader_packages."
-            )
-        files[f"{name}.register.py"] = Path(path).read_bytes()
-    return files
-
-
-def require_use(case: Case, arguments: Arguments, exported: Any) -> None:
-    """Raise `ExportError` for options of a case that change nothing: a mistake. `exported` is jax's `Exported`."""
-    options, problems = case.options, []
-    if options.constraints and options.symbolic_shapes is None:
-        problems.append(
-            f"constraints={options.constraints!r} change nothing without symbolic_shapes. Give those, or remove them."
-        )
-    sizes = [size for aval in exported.in_avals for size in aval.shape]
-    if options.symbolic_shapes is not None and all(isinstance(size, int) for size in sizes):
-        problems.append(
-            f"symbolic_shapes={options.symbolic_shapes!r} change nothing: no dimension in them is symbolic. Name one, "
-            "such as 'b, 4', or remove them."
-        )
-    if options.in_specs and not options.mesh:
-        problems.append(
-            f"in_specs={options.in_specs!r} change nothing without a mesh. Give its axes, such as mesh={{'data': 4}}, "
-            "or remove them."
-        )
-    if exported.nr_devices == 1 < math.prod(options.mesh.values()):
-        problems.append(f"mesh={dict(options.mesh)} changes nothing: there is no argument to be on it. Remove it.")
-    spread = options.spread_over
-    first_sizes = [size for leaf in arguments.flat() for size in np.shape(leaf)[:1]]
-    if spread == 1 or (spread and not any(size and size % spread == 0 for size in first_sizes)):
-        problems.append(
-            f"spread_over={spread} changes nothing: expected 2 devices or more, and an argument whose first dimension "
-            "is a multiple of that. Give such an argument, or remove it."
-        )
-    if problems:
-        raise ExportError("\n".join(f"{case.test}: {problem}" for problem in problems))
 
 
 OUTPUTS_ADVICE = (
@@ -264,32 +292,3 @@ OUTPUTS_ADVICE = (
 
 NO_LOWERING = re.compile(r"not found for platform|Only interpret mode is supported on CPU")
 """What JAX says of a primitive, or a Pallas kernel, that it cannot lower for a platform: nothing else can be wrong."""
-
-
-def outputs_if_any(
-    case: Case, platform: str, exported_for: tuple[str, ...], compute: Callable[[], tuple[Leaf, ...]]
-) -> tuple[tuple[Leaf, ...] | None, str]:
-    """What `compute` gives, or None and the reason: this process is not what the case was exported for.
-
-    The reason is the marker's, else that JAX has no lowering for `platform`, which is that of this process.
-
-    Raises `ExportError` where the function does not run here for another reason, and the marker does not say why its
-    golden has no outputs. On a platform that it was exported for, its own error is passed on.
-    """
-    if platform in exported_for:
-        return compute(), ""
-    options = case.options
-    if options.without_outputs:
-        return None, options.without_outputs
-    try:
-        return compute(), ""
-    except Exception as error:
-        first_line = str(error).strip().partition("\n")[0].rstrip(".")
-        # With the check of the platform disabled, readers on a CPU would have to run it.
-        if NO_LOWERING.search(first_line) and "cpu" not in exported_for and "platform" not in options.disabled_checks:
-            return None, f"JAX cannot run it on {platform}, where it was written: {first_line}"
-        raise ExportError(
-            f"{case.test}: this function was exported for {', '.join(exported_for)}, and does not run on {platform}, "
-            f"the platform of this process: {type(error).__name__}: {first_line}. "
-            f"{OUTPUTS_ADVICE.format(platform=platform)}"
-        ) from error

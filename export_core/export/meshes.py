@@ -12,7 +12,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from export_core.artifact import Artifact
 from export_core.export import api
 from export_core.export.arguments import Arguments, plain
-from export_core.export.case import Case, partition_specs
+from export_core.export.case import Case
 from export_core.export.errors import ExportError
 from export_core.export.refusals import call_text, equations
 from export_core.goldens.adopted_mesh import mesh_for
@@ -39,7 +39,7 @@ def place_arguments(case: Case, arguments: Arguments) -> Arguments:
     if not axes:
         return arguments
     mesh = _context_mesh(case, axes) or concrete_mesh(case.test, axes)
-    specs = partition_specs(case, arguments)
+    specs = case.partition_specs(arguments)
     return arguments.with_flat(
         [
             jax.device_put(jax.numpy.asarray(leaf), NamedSharding(mesh, spec))
@@ -67,7 +67,7 @@ def abstract_arguments(case: Case, arguments: Arguments, symbolic: Arguments | N
         with_shardy = known.get("jax_use_shardy_partitioner", jax.__version_info__ >= (0, 7))
         without_devices = _abstract_mesh(axes) if with_shardy or not case.options.vjp_order else None
         mesh = _context_mesh(case, axes) or without_devices or concrete_mesh(case.test, axes)
-        shardings = [NamedSharding(mesh, spec) for spec in partition_specs(case, arguments)]
+        shardings = [NamedSharding(mesh, spec) for spec in case.partition_specs(arguments)]
     return arguments.with_flat(
         [
             jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)

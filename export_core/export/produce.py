@@ -27,14 +27,7 @@ from export_core.export.arguments import (
     with_plain_trees,
 )
 from export_core.export.calls import JittedCall, jitted_call
-from export_core.export.case import (
-    Case,
-    check_arguments,
-    outputs_if_any,
-    registration_files,
-    require_use,
-    symbolic_arguments,
-)
+from export_core.export.case import Case, check_arguments
 from export_core.export.errors import ExportError
 from export_core.export.jaxprs import describe_jaxpr, factored_results
 from export_core.export.meshes import abstract_arguments, mesh_of, on_devices, place_arguments, require_devices
@@ -125,7 +118,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
     platforms = _platforms(case)
     if exported.nr_devices > 1 and writer.platform in platforms:
         case = on_devices(case, arguments, exported, mesh)
-    outputs, why_none = outputs_if_any(case, writer.platform, platforms, lambda: results(case, arguments))
+    outputs, why_none = case.outputs_if_any(writer.platform, platforms, lambda: results(case, arguments))
     made = export.values is None and has_structs(export.passed.dynamic)
     rule: InputsRule | None = ""
     if made and outputs is not None:
@@ -146,7 +139,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
         **({} if outputs is None else {OUTPUTS: to_npz(outputs)}),
         **({MODULE_TEXT: api.module_text(exported, artifact.module).encode()} if module_text else {}),
         JAXPR_TEXT: jaxpr.text.encode(),
-        **registration_files(case),
+        **case.registration_files(),
     }
     manifest = Manifest(
         case=case.id,
@@ -206,9 +199,9 @@ def _export_case(case: Case, *, reproducible: bool) -> _Export:
         arguments = place_arguments(case, with_values(case.test, passed, values))
         specs = passed
         if not has_structs(passed.dynamic) or case.options.symbolic_shapes is not None or case.options.mesh:
-            specs = abstract_arguments(case, arguments, symbolic_arguments(case, arguments))
+            specs = abstract_arguments(case, arguments, case.symbolic_arguments(arguments))
         exported, flattened, data = _export(case, specs)
-        require_use(case, arguments, exported)
+        case.require_use(arguments, exported)
         jaxpr = _jaxpr(case, specs)
         if exported.nr_devices == 1:
             require_devices(case, jaxpr)

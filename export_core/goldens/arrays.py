@@ -41,7 +41,7 @@ def numpy_dtype(name: str) -> np.dtype[Any] | None:
     import ml_dtypes  # here only: a golden of plain dtypes is made and read where there is no jax
 
     scalar_type = getattr(ml_dtypes, name, None)
-    return None if scalar_type is None else np.dtype(scalar_type)
+    return np.dtype(scalar_type) if isinstance(scalar_type, type) and issubclass(scalar_type, np.generic) else None
 
 
 @dataclass(frozen=True)

@@ -258,7 +258,7 @@ def _compare(what: str, expected: Array, actual: Array, rule: Rule, scale: Array
 
 
 def _compare_pieces(what: str, expected: Array, actual: Array, rule: Rule) -> Difference | None:
-    """The same for large arrays; None where they differ, since what is said of that is about all elements."""
+    """Compare large arrays piece by piece; None where they differ, since what is said of that is about all elements."""
     want, got = expected.reshape(-1), actual.reshape(-1)
     noise = None if rule.noise is None else rule.noise.reshape(-1)
     whole = Whole.of(want, noise) if expected.dtype.name in FLOATS else None

@@ -126,7 +126,7 @@ class Whole:
 
     @classmethod
     def of(cls, expected: Array, noise: Array | None) -> Whole:
-        """That of a flat array, which is read in pieces itself."""
+        """What pieces of a flat array have to know, which is read in pieces itself."""
         spans = [slice(start, start + PIECE) for start in range(0, expected.size, PIECE)]
         largest = max(float(_finite_magnitudes(expected[span]).max()) for span in spans)
         squares = sum(float(((_finite_magnitudes(expected[span]) / (largest or 1.0)) ** 2).sum()) for span in spans)

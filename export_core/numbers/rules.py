@@ -39,7 +39,7 @@ class CallNoise:
 
 
 NO_NOISE = CallNoise()
-"""That of a golden whose writer measured none."""
+"""Of a golden whose writer measured none."""
 
 
 def call_noise(golden: Golden) -> dict[str, CallNoise]:

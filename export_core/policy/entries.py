@@ -41,15 +41,6 @@ Amount = float | dict[str, float] | None
 Ulps = int | dict[str, int] | None
 """Likewise, in units of the last place."""
 
-# What several tables have in common.
-_REASON = Meta(description="Why this is accepted, in a sentence that a report can repeat.")
-_OWNER = Meta(description="Who is responsible for it.")
-_ISSUE = Meta(description="The issue that tracks it: a link or a number.")
-_ADDED = Meta(description="The day on which the entry was added.")
-_EXPIRES = Meta(description="The last day on which the entry is in force, at most 90 days after `added`.")
-_PERMANENT = Meta(description="It never expires. Needs an approver.")
-_APPROVER = Meta(description="Who approved that it never expires.")
-
 
 def matches(name: str, pattern: str) -> bool:
     """Whether a pattern matches a name. One that is the name itself does, although an id may have brackets."""
@@ -59,12 +50,10 @@ def matches(name: str, pattern: str) -> bool:
 class WindowDays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Lengths of the two windows in days: `180`, `180 days` or `3 weeks`. JAX promises 180 backward and 21 forward."""
 
-    backward: Annotated[
-        Days, Meta(description="How long after a writer's build readers are built that must run its artifacts.")
-    ] = Windows().backward_days
-    forward: Annotated[
-        Days, Meta(description="How long before a writer's build readers were built that must run its artifacts.")
-    ] = Windows().forward_days
+    backward: Days = Windows().backward_days
+    """How long after a writer's build readers are built that must run its artifacts."""
+    forward: Days = Windows().forward_days
+    """How long before a writer's build readers were built that must run its artifacts."""
 
     def __post_init__(self) -> None:
         """``180 days`` is 180, and ``3 weeks`` is 21."""
@@ -78,30 +67,20 @@ class WindowDays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Required(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a run must cover: one that does not is incomplete. `readers` and `writers` are jaxlib versions or globs."""
 
-    readers: Annotated[
-        Names, Meta(description="jaxlib versions or globs; for each, such a reader must have run a cell.")
-    ] = ()
-    writers: Annotated[
-        Names, Meta(description="jaxlib versions or globs; for each, a golden by such a writer must have run.")
-    ] = ()
-    platforms: Annotated[
-        tuple[Platform, ...], Meta(description="Platforms on each of which a cell must have run.")
-    ] = ()
-    cells: Annotated[int, Meta(ge=0, description="The least number of cells that must have run.")] = 0
-    outside: Annotated[
-        bool,
-        Meta(
-            description="Whether a cell outside the window that was not run makes the run incomplete. Cells of the "
-            "readers and writers named here always do."
-        ),
-    ] = True
+    readers: Names = ()  # jaxlib versions or globs; for each, such a reader must have run a cell.
+    writers: Names = ()  # jaxlib versions or globs; for each, a golden by such a writer must have run.
+    platforms: tuple[Platform, ...] = ()  # Platforms on each of which a cell must have run.
+    cells: Annotated[int, Meta(ge=0)] = 0  # The least number of cells that must have run.
+    outside: bool = True
+    """Whether a cell outside the window that was not run makes the run incomplete. Cells of the readers and writers
+    named here always do."""
 
 
 class ExtraReleases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Releases that the shipped calendar does not have yet, such as a nightly."""
 
-    jaxlib: Annotated[dict[str, JaxlibRelease], Meta(description="By version: when it was built.")] = {}
-    jax: Annotated[dict[str, JaxRelease], Meta(description="By version: when it was built, the jaxlib it needs.")] = {}
+    jaxlib: dict[str, JaxlibRelease] = {}  # By version: when it was built.
+    jax: dict[str, JaxRelease] = {}  # By version: when it was built, the jaxlib it needs.
 
 
 class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -111,25 +90,23 @@ class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     days after `added`, unless it is permanent and somebody approved that.
     """
 
-    cases: Annotated[Patterns, Meta(description="Case ids or globs.")]
-    writers: Annotated[Patterns, Meta(description="jaxlib versions or globs.")]
-    readers: Annotated[Patterns, Meta(description="jaxlib versions or globs.")]
-    verdict: Annotated[FailingVerdict, Meta(description="The verdict that each cell must have.")]
-    stage: Annotated[FailingStage, Meta(description="The stage in which each cell must end.")]
-    message: Annotated[Text, Meta(description="A part of the message that each cell must have.")]
-    reason: Annotated[Text, _REASON]
-    owner: Annotated[Text, _OWNER]
-    issue: Annotated[Text, _ISSUE]
-    added: Annotated[datetime.date, _ADDED]
+    cases: Patterns  # Case ids or globs.
+    writers: Patterns  # jaxlib versions or globs.
+    readers: Patterns  # jaxlib versions or globs.
+    verdict: FailingVerdict  # The verdict that each cell must have.
+    stage: FailingStage  # The stage in which each cell must end.
+    message: Text  # A part of the message that each cell must have.
+    reason: Text  # Why this is accepted, in a sentence that a report can repeat.
+    owner: Text  # Who is responsible for it.
+    issue: Text  # The issue that tracks it: a link or a number.
+    added: datetime.date  # The day on which the entry was added.
     # A failure on one platform says nothing about another, so an entry that names none does not cover all.
-    platforms: Annotated[Platforms, Meta(description="Platforms of the cells.")] = ("cpu",)
-    expires: Annotated[datetime.date | None, _EXPIRES] = None
-    permanent: Annotated[bool, _PERMANENT] = False
-    approver: Annotated[Text | None, _APPROVER] = None
-    at_most: Annotated[
-        int,
-        Meta(ge=1, description="The most cells that it may excuse. A larger number needs an explanation in `reason`."),
-    ] = 50
+    platforms: Platforms = ("cpu",)  # Platforms of the cells.
+    expires: datetime.date | None = None  # The last day on which the entry is in force, at most 90 days after `added`.
+    permanent: bool = False  # It never expires. Needs an approver.
+    approver: Text | None = None  # Who approved that it never expires.
+    at_most: Annotated[int, Meta(ge=1)] = 50
+    """The most cells that it may excuse. A larger number needs an explanation in `reason`."""
     # The JSON form of a policy, in summary.json, calls it `place`: earlier runs have to stay readable.
     location: str = msgspec.field(default="", name="place")  # ``export_compat.yaml:12``: set when a file is read
 
@@ -140,27 +117,21 @@ class Quirk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `writer` may be a glob. It ends as a known failure does.
     """
 
-    case: Annotated[Text, Meta(description="The case id of the golden.")]
-    writer: Annotated[
-        Text,
-        Meta(
-            description="Its writer: a jaxlib version, or the name of the golden's folder, such as 0.12.0.1-cpu; or a "
-            "glob, which relaxes the case's goldens by all those writers."
-        ),
-    ]
-    reason: Annotated[Text, _REASON]
-    owner: Annotated[Text, _OWNER]
-    issue: Annotated[Text, _ISSUE]
-    added: Annotated[datetime.date, _ADDED]
-    rtol: Annotated[Amount, Meta(description="Relative tolerance, instead of the golden's own.")] = None
-    atol: Annotated[Amount, Meta(description="Absolute tolerance, instead of the golden's own.")] = None
-    ulp: Annotated[Ulps, Meta(description="Tolerance in units of the last place, instead of the golden's own.")] = None
-    allow: Annotated[
-        Names, Meta(description="Custom-call targets that this one artifact may call, in addition to the stable list.")
-    ] = ()
-    expires: Annotated[datetime.date | None, _EXPIRES] = None
-    permanent: Annotated[bool, _PERMANENT] = False
-    approver: Annotated[Text | None, _APPROVER] = None
+    case: Text  # The case id of the golden.
+    writer: Text
+    """Its writer: a jaxlib version, or the name of the golden's folder, such as 0.12.0.1-cpu; or a glob, which relaxes
+    the case's goldens by all those writers."""
+    reason: Text  # Why this is accepted, in a sentence that a report can repeat.
+    owner: Text  # Who is responsible for it.
+    issue: Text  # The issue that tracks it: a link or a number.
+    added: datetime.date  # The day on which the entry was added.
+    rtol: Amount = None  # Relative tolerance, instead of the golden's own.
+    atol: Amount = None  # Absolute tolerance, instead of the golden's own.
+    ulp: Ulps = None  # Tolerance in units of the last place, instead of the golden's own.
+    allow: Names = ()  # Custom-call targets that this one artifact may call, in addition to the stable list.
+    expires: datetime.date | None = None  # The last day on which the entry is in force, at most 90 days after `added`.
+    permanent: bool = False  # It never expires. Needs an approver.
+    approver: Text | None = None  # Who approved that it never expires.
     location: str = msgspec.field(default="", name="place")  # ``export_compat.yaml:12``: set when a file is read
 
 
@@ -172,36 +143,30 @@ class CustomCallChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     and backward compatibility".
     """
 
-    old: Annotated[Text, Meta(description="The target that is replaced or removed.")]
-    new: Annotated[Text | None, Meta(description="The new target; null if `old` is removed without a replacement.")]
-    introduced: Annotated[datetime.date, Meta(description="D: the build date of the first jaxlib that can run both.")]
-    release: Annotated[
-        datetime.date | None,
-        Meta(description="RELEASE: the build date of the first one published with it; null while nobody knows."),
-    ]
-    reason: Annotated[Text, Meta(description="Why it changes.")]
-    owner: Annotated[Text, _OWNER]
-    issue: Annotated[Text, _ISSUE]
+    old: Text  # The target that is replaced or removed.
+    new: Text | None  # The new target; null if `old` is removed without a replacement.
+    introduced: datetime.date  # D: the build date of the first jaxlib that can run both.
+    release: datetime.date | None
+    """RELEASE: the build date of the first one published with it; null while nobody knows."""
+    reason: Text  # Why it changes.
+    owner: Text  # Who is responsible for it.
+    issue: Text  # The issue that tracks it: a link or a number.
 
 
 class Pin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Goldens that are never pruned, and why."""
 
-    goldens: Annotated[Patterns, Meta(description="Ids of goldens, ``case/writer``, or globs.")]
-    reason: Annotated[Text, Meta(description="Why they stay.")]
+    goldens: Patterns  # Ids of goldens, ``case/writer``, or globs.
+    reason: Text  # Why they stay.
 
 
 class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Goldens that stay although no release built today would have to run them."""
 
-    deployed: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="jaxlib versions that are in use and owe nothing, unlike those of the policy's `deployed`: "
-            "goldens in their windows stay, and the forecast covers them."
-        ),
-    ] = ()
-    pinned: Annotated[tuple[Pin, ...], Meta(description="Goldens that are never pruned.")] = ()
+    deployed: tuple[str, ...] = ()
+    """jaxlib versions that are in use and owe nothing, unlike those of the policy's `deployed`: goldens in their
+    windows stay, and the forecast covers them."""
+    pinned: tuple[Pin, ...] = ()  # Goldens that are never pruned.
 
 
 class NumbersRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -210,17 +175,13 @@ class NumbersRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     The first entry that matches a golden counts, as a whole: one without tolerances gives it the default back.
     """
 
-    cases: Annotated[Patterns, Meta(description="Case ids or globs.")]
-    reason: Annotated[Text, Meta(description="Why these goldens are compared so, in a sentence a report can repeat.")]
-    writers: Annotated[
-        Patterns, Meta(description="jaxlib versions, names of goldens' folders such as 0.12.0.1-cpu, or globs.")
-    ] = ("*",)
-    compare: Annotated[
-        str, Meta(description="The comparator, as in the marker: allclose, exact, eigh and so on, or module:function.")
-    ] = "allclose"
-    rtol: Annotated[Amount, Meta(description="Relative tolerance: a number, or by dtype.")] = None
-    atol: Annotated[Amount, Meta(description="Absolute tolerance: a number, or by dtype.")] = None
-    ulp: Annotated[Ulps, Meta(description="Tolerance in units of the last place: a number, or by dtype.")] = None
+    cases: Patterns  # Case ids or globs.
+    reason: Text  # Why these goldens are compared so, in a sentence a report can repeat.
+    writers: Patterns = ("*",)  # jaxlib versions, names of goldens' folders such as 0.12.0.1-cpu, or globs.
+    compare: str = "allclose"  # The comparator, as in the marker: allclose, exact, eigh and so on, or module:function.
+    rtol: Amount = None  # Relative tolerance: a number, or by dtype.
+    atol: Amount = None  # Absolute tolerance: a number, or by dtype.
+    ulp: Ulps = None  # Tolerance in units of the last place: a number, or by dtype.
     location: str = msgspec.field(default="", name="place")  # ``export_compat.yaml:12``: set when a file is read
 
 
@@ -231,26 +192,13 @@ class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     broken promise does; inside the window it is `broken`.
     """
 
-    name: Annotated[
-        str,
-        Meta(
-            description="What reports call the deployment target: a letter, then letters, digits, `.`, `_` and `-`.",
-            pattern=r"^[A-Za-z][A-Za-z0-9._-]*$(?!\n)",
-            max_length=60,
-            examples=["serving"],
-        ),
-    ]
-    jaxlib: Annotated[str, Meta(description="The jaxlib release that runs there.")]
-    platform: Annotated[str, Meta(description="The platform on which it runs: one of the policy's `platforms`.")] = (
-        "cpu"
-    )
-    since: Annotated[
-        datetime.date | None, Meta(description="The first day of the obligation; without it, since that release.")
-    ] = None
-    until: Annotated[
-        datetime.date | None, Meta(description="The last day of the obligation; without it, there is no end.")
-    ] = None
-    cases: Annotated[Patterns, Meta(description="The cases that have to run there: ids or globs.")] = ("*",)
+    name: Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9._-]*$(?!\n)", max_length=60, examples=["serving"])]
+    """What reports call the deployment target: a letter, then letters, digits, `.`, `_` and `-`."""
+    jaxlib: str  # The jaxlib release that runs there.
+    platform: str = "cpu"  # The platform on which it runs: one of the policy's `platforms`.
+    since: datetime.date | None = None  # The first day of the obligation; without it, since that release.
+    until: datetime.date | None = None  # The last day of the obligation; without it, there is no end.
+    cases: Patterns = ("*",)  # The cases that have to run there: ids or globs.
     location: str = msgspec.field(default="", name="place")  # ``export_compat.yaml:12``: set when a file is read
 
     def in_force(self, day: datetime.date | None) -> bool:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from export_core.base.field_docs import add_field_docs
 from export_core.base.tolerances import Tolerance
+from export_core.policy import entries
 from export_core.policy.entries import (
     Amount,
     CustomCallChange,
@@ -55,122 +57,54 @@ else:
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a project can settle once. Every key has a default; command line and marker come before it."""
 
-    goldens: Annotated[str, Meta(description="Folder of goldens.")] = "golden"
-    windows: Annotated[WindowDays, Meta(description="What is promised, in days between two jaxlib build dates.")] = (
-        WindowDays()
-    )
-    readers: Annotated[
-        Readers,
-        Meta(
-            description="What a matrix replays goldens in: `window`, which is every release with a promised cell here, "
-            "the newest, the one just before each writer, and those of `deployed`; `all`; `newest`; `deployed`; or "
-            "jaxlib versions. A list, or with commas."
-        ),
-    ] = "window"
-    platforms: Annotated[
-        Platforms,
-        Meta(
-            description="Platforms to export for and to replay on: a list, or each with its mode: run, compile, or "
-            "auto (run where this machine can)."
-        ),
-    ] = None
-    deployed: Annotated[
-        tuple[DeploymentTarget, ...],
-        Meta(
-            description="Deployment targets: where artifacts have to run, whatever the window says. A cell of one that "
-            "fails outside its window is `owed`, which fails a run."
-        ),
-    ] = ()
-    required: Annotated[Required, Meta(description="What a run must cover; without it, it is incomplete.")] = Required()
-    unpromised: Annotated[
-        Text | None,
-        Meta(
-            description="Why a run without a promised cell is meant, such as one of old goldens. Without it, such a "
-            "run is incomplete."
-        ),
-    ] = None
-    fail_on: Annotated[
-        tuple[Literal["outside", "bonus-lost"], ...],
-        Meta(
-            description="What fails a run beside a broken promise. `outside`: a cell outside its window that ends in "
-            "an error, a crash or a timeout. `bonus-lost`: with a baseline, a cell that was a bonus there and fails "
-            "now."
-        ),
-    ] = ()
-    rtol: Annotated[
-        Amount,
-        Meta(description="Relative tolerance of new goldens, and of marked tests in pytest: a number, or by dtype."),
-    ] = None
-    atol: Annotated[
-        Amount,
-        Meta(description="Absolute tolerance of new goldens, and of marked tests in pytest: a number, or by dtype."),
-    ] = None
-    tolerances: Annotated[
-        dict[str, dict[str, Tolerance]],
-        Meta(description="By platform, then dtype: tolerances that a platform needs, also for existing goldens."),
-    ] = {}
-    numbers: Annotated[
-        tuple[NumbersRule, ...],
-        Meta(description="How goldens are compared, whatever they recorded: the first entry that matches counts."),
-    ] = ()
-    changed_module: Annotated[
-        Literal["fail", "warn"],
-        Meta(
-            description="What happens to a marked test whose export is not that of its golden, although its outputs "
-            "are: it fails, or the run's summary says so."
-        ),
-    ] = "fail"
-    allow: Annotated[
-        dict[str, Text],
-        Meta(
-            description="Custom-call targets that are accepted beside JAX's stable list, and parts of a module that "
-            "the audit does not know, each with its reason."
-        ),
-    ] = {}
-    quirks: Annotated[tuple[Quirk, ...], Meta(description="Relaxations, each for one golden.")] = ()
-    releases: Annotated[
-        ExtraReleases,
-        Meta(description="Releases that the shipped calendar lacks: a nightly, or one younger than this package."),
-    ] = ExtraReleases()
-    known_failures: Annotated[
-        tuple[KnownFailure, ...],
-        Meta(description="Cells whose promise is broken, and that must fail in exactly this way."),
-    ] = ()
-    known_issues: Annotated[
-        str | None,
-        Meta(
-            description="A file of known upstream issues, in addition to the shipped table: `jaxexport policy known`."
-        ),
-    ] = None
-    custom_call_changes: Annotated[
-        tuple[CustomCallChange, ...], Meta(description="Custom-call targets that are replaced or removed.")
-    ] = ()
-    retention: Annotated[
-        Retention,
-        Meta(
-            description="Goldens that `jaxexport goldens prune` does not delete, in addition to those inside a window."
-        ),
-    ] = Retention()
-    reader_packages: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="What registered modules import beside jax and numpy: installed for every reader, as for pip."
-        ),
-    ] = ()
-    environment: Annotated[
-        tuple[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")], ...],
-        Meta(
-            description="Names of environment variables that cells get in addition to what Python, jax and its "
-            "devices need. The code in a golden can read them; their values are a part of the key of cached outcomes."
-        ),
-    ] = ()
-    backfill_install: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="What `jaxexport backfill` installs for the tests, as pip requirements; if empty, the project "
-            "in the working folder."
-        ),
-    ] = ()
+    goldens: str = "golden"  # Folder of goldens.
+    windows: WindowDays = WindowDays()  # What is promised, in days between two jaxlib build dates.
+    readers: Readers = "window"
+    """What a matrix replays goldens in: `window`, which is every release with a promised cell here, the newest, the one
+    just before each writer, and those of `deployed`; `all`; `newest`; `deployed`; or jaxlib versions. A list, or with
+    commas."""
+    platforms: Platforms = None
+    """Platforms to export for and to replay on: a list, or each with its mode: run, compile, or auto (run where this
+    machine can)."""
+    deployed: tuple[DeploymentTarget, ...] = ()
+    """Deployment targets: where artifacts have to run, whatever the window says. A cell of one that fails outside its
+    window is `owed`, which fails a run."""
+    required: Required = Required()  # What a run must cover; without it, it is incomplete.
+    unpromised: Text | None = None
+    """Why a run without a promised cell is meant, such as one of old goldens. Without it, such a run is incomplete."""
+    fail_on: tuple[Literal["outside", "bonus-lost"], ...] = ()
+    """What fails a run beside a broken promise. `outside`: a cell outside its window that ends in an error, a crash or
+    a timeout. `bonus-lost`: with a baseline, a cell that was a bonus there and fails now."""
+    rtol: Amount = None  # Relative tolerance of new goldens, and of marked tests in pytest: a number, or by dtype.
+    atol: Amount = None  # Absolute tolerance of new goldens, and of marked tests in pytest: a number, or by dtype.
+    tolerances: dict[str, dict[str, Tolerance]] = {}
+    """By platform, then dtype: tolerances that a platform needs, also for existing goldens."""
+    numbers: tuple[NumbersRule, ...] = ()
+    """How goldens are compared, whatever they recorded: the first entry that matches counts."""
+    changed_module: Literal["fail", "warn"] = "fail"
+    """What happens to a marked test whose export is not that of its golden, although its outputs are: it fails, or the
+    run's summary says so."""
+    allow: dict[str, Text] = {}
+    """Custom-call targets that are accepted beside JAX's stable list, and parts of a module that the audit does not
+    know, each with its reason."""
+    quirks: tuple[Quirk, ...] = ()  # Relaxations, each for one golden.
+    releases: ExtraReleases = ExtraReleases()
+    """Releases that the shipped calendar lacks: a nightly, or one younger than this package."""
+    known_failures: tuple[KnownFailure, ...] = ()
+    """Cells whose promise is broken, and that must fail in exactly this way."""
+    known_issues: str | None = None
+    """A file of known upstream issues, in addition to the shipped table: `jaxexport policy known`."""
+    custom_call_changes: tuple[CustomCallChange, ...] = ()  # Custom-call targets that are replaced or removed.
+    retention: Retention = Retention()
+    """Goldens that `jaxexport goldens prune` does not delete, in addition to those inside a window."""
+    reader_packages: tuple[str, ...] = ()
+    """What registered modules import beside jax and numpy: installed for every reader, as for pip."""
+    environment: tuple[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")], ...] = ()
+    """Names of environment variables that cells get in addition to what Python, jax and its devices need. The code in a
+    golden can read them; their values are a part of the key of cached outcomes."""
+    backfill_install: tuple[str, ...] = ()
+    """What `jaxexport backfill` installs for the tests, as pip requirements; if empty, the project in the working
+    folder."""
 
     def __post_init__(self) -> None:
         """A list of readers is a text with commas; platforms without modes are replayed as the machine can."""
@@ -231,6 +165,7 @@ def titled(name: str, title: str, schema: dict[str, Any]) -> dict[str, Any]:
 def policy_schema() -> dict[str, Any]:
     """The schema (2020-12), without the location of entries, which is found when a policy is read and never written."""
     schema = titled("policy", TITLE, msgspec.json.schema(Policy))
+    add_field_docs(schema, (Policy, *(kind for kind in vars(entries).values() if isinstance(kind, type))))
     for table in schema["$defs"].values():
         # The schema is for files, in which it must not be; see `read_policy`.
         table["properties"].pop("place", None)

@@ -44,14 +44,10 @@ class Terms(NamedTuple):
 class PromisedDays(NamedTuple):
     """The build dates of readers that are promised to read it, by the earliest and the latest possible writer."""
 
-    backward_days: int
-    """The length of the backward window."""
-    forward_days: int
-    """The length of the forward window."""
-    since: tuple[str, str]
-    """The first day, by the earliest and by the latest writer."""
-    until: tuple[str, str]
-    """The last day, by the earliest and by the latest writer."""
+    backward_days: int  # The length of the backward window.
+    forward_days: int  # The length of the forward window.
+    since: tuple[str, str]  # The first day, by the earliest and by the latest writer.
+    until: tuple[str, str]  # The last day, by the earliest and by the latest writer.
 
 
 def promised_days(writer: WrittenBy, terms: Terms) -> PromisedDays | None:

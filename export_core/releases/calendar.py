@@ -7,10 +7,8 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
-from typing import Annotated
 
 import msgspec
-from msgspec import Meta
 from packaging.version import InvalidVersion, Version
 
 from export_core.base.phrases import close_match, did_you_mean
@@ -19,48 +17,37 @@ from export_core.releases.errors import ReleaseError
 StableHloVersions = tuple[str | None, str | None, str | None]
 """The current, WEEK_4 and WEEK_12 versions of a jaxlib; None where it has no such call, or was not measured."""
 
-_YANKED = Meta(description="Why the index withdrew it; true where it gives no reason.")
-
 
 class JaxlibRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One published jaxlib."""
 
-    built: Annotated[
-        datetime.date,
-        Meta(description="The newest time stamp inside its x86-64 Linux wheel: JAX's windows count from it."),
-    ]
-    python: Annotated[tuple[str, ...], Meta(description="The versions of CPython that it has wheels for.")] = ("3.12",)
-    stablehlo: Annotated[
-        StableHloVersions,
-        Meta(description="Its current, WEEK_4 and WEEK_12 versions of StableHLO; null where nobody measured them."),
-    ] = (None, None, None)
-    yanked: Annotated[bool | str, _YANKED] = False
+    built: datetime.date  # The newest time stamp inside its x86-64 Linux wheel: JAX's windows count from it.
+    python: tuple[str, ...] = ("3.12",)  # The versions of CPython that it has wheels for.
+    stablehlo: StableHloVersions = (None, None, None)
+    """Its current, WEEK_4 and WEEK_12 versions of StableHLO; null where nobody measured them."""
+    yanked: bool | str = False  # Why the index withdrew it; true where it gives no reason.
 
 
 class JaxRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One published jax."""
 
-    built: Annotated[datetime.date, Meta(description="The day on which it was built.")]
-    minimum_jaxlib: Annotated[str, Meta(description="The oldest jaxlib that it imports with.")]
-    yanked: Annotated[bool | str, _YANKED] = False
+    built: datetime.date  # The day on which it was built.
+    minimum_jaxlib: str  # The oldest jaxlib that it imports with.
+    yanked: bool | str = False  # Why the index withdrew it; true where it gives no reason.
 
 
 class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What environments need beside jax and jaxlib."""
 
-    add: tuple[str, ...]
-    """The packages."""
-    until: datetime.date | None = None
-    """For releases built up to this day; null for all."""
+    add: tuple[str, ...]  # The packages.
+    until: datetime.date | None = None  # For releases built up to this day; null for all.
 
 
 class CalendarFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A file of releases: the shipped calendar, or what a project adds to it."""
 
-    jaxlib: dict[str, JaxlibRelease] = {}
-    """By version: when it was built."""
-    jax: dict[str, JaxRelease] = {}
-    """By version: when it was built, the jaxlib it needs."""
+    jaxlib: dict[str, JaxlibRelease] = {}  # By version: when it was built.
+    jax: dict[str, JaxRelease] = {}  # By version: when it was built, the jaxlib it needs.
     requirements: tuple[Requirement, ...] = ()
     """Packages that environments need beside jax and jaxlib; of the shipped calendar only."""
 

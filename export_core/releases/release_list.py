@@ -12,35 +12,23 @@ from export_core.releases import Calendar, Windows, promise
 class DatedRelease(msgspec.Struct, frozen=True):
     """A release that exists on a day."""
 
-    jaxlib: str
-    """Its jaxlib."""
-    jax: str
-    """The jax that goes with it."""
-    built: datetime.date
-    """The day on which the jaxlib was built."""
-    age_days: int
-    """How many days ago that was."""
-    runs: tuple[str, ...]
-    """The writers published by then whose artifacts it is promised to run, itself among them."""
-    promised_from: datetime.date
-    """Its own artifacts are promised to run in jaxlibs built from this day on,"""
-    promised_until: datetime.date
-    """until this day, both included."""
-    promised_by_newest: bool
-    """Whether the newest jaxlib of that day is one of those."""
+    jaxlib: str  # Its jaxlib.
+    jax: str  # The jax that goes with it.
+    built: datetime.date  # The day on which the jaxlib was built.
+    age_days: int  # How many days ago that was.
+    runs: tuple[str, ...]  # The writers published by then whose artifacts it is promised to run, itself among them.
+    promised_from: datetime.date  # Its own artifacts are promised to run in jaxlibs built from this day on,
+    promised_until: datetime.date  # until this day, both included.
+    promised_by_newest: bool  # Whether the newest jaxlib of that day is one of those.
 
 
 class DatedCalendar(msgspec.Struct, frozen=True):
     """What `jaxexport releases list --json` prints: every release that exists on a day, oldest build first."""
 
-    as_of: datetime.date
-    """The day."""
-    backward_days: int
-    """The length of the backward window."""
-    forward_days: int
-    """The length of the forward window."""
-    releases: tuple[DatedRelease, ...]
-    """The releases."""
+    as_of: datetime.date  # The day.
+    backward_days: int  # The length of the backward window.
+    forward_days: int  # The length of the forward window.
+    releases: tuple[DatedRelease, ...]  # The releases.
     withdrawn: dict[str, str | None]
     """Releases that the index took back, by version, with its reason; null where it gives none. They are never chosen.
 """

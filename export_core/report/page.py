@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from markupsafe import Markup, escape
 
 from export_core.base.escaping import safe_json, shown
 from export_core.base.phrases import few, plural, ranges
-from export_core.judge import Judgement, Summary
+from export_core.judge import Judgement
 from export_core.judge.result import by_build_date
 from export_core.judge.verdicts import VERDICTS
 from export_core.report.document import Comparison, Document, Finding, by_kind, capped, issue_of
@@ -33,7 +34,7 @@ SCRIPTS = ("data.js", "filter.js", "table.js", "cell.js", "map.js", "page.js")
 
 def html_page(document: Document) -> str:
     """The page, with the difference from an earlier run first."""
-    run, summary, comparison = document.run, document.run.summary, document.comparison
+    run, comparison = document.run, document.comparison
     table, drawn = grid(run), release_map(run)
     # What is promised, the worst first; then what is not.
     not_promised = [name for name in (Judgement.BONUS, Judgement.OUTSIDE) if name in run.by_judgement]
@@ -51,7 +52,7 @@ def html_page(document: Document) -> str:
         ],
         address_of=_address,
         identity=_identity(run, comparison),
-        bar=_bar(summary),
+        bar=_bar(run),
         judgements=[(name, len(run.by_judgement[name]), filter_link(judgement=name)) for name in judgements],
         comparison=comparison.section() if comparison else None,
         map=Markup(map_svg(drawn, links=True)) if drawn.rows else None,
@@ -101,16 +102,20 @@ def _identity(run: Run, comparison: Comparison | None) -> list[tuple[str, str, s
     return [entry for entry in listed if entry[1]]
 
 
-def _bar(summary: Summary) -> list[tuple[str, float, float]]:
-    """The shares of the promised cells by judgement: name, start and length in percent."""
-    total, start, parts = sum(summary.promised.values()), 0.0, []
-    for judgement in reversed(Judgement):
-        if count := summary.promised.get(judgement, 0):
-            # A single broken cell of many is still to be seen.
-            share = max(100 * count / total, 0.6)
-            parts.append((str(judgement), start, share))
-            start += share
-    return [(name, round(100 * at / start, 2), round(100 * share / start, 2)) for name, at, share in parts]
+def _bar(run: Run) -> list[tuple[str, float, float]]:
+    """The shares of the promised cells by judgement, what is kept first: name, start and length in percent."""
+    promised = run.summary.promised
+    # A single broken cell of many is still to be seen.
+    shares = {
+        judgement: max(100 * promised[judgement] / sum(promised.values()), 0.6)
+        for judgement in reversed(list(run.by_judgement))
+        if promised.get(judgement)
+    }
+    whole, ends = sum(shares.values()), itertools.accumulate(shares.values())
+    return [
+        (str(judgement), round(100 * (end - share) / whole, 2), round(100 * share / whole, 2))
+        for (judgement, share), end in zip(shares.items(), ends, strict=True)
+    ]
 
 
 def _facets(run: Run, comparison: Comparison | None) -> list[tuple[str, list[tuple[str, str]]]]:

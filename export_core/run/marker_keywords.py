@@ -20,7 +20,7 @@ from export_core.policy import Policy
 from export_core.policy.feature_keys import marker_keywords
 
 if TYPE_CHECKING:
-    from export_core.export import ExportOptions
+    from export_core.export.case import ExportOptions
     from export_core.goldens import Comparison
     from export_core.numbers.user_code import UserCode
 
@@ -73,7 +73,7 @@ def export_options(
     keywords: Mapping[str, Any], policy: Policy, platforms: tuple[str, ...] | None = None
 ) -> ExportOptions:
     """How a function is to be exported: as its keywords say, else for `platforms`, else as the policy says."""
-    from export_core.export import ExportOptions  # imports jax
+    from export_core.export.case import ExportOptions  # imports jax
 
     # There are more keywords, such as tolerances, which do not change what is exported.
     names = {field.name for field in fields(ExportOptions)}

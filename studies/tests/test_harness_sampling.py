@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from export_core.export import case_id
+from export_core.export.case import case_id
 from studies.corpus.harness_sampling import compared_by, id_of, primitive_of, sample
 
 

@@ -64,7 +64,7 @@ def listed(path: Path) -> object:
     (path.parent / "list.yaml").write_text(f"artifacts: [{{file: {path.name!r}, register: [{path.name!r}]}}]")
     (candidate,) = Archive(path.parent, path.parent / "list.yaml").candidates(Counter())
     if isinstance(candidate, Candidate):
-        return candidate.read()
+        return read(candidate.file)
     raise candidate
 
 

@@ -25,7 +25,8 @@ def export(libraries: Libraries) -> Callable[..., object]:
     import jax
     import numpy as np
 
-    from export_core.export import Case, ExportOptions, produce
+    from export_core.export.case import Case, ExportOptions
+    from export_core.export.produce import produce
     from export_core.releases import load_calendar
 
     with pytest.MonkeyPatch.context() as patch:

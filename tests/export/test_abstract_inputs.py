@@ -10,9 +10,10 @@ import pytest
 from jax.export import symbolic_shape
 from jax.sharding import NamedSharding, PartitionSpec
 
-from export_core.export import ExportError, ExtraCall, add_checks, require_values
 from export_core.export.abstract_inputs import take_inputs, with_values
 from export_core.export.arguments import Arguments, leaf_from
+from export_core.export.errors import ExportError
+from export_core.export.golden_checks import ExtraCall, add_checks, require_values
 from export_core.goldens.arrays import from_npz
 
 Struct = jax.ShapeDtypeStruct

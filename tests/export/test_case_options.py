@@ -10,8 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from export_core.export import Case, ExportError, ExtraCall, add_checks, api
-from export_core.export.case import ExportOptions, outputs_if_any
+from export_core.export import api
+from export_core.export.case import Case, ExportOptions
+from export_core.export.errors import ExportError
+from export_core.export.golden_checks import ExtraCall, add_checks
 
 X = np.ones((2, 3), np.float32)
 
@@ -117,4 +119,4 @@ def test_an_error_on_the_platform_of_an_export_is_that_of_the_function():
     options = ExportOptions(platforms=("cuda",), without_outputs="CI has no GPU")
     case = Case("test_a.test_f", "test_a.py::test_f", None, lambda: None, (), {}, options)
     with pytest.raises(ValueError, match="no rule"):
-        outputs_if_any(case, "cuda", ("cuda",), compute)
+        case.outputs_if_any("cuda", ("cuda",), compute)

@@ -111,12 +111,13 @@ def test_custom_rules_and_sums_over_devices_are_primitives_of_their_own():
     assert found["custom_jvp_call"] == 1
 
 
-def test_a_shared_inner_jaxpr_is_printed_once_counted_each_time():
-    @jax.jit
-    def layer(x):
-        return jnp.tanh(jnp.sin(x) + 1)
+def layer(x):
+    return jnp.tanh(jnp.sin(x) + 1)
 
-    found = described(lambda x: layer(layer(layer(x))), np.float32(1))
+
+def test_a_shared_inner_jaxpr_is_printed_once_counted_each_time():
+    jitted = jax.jit(layer)
+    found = described(lambda x: jitted(jitted(jitted(x))), np.float32(1))
     assert found.text.startswith("let layer = { lambda ; a:f32[]. let\n")
     assert found.text.count("tanh") == 1
     assert found.text.count("jaxpr=layer]") == 3
@@ -124,15 +125,10 @@ def test_a_shared_inner_jaxpr_is_printed_once_counted_each_time():
 
 
 def test_equal_inner_jaxprs_are_one_also_where_jax_keeps_two():
-    def layer(x):
-        return jnp.tanh(jnp.sin(x) + 1)
-
     assert described(lambda x: jax.jit(layer)(jax.jit(lambda y: layer(y))(x)), 1.0).text.count("tanh") == 1
 
 
-@pytest.mark.skipif(
-    jax.__version_info__ < (0, 5), reason="jax itself doubles its work at each level when it traces this"
-)
+@pytest.mark.skipif(jax.__version_info__ < (0, 5), reason="jax itself doubles its work at each level")
 def test_calls_that_double_at_each_level_are_printed_once():
     function = jnp.sin
     for _ in range(24):

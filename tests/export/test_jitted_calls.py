@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from export_core.export import ExportError, ExtraCall, add_checks
 from export_core.export.calls import jitted_call
+from export_core.export.errors import ExportError
+from export_core.export.golden_checks import ExtraCall, add_checks
 
 X = np.arange(3, dtype=np.float32)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from export_core.artifact.module_text import module_text, with_hashes
-from export_core.export import ExportError
+from export_core.export.errors import ExportError
 from export_core.goldens.arrays import from_npz, leaf_of, to_npz
 from export_core.goldens.store import GoldenStore, WriteStatus
 from export_core.numbers.noise import scale_of

@@ -9,9 +9,10 @@ import pytest
 from jax.experimental.layout import Format, Layout
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
-from export_core.export import ExportError, ExtraCall, add_checks, api
+from export_core.export import api
 from export_core.export.arguments import Arguments, leaf_from, placed_like
-from export_core.export.golden_checks import WRONG_DEVICES
+from export_core.export.errors import ExportError
+from export_core.export.golden_checks import WRONG_DEVICES, ExtraCall, add_checks
 from export_core.export.meshes import concrete_mesh, shard_layout
 from export_core.goldens.store import staged_golden
 from export_core.numbers.user_code import UserCode

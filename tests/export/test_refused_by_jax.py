@@ -18,7 +18,7 @@ from jax.experimental.layout import Layout, with_layout_constraint
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from export_core.export import ExportError
+from export_core.export.errors import ExportError
 
 PAGE = " ".join((Path(__file__).parents[2] / "docs" / "reference" / "cases.md").read_text(encoding="utf-8").split())
 X = np.ones((4, 2), np.float32)

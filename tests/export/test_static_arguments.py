@@ -4,9 +4,9 @@ import jax
 import numpy as np
 import pytest
 
-from export_core.export import ExportError
 from export_core.export.api import dynamic_tree
 from export_core.export.arguments import find_static_arguments
+from export_core.export.errors import ExportError
 
 X = np.ones(3, np.float32)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from jax import export
 
-from export_core.export import ExportError, ExtraCall, add_checks
-from export_core.export.golden_checks import derivatives
+from export_core.export.errors import ExportError
+from export_core.export.golden_checks import ExtraCall, add_checks, derivatives
 from export_core.goldens.arrays import from_npz
 
 X = np.linspace(0.1, 1, 6, dtype=np.float32).reshape(2, 3)

@@ -13,7 +13,8 @@ import msgspec
 import numpy as np
 from jax import lax
 
-from export_core.export import Case, ExportOptions, produce
+from export_core.export.case import Case, ExportOptions
+from export_core.export.produce import produce
 from export_core.goldens import Comparison, GoldenStore
 from export_core.goldens.store import ARTIFACT, sha256
 from export_core.releases import load_calendar

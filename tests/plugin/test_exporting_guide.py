@@ -35,6 +35,6 @@ def test_the_guide_runs_and_every_reader_here_keeps_its_promise(project):
 def test_the_guide_shows_every_keyword_that_changes_an_export():
     from dataclasses import fields
 
-    from export_core.export import ExportOptions
+    from export_core.export.case import ExportOptions
 
     assert [field.name for field in fields(ExportOptions) if not re.search(rf"\b{field.name}=", PAGE)] == []

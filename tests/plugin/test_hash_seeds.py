@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
-from export_core.export import ProducedGolden
+from export_core.export.produce import ProducedGolden
 from pytest_jaxexport.second_export import SEEDS, exports_again_otherwise
 
 PRODUCED = cast(

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from projects import Projects, Run
 
-from export_core.export import case_id
+from export_core.export.case import case_id
 
 TESTS = """
 import jax, jax.numpy as jnp, numpy as np, pytest

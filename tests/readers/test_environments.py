@@ -1,7 +1,11 @@
-"""A reader's environment holds a jax of its own and nothing of ours; one that fails says why."""
+"""A reader's environment holds a jax of its own and nothing of ours; one that fails says why.
+
+The hash of what is installed in this interpreter changes with everything that a cell can depend on.
+"""
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -17,7 +21,7 @@ from making import make_wheel, release
 from export_core.base.processes import deciding_variables, kernels_in_words
 from export_core.readers import build as module
 from export_core.readers import environment as environments
-from export_core.readers import hardware
+from export_core.readers import hardware, installed
 from export_core.readers.build import LAST_LINES, Built, EnvironmentLocks, Recipe, cache_folder
 from export_core.readers.environment import (
     ReaderEnvironments,
@@ -27,6 +31,7 @@ from export_core.readers.environment import (
     with_variables,
 )
 from export_core.readers.errors import EnvironmentFailed
+from export_core.readers.installed import hash_of_this_interpreter
 from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
 
@@ -278,3 +283,74 @@ def test_a_file_of_no_package_that_python_may_run_is_damage(cache, tiny, name, i
     (site / name).parent.mkdir(parents=True, exist_ok=True)
     (site / name).write_text("")
     assert (name.partition("/")[0] in module.changed_in(folder)) is is_damage
+
+
+# --- this interpreter -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """A folder of packages, with one that cells import."""
+    (tmp_path / "decides").mkdir()
+    (tmp_path / "decides" / "__init__.py").write_text("A = 1\n")
+    (tmp_path / "other-1.0.dist-info").mkdir()
+    (tmp_path / "other-1.0.dist-info" / "RECORD").write_text("other.py,sha256=abc,1\n")
+    monkeypatch.setattr(installed, "_DECIDING", ("decides", "not_installed"))
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    yield tmp_path
+    hash_of_this_interpreter.cache_clear()
+
+
+def hashed() -> str:
+    hash_of_this_interpreter.cache_clear()
+    return hash_of_this_interpreter()
+
+
+def test_it_is_the_same_while_nothing_changes(site):
+    before = hashed()
+    (site / "decides" / "__pycache__").mkdir()
+    (site / "decides" / "__pycache__" / "__init__.pyc").write_bytes(b"made here")
+    assert hashed() == before != ""
+
+
+def test_it_is_the_same_elsewhere(site, tmp_path, monkeypatch):
+    before = hashed()
+    other = site.rename(tmp_path.with_name(f"{tmp_path.name}-other"))
+    (other / "project.pth").write_text("/home/user/project\n")
+    monkeypatch.setattr(sys, "path", [str(other)])
+    importlib.invalidate_caches()
+    assert hashed() == before
+
+
+def edited(site):
+    (site / "decides" / "__init__.py").write_text("A = 2\n")  # of the same size
+    os.utime(site / "decides" / "__init__.py", ns=(1, 1))
+
+
+def upgraded(site):
+    (site / "other-1.0.dist-info").rename(site / "other-1.1.dist-info")
+
+
+def with_startup_code(site):
+    (site / "run.pth").write_text("import run\n")
+
+
+def with_another_file(site):
+    (site / "decides" / "more.py").write_text("")
+
+
+def with_another_path(site):
+    os.environ["PYTHONPATH"] = "elsewhere"
+
+
+@pytest.mark.parametrize("change", [edited, upgraded, with_startup_code, with_another_file, with_another_path])
+def test_it_changes_with_what_is_installed(site, change, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "here")
+    before = hashed()
+    change(site)
+    assert hashed() != before
+
+
+def test_where_a_file_cannot_be_looked_at_nothing_is_cached(site):
+    (site / "decides" / "gone.py").symlink_to(site / "nowhere")
+    assert hashed() == ""

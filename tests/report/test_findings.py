@@ -325,16 +325,24 @@ def test_flaky_cells_are_one_finding_even_if_they_pass_now():
     assert summarize(many).flaky == 25
 
 
-def test_goldens_without_noise_are_counted():
-    made = msgspec.structs.replace(summarize([]), unmeasured=["t.a/0.9.2-cpu", "t.b/0.9.2-cpu"])
-    (found,) = [finding for finding in document([], made).findings if finding.title == "NO NOISE"]
-    assert found.text == (
-        "2 goldens without noise: t.a/0.9.2-cpu, t.b/0.9.2-cpu. `jaxexport goldens noise` measures it."
-    )
-    assert not [finding for finding in document([]).findings if finding.title == "NO NOISE"]
+@pytest.mark.parametrize(
+    ("title", "fields", "text"),
+    [
+        (
+            "NO NOISE",
+            {"unmeasured": ["t.a/0.9.2-cpu", "t.b/0.9.2-cpu"]},
+            "2 goldens without noise: t.a/0.9.2-cpu, t.b/0.9.2-cpu. `jaxexport goldens noise` measures it.",
+        ),
+        ("LITTLE NOISE", {"inputs_only": ["t.a/0.9.2-cpu"]}, "1 golden with noise of inputs only: t.a/0.9.2-cpu."),
+        ("NOT DECIDED", {"undecided": ["t.a"]}, "Some stored numbers would not show an error.\n  outputs    t.a\n"),
+    ],
+)
+def test_goldens_whose_noise_says_little_are_counted(title, fields, text):
+    (found,) = document([], msgspec.structs.replace(summarize([]), **fields)).findings[1:]
+    assert (found.title, found.text[: len(text)]) == (title, text)
 
 
-def test_goldens_whose_noise_knows_inputs_only_are_counted():
+def test_a_record_of_noise_tells_whether_it_knows_inputs_only():
     by_older_version = NoiseRecord("0.9.2", "x86_64 AVX2", 6, ("unoptimized", "fast_math"))
     not_rewritten = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), failed={"inside": "MLIRError: no"})
     nothing_rounded = NoiseRecord("0.9.2", "x86_64 AVX2", 6, ())
@@ -343,17 +351,14 @@ def test_goldens_whose_noise_knows_inputs_only_are_counted():
     one_failed = msgspec.structs.replace(moved_inside, inside=5, failed={"inside 3": "no"})
     records = (by_older_version, not_rewritten, derivative_timed_out, nothing_rounded, moved_inside, one_failed)
     assert [knows_inputs_only(record) for record in records] == [True, True, True, False, False, False]
-    made = msgspec.structs.replace(summarize([]), inputs_only=["t.a/0.9.2-cpu"])
-    (found,) = [finding for finding in document([], made).findings if finding.title == "LITTLE NOISE"]
-    assert found.text.startswith("1 golden with noise of inputs only: t.a/0.9.2-cpu.")
 
 
 @pytest.fixture
 def chaotic(tmp_path):
     """A golden whose stored noise is as large as its outputs; what its golden.yaml says of that is given."""
 
-    def write(values=(1.0, 1.0, 1.0, 1.0), noise=(0.0, 0.25, 0.25, 0.25), **said):
-        leaf = leaf_of(np.asarray(values))
+    def write(values=(1, 1, 1, 1), dtype=np.float32, noise=(0.0, 0.25, 0.25, 0.25), **said):
+        leaf = leaf_of(np.asarray(values, dtype))
         data = noise_to_npz([([leaf], (np.asarray(noise),))])
         record = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), **said)
         content = {**files(), OUTPUTS: to_npz([leaf]), NOISE: data}
@@ -362,75 +367,60 @@ def chaotic(tmp_path):
     return write
 
 
-SHOWN = (
-    "t.chaos/0.12.0.1-cpu: output 0 (result): 4 of 4 elements cannot tell right from wrong: its largest "
-    "number is 1, its noise up to 0.25"
-)
-
-
-def test_outputs_that_cannot_tell_right_from_wrong_are_counted(chaotic):
-    texts = undecided_in([chaotic(np.float32((1, 1, 1, 1))), golden("t.smooth")])
-    made = msgspec.structs.replace(summarize([]), undecided=texts)
-    (found,) = [finding for finding in document([], made).findings if finding.title == "NOT DECIDED"]
-    assert found.text.splitlines()[:2] == ["Some stored numbers would not show an error.", f"  outputs    {SHOWN}"]
-    assert "  to do      These numbers move by more than a tenth of the output's largest" in found.text
-    assert not [finding for finding in document([]).findings if finding.title == "NOT DECIDED"]
+SHOWN = "output 0 (result): 4 of 4 elements cannot tell right from wrong: its largest number is 1, its noise up to 0.25"
+JUMP = "elements jump: one last bit chooses others"
 
 
 @pytest.mark.parametrize(
-    "said",
+    ("said", "text"),
     [
-        {"undecided_outputs": {}},
-        {"undecided_outputs": None},
-        {"undecided": {"0": (1, 999)}},
-        {"undecided_outputs": {"7": UndecidedOutput(1, 2, 1.0, 1.0)}},
+        ({}, SHOWN),
+        ({"undecided_outputs": {}}, SHOWN),
+        ({"undecided_outputs": None}, SHOWN),
+        ({"undecided": {"0": (1, 999)}}, SHOWN),
+        ({"undecided_outputs": {"7": UndecidedOutput(1, 2, 1.0, 1.0)}}, SHOWN),
+        ({"jumping": {"0": (4, 4)}, "undecided_outputs": {}}, f"output 0: 4 of 4 {JUMP}"),
+        (
+            {"values": (1, 2, 3, 4), "dtype": np.int32, "noise": (0.0, 0.0, 1e9, 0.0), "undecided_outputs": {}},
+            f"output 0: 1 of 4 {JUMP}",
+        ),
     ],
 )
-def test_what_cannot_be_decided_is_counted_in_the_files(chaotic, said):
-    assert undecided_in([chaotic(np.float32((1, 1, 1, 1)), **said)]) == [SHOWN]
+def test_what_cannot_be_decided_is_counted_in_the_files(chaotic, said, text):
+    assert undecided_in([chaotic(**said), golden("t.smooth")]) == [f"t.chaos/0.12.0.1-cpu: {text}"]
 
 
-def test_floats_that_are_said_to_jump_are_told(chaotic):
-    stored = chaotic(np.float32((1, 1, 1, 1)), jumping={"0": (4, 4)}, undecided_outputs={})
-    assert undecided_in([stored]) == [
-        "t.chaos/0.12.0.1-cpu: output 0: 4 of 4 elements jump: one last bit chooses others"
-    ]
-
-
-def test_integers_that_may_differ_are_told_though_golden_yaml_says_none(chaotic):
-    stored = chaotic(np.int32((1, 2, 3, 4)), noise=(0.0, 0.0, 1e9, 0.0), undecided_outputs={})
-    assert undecided_in([stored]) == [
-        "t.chaos/0.12.0.1-cpu: output 0: 1 of 4 elements jump: one last bit chooses others"
-    ]
+def test_outputs_that_cannot_tell_right_from_wrong_say_what_to_do(chaotic):
+    made = msgspec.structs.replace(summarize([]), undecided=undecided_in([chaotic()]))
+    (found,) = [finding for finding in document([], made).findings if finding.title == "NOT DECIDED"]
+    assert found.text.splitlines()[1] == f"  outputs    t.chaos/0.12.0.1-cpu: {SHOWN}"
+    assert "  to do      These numbers move by more than a tenth of the output's largest" in found.text
 
 
 def test_a_tolerance_of_another_type_does_not_hide_noise(chaotic):
-    stored = chaotic(np.float32((1, 1, 1, 1)), undecided_outputs={})
+    stored = chaotic(undecided_outputs={})
     other, own = (
         replace(stored, manifest=msgspec.structs.replace(stored.manifest, comparison=Comparison(rtol={dtype: 0.1})))
         for dtype in ("float16", "float32")
     )
-    assert (undecided_in([other]), undecided_in([own])) == ([SHOWN], [])
+    assert (undecided_in([other]), undecided_in([own])) == ([f"t.chaos/0.12.0.1-cpu: {SHOWN}"], [])
 
 
 def test_noise_that_cannot_be_read_is_told(chaotic):
-    stored = chaotic(np.float32((1, 1, 1, 1)))
+    stored = chaotic()
     (stored.folder / NOISE).chmod(0o644)
     (stored.folder / NOISE).write_bytes(b"no arrays")
     (text,) = undecided_in([stored])
     assert text.startswith("t.chaos/0.12.0.1-cpu: its noise cannot be read: ")
 
 
-def test_of_many_such_outputs_a_few_are_named():
+def test_a_record_names_a_few_outputs_and_those_of_an_older_version():
     output = UndecidedOutput(1, 1, noise=1.0, largest=1.0, leaf="result")
     record = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), undecided_outputs={str(n): output for n in range(9)})
     *named, more = outputs_to_name(record)
     assert (len(named), more) == (4, "and 5 more outputs, in golden.yaml")
-
-
-def test_what_an_older_version_recorded_is_still_told():
-    record = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), undecided={"vjp1/0": (37, 256)})
-    assert outputs_to_name(record) == ["output vjp1/0: 37 of 256 elements cannot tell right from wrong"]
+    older = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), undecided={"vjp1/0": (37, 256)})
+    assert outputs_to_name(older) == ["output vjp1/0: 37 of 256 elements cannot tell right from wrong"]
 
 
 @pytest.mark.parametrize(

@@ -89,21 +89,11 @@ COMMAND = re.compile(r"^\s*::|##\[", re.MULTILINE)
 ENTRY = KnownFailure(
     ("t.known",), ("*",), ("*",), "crash", "run", "signal 11", "r", "o", "i", TODAY, ("cpu",), day("2026-12-01")
 )
-RESULT = result(
-    Verdict.CRASH,
-    Judgement.BROKEN,
-    stage=Stage.RUN,
-    message="m",
-    allowed="l",
-    stderr="error: s",
-    signal=11,
-    custom_calls=("c",),
-    flaky="f",
-    device="d",
-    driver="v",
-    foreseen="n",
-    outputs="b",
-)
+TEXTS_OF_A_CELL = {"message": "m", "allowed": "l", "stderr": "error: s", "flaky": "f", "outputs": "b"}
+TEXTS_OF_A_CELL |= {"device": "d", "driver": "v", "foreseen": "n"}
+RESULT = result(Verdict.CRASH, Judgement.BROKEN, stage=Stage.RUN, signal=11, custom_calls=("c",), **TEXTS_OF_A_CELL)
+
+
 JUDGEMENTS = [
     RESULT,
     msgspec.structs.replace(RESULT, verdict=Verdict.ERROR, case="t.error"),
@@ -305,24 +295,21 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
         for line in summary_lines(
             [
                 {
+                    **dict.fromkeys(("crash", "renamed", "to_do", "changed", "measure"), one.message),
                     "case": one.case,
                     "writer": one.writer.jaxlib,
                     "written": "new",
-                    "crash": one.message,
-                    "renamed": one.message,
+                    "named": [one.message],
                     "own": False,
                     "elsewhere": 1,
                     "without_outputs": 1,
-                    "corrected": {"compare": one.message},
-                    "named": [one.message],
-                    "to_do": one.message,
                     "unmeasured": 1,
                     "not_repeated": True,
-                    "changed": one.message,
+                    "corrected": {"compare": one.message},
                     "compared_by_outputs": True,
-                    "measure": one.message,
+                    "judgements": {one.judgement: 1},
+                    "shown": [(one.golden, one.message)],
                 }
-                | {"judgements": {one.judgement: 1}, "shown": [(one.golden, one.message)]}
                 for one in results
             ]
         )

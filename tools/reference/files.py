@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 
+from export_core.base.field_docs import add_field_docs
 from export_core.releases.calendar import CalendarFile
 from export_core.run.plan_record import PlanRecord
-from tools.field_docs import field_docs
+from tools.field_docs import types_in
 from tools.reference.schema_tables import fields, nested, whole
 from tools.schemas import KINDS, schema
 
@@ -37,8 +38,7 @@ def schema_of(name: str) -> dict[str, Any]:
         return schema(name)
     kind = WITHOUT_SCHEMA[name]
     made = msgspec.json.schema(kind)
-    for field, text in field_docs(kind).items():
-        whole(made)["properties"][field].setdefault("description", text)
+    add_field_docs(made, types_in(kind))
     return made
 
 

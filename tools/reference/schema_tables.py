@@ -7,7 +7,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tools.field_docs import field_docs, types_in
+from export_core.base.field_docs import field_docs
+from tools.field_docs import types_in
 from tools.reference.markdown import code, table
 
 _WORDS = {

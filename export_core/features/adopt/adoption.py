@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from export_core.artifact import Artifact, Aval
+from export_core.artifact import Artifact, Aval, read
 from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import plural
 from export_core.base.scratch import scratch_folder
@@ -144,7 +144,7 @@ class Adoption:
         Without its artifact and its manifest only the first two are seen. An adopted golden is written again where its
         noise was not measured, or where it is damaged. Raises `ExportCompatError` for an artifact that cannot be read.
         """
-        artifact = artifact or candidate.read()
+        artifact = artifact or read(candidate.file)
         writer = manifest.writer if manifest else writer_of(artifact, self.policy.calendar(), candidate.writer)
         for golden in self.store.generations(candidate.case):
             stored = golden.manifest
@@ -162,7 +162,7 @@ class Adoption:
 
     def _draft(self, candidate: Candidate, rule: InputsRule = "") -> _Draft:
         """The golden as far as its files say it, with inputs made by this rule. Raises `ExportCompatError`."""
-        artifact = candidate.read()
+        artifact = read(candidate.file)
         envelope = envelope_of(artifact)
         check_read_whole(artifact, self.policy.allow)
         writer = writer_of(artifact, self.policy.calendar(), candidate.writer)

@@ -11,8 +11,8 @@ from typing import Annotated
 
 import msgspec
 
-from export_core.artifact import Artifact, ArtifactError
-from export_core.artifact.archive import Found, artifact_in, files_of
+from export_core.artifact import ArtifactError
+from export_core.artifact.archive import artifact_in, files_of
 from export_core.base.phrases import schema_problem
 from export_core.base.untrusted import LARGEST_TEXT, decode_yaml, read_regular
 from export_core.goldens import GoldenError
@@ -96,13 +96,6 @@ class Candidate:
     dims: Mapping[str, int] = field(default_factory=dict)
     exact: bool = True
     given: StatedFacts = NOTHING_STATED
-
-    def read(self) -> Artifact:
-        """The artifact. Raises `ArtifactError`."""
-        artifact = artifact_in(Found(str(self.file), named=True))
-        if isinstance(artifact, str):
-            raise ArtifactError("an artifact", artifact, name=str(self.file))
-        return artifact
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,11 @@ from typing import Any
 
 from msgspec import structs
 
-from export_core import export
 from export_core.artifact import Artifact, read_bytes
 from export_core.base.phrases import did_you_mean
+from export_core.export.case import Case
+from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks, require_values
+from export_core.export.produce import export_again, free_caches, installed_writer, produce
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.manifest_file import is_plain_name
 from export_core.numbers.stored_noise import outputs_to_name
@@ -65,9 +67,9 @@ def export_artifact(
         PolicyError: the policy cannot be used.
     """
     with _prepared("export_artifact", policy, function, args, keywords) as (case, rules, _, _):
-        data, _ = export.export_again(case)
+        data, _ = export_again(case)
         artifact = read_bytes(data, name=case.id)
-        require_audited(artifact, case.options.allow, export.installed_writer(rules.calendar()))
+        require_audited(artifact, case.options.allow, installed_writer(rules.calendar()))
         return artifact
 
 
@@ -117,16 +119,14 @@ def write_golden(
                 )
         with closing(OwnReader(rules, RunOptions(results=None, goldens=store.root), user_code)) as reader:
             reader.start_worker()  # it imports jax while the function is traced here
-            produced = export.produce(exported, reader.calendar, reproducible=True)
+            produced = produce(exported, reader.calendar, reproducible=True)
             manifest = structs.replace(produced.manifest, test="")
             problems = import_problems(produced.files, rules.reader_packages)
             require_audited(produced.artifact, manifest.options.allow, manifest.writer, problems)
-            calls = [export.ExtraCall(call, {}) for call in also] + [
-                export.ExtraCall(call, {}, export.MISMATCH) for call in refused
-            ]
-            (produced,) = export.free_caches([export.add_checks(replace(produced, manifest=manifest), calls)])
+            calls = [ExtraCall(call, {}) for call in also] + [ExtraCall(call, {}, MISMATCH) for call in refused]
+            (produced,) = free_caches([add_checks(replace(produced, manifest=manifest), calls)])
             if not values["nothing_to_compare"]:
-                export.require_values(produced)
+                require_values(produced)
             produced = add_noise(produced, store, rules, reader.noise)
             crash = first_crash(produced, lambda golden: reader.replay([golden]))
             status = store.write(produced.manifest, produced.files)
@@ -143,7 +143,7 @@ def _prepared(
     args: tuple[Any, ...],
     given: Mapping[str, Any],
     case: str = "",
-) -> Iterator[tuple[export.Case, Policy, dict[str, Any], UserCode]]:
+) -> Iterator[tuple[Case, Policy, dict[str, Any], UserCode]]:
     """The case of a call, its policy, the values of its keywords, and the process of a comparator of its own."""
     rules = find_policy(Path(), None if policy is None else os.fspath(policy))
     _check_names(where, function, args, given)
@@ -152,7 +152,7 @@ def _prepared(
     with UserCode(variables=rules.environment) as user_code:
         values = read_keywords(own, f"{where}:", lambda: user_code)
         name, options = case or getattr(function, "__name__", "artifact"), export_options(values, rules)
-        exported = export.Case(name, where, None, function, args, kwargs, options, comparison(values, rules))
+        exported = Case(name, where, None, function, args, kwargs, options, comparison(values, rules))
         yield exported, rules, values, user_code
 
 

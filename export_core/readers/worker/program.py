@@ -547,7 +547,7 @@ def unreduced_axes(sharding: Any) -> list[str]:
 
 
 def without_unreduced(sharding: Any) -> Any:
-    """The same sharding of the sum."""
+    """The sharding of an array whose sums are made."""
     if not unreduced_axes(sharding):
         return sharding
     spec = sharding.spec

@@ -15,8 +15,9 @@ from jax.sharding import AbstractMesh, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from export_core.artifact import read_bytes
-from export_core.export import Case, ExportError
 from export_core.export.arguments import Arguments
+from export_core.export.case import Case
+from export_core.export.errors import ExportError
 from export_core.export.golden_checks import WRONG_DEVICES, add_checks
 from export_core.export.meshes import place_unplaced
 

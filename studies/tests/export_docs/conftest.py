@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from export_core.export import Case, ExportOptions, ProducedGolden, produce
+from export_core.export.case import Case, ExportOptions
+from export_core.export.produce import ProducedGolden, produce
 from export_core.releases import load_calendar
 
 Through = Callable[..., ProducedGolden]

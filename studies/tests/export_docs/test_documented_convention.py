@@ -13,7 +13,8 @@ from jax._src import config, core, effects
 from jax._src.interpreters import mlir
 
 from export_core.artifact import read_bytes
-from export_core.export import ExportError, ExtraCall, add_checks
+from export_core.export.errors import ExportError
+from export_core.export.golden_checks import ExtraCall, add_checks
 
 
 class OrderedEffect(effects.Effect):

@@ -14,7 +14,8 @@ import pytest
 from jax import export
 
 from export_core.artifact import read
-from export_core.export import ExportError, add_checks
+from export_core.export.errors import ExportError
+from export_core.export.golden_checks import add_checks
 from export_core.goldens.arrays import from_npz
 
 DATA = Path(__file__).parents[3] / "tests" / "artifact" / "data"

@@ -12,7 +12,7 @@ from jax._src.interpreters import mlir
 from jax._src.lib import version as jaxlib_version
 
 from export_core.artifact.audit import audit
-from export_core.export import ExportError
+from export_core.export.errors import ExportError
 from export_core.releases.stable_targets import stable_targets
 
 

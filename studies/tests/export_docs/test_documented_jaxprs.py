@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from jax import export, lax, make_jaxpr
 
-from export_core.export import ExportError
+from export_core.export.errors import ExportError
 
 EIGHT = (np.zeros(8, np.float32), np.ones(8, np.float32))
 

@@ -19,7 +19,7 @@ from jax import export
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from export_core.artifact import read_bytes
-from export_core.export import ExtraCall, add_checks
+from export_core.export.golden_checks import ExtraCall, add_checks
 
 SHOWN: dict[str, list[Callable[..., Any]]] = {}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from making import result
 
 from export_core.features.compare_runs.trend import number_drift
@@ -39,40 +40,39 @@ def differing(*results: Result) -> list[tuple[str, str, str]]:
     ]
 
 
-def test_readers_are_in_order_of_their_build_dates():
-    assert stretches(read("0.10.2", "b"), read("0.8.3", "a"), read("0.9.2"), read("0.9.0", "a")) == [
-        "0.9.0 0.8.3 a", "0.9.2", "0.10.2 b",
-    ]  # fmt: skip
+def cells(text: str, **changes: object) -> list[Result]:
+    """``0.10.0, 0.10.2 a``: readers, each with its bits unless they are those of the writer."""
+    return [read(*one.split(), **changes) for one in text.split(", ")]
 
 
-def test_the_writer_is_a_point_though_it_was_no_reader():
-    assert stretches(read("0.10.0"), read("0.10.2", "a")) == ["0.9.2 0.10.0", "0.10.2 a"]
-    assert stretches(read("0.10.0", "a"), read("0.10.2", "a")) == ["0.9.2", "0.10.0 0.10.2 a"]
+@pytest.mark.parametrize(
+    ("results", "expected"),
+    [
+        ("0.10.2 b, 0.8.3 a, 0.9.2, 0.9.0 a", ["0.9.0 0.8.3 a", "0.9.2", "0.10.2 b"]),
+        ("0.10.0, 0.10.2 a", ["0.9.2 0.10.0", "0.10.2 a"]),
+        ("0.10.0 a, 0.10.2 a", ["0.9.2", "0.10.0 0.10.2 a"]),
+        ("0.9.2, 0.10.0 a, 0.10.2, 0.11.2 a", ["0.9.2", "0.10.0 a", "0.10.2", "0.11.2 a"]),
+        # The releases around the writer agree with each other: none of them changed anything.
+        ("0.9.1 a, 0.10.0 a", ["0.9.1 0.10.0 a"]),
+        ("0.9.1 a, 0.10.0 b", ["0.9.1 a", "0.9.2", "0.10.0 b"]),
+        ("0.9.2 a, 0.10.0 a", ["0.9.2 0.10.0 a"]),
+    ],
+    ids=[
+        *("by build date", "the writer, no reader", "none agrees with the writer", "bits that come back"),
+        *("a writer on another processor", "a writer between others", "a writer that reads otherwise"),
+    ],
+)
+def test_the_bits_of_a_golden_are_stretches_of_releases(results, expected):
+    assert stretches(*cells(results)) == expected
+
+
+def test_a_writer_that_was_no_reader_has_its_own_outputs():
     (drift,) = number_drift([read("0.10.0", "a")])
     assert drift.stretches[0].max_abs_error == 0
 
 
-def test_bits_that_come_back_are_a_stretch_of_their_own():
-    found = stretches(read("0.9.2"), read("0.10.0", "a"), read("0.10.2"), read("0.11.2", "a"))
-    assert found == ["0.9.2", "0.10.0 a", "0.10.2", "0.11.2 a"]
-
-
-def test_a_writer_on_another_processor_is_no_step():
-    """The releases around it agree with each other: none of them changed anything."""
-    assert stretches(read("0.9.1", "a"), read("0.10.0", "a")) == ["0.9.1 0.10.0 a"]
-
-
-def test_a_writer_between_readers_that_differ_is_a_step():
-    assert stretches(read("0.9.1", "a"), read("0.10.0", "b")) == ["0.9.1 a", "0.9.2", "0.10.0 b"]
-
-
-def test_a_golden_that_its_own_writer_reads_otherwise_has_no_bits_as_written():
-    assert stretches(read("0.9.2", "a"), read("0.10.0", "a")) == ["0.9.2 0.10.0 a"]
-
-
 def test_the_writer_is_no_point_on_another_platform():
-    on_cuda = [read(reader, bits, platform="cuda") for reader, bits in (("0.10.0", "a"), ("0.10.2", "b"))]
-    assert stretches(*on_cuda) == ["0.10.0 a", "0.10.2 b"]
+    assert stretches(*cells("0.10.0 a, 0.10.2 b", platform="cuda")) == ["0.10.0 a", "0.10.2 b"]
 
 
 def test_each_golden_platform_and_device_has_its_own_drift():
@@ -97,20 +97,16 @@ def test_what_was_not_compared_has_no_drift():
     assert number_drift([crash, compiled, by_an_earlier_version]) == ()
 
 
-def test_readers_that_differ_start_after_one_that_agrees():
-    results = [read("0.10.0"), read("0.10.2", "a", wrong=True), read("0.11.2", "b", wrong=True)]
-    assert differing(*results) == [("0.10.0", "0.10.2 0.11.2", "")]
-    assert differing(*results, read("0.12.0.1")) == [("0.10.0", "0.10.2 0.11.2", "0.12.0.1")]
-
-
-def test_older_readers_that_differ_end_before_one_that_agrees():
-    assert differing(read("0.9.0", "a", wrong=True), read("0.9.1", "a", wrong=True)) == [("", "0.9.0 0.9.1", "0.9.2")]
-
-
-def test_readers_of_which_none_agrees_have_nothing_around_them():
-    around_the_writer = read("0.9.1", "a", wrong=True), read("0.10.0", "b", wrong=True)
-    assert differing(*around_the_writer) == [("", "0.9.1 0.10.0", "")]
-
-
-def test_a_change_of_bits_within_the_tolerance_is_no_difference():
-    assert differing(read("0.10.0", "a"), read("0.10.2", "b")) == []
+@pytest.mark.parametrize(
+    ("right", "wrong", "expected"),
+    [
+        ("0.10.0", "0.10.2 a, 0.11.2 b", [("0.10.0", "0.10.2 0.11.2", "")]),
+        ("0.10.0, 0.12.0.1", "0.10.2 a, 0.11.2 b", [("0.10.0", "0.10.2 0.11.2", "0.12.0.1")]),
+        ("", "0.9.0 a, 0.9.1 a", [("", "0.9.0 0.9.1", "0.9.2")]),
+        ("", "0.9.1 a, 0.10.0 b", [("", "0.9.1 0.10.0", "")]),
+        ("0.10.0 a, 0.10.2 b", "", []),
+    ],
+    ids=["after one that agrees", "between two", "before the writer", "none agrees", "within the tolerance"],
+)
+def test_readers_that_differ_have_those_around_them(right, wrong, expected):
+    assert differing(*(cells(right) if right else ()), *(cells(wrong, wrong=True) if wrong else ())) == expected

@@ -208,7 +208,9 @@ def test_cells_that_no_machine_can_run_name_both_machines(cells):
     }
 
 
-def test_cells_whose_other_machine_goes_away_are_not_waited_for(cells):
+def test_cells_whose_other_machine_goes_away_are_not_waited_for(cells, monkeypatch):
+    monkeypatch.setattr(executors_module, "LOOK_SECONDS", 0.05)
+
     class Vanishes:
         def submit(self, run, job):
             cluster.machines = ()

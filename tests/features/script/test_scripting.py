@@ -21,7 +21,7 @@ from warm_pytest import WHOLE_NOISE, own_variables
 import export_core
 from export_core.artifact import read_bytes
 from export_core.base.errors import ExportCompatError
-from export_core.export import ExportError
+from export_core.export.errors import ExportError
 from export_core.goldens import GoldenError, GoldenStore
 from export_core.goldens.manifest import UNKNOWN
 from export_core.policy import FILE

@@ -6,6 +6,7 @@ functions of LAPACK's FFI. Each call is written as such a function, lowered for 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -34,8 +35,6 @@ _TRANSPOSED, _ADJOINT = ord("T"), ord("C")
 class Call(NamedTuple):
     """A custom call of LAPACK: what it is called with, and what it must give."""
 
-    target: str
-    family: str
     is_ffi: bool
     operands: list[Any]
     results: list[Any]
@@ -45,6 +44,10 @@ class Call(NamedTuple):
     def zeros(self, number: int) -> Any:
         """A result that nobody reads: scratch memory, or an error code."""
         return jnp.zeros(self.results[number].shape, self.results[number].dtype)
+
+    def unread(self, first: int) -> list[Any]:
+        """The results from this one on, which nobody reads."""
+        return [self.zeros(number) for number in range(first, len(self.results))]
 
     def parameter(self, number: int) -> int:
         """A parameter of the old calling convention, an operand that is a constant."""
@@ -58,13 +61,6 @@ class Call(NamedTuple):
         return self.config.get("uplo") == _LOWER if self.is_ffi else bool(self.parameter(0))
 
 
-class Replacement(NamedTuple):
-    """A function of jax that gives all results of a call, and the operands of the call that it takes."""
-
-    operands: list[Any]
-    function: Callable[..., tuple[Any, ...]]
-
-
 def replace_calls(module: Any, targets: Sequence[str], platform: str) -> Counter[str]:
     """Replace every call of these targets in place; return how often each was. Raises `RefusedError`."""
     done: Counter[str] = Counter()
@@ -73,23 +69,40 @@ def replace_calls(module: Any, targets: Sequence[str], platform: str) -> Counter
         if operation.name != "stablehlo.custom_call":
             continue
         target = ir.StringAttr(operation.attributes["call_target_name"]).value
-        if target in targets:
-            try:
-                _replace(module, symbols, operation, _call(operation, target, platform))
-            except RefusedError as error:
-                raise RefusedError(f"{target} cannot be replaced: {error}") from None
-            free = ", which XLA expands itself" if platform == "tpu" else ""
-            done[f"{target} replaced by jax {jax.__version__}'s lowering for {platform}{free}"] += 1
+        if target not in targets:
+            continue
+        try:
+            _replace(module, symbols, operation, target, platform)
+        except RefusedError as error:
+            raise RefusedError(f"{target} cannot be replaced: {error}") from None
+        free = ", which XLA expands itself" if platform == "tpu" else ""
+        done[f"{target} replaced by jax {jax.__version__}'s lowering for {platform}{free}"] += 1
     return done
 
 
-def _call(operation: Any, target: str, platform: str) -> Call:
+def _replace(module: Any, symbols: Any, operation: Any, target: str, platform: str) -> None:
     match = TARGET.fullmatch(target)
     if match is None or match["family"] not in FAMILIES:
         raise RefusedError("there is no function of jax for it")
     results = [_shape(value.type) for value in operation.results]
-    config = _config(operation)
-    return Call(target, match["family"], bool(match["ffi"]), list(operation.operands), results, config, platform)
+    call = Call(bool(match["ffi"]), list(operation.operands), results, _config(operation), platform)
+    number, function = FAMILIES[match["family"]]
+    operands = call.operands[-number:]
+    shapes = [_shape(value.type) for value in operands]
+    wide = any(shape.dtype in (np.float64, np.complex128) for shape in shapes)
+    with jax.enable_x64(wide):
+        jitted = jax.jit(functools.partial(function, call))
+        exported = jax.export.export(jitted, platforms=[platform])(*shapes)
+    if [(x.shape, x.dtype) for x in exported.out_avals] != [(x.shape, x.dtype) for x in results]:
+        raise RefusedError(f"jax gives {exported.out_avals} for {results}")
+    part = stablehlo.deserialize_portable_artifact(module.context, exported.mlir_module_serialized)
+    name = mlir.merge_mlir_modules(module, f"converted_{target}", part, dst_symtab=symbols)
+    used = [value for number, value in enumerate(operands) if number in exported.module_kept_var_idx]
+    with ir.InsertionPoint(operation), operation.location:
+        made = func.CallOp([value.type for value in operation.results], ir.FlatSymbolRefAttr.get(name), used)
+    for old, new in zip(operation.results, made.results, strict=True):
+        old.replace_all_uses_with(new)
+    operation.erase()
 
 
 def _shape(kind: Any) -> Any:
@@ -111,94 +124,53 @@ def _config(operation: Any) -> dict[str, int]:
     return {}
 
 
-def _replace(module: Any, symbols: Any, operation: Any, call: Call) -> None:
-    operands, function = FAMILIES[call.family](call)
-    shapes = [_shape(value.type) for value in operands]
-    wide = any(shape.dtype in (np.float64, np.complex128) for shape in shapes)
-    with jax.enable_x64(wide):
-        exported = jax.export.export(jax.jit(function), platforms=[call.platform])(*shapes)
-    if [(x.shape, x.dtype) for x in exported.out_avals] != [(x.shape, x.dtype) for x in call.results]:
-        raise RefusedError(f"jax gives {exported.out_avals} for {call.results}")
-    part = stablehlo.deserialize_portable_artifact(module.context, exported.mlir_module_serialized)
-    name = mlir.merge_mlir_modules(module, f"converted_{call.target}", part, dst_symtab=symbols)
-    used = [value for number, value in enumerate(operands) if number in exported.module_kept_var_idx]
-    with ir.InsertionPoint(operation), operation.location:
-        made = func.CallOp([value.type for value in operation.results], ir.FlatSymbolRefAttr.get(name), used)
-    for old, new in zip(operation.results, made.results, strict=True):
-        old.replace_all_uses_with(new)
-    operation.erase()
-
-
-# --- the families: all results of a call, by functions of jax ---------------------------------------------------------
+# --- the families: all results of a call, by functions of jax; each gets the last operands of the call ----------------
 
 
 def _adjoint(matrix: Any) -> Any:
     return jnp.swapaxes(matrix, -1, -2).conj()
 
 
-def _cholesky(call: Call) -> Replacement:
+def _cholesky(call: Call, matrix: Any) -> tuple[Any, ...]:
     lower = call.is_lower()
-
-    def function(matrix: Any) -> tuple[Any, ...]:
-        factor = lax.linalg.cholesky(matrix if lower else _adjoint(matrix), symmetrize_input=False)
-        failed = jnp.any(jnp.isnan(factor), axis=(-1, -2)).astype(call.results[1].dtype)
-        return factor if lower else _adjoint(factor), failed
-
-    return Replacement(call.operands[-1:], function)
+    factor = lax.linalg.cholesky(matrix if lower else _adjoint(matrix), symmetrize_input=False)
+    failed = jnp.any(jnp.isnan(factor), axis=(-1, -2)).astype(call.results[1].dtype)
+    return factor if lower else _adjoint(factor), failed
 
 
-def _lu(call: Call) -> Replacement:
-    def function(matrix: Any) -> tuple[Any, ...]:
-        factors, pivots, _ = linalg._lu_python(matrix) if call.platform == "tpu" else lax.linalg.lu(matrix)
-        return factors, pivots.astype(call.results[1].dtype) + 1, call.zeros(2)  # LAPACK counts from 1
-
-    return Replacement(call.operands[-1:], function)
+def _lu(call: Call, matrix: Any) -> tuple[Any, ...]:
+    factors, pivots, _ = linalg._lu_python(matrix) if call.platform == "tpu" else lax.linalg.lu(matrix)
+    return factors, pivots.astype(call.results[1].dtype) + 1, call.zeros(2)  # LAPACK counts from 1
 
 
-def _qr(call: Call) -> Replacement:
-    rest = range(2, len(call.results))
-    return Replacement(call.operands[-1:], lambda matrix: (*linalg.geqrf(matrix), *map(call.zeros, rest)))
+def _qr(call: Call, matrix: Any) -> tuple[Any, ...]:
+    return *linalg.geqrf(matrix), *call.unread(2)
 
 
-def _householder_product(call: Call) -> Replacement:
-    rest = range(1, len(call.results))
-
-    def function(matrix: Any, taus: Any) -> tuple[Any, ...]:
-        return lax.linalg.householder_product(matrix, taus), *map(call.zeros, rest)
-
-    return Replacement(call.operands[-2:], function)
+def _householder_product(call: Call, matrix: Any, taus: Any) -> tuple[Any, ...]:
+    return lax.linalg.householder_product(matrix, taus), *call.unread(1)
 
 
-def _eigh(call: Call) -> Replacement:
-    lower, rest = call.is_lower(), range(2, len(call.results))
-
-    def function(matrix: Any) -> tuple[Any, ...]:
-        vectors, values = lax.linalg.eigh(matrix, lower=lower, symmetrize_input=False)
-        return vectors, values.astype(call.results[1].dtype), *map(call.zeros, rest)
-
-    return Replacement(call.operands[-1:], function)
+def _eigh(call: Call, matrix: Any) -> tuple[Any, ...]:
+    vectors, values = lax.linalg.eigh(matrix, lower=call.is_lower(), symmetrize_input=False)
+    return vectors, values.astype(call.results[1].dtype), *call.unread(2)
 
 
-def _svd(call: Call) -> Replacement:
+def _svd(call: Call, matrix: Any) -> tuple[Any, ...]:
     if call.is_ffi:
         mode = chr(call.config["mode"])
         vectors, full = mode != "N", mode == "A"
     else:
         vectors, full = bool(call.parameter(1)), bool(call.parameter(0))
-    rest = range(4, len(call.results))
-
-    def function(matrix: Any) -> tuple[Any, ...]:
-        if vectors:
-            left, values, right = lax.linalg.svd(matrix, full_matrices=full)
-        else:
-            values = lax.linalg.svd(matrix, compute_uv=False)
-            left, right = call.zeros(2), call.zeros(3)
-        return call.zeros(0), values, left, right, *map(call.zeros, rest)
-
-    return Replacement(call.operands[-1:], function)
+    if vectors:
+        left, values, right = lax.linalg.svd(matrix, full_matrices=full)
+    else:
+        values = lax.linalg.svd(matrix, compute_uv=False)
+        left, right = call.zeros(2), call.zeros(3)
+    return call.zeros(0), values, left, right, *call.unread(4)
 
 
-def _triangular_solve(call: Call) -> Replacement:
+def _triangular_solve(call: Call, matrix: Any, right: Any) -> tuple[Any, ...]:
     if call.is_ffi:
         config = call.config
         left, lower, unit = config["side"] == _LEFT, call.is_lower(), config["diag"] == _UNIT
@@ -206,43 +178,31 @@ def _triangular_solve(call: Call) -> Replacement:
     else:
         left, lower, unit = (bool(call.parameter(number)) for number in (0, 1, 3))
         transposed = {0: 0, 1: _TRANSPOSED, 2: _ADJOINT}[call.parameter(2)]
-
-    def function(matrix: Any, right: Any) -> tuple[Any, ...]:
-        solution = lax.linalg.triangular_solve(
-            matrix,
-            right,
-            left_side=left,
-            lower=lower,
-            transpose_a=transposed in (_TRANSPOSED, _ADJOINT),
-            conjugate_a=transposed == _ADJOINT,
-            unit_diagonal=unit,
-        )
-        return (solution,)
-
-    return Replacement(call.operands[-2:], function)
+    solution = lax.linalg.triangular_solve(
+        matrix,
+        right,
+        left_side=left,
+        lower=lower,
+        transpose_a=transposed in (_TRANSPOSED, _ADJOINT),
+        conjugate_a=transposed == _ADJOINT,
+        unit_diagonal=unit,
+    )
+    return (solution,)
 
 
-def _eig(call: Call) -> Replacement:
+def _eig(call: Call, matrix: Any) -> tuple[Any, ...]:
     _needs_lapack(call)
     left, right = (chr(call.parameter(number)) == "V" for number in (2, 3))
-
-    def function(matrix: Any) -> tuple[Any, ...]:
-        values, *vectors = lax.linalg.eig(matrix, compute_left_eigenvectors=left, compute_right_eigenvectors=right)
-        lefts = vectors.pop(0) if left else call.zeros(5)
-        rights = vectors.pop(0) if right else call.zeros(6)
-        return *map(call.zeros, range(3)), values.real, values.imag, lefts, rights, call.zeros(7)
-
-    return Replacement(call.operands[-1:], function)
+    values, *vectors = lax.linalg.eig(matrix, compute_left_eigenvectors=left, compute_right_eigenvectors=right)
+    lefts = vectors.pop(0) if left else call.zeros(5)
+    rights = vectors.pop(0) if right else call.zeros(6)
+    return *map(call.zeros, range(3)), values.real, values.imag, lefts, rights, call.zeros(7)
 
 
-def _schur(call: Call) -> Replacement:
+def _schur(call: Call, matrix: Any) -> tuple[Any, ...]:
     _needs_lapack(call)
-
-    def function(matrix: Any) -> tuple[Any, ...]:
-        triangular, vectors = lax.linalg.schur(matrix)
-        return triangular, call.zeros(1), call.zeros(2), vectors, call.zeros(4), call.zeros(5)
-
-    return Replacement(call.operands[-1:], function)
+    triangular, vectors = lax.linalg.schur(matrix)
+    return triangular, call.zeros(1), call.zeros(2), vectors, call.zeros(4), call.zeros(5)
 
 
 def _needs_lapack(call: Call) -> None:
@@ -250,17 +210,17 @@ def _needs_lapack(call: Call) -> None:
         raise RefusedError("jax has no lowering of it without LAPACK")
 
 
-FAMILIES: dict[str, Callable[[Call], Replacement]] = {
-    "potrf": _cholesky,
-    "getrf": _lu,
-    "geqrf": _qr,
-    "orgqr": _householder_product,
-    "ungqr": _householder_product,
-    "syevd": _eigh,
-    "heevd": _eigh,
-    "gesdd": _svd,
-    "trsm": _triangular_solve,
-    "geev": _eig,
-    "gees": _schur,
+FAMILIES: dict[str, tuple[int, Callable[..., tuple[Any, ...]]]] = {
+    "potrf": (1, _cholesky),
+    "getrf": (1, _lu),
+    "geqrf": (1, _qr),
+    "orgqr": (2, _householder_product),
+    "ungqr": (2, _householder_product),
+    "syevd": (1, _eigh),
+    "heevd": (1, _eigh),
+    "gesdd": (1, _svd),
+    "trsm": (2, _triangular_solve),
+    "geev": (1, _eig),
+    "gees": (1, _schur),
 }
-"""By LAPACK's name, without the letter of the element type."""
+"""By LAPACK's name, without the letter of the element type: how many operands are arrays, and the function of them."""

@@ -14,16 +14,8 @@ import msgspec
 from export_core.base.atomic import write_whole
 from export_core.base.phrases import schema_problem
 from export_core.base.untrusted import decode_yaml, read_named
-from export_core.releases.calendar import (
-    Calendar,
-    CalendarFile,
-    JaxlibRelease,
-    JaxRelease,
-    date_in_version,
-    numbers_of,
-    version_key,
-)
-from export_core.releases.errors import ReleaseError
+from export_core.releases import Calendar, JaxlibRelease, JaxRelease, ReleaseError
+from export_core.releases.calendar import CalendarFile, date_in_version, numbers_of, version_key
 
 FILE = "export_releases.yaml"
 HEADER = """\

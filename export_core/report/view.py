@@ -25,7 +25,7 @@ from export_core.judge.verdicts import (
     Kind,
 )
 from export_core.matrix import Verdict
-from export_core.numbers.stored_noise import WHAT_TO_DO
+from export_core.numbers.noise import WHAT_TO_DO
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
 from export_core.report.document import Comparison, Document, Finding, issue_of

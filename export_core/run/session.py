@@ -30,7 +30,7 @@ from export_core.matrix.replay import replay
 from export_core.matrix.replay_options import ReplayOptions, user_code_within
 from export_core.matrix.reproduce_command import reproduce_command
 from export_core.numbers.measuring_noise import lacks_noise
-from export_core.numbers.stored_noise import knows_inputs_only, undecided_in
+from export_core.numbers.noise import knows_inputs_only, undecided_in
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues

@@ -10,7 +10,7 @@ from export_core.goldens import Check, Comparison, FactorGroup, GoldenStore, Sig
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.manifest import UndecidedOutput
 from export_core.goldens.store import INPUTS, OUTPUTS
-from export_core.numbers.stored_noise import proves_nothing, undecided_outputs
+from export_core.numbers.noise import proves_nothing, undecided_outputs
 
 ONES = np.ones(2, np.float32)
 COUNTS = np.ones(2, np.int32)

@@ -27,7 +27,7 @@ from export_core.matrix.comparisons import under_policy
 from export_core.matrix.replay import replay_with_outputs
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.measuring_noise import measure_goldens, not_measured, with_noise
-from export_core.numbers.stored_noise import noise_text, proves_nothing_text
+from export_core.numbers.noise import noise_text, proves_nothing_text
 from export_core.policy import Policy
 from export_core.policy.run_options import RunOptions
 from export_core.readers.cell import Cell

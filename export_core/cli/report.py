@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from export_core import policy as policies
 from export_core.cli import click_options
 from export_core.cli.help import command
 from export_core.run.errors import RunError
@@ -135,15 +136,13 @@ def judged_run(folder: Path, policy_file: str | None, as_of: str | None, fail_on
     from msgspec.structs import replace
 
     from export_core.judge import calendar_facts, judge_again
-    from export_core.policy import load_policy
-    from export_core.policy import policy_file as policy_path
     from export_core.run.results import read_run
     from export_core.run.run import judge_run
 
     recorded = read_run(folder)
     before, earlier = recorded.summary, recorded.policy
-    file = policy_path(Path(), policy_file)
-    policy = load_policy(file) if file else earlier
+    file = policies.policy_file(Path(), policy_file)
+    policy = policies.load_policy(file) if file else earlier
     if name := policy.replays_otherwise(earlier):
         raise RunError(
             f"{file}: {name}: expected the value that this run was made with, found another one. It decides how "

@@ -16,11 +16,9 @@ from export_core.releases import Calendar, JaxRelease, ReleaseError, load_calend
 from export_core.releases.calendar import version_key
 from export_core.releases.project_releases import contradiction
 
-LONGEST_DAYS = 90
-"""How many days an entry may be in force, unless it is permanent and was approved."""
+LONGEST_DAYS = 90  # How many days an entry may be in force, unless it is permanent and was approved.
 
-LONGEST_WINDOW = 36_500
-"""Days of a window: a century, so that no date leaves the range of Python's dates."""
+LONGEST_WINDOW = 36_500  # Days of a window: a century, so that no date leaves the range of Python's dates.
 
 DAYS = {
     "deployed": ("since", "until"),

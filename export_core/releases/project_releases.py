@@ -23,8 +23,7 @@ HEADER = """\
 # refresh` writes them. Commit this file: the windows of a judgement count from these days.
 """
 
-NIGHTLY_DAYS = 1
-"""A nightly is numbered when its build starts, and its files may be stamped after midnight."""
+NIGHTLY_DAYS = 1  # A nightly is numbered when its build starts, and its files may be stamped after midnight.
 
 
 def read_releases(path: Path) -> CalendarFile:

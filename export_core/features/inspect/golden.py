@@ -3,8 +3,6 @@
 Fields of the manifest are shown as they come, so that a new one is shown too.
 """
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterator, Sequence
 

@@ -3,8 +3,6 @@
 `export_core` offers the names that are in `__all__`.
 """
 
-from __future__ import annotations
-
 import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping

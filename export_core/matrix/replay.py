@@ -247,7 +247,11 @@ class _Replay:
             try:
                 attempts = get_attempts()
                 for number, attempt in enumerate(attempts):
-                    self._take_slot(attempt.placement)
+                    # The device first, everywhere: a cell that waits for the device must not hold a slot that a cell on
+                    # the CPU could use, and with one order no two threads can wait for each other.
+                    if shares_device(attempt.placement):
+                        self.device_slots.acquire()
+                    self.slots.acquire()
                     # Looked at only now: while this thread waited for the slot, the worker may have died.
                     if self.stopping.is_set() or any(attempt.isolated for attempt in lost):
                         self._release_slot(attempt.placement)
@@ -261,13 +265,6 @@ class _Replay:
             finally:
                 worker.close()
         return lost, attempts[len(running) :]
-
-    def _take_slot(self, placement: Placement) -> None:
-        # The device first, everywhere: a cell that waits for the device must not hold a slot that a cell on the CPU
-        # could use, and with one order no two threads can wait for each other.
-        if shares_device(placement):
-            self.device_slots.acquire()
-        self.slots.acquire()
 
     def _release_slot(self, placement: Placement) -> None:
         self.slots.release()

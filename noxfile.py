@@ -10,9 +10,8 @@ from pathlib import Path
 
 import nox
 
-from export_core.readers.build import uv_command
+from export_core.readers.build import PREFERRED, find_python, uv_command
 from export_core.readers.errors import EnvironmentFailed
-from export_core.readers.interpreters import PREFERRED, find_python
 from pytest_jaxexport.sessions import register
 
 nox.options.sessions = ["lint", "typecheck", "tests"]

@@ -38,8 +38,7 @@ STARTED_WITH: pytest.StashKey[Mapping[str, str]] = pytest.StashKey()
 """The environment variables of this process when pytest began."""
 FLAGS: pytest.StashKey[Flags] = pytest.StashKey()
 """The settings of jax when all test files had been imported; empty where none imports jax."""
-_ATTACHED = "_jaxexport"
-"""The attribute of a test's report that carries our data, as text: what xdist can send."""
+_ATTACHED = "_jaxexport"  # The attribute of a test's report that carries our data, as text: what xdist can send.
 _REFUSED = "jaxexport_refused"
 _COLLECTED = "jaxexport_collected"
 _REPORTER = "jaxexport-reporter"

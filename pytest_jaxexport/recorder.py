@@ -24,7 +24,7 @@ from export_core.goldens.source_difference import source_difference
 from export_core.goldens.store import ARTIFACT
 from export_core.matrix.comparisons import GoldenOutputs, under_policy
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
-from export_core.numbers.stored_noise import WHAT_TO_DO, outputs_to_name
+from export_core.numbers.noise import WHAT_TO_DO, outputs_to_name
 from export_core.policy.feature_keys import with_entries
 from export_core.policy.known_issues import known_issues
 from export_core.readers.packages import import_problems, installed_packages

@@ -16,8 +16,7 @@ from export_core.artifact import Artifact
 from export_core.artifact.export_changes import export_digest
 from export_core.export.produce import Flags, ProducedGolden
 
-_LONGEST = 300.0
-"""Seconds to wait for the export of one test, with the start of the process."""
+_LONGEST = 300.0  # Seconds to wait for the export of one test, with the start of the process.
 
 # What would run elsewhere, or write over what belongs to the first run.
 _OPTIONS: dict[str, Any] = {

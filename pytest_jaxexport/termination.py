@@ -6,8 +6,7 @@ from types import FrameType
 
 import pytest
 
-EXIT_CODE = 128 + signal.SIGTERM
-"""What a shell expects."""
+EXIT_CODE = 128 + signal.SIGTERM  # What a shell expects.
 
 
 class TerminationListener:

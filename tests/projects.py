@@ -68,8 +68,7 @@ class Project:
     folder: Path
     warm: WarmPytest
     cache: Path
-    noise: str
-    """How runs that are no new interpreters measure the noise of goldens: of warm_pytest.py."""
+    noise: str  # How runs that are no new interpreters measure the noise of goldens: of warm_pytest.py.
 
     @property
     def goldens(self) -> Path:

@@ -35,10 +35,8 @@ from export_core.releases import Calendar, Release, load_calendar
 HERE = Path(__file__).parent
 FLAKY = Path(tempfile.gettempdir()) / f"jaxexport-test-flaky-{os.getpid()}"
 """While this file exists, the cell of the golden `is_flaky` hangs."""
-AWAKE = FLAKY.with_suffix(".awake")
-"""Written by a cell that should have been killed in its sleep."""
-START = client.start_process
-"""Starts workers that are no forks."""
+AWAKE = FLAKY.with_suffix(".awake")  # Written by a cell that should have been killed in its sleep.
+START = client.start_process  # Starts workers that are no forks.
 MISBEHAVING = {"PYTHONPATH": str(HERE / "misbehaving"), "JAXEXPORT_TEST_FLAKY": str(FLAKY)}
 
 

@@ -13,7 +13,7 @@ from export_core.judge import Result, Summary
 from export_core.policy import Policy
 from tools.field_docs import types_in
 from tools.public import INTERNAL, PROVISIONAL, STABLE
-from tools.reference.api import FIELDS, PACKAGES, members_of, modules, names_in, source_of
+from tools.reference.api import FIELDS, PACKAGES, annotation_of, members_of, modules, names_in, said_of, source_of
 
 LISTED = [(module, name) for names in (STABLE, PROVISIONAL) for module in names for name in names[module]]
 NAMES = pytest.mark.parametrize(("module", "name"), LISTED)
@@ -29,7 +29,7 @@ def annotations(public: griffe.Object) -> Iterator[griffe.Expr | str | None]:
         yield public.returns
         yield from (parameter.annotation for parameter in public.parameters if parameter.name not in hidden)
     elif isinstance(public, griffe.Attribute):
-        yield public.annotation
+        yield annotation_of(public)
     elif public.name not in FIELDS:
         yield from (annotation for member in members_of(public) for annotation in annotations(member))
 
@@ -46,7 +46,7 @@ def test_a_public_name_says_what_it_is(module, name):
     public = source_of(module, name)
     assert public.docstring
     if isinstance(public, griffe.Class) and name not in FIELDS:
-        assert [member.name for member in members_of(public) if not member.docstring] == []
+        assert [member.name for member in members_of(public) if not said_of(member)] == []
 
 
 @NAMES

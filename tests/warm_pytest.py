@@ -32,8 +32,7 @@ IMPORTED = (
     *("export_core.goldens.source_difference", "export_core.features.convert.fixed_by_conversion"),
 )
 
-WHOLE_NOISE = ""
-"""Measures noise as a user's run does."""
+WHOLE_NOISE = ""  # Measures noise as a user's run does.
 
 
 NO_NOISE = """

@@ -48,17 +48,10 @@ _TEXT = bytes(range(0x20, 0x7F)) + b"\t\n\r"
 class Artifact:
     """The bytes of one artifact and what is in them."""
 
-    name: str
-    """What messages call it: its file."""
-    data: bytes | bytearray
-    """Its bytes. A `bytearray` may not be changed afterwards."""
-    envelope: Envelope | None
-    """What `jax.export` wrote around the module; None for a bare StableHLO module."""
-
     def __init__(self, name: str, data: bytes | bytearray, envelope: Envelope | None):
-        self.name = name
-        self.data = data
-        self.envelope = envelope
+        self.name = name  # What messages call it: its file.
+        self.data = data  # Its bytes. A `bytearray` may not be changed afterwards.
+        self.envelope = envelope  # What `jax.export` wrote around the module; None for a bare StableHLO module.
 
     def __repr__(self) -> str:
         return f"Artifact({self.name!r}, {len(self.data)} bytes)"

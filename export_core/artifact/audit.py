@@ -44,24 +44,16 @@ _CHLO = {f"mhlo.{name}" for name in ["acos", "acosh", "asin", "asinh", "atanh", 
 class AuditFinding(NamedTuple):
     """A custom-call target, or with a count of 0 a part of the artifact that this reader does not know."""
 
-    target: str
-    """The target."""
-    standing: str
-    """Its standing in the lists of the possible writers."""
-    ok: bool
-    """Whether the audit accepts it: not where it is unlisted or dropped."""
-    what: str
-    """What its payload is."""
-    payload_version: int | None
-    """The version of that payload, null where it has none."""
+    target: str  # The target.
+    standing: str  # Its standing in the lists of the possible writers.
+    ok: bool  # Whether the audit accepts it: not where it is unlisted or dropped.
+    what: str  # What its payload is.
+    payload_version: int | None  # The version of that payload, null where it has none.
     count: int  # type: ignore[assignment]  # hides tuple.count, which nothing calls
     """How many calls."""
-    where: tuple[str, ...]
-    """Functions and locations of the first 20 calls."""
-    message: str
-    """What is wrong with it; empty for nothing."""
-    advice: str = ""
-    """What to do; empty for nothing."""
+    where: tuple[str, ...]  # Functions and locations of the first 20 calls.
+    message: str  # What is wrong with it; empty for nothing.
+    advice: str = ""  # What to do; empty for nothing.
 
     def __str__(self) -> str:
         return f"{self.message} {self.advice}".rstrip()
@@ -198,16 +190,11 @@ _TPU = frozenset({"Eigh", "LuDecomposition", "ProductOfElementaryHouseholderRefl
 class Foreseen(NamedTuple):
     """What is foreseen for a platform in the newest release."""
 
-    platform: str
-    """The platform."""
-    exported: bool
-    """Whether it was exported for that platform."""
-    targets: tuple[str, ...]
-    """The custom calls that it makes there: those of this platform, and of none in particular."""
-    unpromised: tuple[str, ...]
-    """Those that the release does not promise."""
-    note: str
-    """What else is to be known."""
+    platform: str  # The platform.
+    exported: bool  # Whether it was exported for that platform.
+    targets: tuple[str, ...]  # The custom calls that it makes there: those of this platform, and of none in particular.
+    unpromised: tuple[str, ...]  # Those that the release does not promise.
+    note: str  # What else is to be known.
 
 
 def foreseen(artifact: Artifact, platform: str, promised: Set[str], reader: str) -> Foreseen:

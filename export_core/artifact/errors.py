@@ -15,23 +15,12 @@ LIMIT = "No artifact that JAX writes comes near this limit; do not trust where t
 class ArtifactError(ExportCompatError):
     """Bytes that cannot be read as an artifact."""
 
-    expected: str
-    """What was expected there."""
-    found: str
-    """What was found."""
-    at: int | None
-    """The byte, counted from the start of the file; None where no single byte is to blame."""
-    name: str
-    """What the message calls the artifact: its file."""
-    advice: str
-    """What to do."""
-
     def __init__(self, expected: str, found: str, at: int | None = None, name: str = "", advice: str = DAMAGED):
-        self.expected = expected
-        self.found = found
-        self.at = at
-        self.name = name
-        self.advice = advice
+        self.expected = expected  # What was expected there.
+        self.found = found  # What was found.
+        self.at = at  # The byte, counted from the start of the file; None where no single byte is to blame.
+        self.name = name  # What the message calls the artifact: its file.
+        self.advice = advice  # What to do.
         super().__init__(expected, found, at, name, advice)  # by which it can be pickled
 
     def message(self) -> str:

@@ -59,18 +59,12 @@ def version_pair(version: str) -> tuple[int, ...]:
 class Needs(NamedTuple):
     """The smallest StableHLO that reads the module."""
 
-    stablehlo: str
-    """Its version."""
-    exact: bool
-    """Whether that is exact; where it is false, at least that version is needed."""
-    set_by: tuple[str, ...]
-    """The operations and attributes that need it."""
-    unknown: tuple[str, ...]
-    """Operations and attributes that this reader does not know."""
-    dialects: tuple[str, ...]
-    """Other dialects in the module."""
-    range_locations: bool
-    """Whether it has locations that older releases cannot read."""
+    stablehlo: str  # Its version.
+    exact: bool  # Whether that is exact; where it is false, at least that version is needed.
+    set_by: tuple[str, ...]  # The operations and attributes that need it.
+    unknown: tuple[str, ...]  # Operations and attributes that this reader does not know.
+    dialects: tuple[str, ...]  # Other dialects in the module.
+    range_locations: bool  # Whether it has locations that older releases cannot read.
 
 
 def needs(module: Module) -> Needs:

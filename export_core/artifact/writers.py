@@ -35,16 +35,11 @@ _LAST_JAX = ((4, (0, 8, 1)), (6, (0, 9, 0, 1)), (9, (0, 9, 2)), (11, (0, 11, 0))
 class WrittenBy(NamedTuple):
     """Who wrote it."""
 
-    jax: str | None
-    """The jax that the artifact names, null where it names none."""
-    jaxlib: str | None
-    """The jaxlib, null where several can have written it, and for a bare module."""
-    candidates: tuple[str, ...]
-    """All jaxlibs that can have written it."""
-    producer: str
-    """What wrote the bytecode, as its header says."""
-    serialization_version: int | None
-    """The version of the envelope, null for a bare module."""
+    jax: str | None  # The jax that the artifact names, null where it names none.
+    jaxlib: str | None  # The jaxlib, null where several can have written it, and for a bare module.
+    candidates: tuple[str, ...]  # All jaxlibs that can have written it.
+    producer: str  # What wrote the bytecode, as its header says.
+    serialization_version: int | None  # The version of the envelope, null for a bare module.
     formats: tuple[int, int] | None
     """The oldest and the newest format that the envelope can have; null for a bare module."""
 

@@ -2,11 +2,9 @@
 
 from export_core.base.escaping import shown, without_credentials
 
-PREFIX = "jaxexport: error: "
-"""How every error message begins, whichever command, nox session or test run prints it."""
+PREFIX = "jaxexport: error: "  # How every error message begins, whichever command, nox session or test run prints it.
 
-_LONGEST_NAME = 100
-"""Characters of a name that an error shows."""
+_LONGEST_NAME = 100  # Characters of a name that an error shows.
 
 UNFORESEEN = 70
 """The exit code of a command that ends with an error that nobody foresaw: EX_SOFTWARE, which is no command's answer."""

@@ -23,18 +23,14 @@ class Feature(NamedTuple):
     quick_start: str = ""
     """Of a feature that has a command of its own name: a function that gets what is typed after it, and ends the
     command without click, or returns where click is needed."""
-    findings: str = ""
-    """Findings of a run: gets the `Run`."""
-    table: str = ""
-    """A table of the report in full: gets the `Run`, and returns a `Table` or None."""
-    picture: str = ""
-    """A picture of the page: gets the `Run`, and returns a `Picture` or None."""
+    findings: str = ""  # Findings of a run: gets the `Run`.
+    table: str = ""  # A table of the report in full: gets the `Run`, and returns a `Table` or None.
+    picture: str = ""  # A picture of the page: gets the `Run`, and returns a `Picture` or None.
     row_line: str = ""
     """The line beside a row of the page's table: gets the cells of the row, and returns a `RowLine` or None."""
     compare: str = ""
     """What is different from an earlier run: gets the `Run` and the folder of the other, and returns a `Comparison`."""
-    policy_key: str = ""
-    """A key of the policy, a `FeatureKey` in its module `policy_key`."""
+    policy_key: str = ""  # A key of the policy, a `FeatureKey` in its module `policy_key`.
     keywords: Mapping[str, tuple[str, str]] = {}
     """Keywords of the marker, each the name of its key of the policy: the meaning and an example, which is all that
     `pytest --markers` needs."""
@@ -47,8 +43,7 @@ class Feature(NamedTuple):
     executor: str = ""
     """Another machine than this: gets what `--executor` names, and gives a context manager whose value replays cells,
     as `matrix.replay.replay_here` does."""
-    remedy: str = ""
-    """What may make a failing cell run: gets the cell and the `ReplayOptions`; returns a sentence."""
+    remedy: str = ""  # What may make a failing cell run: gets the cell and the `ReplayOptions`; returns a sentence.
 
 
 @functools.cache

@@ -5,10 +5,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from export_core.base.escaping import plain_text
 
-INDENT = 13
-"""Where the texts of a finding begin, behind their labels."""
-_COMMANDS = ("reproduce", "next")
-"""Labels of texts that are copied into a shell: each stays on one line."""
+INDENT = 13  # Where the texts of a finding begin, behind their labels.
+_COMMANDS = ("reproduce", "next")  # Labels of texts that are copied into a shell: each stays on one line.
 _CUT = " ..."
 
 

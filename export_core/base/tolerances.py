@@ -17,11 +17,9 @@ from export_core.base.phrases import did_you_mean
 COMPARATORS = ("allclose", "exact", "shape", "eigh", "eig", "svd", "qr", "lu", "schur")
 """What `compare` may name. Anything else is a user's own function, as ``module:function``."""
 
-WITHOUT_TOLERANCE = ("exact", "shape")
-"""Comparators that look at no tolerance. A user's own function gets none either."""
+WITHOUT_TOLERANCE = ("exact", "shape")  # Comparators that look at no tolerance. A user's own function gets none either.
 
-AMOUNTS = ("rtol", "atol", "ulp")
-"""The kinds of tolerances."""
+AMOUNTS = ("rtol", "atol", "ulp")  # The kinds of tolerances.
 
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
@@ -35,8 +33,7 @@ DEFAULT_RTOL = {
 }
 """Relative tolerance of each dtype: 84 units in the last place of float32, 2 of the 16-bit ones. Others get COARSE."""
 
-COARSE = 0.25
-"""float8 and narrower: about a unit in the last place of float8_e5m2, which has 2 bits."""
+COARSE = 0.25  # float8 and narrower: about a unit in the last place of float8_e5m2, which has 2 bits.
 
 PLATFORM_RTOL: dict[str, dict[str, float]] = {
     "tpu": {"float32": 1e-2, "complex64": 1e-2},
@@ -71,8 +68,7 @@ class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ulp: Annotated[int | None, Meta(description="Tolerance in units of the last place.")] = None
 
 
-Tolerances = Mapping[str, Mapping[str, Tolerance]]
-"""By platform, then by dtype."""
+Tolerances = Mapping[str, Mapping[str, Tolerance]]  # By platform, then by dtype.
 
 
 Sources = Mapping[str, str | Mapping[str, str]]

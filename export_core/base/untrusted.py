@@ -20,17 +20,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import msgspec
 
-LARGEST = 1 << 32
-"""Bytes of the largest file that is read: the offsets of an artifact have 32 bits."""
-LARGEST_TEXT = 1 << 26
-"""Bytes of the largest file that a person writes: a policy, a list, a module to register."""
+LARGEST = 1 << 32  # Bytes of the largest file that is read: the offsets of an artifact have 32 bits.
+LARGEST_TEXT = 1 << 26  # Bytes of the largest file that a person writes: a policy, a list, a module to register.
 DEEPEST = 100
 """Lists and tables inside each other in a YAML file. Ours have six; libyaml's C loader dies by signal 11 at 40,000."""
 FEW_MARKS = 2000
 """Each level of YAML takes one of the characters ``[{-?:``: a text with fewer is shallow enough for any stack."""
 
-LONGEST_PATTERN = 1000
-"""Characters of a regular expression."""
+LONGEST_PATTERN = 1000  # Characters of a regular expression.
 
 # One repeat of one character at most: what cannot take exponential time.
 _QUICK = re.compile(r"[^*+{]*(?:[^)*+{][*+][^*+{]*)?", re.DOTALL)

@@ -57,7 +57,7 @@ def verify(project: Project) -> None:
     from export_core.goldens import GoldenError
     from export_core.goldens.upkeep import strays, unlisted_files
     from export_core.goldens.verify import verify_goldens
-    from export_core.numbers.stored_noise import check_noise
+    from export_core.numbers.noise import check_noise
 
     # Before anything is opened: the store itself completes an update that was killed between two renames.
     stray_files = list(strays(project.store.root))

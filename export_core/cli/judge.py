@@ -7,15 +7,7 @@ from pathlib import Path
 
 import click
 
-from export_core.cli.click_options import (
-    PATH,
-    check_fail_on,
-    console,
-    fail_on_option,
-    full_option,
-    policy_option,
-    rejudge_day_option,
-)
+from export_core.cli import click_options
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 from export_core.cli.report import compared, judged_run
@@ -24,23 +16,26 @@ from export_core.cli.report import compared, judged_run
 @command(
     "docs/how-to/compare-runs.md", "jaxexport judge --propose", "jaxexport judge new --baseline old", section="Matrix"
 )
-@click.argument("folder", metavar="[DIR]", default=".jaxexport", type=PATH)
-@policy_option
-@rejudge_day_option
+@click.argument("folder", metavar="[DIR]", default=".jaxexport", type=click_options.PATH)
+@click_options.policy_option
+@click_options.rejudge_day_option
 @click.option(
     "--propose", is_flag=True, help="Print known failures for all broken cells, as YAML. Refused for a partial run."
 )
 @click.option(
-    "--baseline", metavar="OLD", type=PATH, help="Folder of an earlier run: also show what is different from it."
+    "--baseline",
+    metavar="OLD",
+    type=click_options.PATH,
+    help="Folder of an earlier run: also show what is different from it.",
 )
-@fail_on_option
+@click_options.fail_on_option
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
     help="Print the difference from --baseline as JSON (schema/comparison.schema.json).",
 )
-@full_option
+@click_options.full_option
 def judge(
     folder: str,
     policy_file: str | None,
@@ -66,7 +61,7 @@ def judge(
         raise click.UsageError("--json prints the difference from a baseline: it needs --baseline OLD.")
     if propose and baseline:
         raise click.UsageError("--propose cannot be combined with --baseline.")
-    check_fail_on(fail_on, baseline)
+    click_options.check_fail_on(fail_on, baseline)
     run = judged_run(Path(folder), policy_file, as_of, fail_on)
     comparison = None
     if baseline:
@@ -78,7 +73,7 @@ def judge(
     elif propose:
         echo(proposal(run.results, run.summary), nl=False)
         # On stderr: standard output is YAML, to be appended to a policy.
-        print_headline(console(stderr=True), view(run))
+        print_headline(click_options.console(stderr=True), view(run))
     else:
-        print_report(console(), view(run, comparison, Path(folder)), full=full)
+        print_report(click_options.console(), view(run, comparison, Path(folder)), full=full)
     raise click.exceptions.Exit(run.summary.exit_code)

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
 PLANNING = (*options_of(ProjectOptions), *options_of(Selection), "shard")
 """The options that decide which cells there are."""
-RUNNING = tuple(name for name in OPTIONS if name not in PLANNING)
-"""The options that say how cells run."""
+RUNNING = tuple(name for name in OPTIONS if name not in PLANNING)  # The options that say how cells run.
 
 
 @command("docs/reference/matrix.md", "jaxexport plan --readers all", "jaxexport plan --format github", section="Matrix")

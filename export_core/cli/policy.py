@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from export_core import policy as policies
+from export_core.base.phrases import plural
 from export_core.cli.click_options import as_of_option, console, day_of, goldens_option, policy_option
 from export_core.cli.help import group
 from export_core.cli.output import echo
@@ -23,29 +25,27 @@ def init(goldens: str | None) -> None:
 
     Nothing is overwritten.
     """
-    from export_core.base.phrases import plural
     from export_core.goldens import GoldenStore
-    from export_core.policy import FILE, Policy, PolicyError, policy_file
     from export_core.policy.model import policy_schema_file
     from export_core.report.policy_text import first_policy
 
-    if (present := policy_file(Path())) is not None:
-        raise PolicyError(
+    if (present := policies.policy_file(Path())) is not None:
+        raise policies.PolicyError(
             f"{present}: this project has a policy. Nothing was written; `jaxexport policy show` shows every value in "
             "use."
         )
-    folder = goldens or Policy().goldens
+    folder = goldens or policies.Policy().goldens
     stored = GoldenStore(Path(folder)).goldens()
     text, schema_bytes = first_policy(stored, folder, SCHEMA), policy_schema_file()
     try:
         # "x": a file that somebody else has made since the check above is not overwritten.
-        with Path(FILE).open("x", encoding="utf-8") as file:
+        with Path(policies.FILE).open("x", encoding="utf-8") as file:
             file.write(text)
         if not Path(SCHEMA).exists():
             Path(SCHEMA).write_bytes(schema_bytes)
     except OSError as error:
-        raise PolicyError(f"{error.filename}: cannot write there: {error.strerror}.") from None
-    echo(f"{FILE}: written from {plural(len(stored), 'golden')} in {folder}. {SCHEMA} tells editors its keys.")
+        raise policies.PolicyError(f"{error.filename}: cannot write there: {error.strerror}.") from None
+    echo(f"{policies.FILE}: written from {plural(len(stored), 'golden')} in {folder}. {SCHEMA} tells editors its keys.")
 
 
 @policy_group.command("docs/reference/policy.md", "jaxexport policy check")
@@ -58,18 +58,15 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
     Exit codes: 0 no problems found, or warnings only; 2 the policy has errors, or a golden claims another build date
     than the calendar has; 4 an entry has expired.
     """
-    from export_core.base.phrases import plural
     from export_core.goldens import GoldenStore
     from export_core.goldens.verify import check_dates
     from export_core.judge.known import expired
     from export_core.judge.unmatched import unmatched_patterns
     from export_core.judge.verdicts import ExitCode
-    from export_core.policy import find_policy
-    from export_core.policy import policy_file as policy_path
     from export_core.policy.feature_keys import feature_keys
     from export_core.policy.known_issues import known_issues
 
-    file, policy = policy_path(Path(), policy_file), find_policy(Path(), policy_file)
+    file, policy = policies.policy_file(Path(), policy_file), policies.find_policy(Path(), policy_file)
     known_issues(policy.known_issues)
     stored, calendar = GoldenStore(Path(goldens or policy.goldens)).goldens(), policy.calendar()
     check_dates(stored, calendar, all_known=False)  # a run may know more writers: those of --wheels and --index
@@ -98,16 +95,14 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
 @policy_option
 def show(policy_file: str | None) -> None:
     """Show every key with its value, and the line that sets it."""
-    from export_core.policy import Policy, find_policy, read_policy, releases_file
-    from export_core.policy import policy_file as policy_path
     from export_core.report.policy_text import policy_keys, policy_lines
 
-    file = policy_path(Path(), policy_file)
-    written, source = read_policy(file) if file else (Policy(), None)
-    policy = find_policy(Path(), policy_file)
+    file = policies.policy_file(Path(), policy_file)
+    written, source = policies.read_policy(file) if file else (policies.Policy(), None)
+    policy = policies.find_policy(Path(), policy_file)
     origins = {key: source.location(key) for key in policy_keys(policy) if source and key in source.lines}
     if policy.releases != written.releases:
-        more = str(releases_file(Path(), policy_file))
+        more = str(policies.releases_file(Path(), policy_file))
         origins["releases",] = ", ".join(filter(None, (origins.get(("releases",)), more)))
     for line in policy_lines(policy, origins, str(file or "no policy file here"), console().width):
         echo(line)
@@ -124,11 +119,10 @@ def known(policy_file: str | None, file: str | None, as_json: bool) -> None:
     failures in a policy excuses cells.
     """
     from export_core.cli.output import echo_json
-    from export_core.policy import find_policy
     from export_core.policy.known_issues import known_issues
     from export_core.report.policy_text import issue_lines
 
-    issues = known_issues(file or find_policy(Path(), policy_file).known_issues)
+    issues = known_issues(file or policies.find_policy(Path(), policy_file).known_issues)
     if as_json:
         echo_json(issues)
         return

@@ -10,19 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from export_core.cli.click_options import (
-    PATH,
-    STDOUT,
-    check_different,
-    check_fail_on,
-    console,
-    day_of,
-    fail_on_option,
-    full_option,
-    rejudge_day_option,
-    with_fail_on,
-    write_output,
-)
+from export_core import policy as policies
+from export_core.cli import click_options
 from export_core.cli.help import command
 from export_core.run.errors import RunError
 
@@ -50,7 +39,7 @@ _FORMATS = {
     "--junit", metavar="FILE", help="Write JUnit XML: a test case for each golden and reader, and one for the run."
 )
 @click.option("--svg", metavar="FILE", help="Draw the map of writers and readers as SVG.")
-@full_option
+@click_options.full_option
 @click.option("--sarif", metavar="FILE", help="Write SARIF for code scanning: a rule for each cause.")
 @click.option(
     "--annotations",
@@ -62,11 +51,11 @@ _FORMATS = {
     "--policy",
     "policy_file",
     metavar="FILE",
-    type=PATH,
+    type=click_options.PATH,
     help="Judge the results again by this policy, as `jaxexport judge` does. [default: as the run was judged]",
 )
-@rejudge_day_option
-@fail_on_option
+@click_options.rejudge_day_option
+@click_options.fail_on_option
 def report(
     folder: Path,
     annotations: bool,
@@ -90,10 +79,10 @@ def report(
     from export_core.report.view import view
     from export_core.run.results import read_run
 
-    if [*files.values(), STDOUT if annotations else None].count(STDOUT) > 1:
+    if [*files.values(), click_options.STDOUT if annotations else None].count(click_options.STDOUT) > 1:
         raise click.UsageError("- is standard output, as --annotations is: only one format can be written to it.")
-    check_different(list(files.values()))
-    check_fail_on(fail_on, baseline)
+    click_options.check_different(list(files.values()))
+    click_options.check_fail_on(fail_on, baseline)
     is_judged_again = policy_file or as_of or fail_on
     run = judged_run(folder, policy_file, as_of, fail_on) if is_judged_again else read_run(folder)
     comparison = None
@@ -105,21 +94,23 @@ def report(
         if file:
             module, _, function = _FORMATS[name].partition(":")
             written = getattr(importlib.import_module(f"export_core.report.{module}"), function)(view(run, comparison))
-            write_output(file, written if isinstance(written, bytes) else written.encode())
+            click_options.write_output(file, written if isinstance(written, bytes) else written.encode())
     if annotations:
         from export_core.report.annotations import annotation_commands
 
         # As bytes: what is printed for people has its commands disarmed.
-        write_output(STDOUT, annotation_commands(view(run)).encode())
+        click_options.write_output(click_options.STDOUT, annotation_commands(view(run)).encode())
     elif not any(files.values()):
         from export_core.report.terminal import print_report
 
-        print_report(console(), view(run, comparison, folder), full=full)
+        print_report(click_options.console(), view(run, comparison, folder), full=full)
 
 
 @command("docs/reference/reports.md", "jaxexport badge --output badge.svg", section="Matrix")
 @click.argument("folder", metavar="[DIR]", default=".jaxexport", type=click.Path(path_type=Path))
-@click.option("-o", "--output", metavar="FILE", default=STDOUT, help="Where to write it; - is standard output.")
+@click.option(
+    "-o", "--output", metavar="FILE", default=click_options.STDOUT, help="Where to write it; - is standard output."
+)
 @click.option("--json", "as_json", is_flag=True, help="Write what a shields.io endpoint badge reads, instead of SVG.")
 def badge(folder: Path, output: str, as_json: bool) -> None:
     """Write a badge with the verdict of a finished run, as SVG.
@@ -134,7 +125,7 @@ def badge(folder: Path, output: str, as_json: bool) -> None:
     from export_core.run.results import read_run
 
     shown = badge_of(read_run(folder).summary)
-    write_output(output, (safe_json(shown) if as_json else badge_svg(shown).encode()) + b"\n")
+    click_options.write_output(output, (safe_json(shown) if as_json else badge_svg(shown).encode()) + b"\n")
 
 
 def judged_run(folder: Path, policy_file: str | None, as_of: str | None, fail_on: Sequence[str] = ()) -> Run:
@@ -145,15 +136,13 @@ def judged_run(folder: Path, policy_file: str | None, as_of: str | None, fail_on
     from msgspec.structs import replace
 
     from export_core.judge import calendar_facts, judge_again
-    from export_core.policy import load_policy
-    from export_core.policy import policy_file as policy_path
     from export_core.run.results import read_run
     from export_core.run.run import judge_run
 
     recorded = read_run(folder)
     before, earlier = recorded.summary, recorded.policy
-    file = policy_path(Path(), policy_file)
-    policy = load_policy(file) if file else earlier
+    file = policies.policy_file(Path(), policy_file)
+    policy = policies.load_policy(file) if file else earlier
     if name := policy.replays_otherwise(earlier):
         raise RunError(
             f"{file}: {name}: expected the value that this run was made with, found another one. It decides how "
@@ -161,10 +150,10 @@ def judged_run(folder: Path, policy_file: str | None, as_of: str | None, fail_on
         )
     options = ["--policy", str(file)] if policy.without_locations() != earlier.without_locations() else []
     # Not today: the same results and policy are to give the same judgement on any day.
-    day = day_of(as_of) if as_of else before.as_of
+    day = click_options.day_of(as_of) if as_of else before.as_of
     options += ["--as-of", str(day)] if day != before.as_of else []
     options += [word for kind in fail_on for word in ("--fail-on", kind)]
-    policy = with_fail_on(policy, fail_on)
+    policy = click_options.with_fail_on(policy, fail_on)
     facts = replace(before, as_of=day, calendar=calendar_facts(policy.calendar(), day))
     results = (judge_again(result, policy, day) for result in recorded.results)
     return judge_run(results, policy, facts, plan=recorded.plan, folder=folder, options=shlex.join(options))

@@ -1,23 +1,8 @@
 """Is the promise kept: the judgement of each cell, known failures, changes of custom calls, and the gate."""
 
-from export_core.judge.accepted import Accepted, accepted_in
-from export_core.judge.custom_call_changes import JudgedChange
 from export_core.judge.gate import RunFacts, Summary, calendar_facts
 from export_core.judge.judgement import judge, judge_again
-from export_core.judge.known import matching_entry
 from export_core.judge.result import Result
 from export_core.judge.verdicts import Judgement
 
-__all__ = [
-    "Accepted",
-    "JudgedChange",
-    "Judgement",
-    "Result",
-    "RunFacts",
-    "Summary",
-    "accepted_in",
-    "calendar_facts",
-    "judge",
-    "judge_again",
-    "matching_entry",
-]
+__all__ = ["Judgement", "Result", "RunFacts", "Summary", "calendar_facts", "judge", "judge_again"]

@@ -23,7 +23,7 @@ from export_core.matrix.errors import MatrixError
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.compare import Difference, compare_leaves, kind_of_all, rules_in_words
 from export_core.numbers.elements import bits_of, bits_of_calls
-from export_core.numbers.rules import NO_NOISE, CallNoise, call_noise
+from export_core.numbers.noise import NO_NOISE, CallNoise, call_noise
 from export_core.numbers.user_code import UserCode
 from export_core.policy import NumbersRule, Policy, Quirk
 from export_core.policy.entries import matches

@@ -24,8 +24,15 @@ from export_core.goldens import Golden, GoldenError, GoldenStore, Leaf, Manifest
 from export_core.goldens.arrays import Noise, from_npz, noise_from_npz, noise_to_npz, to_npz
 from export_core.goldens.manifest import NoiseRecord, as_stored
 from export_core.goldens.store import NOISE, sha256
-from export_core.numbers.noise import ULPS, moved_by, noise_and_jumps, spread
-from export_core.numbers.stored_noise import noise_text, proves_nothing, undecided_outputs
+from export_core.numbers.noise import (
+    ULPS,
+    moved_by,
+    noise_and_jumps,
+    noise_text,
+    proves_nothing,
+    spread,
+    undecided_outputs,
+)
 from export_core.policy import Policy
 from export_core.readers.cell import Cell, Limits, checks_of, request_of
 from export_core.readers.environment import Environment, ReaderEnvironments, with_variables

@@ -13,8 +13,7 @@ from msgspec import Meta
 from export_core.base.tolerances import PLATFORMS
 from export_core.releases import JaxlibRelease, JaxRelease, Windows
 
-ALL = "all"
-"""What a deployment target is never called: it stands for every deployment target."""
+ALL = "all"  # What a deployment target is never called: it stands for every deployment target.
 
 # What a file may have in several forms, or what its schema knows more of than mypy needs to.
 if TYPE_CHECKING:
@@ -28,18 +27,15 @@ WRITTEN = r"^(?!\s*[tT][oO][dD][oO])\s*\S"
 """What a person has written: `jaxexport judge --propose` leaves texts that begin with TODO."""
 Text = Annotated[str, Meta(pattern=WRITTEN)]
 
-Names = tuple[Annotated[str, Meta(pattern=r"\S")], ...]
-"""Names or globs, maybe none."""
-Patterns = Annotated[Names, Meta(min_length=1)]
-"""Names or globs, at least one: ``["*"]`` is all."""
+Names = tuple[Annotated[str, Meta(pattern=r"\S")], ...]  # Names or globs, maybe none.
+Patterns = Annotated[Names, Meta(min_length=1)]  # Names or globs, at least one: ``["*"]`` is all.
 Platforms = Annotated[tuple[Platform, ...], Meta(min_length=1)]
 
 FailingVerdict = Literal["numerics", "refused", "error", "crash", "timeout"]
 FailingStage = Literal["read", "audit", "deserialize", "module", "lower", "compile", "run", "compare"]
 Amount = float | dict[str, float] | None
 """A tolerance for every dtype, or one for each that it names; None leaves it to others."""
-Ulps = int | dict[str, int] | None
-"""Likewise, in units of the last place."""
+Ulps = int | dict[str, int] | None  # Likewise, in units of the last place.
 
 
 def matches(name: str, pattern: str) -> bool:

@@ -10,10 +10,8 @@ from msgspec import Meta
 
 from export_core.base.feature import hooks
 
-Key = tuple[str | int, ...]
-"""The path to a value: ``("known_failures", 0, "verdict")``."""
-Problems = Iterator[tuple[Key, str]]
-"""What is wrong with values, a sentence each, with the paths to them."""
+Key = tuple[str | int, ...]  # The path to a value: ``("known_failures", 0, "verdict")``.
+Problems = Iterator[tuple[Key, str]]  # What is wrong with values, a sentence each, with the paths to them.
 
 Entry = TypeVar("Entry", bound=msgspec.Struct)
 
@@ -26,13 +24,10 @@ class FeatureKey(Generic[Entry]):
     fields `cases`, `writers`, `readers` and `platforms` are: it reports the patterns there that match nothing.
     """
 
-    name: str
-    """The key, as a policy has it."""
+    name: str  # The key, as a policy has it.
     entry: type[Entry]
-    description: str
-    """What it is for: in the schema, which editors show."""
-    noun: str
-    """What one entry is called where `jaxexport policy check` counts them."""
+    description: str  # What it is for: in the schema, which editors show.
+    noun: str  # What one entry is called where `jaxexport policy check` counts them.
     problems: Callable[[Key, Entry], Problems]
     """What is wrong with an entry beside its types, each problem with its path, which begins with the given one."""
     in_marker: Collection[str] = ()

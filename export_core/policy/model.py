@@ -13,19 +13,7 @@ from msgspec import Meta
 from export_core.base.field_docs import add_field_docs
 from export_core.base.tolerances import Tolerance
 from export_core.policy import entries
-from export_core.policy.entries import (
-    Amount,
-    CustomCallChange,
-    DeploymentTarget,
-    ExtraReleases,
-    KnownFailure,
-    NumbersRule,
-    Quirk,
-    Required,
-    Retention,
-    Text,
-    WindowDays,
-)
+from export_core.policy.entries import DeploymentTarget
 from export_core.policy.feature_keys import feature_keys, with_feature_keys
 from export_core.releases import Calendar, Windows, load_calendar
 from export_core.releases.project_releases import project_calendar
@@ -58,7 +46,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a project can settle once. Every key has a default; command line and marker come before it."""
 
     goldens: str = "golden"  # Folder of goldens.
-    windows: WindowDays = WindowDays()  # What is promised, in days between two jaxlib build dates.
+    windows: entries.WindowDays = entries.WindowDays()  # What is promised, in days between two jaxlib build dates.
     readers: Readers = "window"
     """What a matrix replays goldens in: `window`, which is every release with a promised cell here, the newest, the one
     just before each writer, and those of `deployed`; `all`; `newest`; `deployed`; or jaxlib versions. A list, or with
@@ -69,33 +57,35 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     deployed: tuple[DeploymentTarget, ...] = ()
     """Deployment targets: where artifacts have to run, whatever the window says. A cell of one that fails outside its
     window is `owed`, which fails a run."""
-    required: Required = Required()  # What a run must cover; without it, it is incomplete.
-    unpromised: Text | None = None
+    required: entries.Required = entries.Required()  # What a run must cover; without it, it is incomplete.
+    unpromised: entries.Text | None = None
     """Why a run without a promised cell is meant, such as one of old goldens. Without it, such a run is incomplete."""
     fail_on: tuple[Literal["outside", "bonus-lost"], ...] = ()
     """What fails a run beside a broken promise. `outside`: a cell outside its window that ends in an error, a crash or
     a timeout. `bonus-lost`: with a baseline, a cell that was a bonus there and fails now."""
-    rtol: Amount = None  # Relative tolerance of new goldens, and of marked tests in pytest: a number, or by dtype.
-    atol: Amount = None  # Absolute tolerance of new goldens, and of marked tests in pytest: a number, or by dtype.
+    rtol: entries.Amount = None
+    """Relative tolerance of new goldens, and of marked tests in pytest: a number, or by dtype."""
+    atol: entries.Amount = None
+    """Absolute tolerance of new goldens, and of marked tests in pytest: a number, or by dtype."""
     tolerances: dict[str, dict[str, Tolerance]] = {}
     """By platform, then dtype: tolerances that a platform needs, also for existing goldens."""
-    numbers: tuple[NumbersRule, ...] = ()
+    numbers: tuple[entries.NumbersRule, ...] = ()
     """How goldens are compared, whatever they recorded: the first entry that matches counts."""
     changed_module: Literal["fail", "warn"] = "fail"
     """What happens to a marked test whose export is not that of its golden, although its outputs are: it fails, or the
     run's summary says so."""
-    allow: dict[str, Text] = {}
+    allow: dict[str, entries.Text] = {}
     """Custom-call targets that are accepted beside JAX's stable list, and parts of a module that the audit does not
     know, each with its reason."""
-    quirks: tuple[Quirk, ...] = ()  # Relaxations, each for one golden.
-    releases: ExtraReleases = ExtraReleases()
+    quirks: tuple[entries.Quirk, ...] = ()  # Relaxations, each for one golden.
+    releases: entries.ExtraReleases = entries.ExtraReleases()
     """Releases that the shipped calendar lacks: a nightly, or one younger than this package."""
-    known_failures: tuple[KnownFailure, ...] = ()
+    known_failures: tuple[entries.KnownFailure, ...] = ()
     """Cells whose promise is broken, and that must fail in exactly this way."""
     known_issues: str | None = None
     """A file of known upstream issues, in addition to the shipped table: `jaxexport policy known`."""
-    custom_call_changes: tuple[CustomCallChange, ...] = ()  # Custom-call targets that are replaced or removed.
-    retention: Retention = Retention()
+    custom_call_changes: tuple[entries.CustomCallChange, ...] = ()  # Custom-call targets that are replaced or removed.
+    retention: entries.Retention = entries.Retention()
     """Goldens that `jaxexport goldens prune` does not delete, in addition to those inside a window."""
     reader_packages: tuple[str, ...] = ()
     """What registered modules import beside jax and numpy: installed for every reader, as for pip."""
@@ -165,7 +155,8 @@ def titled(name: str, title: str, schema: dict[str, Any]) -> dict[str, Any]:
 def policy_schema() -> dict[str, Any]:
     """The schema (2020-12), without the location of entries, which is found when a policy is read and never written."""
     schema = titled("policy", TITLE, msgspec.json.schema(Policy))
-    add_field_docs(schema, (Policy, *(kind for kind in vars(entries).values() if isinstance(kind, type))))
+    of_features = (key.entry for key in feature_keys())
+    add_field_docs(schema, (Policy, *(kind for kind in vars(entries).values() if isinstance(kind, type)), *of_features))
     for table in schema["$defs"].values():
         # The schema is for files, in which it must not be; see `read_policy`.
         table["properties"].pop("place", None)

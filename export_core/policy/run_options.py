@@ -17,15 +17,11 @@ from typing import Any, TypeVar
 from export_core.base.errors import ExportCompatError
 from export_core.base.escaping import without_credentials
 
-RESULTS = Path(".jaxexport")
-"""The folder of results unless another is named."""
-REPRODUCED = "reproduced"
-"""The folder, inside `RESULTS`, for the results of a command that runs one cell again."""
-LOCAL = "local"
-"""The executor that runs cells on this machine."""
+RESULTS = Path(".jaxexport")  # The folder of results unless another is named.
+REPRODUCED = "reproduced"  # The folder, inside `RESULTS`, for the results of a command that runs one cell again.
+LOCAL = "local"  # The executor that runs cells on this machine.
 GIB = 1 << 30
-GROUPS = ("window", "all")
-"""The words that name a group of readers, which depends on the goldens or on the calendar."""
+GROUPS = ("window", "all")  # The words that name a group of readers, which depends on the goldens or on the calendar.
 PROMISED = "promised"
 BACKWARD = "backward"
 _SHARD = re.compile(r"([1-9]\d*)/([1-9]\d*)")
@@ -42,10 +38,8 @@ class OptionError(ExportCompatError):
 class Shard:
     """Which part of a plan a run is."""
 
-    index: int
-    """The number of the shard, from 1."""
-    count: int
-    """How many shards the plan has."""
+    index: int  # The number of the shard, from 1.
+    count: int  # How many shards the plan has.
 
     def __str__(self) -> str:
         """As --shard takes it."""

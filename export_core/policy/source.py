@@ -22,8 +22,7 @@ TABLE = ("tool", "jaxexport")
 MOST_NODES = 100_000
 """Values that a file may hold once its aliases are expanded: ten lines of aliases of aliases make billions."""
 
-MOST_PROBLEMS = 20
-"""Problems that one error lists: an entry that is copied a hundred times is wrong a hundred times."""
+MOST_PROBLEMS = 20  # Problems that one error lists: an entry that is copied a hundred times is wrong a hundred times.
 
 
 _NAME = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""

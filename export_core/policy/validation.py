@@ -7,16 +7,8 @@ from collections.abc import Collection, Sequence
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from export_core.base import tolerances
 from export_core.base.phrases import did_you_mean
-from export_core.base.tolerances import (
-    AMOUNTS,
-    PLATFORMS,
-    problem_of_name,
-    problem_of_tolerances,
-    read_amount,
-    similar_platform,
-    takes_tolerances,
-)
 from export_core.policy.entries import ALL, CustomCallChange, DeploymentTarget, KnownFailure, NumbersRule, Quirk
 from export_core.policy.feature_keys import Key, Problems, feature_keys
 from export_core.policy.model import Policy
@@ -24,11 +16,9 @@ from export_core.releases import Calendar, JaxRelease, ReleaseError, load_calend
 from export_core.releases.calendar import version_key
 from export_core.releases.project_releases import contradiction
 
-LONGEST_DAYS = 90
-"""How many days an entry may be in force, unless it is permanent and was approved."""
+LONGEST_DAYS = 90  # How many days an entry may be in force, unless it is permanent and was approved.
 
-LONGEST_WINDOW = 36_500
-"""Days of a window: a century, so that no date leaves the range of Python's dates."""
+LONGEST_WINDOW = 36_500  # Days of a window: a century, so that no date leaves the range of Python's dates.
 
 DAYS = {
     "deployed": ("since", "until"),
@@ -52,36 +42,38 @@ def problems(policy: Policy) -> Problems:
     if not any(reader.strip() for reader in policy.readers.split(",")):
         yield ("readers",), "expected window, all, newest, deployed or jaxlib versions, found none."
     if policy.platforms is not None:
-        known = ", ".join(PLATFORMS)
-        for name in [name for name in policy.platforms if name not in PLATFORMS] if policy.platforms else [""]:
-            found = f"{name!r}.{similar_platform(name)}" if name else "none."
-            yield ("platforms",), f"expected some of {known}, found {found}"
+        known = ", ".join(tolerances.PLATFORMS)
+        for name in policy.platforms.keys() - {*tolerances.PLATFORMS}:
+            similar = tolerances.similar_platform(name)
+            yield ("platforms",), f"expected some of {known}, found {name!r}.{similar}"
+        if not policy.platforms:
+            yield ("platforms",), f"expected some of {known}, found none."
     yield from problems_of_targets(policy.deployed, policy.platforms or ("cpu",))
     for table, names in DAYS.items():
         for number, entry in enumerate(getattr(policy, table)):
             for name in names:
                 yield from _day((table, number, name), getattr(entry, name))
     yield from _amounts((), policy, ("rtol", "atol"))
-    if problem := problem_of_tolerances(policy.tolerances):
+    if problem := tolerances.problem_of_tolerances(policy.tolerances):
         # "tpu: float32: message": the path to the tolerance comes before its message.
         *path, message = problem.split(": ")
         yield ("tolerances", *path), message
     for number, rule in enumerate(policy.numbers):
         key: Key = ("numbers", number)
-        if problem := problem_of_name(rule.compare):
+        if problem := tolerances.problem_of_name(rule.compare):
             yield (*key, "compare"), problem
         elif ":" in rule.compare and not all(rule.compare.partition(":")):
             yield (*key, "compare"), f"expected module:function, found {rule.compare!r}."
-        yield from _amounts(key, rule, AMOUNTS)
-        for name in () if takes_tolerances(rule.compare) else AMOUNTS:
+        yield from _amounts(key, rule, tolerances.AMOUNTS)
+        for name in () if tolerances.takes_tolerances(rule.compare) else tolerances.AMOUNTS:
             if getattr(rule, name) is not None:
                 advice = f"{rule.compare!r} takes no tolerances. Leave it out, or choose another."
                 yield (*key, name), f"expected none: {advice}"
     yield from _releases(policy)
     for number, quirk in enumerate(policy.quirks):
         key = ("quirks", number)
-        yield from _amounts(key, quirk, AMOUNTS)
-        if not quirk.allow and all(getattr(quirk, name) is None for name in AMOUNTS):
+        yield from _amounts(key, quirk, tolerances.AMOUNTS)
+        if not quirk.allow and all(getattr(quirk, name) is None for name in tolerances.AMOUNTS):
             yield key, "expected at least one of rtol, atol, ulp and allow, found none."
         yield from _expiry(key, quirk)
     for number, failure in enumerate(policy.known_failures):
@@ -173,7 +165,7 @@ def _amounts(key: Key, table: Policy | Quirk | NumbersRule, names: tuple[str, ..
     for name in names:
         if (value := getattr(table, name)) is not None:
             try:
-                read_amount(value, whole=name == "ulp")
+                tolerances.read_amount(value, whole=name == "ulp")
             except ValueError as error:
                 yield (*key, name), str(error)
 

@@ -22,16 +22,18 @@ from export_core.base.processes import passed_variables
 from export_core.policy import Policy
 from export_core.readers.build import (
     Built,
+    CPython,
     EnvironmentLocks,
     Recipe,
     build,
     environments_folder,
     find_built,
+    interpreter_for,
+    interpreter_here,
     uv_command,
 )
 from export_core.readers.errors import EnvironmentFailed
 from export_core.readers.installed import READY, changed_in, damage_in, hash_of_this_interpreter
-from export_core.readers.interpreters import CPython, interpreter_for, interpreter_here
 from export_core.readers.placement import TYPICAL, Figures, Mode, Placement
 from export_core.releases import Calendar, Release
 from export_core.releases.calendar import StableHloVersions

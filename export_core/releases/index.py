@@ -30,8 +30,7 @@ from export_core.releases.errors import ReleaseError
 PUBLIC = "https://pypi.org/simple"
 VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
 JSON = "application/vnd.pypi.simple.v1+json"
-END = 64 * 1024
-"""Bytes that are asked for at once: the list of a jaxlib wheel's 200 files takes 30 kB at its end."""
+END = 64 * 1024  # Bytes that are asked for at once: the list of a jaxlib wheel's 200 files takes 30 kB at its end.
 
 _TIMEOUT = 60.0  # seconds without a byte
 

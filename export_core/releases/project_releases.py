@@ -14,16 +14,8 @@ import msgspec
 from export_core.base.atomic import write_whole
 from export_core.base.phrases import schema_problem
 from export_core.base.untrusted import decode_yaml, read_named
-from export_core.releases.calendar import (
-    Calendar,
-    CalendarFile,
-    JaxlibRelease,
-    JaxRelease,
-    date_in_version,
-    numbers_of,
-    version_key,
-)
-from export_core.releases.errors import ReleaseError
+from export_core.releases import Calendar, JaxlibRelease, JaxRelease, ReleaseError
+from export_core.releases.calendar import CalendarFile, date_in_version, numbers_of, version_key
 
 FILE = "export_releases.yaml"
 HEADER = """\
@@ -31,8 +23,7 @@ HEADER = """\
 # refresh` writes them. Commit this file: the windows of a judgement count from these days.
 """
 
-NIGHTLY_DAYS = 1
-"""A nightly is numbered when its build starts, and its files may be stamped after midnight."""
+NIGHTLY_DAYS = 1  # A nightly is numbered when its build starts, and its files may be stamped after midnight.
 
 
 def read_releases(path: Path) -> CalendarFile:

@@ -19,8 +19,7 @@ from export_core.releases.errors import ReleaseError
 OLDEST = datetime.date(2018, 12, 1)
 """jaxlib was first published then. Builders without time stamps write one from before: 1980 (zip), 2010 (bazel)."""
 
-LARGEST_METADATA = 1 << 22
-"""Bytes of a wheel's metadata that are read. That of jax has 13 kB."""
+LARGEST_METADATA = 1 << 22  # Bytes of a wheel's metadata that are read. That of jax has 13 kB.
 
 
 @dataclass(frozen=True)

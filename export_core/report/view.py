@@ -10,8 +10,10 @@ from pathlib import Path
 
 from export_core.base.feature import hooks
 from export_core.base.phrases import few, plural, ranges
-from export_core.judge import JudgedChange, Judgement, Result, matching_entry
+from export_core.judge import Judgement, Result
 from export_core.judge.causes import Cause, is_own_writer
+from export_core.judge.custom_call_changes import JudgedChange
+from export_core.judge.known import matching_entry
 from export_core.judge.result import by_build_date
 from export_core.judge.verdicts import (
     BROKEN_PROMISE,
@@ -25,7 +27,7 @@ from export_core.judge.verdicts import (
     Kind,
 )
 from export_core.matrix import Verdict
-from export_core.numbers.stored_noise import WHAT_TO_DO
+from export_core.numbers.noise import WHAT_TO_DO
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
 from export_core.report.document import Comparison, Document, Finding, issue_of

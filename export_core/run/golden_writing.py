@@ -23,7 +23,7 @@ from export_core.matrix import Limits, Selection, Verdict
 from export_core.matrix.cached_replay import OutcomeCache
 from export_core.matrix.comparisons import under_policy
 from export_core.numbers.measuring_noise import MeasuredNoise, OtherKernel, known_noise, measure_noise, with_noise
-from export_core.numbers.stored_noise import proves_nothing_text
+from export_core.numbers.noise import proves_nothing_text
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.run_options import RunOptions

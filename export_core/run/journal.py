@@ -62,7 +62,10 @@ class Journal:
         try:
             self.resumed = resume and self._continues(record)
             if not self.resumed:
-                self._begin(record)
+                # In this order: a plan that can be resumed is never in one folder with the results of another plan.
+                for name in (PLAN, RESULTS, SUMMARY):
+                    (folder / name).unlink(missing_ok=True)
+                write_whole(folder / PLAN, [safe_json(record, indent=2), b"\n"])
             self._file = self._opened()
         except BaseException as error:
             self._lock.release()
@@ -140,12 +143,6 @@ class Journal:
                 )
             summary.unlink()  # it is not the summary of what will be appended
         return True
-
-    def _begin(self, record: PlanRecord) -> None:
-        # In this order: a plan that can be resumed is never in one folder with the results of another plan.
-        for name in (PLAN, RESULTS, SUMMARY):
-            (self._folder / name).unlink(missing_ok=True)
-        write_whole(self._folder / PLAN, [safe_json(record, indent=2), b"\n"])
 
     def _replace(self, lines: Iterable[bytes]) -> None:
         self._file.close()

@@ -18,7 +18,8 @@ from pathlib import Path
 from export_core.base.feature import hooks
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.verify import check_claims, check_dates, is_unusual, verify_goldens
-from export_core.judge import Result, RunFacts, Summary, accepted_in, calendar_facts, judge
+from export_core.judge import Result, RunFacts, Summary, calendar_facts, judge
+from export_core.judge.accepted import accepted_in
 from export_core.judge.gate import RunIdentity, facts_at_end
 from export_core.judge.known import check_width, promised_scopes
 from export_core.judge.unmatched import unmatched_patterns
@@ -30,7 +31,7 @@ from export_core.matrix.replay import replay
 from export_core.matrix.replay_options import ReplayOptions, user_code_within
 from export_core.matrix.reproduce_command import reproduce_command
 from export_core.numbers.measuring_noise import lacks_noise
-from export_core.numbers.stored_noise import knows_inputs_only, undecided_in
+from export_core.numbers.noise import knows_inputs_only, undecided_in
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from export_core.base.tolerances import FLOATS
 from export_core.goldens import Check, Golden, GoldenStore, Leaf
 from export_core.goldens.arrays import from_npz, leaf_of
-from export_core.numbers.stored_noise import knows_inputs_only
+from export_core.numbers.noise import knows_inputs_only
 from export_core.readers.cell import Cell as MatrixCell
 from export_core.readers.cell import checks_of
 from export_core.releases import Release

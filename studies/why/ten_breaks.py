@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from export_core.features.why.explain.bundle import SCRIPT
-from export_core.readers.build import uv_command
-from export_core.readers.interpreters import find_python
+from export_core.readers.build import find_python, uv_command
 
 ROOT = Path(__file__).parents[2]
 WORK = ROOT / ".nox" / "why"

@@ -44,9 +44,7 @@ UNKNOWN = varint(15)
 def bytecode(
     ir: bytes,
     *,
-    version: int = 6,
     texts: list[bytes] | None = None,
-    dialects: bytes | None = None,
     attributes: list[tuple[int, bytes]] | None = None,
     types: list[tuple[int, bytes]] | None = None,
     properties: list[bytes] | None = None,
@@ -54,31 +52,24 @@ def bytecode(
     extra: tuple[bytes, ...] = (),
     align: dict[int, int] | None = None,
 ) -> bytes:
-    """Put a module together. Attributes and types are (dialect, bytes); dialect 0 is vhlo, 1 builtin."""
+    """Put a module of bytecode 6 together. Attributes and types are (dialect, bytes); dialect 0 is vhlo, 1 builtin."""
     attributes = [(1, UNKNOWN)] if attributes is None else attributes
     types = types or []
     offsets = varint(len(attributes)) + varint(len(types))
-    for group in (attributes, types):
-        for dialect, content in group:
-            offsets += varint(dialect) + varint(1) + varint(len(content) << 1 | 1)
-    if dialects is None:
-        names = varint(4) if version >= 4 else b""
-        flag = (lambda n: varint(n << 1 | 1)) if version >= 5 else varint
-        head = (lambda n: varint(n << 1)) if version >= 1 else varint
-        dialects = varint(2) + head(0) + head(1) + names
-        dialects += varint(1) + varint(1) + flag(2) + varint(0) + varint(3) + flag(3) + flag(4) + flag(5)
+    for dialect, entry in (*attributes, *types):
+        offsets += varint(dialect) + varint(1) + varint(len(entry) << 1 | 1)
     content = {
         0: strings(VALUES if texts is None else texts),
-        1: dialects,
-        2: b"".join(c for _, c in attributes) + b"".join(c for _, c in types),
+        # two dialects, four names of operations: one of builtin, three of vhlo, all registered
+        1: b"".join(map(varint, (2, 0 << 1, 1 << 1, 4, 1, 1, 2 << 1 | 1, 0, 3, 3 << 1 | 1, 4 << 1 | 1, 5 << 1 | 1))),
+        2: b"".join(entry for _, entry in (*attributes, *types)),
         3: offsets,
         4: varint(1 << 1) + ir,
         8: varint(len(properties or [])) + b"".join(varint(len(p)) + p for p in properties or []),
     }
-    out = b"ML\xefR" + varint(version) + b"StableHLO_v1.0.0\0"
+    out = b"ML\xefR" + varint(6) + b"StableHLO_v1.0.0\0"
     for number in order:
-        if number != 8 or version >= 5:
-            out += section(number, content[number], (align or {}).get(number), len(out))
+        out += section(number, content[number], (align or {}).get(number), len(out))
     return out + b"".join(extra)
 
 

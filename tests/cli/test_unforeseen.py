@@ -29,8 +29,7 @@ from export_core.run.results import result_line
 
 MLP = ARTIFACTS / "0.9.2" / "mlp.jaxexport"
 UNFORESEEN = 70
-NAME = os.fsdecode(b"m\xffd.jaxexport")
-"""The name of a file that is not UTF-8."""
+NAME = os.fsdecode(b"m\xffd.jaxexport")  # The name of a file that is not UTF-8.
 
 
 def words_of(command: click.Command, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

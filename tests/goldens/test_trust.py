@@ -22,7 +22,7 @@ from export_core.goldens.manifest import NoiseRecord, UndecidedOutput
 from export_core.goldens.manifest_file import check_manifest, dump_manifest, load_manifest
 from export_core.goldens.store import INPUTS, NOISE, OUTPUTS, sha256
 from export_core.goldens.verify import verify_goldens
-from export_core.numbers.stored_noise import check_noise
+from export_core.numbers.noise import check_noise
 from export_core.releases import load_calendar
 
 HASH = sha256(b"")

@@ -10,7 +10,7 @@ from export_core.goldens import Comparison, GoldenStore, Options, Origin
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import OUTPUTS
-from export_core.judge import Accepted, accepted_in
+from export_core.judge.accepted import Accepted, accepted_in
 from export_core.policy import Policy, Quirk
 
 

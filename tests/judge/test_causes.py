@@ -80,30 +80,29 @@ def test_what_works_has_no_cause():
 # --- known upstream issues --------------------------------------------------------------------------------------------
 
 
-def shown(cell: Result, golden: str = "") -> str:
-    return upstream_of(cell, GOLDENS / golden / "artifact.jaxexport", known_issues())
+SEGV = {"message": "died by signal 11 (SIGSEGV)"}
+LAPACK = {**SEGV, "custom_calls": ("lapack_spotrf_ffi",)}
+RANK_8 = "tests.compat.test_large_programs.test_rank_8/0.9.2-cpu"
+OTHER = "tests.compat.test_models.test_convolution/0.9.2-cpu"
+INT4 = "tests.compat.test_dtypes.test_tiny_dtype[int4]/0.9.2-cpu"
 
 
-def test_a_crash_in_lapack_is_known_in_readers_that_have_it():
-    lapack = {"message": "died by signal 11 (SIGSEGV)", "custom_calls": ("lapack_spotrf_ffi",)}
-    assert shown(failed(reader="0.9.2", **lapack)) == "lapack-cold-process"
-    assert shown(failed(reader="0.10.0", **lapack)) == ""
-    assert shown(failed(reader="0.9.2", message="died by signal 11 (SIGSEGV)")) == "", "it calls no LAPACK"
-    assert shown(failed(Verdict.TIMEOUT, "0.9.2", **lapack)) == ""
-
-
-def test_an_issue_about_types_reads_the_artifact():
-    crash = failed(message="died by signal 11 (SIGSEGV)")
-    rank_8 = "tests.compat.test_large_programs.test_rank_8"
-    assert shown(crash, f"{rank_8}/0.9.2-cpu") == "cpu-rank-8"
-    assert shown(crash, "tests.compat.test_models.test_convolution/0.9.2-cpu") == ""
-    assert shown(failed(reader="0.11.1", message="died by signal 11 (SIGSEGV)"), f"{rank_8}/0.9.2-cpu") == ""
-    assert shown(crash, "no such golden") == "", "what cannot be read shows nothing"
-
-
-def test_4_bit_numbers_are_found_in_the_module():
-    golden = "tests.compat.test_dtypes.test_tiny_dtype[int4]/0.9.2-cpu"
-    assert shown(failed(Verdict.NUMERICS), golden) == "cpu-4-bit-arrays"
+@pytest.mark.parametrize(
+    ("cell", "golden", "issue"),
+    [
+        (failed(reader="0.9.2", **LAPACK), "", "lapack-cold-process"),
+        (failed(reader="0.10.0", **LAPACK), "", ""),
+        (failed(reader="0.9.2", **SEGV), "", ""),  # it calls no LAPACK
+        (failed(Verdict.TIMEOUT, "0.9.2", **LAPACK), "", ""),
+        (failed(**SEGV), RANK_8, "cpu-rank-8"),
+        (failed(**SEGV), OTHER, ""),
+        (failed(reader="0.11.1", **SEGV), RANK_8, ""),
+        (failed(**SEGV), "no such golden", ""),  # what cannot be read shows nothing
+        (failed(Verdict.NUMERICS), INT4, "cpu-4-bit-arrays"),
+    ],
+)
+def test_a_known_issue_is_shown_by_message_reader_calls_and_types(cell, golden, issue):
+    assert upstream_of(cell, GOLDENS / golden / "artifact.jaxexport", known_issues()) == issue
 
 
 def test_a_file_adds_issues_and_replaces_the_shipped_one_of_its_id(tmp_path):

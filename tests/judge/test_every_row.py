@@ -25,15 +25,17 @@ AS_OF = ("--as-of", "2026-11-21")
 def project(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("rows")
     write_rows(folder / "golden")
-    (folder / "inside.yaml").write_text(INSIDE)
-    (folder / "outside.yaml").write_text(OUTSIDE)
-    (folder / "place.yaml").write_text(f"{OUTSIDE}deployed: [{{name: serving, jaxlib: {READER}}}]\n")
-    (folder / "missing_inside.yaml").write_text(INSIDE + UNBUILDABLE)
-    (folder / "missing_outside.yaml").write_text(OUTSIDE + UNBUILDABLE)
-    (folder / "not_required.yaml").write_text(OUTSIDE + UNBUILDABLE + MEANT + "required: {outside: false}\n")
-    (folder / "required.yaml").write_text(
-        OUTSIDE + UNBUILDABLE + MEANT + "required: {outside: false, readers: [9.9.9]}\n"
-    )
+    policies = {
+        "inside": INSIDE,
+        "outside": OUTSIDE,
+        "place": f"{OUTSIDE}deployed: [{{name: serving, jaxlib: {READER}}}]\n",
+        "missing_inside": INSIDE + UNBUILDABLE,
+        "missing_outside": OUTSIDE + UNBUILDABLE,
+        "not_required": OUTSIDE + UNBUILDABLE + MEANT + "required: {outside: false}\n",
+        "required": OUTSIDE + UNBUILDABLE + MEANT + "required: {outside: false, readers: [9.9.9]}\n",
+    }
+    for name, text in policies.items():
+        (folder / f"{name}.yaml").write_text(text)
     return folder
 
 

@@ -75,3 +75,6 @@ def test_a_run_of_nothing_is_not_green_without_requirements():
     outside = judge_again(NOT_RUN, rules(required=Required(outside=False)))
     found = summary(outside, required=Required(outside=False))
     assert (found.exit_code, found.uncovered) == (3, ["No cell ran, and nothing was shown."])
+    missing = result(Verdict.NOT_RUN, Judgement.INCOMPLETE, case="c", stage=Stage.ENVIRONMENT)
+    both = summary(outside, missing, required=Required(outside=False))
+    assert (both.exit_code, both.uncovered) == (3, []), "what had to run is told already"

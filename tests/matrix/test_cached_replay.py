@@ -220,15 +220,15 @@ def test_only_what_is_new_is_run(again, twins, goldens):
     assert len(found) == 4
 
 
-def test_other_packages_run_everything_anew(again, twins):
-    again(twins[0])
-    assert len(again(twins[0], lock="other")[1]) == 1
-
-
-def test_a_missing_environment_is_built_and_outcomes_cached(again, twins):
-    _, requests, built = again(twins[0], standing=False)
-    assert (len(requests), len(built)) == (1, 1)
-    assert again(twins[0])[1] == []
+@pytest.mark.parametrize(
+    ("first", "then", "requests"),
+    [({}, {"lock": "other"}, 1), ({"standing": False}, {}, 0), ({"lock": ""}, {"lock": ""}, 1)],
+    ids=["other packages run everything anew", "a missing environment is built", "without a lock nothing is cached"],
+)
+def test_what_is_installed_decides_what_is_run_again(again, twins, first, then, requests):
+    _, requested, built = again(twins[0], **first)
+    assert (len(requested), len(built)) == (1, 1)
+    assert len(again(twins[0], **then)[1]) == requests
 
 
 def kept_of(made: Golden, cache: OutcomeCache, asked: int = 1) -> bool:
@@ -287,11 +287,6 @@ def test_nothing_is_cached_of_an_environment_requested_again(tmp_path):
     cache = OutcomeCache(tmp_path)
     assert not kept_of(PLAIN, cache, asked=2)
     cache.close()
-
-
-def test_nothing_is_cached_of_an_environment_without_a_lock(again, twins):
-    again(twins[0], lock="")
-    assert len(again(twins[0], lock="")[1]) == 1
 
 
 def test_an_audit_refusal_follows_what_is_allowed_now(again, tmp_path):

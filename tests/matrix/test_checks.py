@@ -17,8 +17,7 @@ from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers import compare
 from export_core.numbers.compare import Difference
 from export_core.numbers.diagnosis import Diagnosis
-from export_core.numbers.noise import FACTOR, FACTOR_OF_INPUTS
-from export_core.numbers.rules import call_noise
+from export_core.numbers.noise import FACTOR, FACTOR_OF_INPUTS, call_noise
 from export_core.policy.run_options import of_cell
 from export_core.readers.cell import WRONG_PLATFORM, Limits, checks_of, request_of
 from export_core.readers.placement import Mode, Target

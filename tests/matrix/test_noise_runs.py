@@ -149,33 +149,36 @@ def test_a_run_that_raises_is_left_out_and_named(golden, tmp_path):
     assert noise_in(golden, found, tmp_path) == [0, 0]
 
 
-def test_a_run_that_ends_the_process_is_left_out_of_another_try(golden):
-    crashed = Reply(Stage.RUN, "crash", variant="moved 2", signal=11, failed={"moved 0": "ValueError: no"})
-    worker = FakeWorker(lambda name: PLAIN, crashed)
+DIED, ABORTED = "died by signal 11 (SIGSEGV)", "died by signal 6 (SIGABRT)"
+INSIDE = ["amplified", "inside", UNOPTIMIZED]
+
+
+@pytest.mark.parametrize(
+    ("reply", "failed", "moved", "inside", "again"),
+    [
+        (
+            Reply(Stage.RUN, "crash", variant="moved 2", signal=11, failed={"moved 0": "ValueError: no"}),
+            {"moved 0": "ValueError: no", "moved 2": DIED},
+            *(MOVED - 2, 24, ["moved 1", *MOVED_NAMES[3:], *INSIDE_NAMES]),
+        ),
+        (
+            Reply(Stage.RUN, "crash", variant=UNOPTIMIZED, signal=6),
+            dict.fromkeys(INSIDE, ABORTED),
+            *(MOVED, 0, MOVED_NAMES),
+        ),
+        (
+            Reply(Stage.RUN, "timeout", variant="moved 4"),
+            dict.fromkeys(["moved 4", "moved 5", *INSIDE], "timed out"),
+            *(4, 0, MOVED_NAMES[:4]),
+        ),
+    ],
+    ids=["a run that dies", "a program that dies is compiled once", "only what was before a timeout"],
+)
+def test_what_ends_the_process_is_left_out_of_another_try(golden, reply, failed, moved, inside, again):
+    worker = FakeWorker(lambda name: PLAIN, reply)
     record = measured(golden, worker).record
-    assert record.failed == {"moved 0": "ValueError: no", "moved 2": "died by signal 11 (SIGSEGV)"}
-    assert (record.moved, record.inside) == (MOVED - 2, 24)
-    assert [variant.name for variant in worker.requests[1].checks[0].variants] == [
-        *("moved 1", "moved 3", "moved 4", "moved 5"),
-        *INSIDE_NAMES,
-    ]
-
-
-def test_a_program_that_ends_the_process_is_compiled_once(golden):
-    crashed = Reply(Stage.RUN, "crash", variant=UNOPTIMIZED, signal=6)
-    worker = FakeWorker(lambda name: PLAIN, crashed)
-    record = measured(golden, worker).record
-    assert record.failed == dict.fromkeys(["amplified", "inside", UNOPTIMIZED], "died by signal 6 (SIGABRT)")
-    assert [variant.name for variant in worker.requests[1].checks[0].variants] == MOVED_NAMES
-
-
-def test_after_a_timeout_only_the_runs_before_it_are_made_again(golden):
-    worker = FakeWorker(lambda name: PLAIN, Reply(Stage.RUN, "timeout", variant="moved 4"))
-    record = measured(golden, worker).record
-    lost = ["moved 4", "moved 5", "amplified", "inside", UNOPTIMIZED]
-    assert record.failed == dict.fromkeys(lost, "timed out")
-    assert (record.moved, record.compiled) == (4, ())
-    assert [variant.name for variant in worker.requests[1].checks[0].variants] == MOVED_NAMES[:4]
+    assert (record.failed, record.moved, record.inside) == (failed, moved, inside)
+    assert [variant.name for variant in worker.requests[1].checks[0].variants] == again
 
 
 @pytest.mark.parametrize(

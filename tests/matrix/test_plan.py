@@ -31,13 +31,31 @@ def readers(plan: Plan) -> list[str]:
     return [release.jaxlib for release in plan.readers]
 
 
-# --- --readers window -------------------------------------------------------------------------------------------------
+# --- --readers, --only and --as-of ------------------------------------------------------------------------------------
+
+CONVERTED = ConvertedFrom("0" * 64, NEWEST, "rewritten", (), "jaxexport")
+WINDOW = ["0.9.1", "0.9.2", "0.10.0", "0.10.1", "0.10.2", "0.11.0", "0.11.1", NEWEST]
+"""Of 0.9.2, built on 2026-03-18: promised from 02-25 to 09-14, and the newest."""
 
 
-def test_window_readers_are_promised_newest_or_before_writers():
-    plan = planned([golden(jaxlib="0.9.2")])  # built 2026-03-18: promised from 02-25 to 09-14
-    assert readers(plan) == ["0.9.1", "0.9.2", "0.10.0", "0.10.1", "0.10.2", "0.11.0", "0.11.1", "0.12.0.1"]
-    assert promise(CALENDAR.built("0.9.2"), CALENDAR.built("0.9.1"), Windows()).promised, "18 days before"
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({}, WINDOW),
+        ({"as_of": day("2026-05-01")}, ["0.9.1", "0.9.2", "0.10.0"]),
+        ({"readers": "all"}, CALENDAR.versions()),
+        ({"readers": "0.8.3, 0.12.0.1,0.9.0,,0.8.3"}, ["0.9.0", "0.8.3", NEWEST]),  # each once, by build date
+        ({"only": "promised"}, WINDOW[:-1]),  # the newest is 216 days younger
+        ({"readers": "0.8.1,0.9.1,0.9.2,0.12.0.1", "only": "backward"}, ["0.9.1", "0.9.2", NEWEST]),
+    ],
+)
+def test_the_readers_of_a_selection_are_ordered_by_build_date(asked, expected):
+    assert readers(planned([golden(jaxlib="0.9.2")], **asked)) == expected
+
+
+def test_only_backward_has_the_own_release_of_a_converted_golden_which_is_promised_to_nobody():
+    old = [golden(jaxlib="0.9.2", converted_from=CONVERTED)]
+    assert readers(planned(old, readers="0.9.1,0.9.2,0.12.0.1", only="backward")) == ["0.9.2", "0.12.0.1"]
 
 
 def test_the_reader_just_before_a_writer_is_included():
@@ -52,34 +70,13 @@ def with_own_jax(**selection) -> set[tuple[str, str]]:
     return {(cell.golden.manifest.case, cell.reader.jax) for cell in plan.cells if cell.reader.jaxlib == "0.12.0"}
 
 
-def test_goldens_meet_the_release_before_with_its_own_jax():
-    assert with_own_jax() == {("a", "0.12.0.1"), ("b", "0.12.0.1"), ("a", "0.12.0")}
-
-
-def test_a_named_pair_runs_the_goldens_of_all_writers():
-    named = {"readers": "window,0.12.0-jax0.12.0"}
-    assert with_own_jax(**named) == {("a", "0.12.0.1"), ("b", "0.12.0.1"), ("a", "0.12.0"), ("b", "0.12.0")}
-
-
-def test_named_readers_bring_no_pair_of_their_own():
-    assert with_own_jax(readers="0.12.0") == {("a", "0.12.0.1"), ("b", "0.12.0.1")}
-
-
-def test_only_promised_leaves_the_cells_inside_their_window():
-    old = [golden(jaxlib="0.9.2")]
-    assert readers(planned(old, only="promised")) == readers(planned(old))[:-1], "0.12.0.1 is 216 days younger"
-
-
-def test_only_backward_leaves_promised_cells_and_those_of_younger_readers():
-    old = [golden(jaxlib="0.9.2")]
-    named = {"readers": "0.8.1,0.9.1,0.9.2,0.12.0.1"}
-    assert readers(planned(old, **named, only="backward")) == ["0.9.1", "0.9.2", "0.12.0.1"], "0.9.1 is promised"
-
-
-def test_only_backward_has_the_own_release_of_a_converted_golden_which_is_promised_to_nobody():
-    converted = ConvertedFrom("0" * 64, NEWEST, "rewritten", (), "jaxexport")
-    old = [golden(jaxlib="0.9.2", converted_from=converted)]
-    assert readers(planned(old, readers="0.9.1,0.9.2,0.12.0.1", only="backward")) == ["0.9.2", "0.12.0.1"]
+@pytest.mark.parametrize(
+    ("readers", "own"),
+    [("window", {"a"}), ("window,0.12.0-jax0.12.0", {"a", "b"}), ("0.12.0", set())],
+    ids=["goldens of the writer after it", "a pair that is named runs all", "a name brings no pair"],
+)
+def test_goldens_meet_the_release_before_with_its_own_jax(readers, own):
+    assert with_own_jax(readers=readers) == {("a", "0.12.0.1"), ("b", "0.12.0.1"), *((case, "0.12.0") for case in own)}
 
 
 def test_touching_leaves_the_cells_of_a_release_as_writer_or_reader():
@@ -119,18 +116,7 @@ def test_longer_windows_of_a_policy_bring_more_readers():
     assert set(readers(shorter)) < set(readers(longer))
 
 
-# --- --readers all, and by name ---------------------------------------------------------------------------------------
-
-
-def test_all_readers_are_every_release_that_can_be_had():
-    assert readers(planned([golden()], readers="all")) == CALENDAR.versions()
-
-
-def test_named_readers_are_unique_and_ordered_by_build_date():
-    plan = planned([golden()], readers="0.8.3, 0.12.0.1,0.9.0,,0.8.3")
-    assert readers(plan) == ["0.9.0", "0.8.3", "0.12.0.1"]
-    assert len(plan.cells) == 3
-
+# --- what cannot be planned -------------------------------------------------------------------------------------------
 
 READERS = "--readers: expected window, all, newest, deployed or jaxlib versions"
 PLATFORMS = "--platforms: expected some of cpu, cuda, rocm, tpu, found "
@@ -168,13 +154,6 @@ UNKNOWN = Golden(manifest("b", writer=Writer("9.9", "9.9", day("2026-01-01"), "3
 def test_what_cannot_be_planned_is_an_error_that_says_why(goldens, asked, error, said):
     with pytest.raises(error, match=re.escape(said)):
         planned(goldens, **asked)
-
-
-# --- --as-of ----------------------------------------------------------------------------------------------------------
-
-
-def test_as_of_hides_later_readers():
-    assert readers(planned([golden(jaxlib="0.9.2")], day("2026-05-01"))) == ["0.9.1", "0.9.2", "0.10.0"]
 
 
 def test_as_of_hides_later_writers():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -31,10 +32,7 @@ def test_a_reader_may_name_the_jax_that_goes_with_it():
     plan = planned(readers="0.11.2-jax0.11.2,0.11.2,0.10.1-jax0.10.1")
     assert pairs(plan) == [("0.10.1", "0.10.1"), ("0.11.2", "0.11.2"), ("0.11.2", "0.12.0.1")]
     assert len({cell.key for cell in plan.cells}) == len(plan.cells) == 9
-
-
-def test_the_same_pair_named_twice_is_one_reader():
-    assert pairs(planned(readers="0.11.2,0.11.2-jax0.12.0.1")) == [("0.11.2", "0.12.0.1")]
+    assert pairs(planned(readers="0.11.2,0.11.2-jax0.12.0.1")) == [("0.11.2", "0.12.0.1")], "the same pair twice"
 
 
 def test_a_pair_that_jax_refuses_is_not_planned():
@@ -42,14 +40,37 @@ def test_a_pair_that_jax_refuses_is_not_planned():
         planned(readers="0.11.1-jax0.12.0.1")
 
 
-def test_a_jax_that_is_younger_than_the_day_is_not_there_yet():
-    with pytest.raises(ReleaseError, match=r"jax 0\.12\.0\.1 is not in the release calendar as of 2026-10-17"):
-        planned(readers="0.11.2-jax0.12.0.1", as_of=day("2026-10-17"))
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"readers": "newest,0.11.0"}, [("0.11.0", "0.11.0"), (NEWEST, NEWEST)]),
+        ({"readers": "newest", "as_of": day("2026-10-17")}, [("0.12.0", "0.12.0")]),
+        ({"touching": "0.6.2"}, [("0.6.2", "0.6.2")]),  # no window holds it
+        ({"touching": "0.6.2", "readers": "0.11.2,window"}, [("0.6.2", "0.6.2")]),
+        ({"touching": NEWEST, "readers": "0.11.2,0.10.2"}, [("0.10.2", "0.10.2"), ("0.11.2", NEWEST)]),
+    ],
+)
+def test_newest_is_of_the_day_and_a_candidate_joins_groups_only(asked, expected):
+    assert pairs(planned(**asked)) == expected
 
 
-def test_newest_is_the_last_release_of_the_day():
-    assert pairs(planned(readers="newest,0.11.0")) == [("0.11.0", "0.11.0"), (NEWEST, NEWEST)]
-    assert pairs(planned(readers="newest", as_of=day("2026-10-17"))) == [("0.12.0", "0.12.0")]
+@pytest.mark.parametrize(
+    ("asked", "error", "said"),
+    [
+        ({"readers": "0.11.2-jax0.12.0.1", "as_of": day("2026-10-17")}, ReleaseError,
+         "jax 0.12.0.1 is not in the release calendar as of 2026-10-17"),
+        ({"touching": "0.6.2", "readers": "0.11.2"}, MatrixError,
+         "--touching 0.6.2: no selected golden was written by jaxlib 0.6.2, and it is not"),
+        ({"readers": NIGHTLY}, ReleaseError, "is not in the release calendar"),
+        ({"readers": "0.13.0rc1", "indexes": ("https://nightlies.example",)}, ReleaseError,
+         "jaxlib 0.13.0rc1 is not in the release calendar"),
+        ({"indexes": ("user:secret@nightlies.example/simple",)}, MatrixError, "in 'nightlies.example/simple'"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_had_is_an_error_without_passwords(asked, error, said):
+    with pytest.raises(error, match=re.escape(said)) as raised:
+        planned(**asked)
+    assert "secret" not in str(raised.value)
 
 
 # --- window and all, with more ----------------------------------------------------------------------------------------
@@ -79,19 +100,6 @@ def test_a_candidate_selects_the_cells_where_it_writes_or_reads():
     }
     read = {cell.golden.manifest.writer.jaxlib for cell in plan.cells if cell.reader.jaxlib == "0.11.0"}
     assert read == {"0.9.2", "0.11.0", NEWEST}
-
-
-def test_a_candidate_reads_though_no_window_holds_it():
-    plan = planned(touching="0.6.2")
-    assert pairs(plan) == [("0.6.2", "0.6.2")]
-    assert len(plan.cells) == 3
-
-
-def test_readers_that_are_named_are_not_widened_by_a_candidate():
-    assert pairs(planned(touching=NEWEST, readers="0.11.2,0.10.2")) == [("0.10.2", "0.10.2"), ("0.11.2", NEWEST)]
-    said = r"--touching 0\.6\.2: no selected golden was written by jaxlib 0\.6\.2, and it is not"
-    with pytest.raises(MatrixError, match=said):
-        planned(touching="0.6.2", readers="0.11.2")
 
 
 # --- releases that are not published ----------------------------------------------------------------------------------
@@ -129,14 +137,13 @@ def test_a_wheel_file_with_a_published_jax(wheel, wheels, tmp_path):
         planned(readers=f"{wheel}-jax0.12.0.1")
 
 
-def test_a_wheel_that_no_jax_goes_with_says_what_to_do(wheel):
+def test_a_wheel_that_no_jax_goes_with_or_that_came_later_is_no_reader(wheel, wheels):
     with pytest.raises(ReleaseError, match=rf"No jax release goes with jaxlib {NIGHTLY}.*--wheels"):
         planned(readers=str(wheel))
-
-
-def test_a_wheel_that_was_built_later_is_not_there_yet(wheel, wheels):
     with pytest.raises(ReleaseError, match="is not in the release calendar as of 2026-11-19"):
         planned(readers=str(wheel), wheels=(str(wheels),), as_of=day("2026-11-19"))
+    with pytest.raises(MatrixError, match=r"expected a wheel of jaxlib, found one of jax\. .*--wheels DIR"):
+        planned(readers=str(next(wheels.glob("jax-*"))))
 
 
 def test_the_bytes_of_a_wheel_decide_its_environment(wheel, wheels):
@@ -158,11 +165,6 @@ def test_a_wheel_with_the_name_of_another_release_is_refused(tmp_path):
         planned(readers=str(other))
 
 
-def test_a_wheel_of_something_else_is_no_reader(wheels):
-    with pytest.raises(MatrixError, match=r"expected a wheel of jaxlib, found one of jax\. .*--wheels DIR"):
-        planned(readers=str(next(wheels.glob("jax-*"))))
-
-
 def test_a_folder_brings_its_releases_into_the_window(wheel, wheels):
     wheel.rename(wheels / wheel.name)
     plan = planned(wheels=(str(wheels),))
@@ -179,28 +181,11 @@ def test_a_nightly_of_an_index_is_dated_by_its_version():
     assert pairs(newer) == [(NIGHTLY, "0.13.0.dev20261121")]
 
 
-def test_an_unknown_reader_without_index_or_date_is_an_error():
-    with pytest.raises(ReleaseError, match="is not in the release calendar"):
-        planned(readers=NIGHTLY)
-    with pytest.raises(ReleaseError, match=r"jaxlib 0\.13\.0rc1 is not in the release calendar"):
-        planned(readers="0.13.0rc1", indexes=("https://nightlies.example",))
-
-
-def test_an_index_without_a_scheme_is_refused_without_its_password():
-    with pytest.raises(MatrixError, match=r"expected a URL such as https.* in 'nightlies\.example/simple'") as error:
-        planned(indexes=("user:secret@nightlies.example/simple",))
-    assert "secret" not in str(error.value)
-
-
 def test_a_selection_is_written_down_without_what_nobody_asked_for():
     usual = {"readers", "platforms", "cases", "writers", "whole"}
     assert Selection().described().keys() == usual
     assert Selection(cases=("a",)).described().keys() == usual
     assert Selection(touching="0.9.2", wheels=("w",)).described().keys() == usual | {"touching", "wheels"}
-
-
-def test_a_candidate_beside_a_group_and_a_name_is_a_reader():
-    assert pairs(planned(touching="0.6.2", readers="0.11.2,window")) == [("0.6.2", "0.6.2")]
 
 
 def dated(folder: Path, *days: str) -> None:

@@ -14,8 +14,7 @@ from hypothesis.extra import numpy as arrays
 from export_core.base.tolerances import COARSE, DEFAULT_RTOL, Tolerance, tolerance_for
 from export_core.goldens import Comparison
 from export_core.goldens.arrays import key_leaf, leaf_of
-from export_core.numbers.compare import Difference, compare_leaves
-from export_core.numbers.rules import Rule
+from export_core.numbers.compare import Difference, Rule, compare_leaves
 
 INF, NAN = math.inf, math.nan
 

@@ -15,7 +15,7 @@ from export_core.goldens.arrays import leaf_of
 from export_core.numbers.compare import Difference, compare_leaves
 from export_core.numbers.errors import CompareError
 from export_core.numbers.factorizations import FACTORIZATIONS, parts_of
-from export_core.numbers.rules import CallNoise
+from export_core.numbers.noise import CallNoise
 
 
 def compared(expected, actual, compare, **how) -> Difference:

@@ -22,10 +22,12 @@ from export_core.numbers.noise import (
     FACTOR,
     FACTOR_OF_INPUTS,
     JUMPS,
+    NO_NOISE,
     PART,
     SMOOTH,
     ULPS,
     UNITS,
+    CallNoise,
     count_undecided,
     moved_by,
     noise_and_jumps,
@@ -33,7 +35,6 @@ from export_core.numbers.noise import (
     scale_of,
     spread,
 )
-from export_core.numbers.rules import NO_NOISE, CallNoise
 
 FLOATS = hnp.arrays(np.float32, st.integers(0, 8), elements=st.floats(width=32))
 

@@ -9,10 +9,9 @@ import pytest
 from making import day
 
 from export_core.readers import environment as environments
-from export_core.readers.build import Built, Recipe
+from export_core.readers.build import Built, Recipe, find_python, interpreter_for, interpreter_here, python_for
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.errors import EnvironmentFailed
-from export_core.readers.interpreters import find_python, interpreter_for, interpreter_here, python_for
 from export_core.readers.placement import Placement
 from export_core.releases import JaxlibRelease, Release, load_calendar
 

@@ -34,8 +34,7 @@ NUMBERS = st.builds(
     st.integers(0, 3),
     st.sampled_from(["", "", ".1", "rc1", ".dev20260101", ".dev20260101+mine"]),
 )
-ENTRIES = st.tuples(DATES, st.booleans())
-"""The day a release was built, and whether it was withdrawn."""
+ENTRIES = st.tuples(DATES, st.booleans())  # The day a release was built, and whether it was withdrawn.
 
 
 @st.composite

@@ -18,7 +18,7 @@ from export_core.goldens.store import NOISE, OUTPUTS
 from export_core.judge import Judgement
 from export_core.judge.verdicts import BROKEN_PROMISE
 from export_core.matrix import Verdict
-from export_core.numbers.stored_noise import knows_inputs_only, outputs_to_name, undecided_in
+from export_core.numbers.noise import knows_inputs_only, outputs_to_name, undecided_in
 from export_core.policy.known_issues import known_issues
 from export_core.readers.worker.protocol import Stage
 from export_core.report.document import capped

@@ -34,11 +34,13 @@ from export_core.features.compare_runs.comparison import as_comparison
 from export_core.features.compare_runs.trend import Trend, number_drift, trend_lines
 from export_core.features.forecast.forecast import forecast
 from export_core.features.forecast.forecast_text import forecast_lines, forecast_markdown, forecast_page
-from export_core.goldens import Check, Golden, GoldenError, GoldenStore, JaxprSummary, Manifest, Options, verify
+from export_core.goldens import Check, Golden, GoldenError, GoldenStore, Manifest, Options, verify
+from export_core.goldens.manifest import JaxprSummary
 from export_core.goldens.manifest_file import check_manifest
 from export_core.goldens.store import INPUTS, OUTPUTS, sha256
-from export_core.judge import Accepted, JudgedChange, Judgement, Result, Summary
-from export_core.judge.custom_call_changes import Phase
+from export_core.judge import Judgement, Result, Summary
+from export_core.judge.accepted import Accepted
+from export_core.judge.custom_call_changes import JudgedChange, Phase
 from export_core.matrix import Selection, Verdict, make_plan
 from export_core.policy import KnownFailure, Policy
 from export_core.readers.worker.protocol import Stage

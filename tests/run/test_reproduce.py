@@ -44,7 +44,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 BROKEN = {
-    "is_flaky": ("timeout", "after 2 s, killed"),
+    "is_flaky": ("timeout", "after 1 s, killed"),
     "eats_memory": ("crash", "more than the limit of 0.9 GiB"),
     "other_numbers": ("numerics", "elements differ"),
 }
@@ -55,7 +55,7 @@ def lines(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 # A cell that must not time out has a limit that no machine is too slow for.
-@pytest.mark.parametrize(("cases", "timeout"), [(("is_flaky",), "2"), (("eats_memory", "other_numbers"), "60")])
+@pytest.mark.parametrize(("cases", "timeout"), [(("is_flaky",), "1"), (("eats_memory", "other_numbers"), "60")])
 def test_reproduce_gives_the_verdict_and_message_again(cases, timeout, jaxexport, here):
     chosen = [word for case in cases for word in ("--cases", case)]
     options = ["--goldens", "other goldens", "--readers", here.jaxlib, "--timeout", timeout, "--memory", "0.9"]

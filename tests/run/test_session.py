@@ -33,17 +33,13 @@ def test_reproduce_names_one_cell_and_its_own_results():
     ]  # fmt: skip
 
 
-def test_reproduce_sets_the_kernels_that_this_machine_sets(monkeypatch):
+def test_reproduce_has_kernels_mode_and_a_folder_of_its_own(monkeypatch):
+    compiled = dataclasses.replace(CELL, platform="tpu", mode=Mode.COMPILE)
+    assert "tpu:compile" in reproduced(RunOptions(), compiled)
+    own = RunOptions(results=Path(".jaxexport/reproduced"))
+    assert reproduced(own)[-1] == ".jaxexport/reproduced/reproduced", "a reproduction does not overwrite itself"
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Has well")
     assert reproduced(RunOptions())[:3] == ["OPENBLAS_CORETYPE=Has well", "jaxexport", "matrix"]
-
-
-def test_a_reproduction_does_not_overwrite_itself():
-    assert reproduced(RunOptions(results=Path(".jaxexport/reproduced")))[-1] == ".jaxexport/reproduced/reproduced"
-
-
-def test_reproduce_names_the_mode_of_a_cell():
-    assert "tpu:compile" in reproduced(RunOptions(), dataclasses.replace(CELL, platform="tpu", mode=Mode.COMPILE))
 
 
 def test_reproduce_carries_what_can_change_a_verdict():

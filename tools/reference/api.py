@@ -86,7 +86,7 @@ def _module(module: str, names: tuple[str, ...]) -> Iterator[str]:
 
 def _members(kind: griffe.Class) -> str:
     attributes = [
-        (code(member.name), code(_type(member.annotation)), _first(member))
+        (code(member.name), code(_type(annotation_of(member))), said_of(member))
         for member in members_of(kind)
         if isinstance(member, griffe.Attribute) and kind.name not in FIELDS
     ]
@@ -96,8 +96,19 @@ def _members(kind: griffe.Class) -> str:
     return "\n".join(parts)
 
 
-def _first(member: griffe.Object) -> str:
-    return inspect.cleandoc(member.docstring.value).split("\n\n")[0] if member.docstring else ""
+def annotation_of(member: griffe.Attribute) -> griffe.Expr | str | None:
+    """The type of an attribute; of one that is an argument of `__init__`, that of the argument."""
+    made = member.parent.members.get("__init__") if member.parent else None
+    if member.annotation is None and isinstance(made, griffe.Function) and str(member.value) in made.parameters:
+        return made.parameters[str(member.value)].annotation
+    return member.annotation
+
+
+def said_of(member: griffe.Object) -> str:
+    """What a member is: the first paragraph of its docstring, or the comment behind it."""
+    if member.docstring:
+        return inspect.cleandoc(member.docstring.value).split("\n\n")[0]
+    return member.lines[-1].partition("  # ")[2] if member.lines else ""
 
 
 def _type(annotation: griffe.Expr | str | None) -> str:

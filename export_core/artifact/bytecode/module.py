@@ -36,22 +36,17 @@ _MESH_AS_TEXT = re.compile(r"#sdy\.mesh<\[([^\]]*)\]")
 class CustomCall(NamedTuple):
     """A custom call: what XLA will run by name, outside StableHLO."""
 
-    target: str
-    """The name that XLA looks up."""
+    target: str  # The name that XLA looks up.
     api_version: int
     """StableHLO's number: 1 original, 2 status returning, 3 unified, 4 typed FFI. JAX's FFI calls say 1 too."""
-    has_side_effect: bool
-    """Whether it may not be left out."""
+    has_side_effect: bool  # Whether it may not be left out.
     backend_config: str | bytes | dict[str, Any]
     """Its configuration; of JAX's FFI calls, the arguments in `mhlo.backend_config`."""
-    function: str
-    """The function that calls it."""
-    location: str
-    """The name that JAX gave the operation."""
+    function: str  # The function that calls it.
+    location: str  # The name that JAX gave the operation.
     count: int = 1  # type: ignore[assignment]  # hides tuple.count, which nothing calls
     """The number of calls with the same configuration and the same location."""
-    vjp_order: int = 0
-    """0 for the function itself, 1 for its first derivative."""
+    vjp_order: int = 0  # 0 for the function itself, 1 for its first derivative.
 
     @property
     def where(self) -> str:
@@ -65,14 +60,9 @@ class Function:
 
     __slots__ = ("_arguments", "_kind", "_results", "_values", "name", "visibility")
 
-    name: str
-    """Its name."""
-    visibility: str
-    """public, or private."""
-
     def __init__(self, name: str, visibility: str, values: Values, kind: int, arguments: int, results: int):
-        self.name = name
-        self.visibility = visibility
+        self.name = name  # Its name.
+        self.visibility = visibility  # public, or private.
         # Numbers in the module's tables: of a function type, and of attributes, -1 where there are none.
         self._values = values
         self._kind = kind
@@ -124,14 +114,10 @@ class Function:
 class Constant(NamedTuple):
     """A constant. Its content is not copied."""
 
-    type: str
-    """Its type."""
-    nbytes: int
-    """The bytes that it takes in the file."""
-    at: int
-    """Its first byte in the file."""
-    function: str
-    """The function that it is in."""
+    type: str  # Its type.
+    nbytes: int  # The bytes that it takes in the file.
+    at: int  # Its first byte in the file.
+    function: str  # The function that it is in.
 
 
 class Module:
@@ -140,21 +126,12 @@ class Module:
     Every property may raise `ArtifactError`: the operations are read when first asked for.
     """
 
-    name: str
-    """What messages call it: the file that it is in."""
-    data: bytes | bytearray
-    """The bytes of the file that the module is in."""
-    nbytes: int
-    """Its size in bytes."""
-    vjp_order: int
-    """0 for the function itself, 1 for its first derivative."""
-
     def __init__(self, data: bytes | bytearray, start: int, length: int, name: str, vjp_order: int = 0):
-        self.name = name
-        self.data = data
+        self.name = name  # What messages call it: the file that it is in.
+        self.data = data  # The bytes of the file that the module is in.
         self._start = start
-        self.nbytes = length
-        self.vjp_order = vjp_order
+        self.nbytes = length  # Its size in bytes.
+        self.vjp_order = vjp_order  # 0 for the function itself, 1 for its first derivative.
 
     @cached_property
     def tables(self) -> Tables:

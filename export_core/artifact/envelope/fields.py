@@ -10,12 +10,9 @@ Dim = int | str  # a symbolic dimension is its expression, as jax prints it
 class Aval(NamedTuple):
     """The abstract value of one argument or result."""
 
-    dtype: str
-    """The dtype, as jax prints it."""
-    shape: tuple[Dim, ...]
-    """A number for each dimension, or the expression of a symbolic one, as jax prints it."""
-    memory_space: str | None = None
-    """The memory that it is in; None in formats before 5."""
+    dtype: str  # The dtype, as jax prints it.
+    shape: tuple[Dim, ...]  # A number for each dimension, or the expression of a symbolic one, as jax prints it.
+    memory_space: str | None = None  # The memory that it is in; None in formats before 5.
 
     def __str__(self) -> str:
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"
@@ -27,16 +24,11 @@ LONGEST_PATH = 400  # letters: a damaged file may have one long name at every de
 class Tree(NamedTuple):
     """A pytree."""
 
-    kind: str
-    """leaf, none, tuple, list, dict or custom."""
-    children: tuple[Tree, ...] = ()
-    """The trees below."""
-    names: tuple[str, ...] = ()
-    """A dict's keys, one for each child."""
-    custom_name: str | None = None
-    """The name under which a custom node was registered."""
-    custom_auxdata: bytes | None = None
-    """What it serialized beside its children."""
+    kind: str  # leaf, none, tuple, list, dict or custom.
+    children: tuple[Tree, ...] = ()  # The trees below.
+    names: tuple[str, ...] = ()  # A dict's keys, one for each child.
+    custom_name: str | None = None  # The name under which a custom node was registered.
+    custom_auxdata: bytes | None = None  # What it serialized beside its children.
 
     def __str__(self) -> str:
         return f"PyTreeDef({self._inside()})"
@@ -77,25 +69,18 @@ class Tree(NamedTuple):
 class AbstractDevice(NamedTuple):
     """The device that a mesh was made for. Formats 8 and later."""
 
-    device_kind: str
-    """Its kind."""
-    num_cores: int | None = None
-    """Its cores."""
-    platform: str | None = None
-    """Its platform; None before format 11."""
+    device_kind: str  # Its kind.
+    num_cores: int | None = None  # Its cores.
+    platform: str | None = None  # Its platform; None before format 11.
 
 
 class AbstractMesh(NamedTuple):
     """A mesh without devices."""
 
-    axis_sizes: tuple[int, ...]
-    """The size of each axis."""
-    axis_names: tuple[str, ...]
-    """The name of each axis."""
-    axis_types: tuple[str, ...] = ()
-    """Auto, Explicit or Manual, for each axis."""
-    abstract_device: AbstractDevice | None = None
-    """The device that it was made for."""
+    axis_sizes: tuple[int, ...]  # The size of each axis.
+    axis_names: tuple[str, ...]  # The name of each axis.
+    axis_types: tuple[str, ...] = ()  # Auto, Explicit or Manual, for each axis.
+    abstract_device: AbstractDevice | None = None  # The device that it was made for.
 
     def __str__(self) -> str:
         return f"Mesh({', '.join(f'{n}={s}' for n, s in zip(self.axis_names, self.axis_sizes, strict=False))})"
@@ -104,12 +89,9 @@ class AbstractMesh(NamedTuple):
 class PartitionSpec(NamedTuple):
     """How the dimensions of an array are split."""
 
-    partitions: tuple[str | tuple[str, ...] | None, ...] = ()
-    """For each dimension None, an axis or several axes."""
-    reduced: tuple[str, ...] = ()
-    """Axes over which it is reduced."""
-    unreduced: tuple[str, ...] = ()
-    """Axes over which it is not reduced yet."""
+    partitions: tuple[str | tuple[str, ...] | None, ...] = ()  # For each dimension None, an axis or several axes.
+    reduced: tuple[str, ...] = ()  # Axes over which it is reduced.
+    unreduced: tuple[str, ...] = ()  # Axes over which it is not reduced yet.
 
     def __str__(self) -> str:
         named = (("reduced", self.reduced), ("unreduced", self.unreduced))
@@ -120,14 +102,10 @@ class PartitionSpec(NamedTuple):
 class NamedSharding(NamedTuple):
     """A sharding by mesh axes. Formats 6 and later."""
 
-    mesh: AbstractMesh
-    """The mesh."""
-    spec: PartitionSpec
-    """How the dimensions are split."""
-    memory_kind: str | None = None
-    """The memory."""
-    hlo_sharding_proto: bytes | None = None
-    """XLA's protobuf of the same, which formats 6 to 8 write for older readers."""
+    mesh: AbstractMesh  # The mesh.
+    spec: PartitionSpec  # How the dimensions are split.
+    memory_kind: str | None = None  # The memory.
+    hlo_sharding_proto: bytes | None = None  # XLA's protobuf of the same, which formats 6 to 8 write for older readers.
 
     def __str__(self) -> str:
         return f"NamedSharding({self.mesh}, {self.spec})"
@@ -136,8 +114,7 @@ class NamedSharding(NamedTuple):
 class HloSharding(NamedTuple):
     """A sharding as XLA's OpSharding protobuf. Formats before 9; jax 0.12 refuses it."""
 
-    proto: bytes
-    """The protobuf, not decoded further."""
+    proto: bytes  # The protobuf, not decoded further.
 
     def __str__(self) -> str:
         return f"HloSharding({len(self.proto)} bytes)"
@@ -149,10 +126,8 @@ Sharding = NamedSharding | HloSharding | None  # None: unspecified
 class DisabledCheck(NamedTuple):
     """A safety check that the exporter switched off."""
 
-    kind: str
-    """platform, custom_call or shape_assertions."""
-    target: str | None = None
-    """The target of a custom_call."""
+    kind: str  # platform, custom_call or shape_assertions.
+    target: str | None = None  # The target of a custom_call.
 
     def __str__(self) -> str:
         return f"{self.kind}({self.target})" if self.target is not None else self.kind
@@ -161,12 +136,10 @@ class DisabledCheck(NamedTuple):
 class UnknownField(NamedTuple):
     """A field, or a value of an enum, that no known schema has: reported, not interpreted."""
 
-    table: str
-    """The table that it is in."""
+    table: str  # The table that it is in.
     index: int  # type: ignore[assignment]  # hides tuple.index, which nothing calls
     """Its place in the vtable, -1 for a value."""
-    at: int
-    """Its byte in the file."""
+    at: int  # Its byte in the file.
 
 
 class ByteSpan:
@@ -199,50 +172,30 @@ class ByteSpan:
 class Envelope(NamedTuple):
     """The fields of a serialized `jax.export.Exported`, named as jax names them."""
 
-    fun_name: str
-    """The name of the function."""
-    in_tree: Tree
-    """The tree of the arguments."""
-    in_avals: tuple[Aval, ...]
-    """The types of the flat arguments."""
-    out_tree: Tree
-    """The tree of the results."""
-    out_avals: tuple[Aval, ...]
-    """The types of the flat results."""
-    platforms: tuple[str, ...]
-    """The platforms that it was exported for."""
+    fun_name: str  # The name of the function.
+    in_tree: Tree  # The tree of the arguments.
+    in_avals: tuple[Aval, ...]  # The types of the flat arguments.
+    out_tree: Tree  # The tree of the results.
+    out_avals: tuple[Aval, ...]  # The types of the flat results.
+    platforms: tuple[str, ...]  # The platforms that it was exported for.
     nr_devices: int
     """The number of devices: the newer 32-bit field, or the older short one where only that was written."""
-    in_shardings: tuple[Sharding, ...]
-    """The sharding of each flat argument, None where it is not specified."""
-    out_shardings: tuple[Sharding, ...]
-    """The sharding of each flat result, None where it is not specified."""
-    ordered_effects: tuple[str, ...]
-    """The names of ordered effects."""
-    unordered_effects: tuple[str, ...]
-    """The names of unordered effects."""
-    disabled_checks: tuple[DisabledCheck, ...]
-    """Safety checks that the exporter switched off."""
-    calling_convention_version: int
-    """How `main` is called."""
-    module_kept_var_idx: tuple[int, ...]
-    """The flat arguments that the module uses, by number."""
+    in_shardings: tuple[Sharding, ...]  # The sharding of each flat argument, None where it is not specified.
+    out_shardings: tuple[Sharding, ...]  # The sharding of each flat result, None where it is not specified.
+    ordered_effects: tuple[str, ...]  # The names of ordered effects.
+    unordered_effects: tuple[str, ...]  # The names of unordered effects.
+    disabled_checks: tuple[DisabledCheck, ...]  # Safety checks that the exporter switched off.
+    calling_convention_version: int  # How `main` is called.
+    module_kept_var_idx: tuple[int, ...]  # The flat arguments that the module uses, by number.
     uses_global_constants: bool
     """Whether it has symbolic dimensions or several platforms, so that it is refined before XLA compiles it."""
-    vjp: Envelope | None
-    """The envelope of its derivative."""
-    jax_version: str | None
-    """The jax that wrote it; None where it does not say."""
-    serialization_version: int
-    """What the wire says: wrong before jax 0.11.1."""
-    format_range: tuple[int, int]
-    """The first and the last format that can have written the slots that are present."""
-    slots: tuple[str, ...]
-    """The names of the fields that are present."""
-    unknown_fields: tuple[UnknownField, ...]
-    """Fields that no known schema has."""
-    module_source: ByteSpan
-    """Where the module is in the file."""
+    vjp: Envelope | None  # The envelope of its derivative.
+    jax_version: str | None  # The jax that wrote it; None where it does not say.
+    serialization_version: int  # What the wire says: wrong before jax 0.11.1.
+    format_range: tuple[int, int]  # The first and the last format that can have written the slots that are present.
+    slots: tuple[str, ...]  # The names of the fields that are present.
+    unknown_fields: tuple[UnknownField, ...]  # Fields that no known schema has.
+    module_source: ByteSpan  # Where the module is in the file.
 
     @property
     def format(self) -> int:

@@ -5,6 +5,7 @@ A release surely reads the format that it writes: an artifact is converted to th
 
 from __future__ import annotations
 
+from export_core.artifact.envelope.schema import FIELDS, OUT_SHARDINGS_IDXS, UNIQUE_AVALS
 from export_core.artifact.readers import version_numbers
 from export_core.artifact.writers import FIRST_JAX
 
@@ -19,15 +20,6 @@ INDICES = 10  # each aval, mesh and sharding once
 DEVICE_PLATFORMS = 11  # that device has a platform
 _NAMES_JAX = 12  # the jax that wrote it is named, and the version of the format is on the wire
 
-_ALWAYS = (
-    *("serialization_version", "function_name", "in_tree", "in_avals", "out_tree", "out_avals", "in_shardings"),
-    *("out_shardings", "platforms", "ordered_effects", "unordered_effects", "disabled_checks"),
-    *("mlir_module_serialized", "calling_convention_version", "module_kept_var_idx", "uses_global_constants"),
-)
-_UNIQUE = (
-    *("unique_avals", "unique_abstract_meshes", "unique_named_shardings", "in_avals_idxs", "out_avals_idxs"),
-    *("in_shardings_idxs", "out_shardings_idxs"),
-)
 _CONVENTION_10_SINCE = (0, 7, 0)
 
 
@@ -38,14 +30,12 @@ def format_of(jax: str) -> int:
 
 
 def fields_of(number: int) -> tuple[str, ...]:
-    """The fields of `Exported` that a format has."""
-    return (
-        *_ALWAYS,
-        *(("nr_devices_short",) if number <= _SHORT_UNTIL else ()),
-        *(("nr_devices",) if number >= WIDE_NR_DEVICES else ()),
-        *(_UNIQUE if number >= INDICES else ()),
-        *(("jax_version",) if number >= _NAMES_JAX else ()),
-    )
+    """The fields of `Exported` that a format has, beside that of a derivative."""
+    names = FIELDS["Exported"]
+    unique = names[UNIQUE_AVALS : OUT_SHARDINGS_IDXS + 1]
+    since = {"nr_devices": WIDE_NR_DEVICES, **dict.fromkeys(unique, INDICES), "jax_version": _NAMES_JAX}
+    until = {"nr_devices_short": _SHORT_UNTIL, "vjp": 0}
+    return tuple(name for name in names if since.get(name, 1) <= number <= until.get(name, number))
 
 
 def wire_version(number: int) -> int:

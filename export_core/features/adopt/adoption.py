@@ -1,9 +1,7 @@
 """Artifacts without their source become goldens, a few at a time: drafted, run by their writers, then stored."""
 
-from __future__ import annotations
-
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
@@ -27,7 +25,7 @@ from export_core.matrix.comparisons import under_policy
 from export_core.matrix.replay import replay_with_outputs
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.measuring_noise import measure_goldens, not_measured, with_noise
-from export_core.numbers.stored_noise import noise_text, proves_nothing_text
+from export_core.numbers.noise import noise_text, proves_nothing_text
 from export_core.policy import Policy
 from export_core.policy.run_options import RunOptions
 from export_core.readers.cell import Cell
@@ -92,7 +90,8 @@ class Adoption:
     """How artifacts are adopted: into which store, under which policy.
 
     `replay`: each is run by its own writer first, and its noise is measured. `replace` has the cases whose goldens may
-    be replaced; `symbols` gets the symbolic dimensions for which sizes were needed.
+    be replaced. `dims` are sizes of symbolic dimensions for artifacts of which none is said, which may lack some of
+    them; `symbols` gets the dimensions for which sizes were needed.
     """
 
     store: GoldenStore
@@ -100,6 +99,7 @@ class Adoption:
     notify: Notify
     replay: bool = True
     replace: Collection[str] = ()
+    dims: Mapping[str, int] = field(default_factory=dict)
     symbols: set[str] = field(default_factory=set)
 
     def adopt(self, candidates: Iterable[Candidate | GoldenError]) -> Iterator[Adopted]:
@@ -209,9 +209,9 @@ class Adoption:
         if candidate.outputs is not None:
             raise GoldenError(f"{candidate.outputs}: expected outputs of inputs that are there too, found no inputs.")
         self.symbols.update(symbols := symbols_of(avals))
-        dims = {symbol: size for symbol, size in candidate.dims.items() if candidate.exact or symbol in symbols}
+        dims = {symbol: size for symbol, size in self.dims.items() if symbol in symbols}
         try:
-            return made_inputs(avals, dims, rule)
+            return made_inputs(avals, candidate.dims or dims, rule)
         except GoldenError as error:
             raise GoldenError(f"{name}: {error}") from None
 

@@ -1,7 +1,5 @@
 """What belongs to each artifact of an archive: its case, its inputs and outputs, by artifacts.yaml or a naming rule."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -85,7 +83,7 @@ def read_artifact_list(path: Path) -> ArtifactList:
 class Candidate:
     """One artifact that is to become a golden. Without inputs they are made, without outputs its writer computes them.
 
-    `dims` are sizes of symbolic dimensions, of which the artifact may lack some unless `exact`.
+    `dims` are sizes of its symbolic dimensions, for inputs that are made.
     """
 
     file: Path
@@ -94,7 +92,6 @@ class Candidate:
     outputs: Path | None = None
     writer: str | None = None
     dims: Mapping[str, int] = field(default_factory=dict)
-    exact: bool = True
     given: StatedFacts = NOTHING_STATED
 
 
@@ -102,15 +99,15 @@ class Candidate:
 class Archive:
     """The folder of an archive, and how its files are named.
 
-    `listed` is the file of its list; None for the one in the folder, where there is one. `defaults` has the writer and
-    the dimensions of artifacts for which nothing else is said.
+    `listed` is the file of its list; None for the one in the folder, where there is one. `writer` wrote the artifacts
+    for which no other is named.
     """
 
     folder: Path
     listed: Path | None = None
     inputs: str = INPUTS
     outputs: str = OUTPUTS
-    defaults: Candidate = Candidate(Path(), "")
+    writer: str | None = None
 
     def candidates(self, left_out: Counter[str]) -> Iterator[Candidate | GoldenError]:
         """Each artifact, or what is wrong with its entry in the list. What is no artifact is counted in `left_out`.
@@ -151,7 +148,7 @@ class Archive:
             file = path.parent / name.replace(NAME, path.stem)
             arrays.append(file if file.exists() else None)
         case = case_of(path.relative_to(self.folder))
-        return replace(self.defaults, file=path, case=case, inputs=arrays[0], outputs=arrays[1], exact=False)
+        return Candidate(path, case, arrays[0], arrays[1], self.writer)
 
     def _inside(self, name: str) -> Path:
         """A path of the list. Raises `GoldenError` for one that leads out of the folder."""
@@ -169,8 +166,7 @@ def candidate_of(entry: ListedArtifact, named: Candidate, path: Callable[[str], 
         inputs=named.inputs if entry.inputs is None else path(entry.inputs),
         outputs=named.outputs if entry.outputs is None else path(entry.outputs),
         writer=entry.writer or named.writer,
-        dims=entry.dims or named.dims,
-        exact=bool(entry.dims),
+        dims=entry.dims,
         given=StatedFacts(
             [path(name) for name in entry.register],
             entry.mesh,

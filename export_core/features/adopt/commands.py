@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -154,14 +154,17 @@ def add(
         raise click.UsageError(f"{wrong[0]} cannot be combined with {other}.{where}")
     problem = f"--dims {dims}: expected symbolic dimensions and their sizes, such as b=4,h=8."
     sizes = parse_sizes(dims, problem) if dims else {}
-    # The case of a single artifact is named by --case.
-    replaced = replace if folder else (stated["case"],)
-    adoption = Adoption(project.store, project.policy, partial(echo, err=True), replay=not no_replay, replace=replaced)
+    adoption = Adoption(
+        *(project.store, project.policy, partial(echo, err=True)),
+        replay=not no_replay,
+        # The case of a single artifact is named by --case.
+        replace=replace if folder else (stated["case"],),
+        dims=sizes if folder else {},
+    )
     if folder:
-        defaults = Candidate(Path(), "", writer=stated["writer"], dims=sizes)
         names = (stated["inputs"] or INPUTS, stated["outputs"] or OUTPUTS)
-        archive = Archive(Path(folder), Path(listed) if listed else None, *names, defaults)
-        click.get_current_context().exit(_add_all(adoption, archive, sizes, dry_run=dry_run))
+        archive = Archive(Path(folder), Path(listed) if listed else None, *names, stated["writer"])
+        click.get_current_context().exit(_add_all(adoption, archive, dry_run=dry_run))
     stated["mesh"] = parse_mesh(stated["mesh"]) if stated["mesh"] else {}
     # Each option is called as the field of an entry of artifacts.yaml.
     entry = ListedArtifact(str(file), dims=sizes, **{name: value for name, value in stated.items() if value})
@@ -177,7 +180,7 @@ def add(
         echo("not replayed, as --no-replay says")
 
 
-def _add_all(adoption: Adoption, archive: Archive, sizes: Mapping[str, int], *, dry_run: bool) -> int:
+def _add_all(adoption: Adoption, archive: Archive, *, dry_run: bool) -> int:
     """Add an archive, print what becomes of each artifact, and return the exit code.
 
     Raises `ArtifactError` where there is no artifact.
@@ -215,7 +218,7 @@ def _add_all(adoption: Adoption, archive: Archive, sizes: Mapping[str, int], *, 
             echo(f"  {remark}")
     if not counts:
         raise no_artifacts([str(archive.folder)], left_out)
-    if not dry_run and (unknown := sorted(sizes.keys() - adoption.symbols)):
+    if not dry_run and (unknown := sorted(adoption.dims.keys() - adoption.symbols)):
         fail(f"--dims {', '.join(unknown)}: expected dimensions of inputs that are made, found none of this name.")
     numbers = ", ".join(f"{count:,} {what}" for what, count in counts.items())
     others = f"; left out: {plural(left_out.total(), 'other file')}" if left_out else ""

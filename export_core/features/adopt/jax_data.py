@@ -1,7 +1,5 @@
 """JAX's own goldens as its wheel has them: data files in Python, read as untrusted literals and never executed."""
 
-from __future__ import annotations
-
 import ast
 import datetime
 import importlib.util

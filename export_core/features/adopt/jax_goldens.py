@@ -1,7 +1,5 @@
 """JAX's own goldens as goldens of a store: a bare module in an envelope as JAX's test runner makes it, and a writer."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

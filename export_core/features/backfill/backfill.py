@@ -1,7 +1,5 @@
 """Backfill: goldens by older releases, written by running the project's own tests in their environments."""
 
-from __future__ import annotations
-
 import datetime
 import signal
 import subprocess
@@ -14,10 +12,9 @@ from export_core.base.untrusted import read_named
 from export_core.cli.output import echo
 from export_core.matrix.selection import DEPLOYED, Readers, choose_readers, known_releases
 from export_core.policy.run_options import GROUPS, Selection
-from export_core.readers.build import Built, EnvironmentLocks, Recipe, build, uv_command
+from export_core.readers.build import Built, EnvironmentLocks, Recipe, build, interpreter_for, uv_command
 from export_core.readers.environment import requirements, writer_variables
 from export_core.readers.errors import EnvironmentFailed
-from export_core.readers.interpreters import interpreter_for
 from export_core.readers.packages import own_requirement
 from export_core.releases import Calendar, Release, ReleaseError, Windows
 

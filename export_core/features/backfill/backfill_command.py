@@ -1,7 +1,5 @@
 """The command `jaxexport backfill`: goldens by older releases."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Conversions from file to file: what is converted, where it goes, verified in its reader, written with its record."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import functools

@@ -1,7 +1,5 @@
 """One artifact made into one that a reader takes: what is rewritten, in which order, and what is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

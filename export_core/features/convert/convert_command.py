@@ -1,7 +1,5 @@
 """`jaxexport convert`: artifacts made into ones that older or newer readers take, verified in those readers."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Sequence
 from functools import partial

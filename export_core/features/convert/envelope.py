@@ -1,7 +1,5 @@
 """The envelope of an artifact, with its shardings, in the format that a reader writes. Needs no jax and no NumPy."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The finding about conversion: how many of the cells that fail it fixes, by what, and why not the others."""
 
-from __future__ import annotations
-
 import shlex
 from collections import Counter
 from collections.abc import Iterator

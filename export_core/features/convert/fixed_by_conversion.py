@@ -1,7 +1,5 @@
 """Whether conversion fixes cells that fail: each is converted for its reader, as little as possible, and replayed."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The programs that rewrite modules or export an artifact again, each in a process of another release."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The proof of a conversion: with inputs and outputs of a golden, its reader replays it cold."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import starmap

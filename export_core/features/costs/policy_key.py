@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated
 
 import msgspec
-from msgspec import Meta
 
 from export_core.base.phrases import did_you_mean
 from export_core.base.tolerances import PLATFORMS
@@ -24,35 +22,27 @@ class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     platform does not say exceeds no limit; the report counts such cells.
     """
 
-    cases: Annotated[Patterns, Meta(description="Case ids or globs.")] = ("*",)
-    writers: Annotated[Patterns, Meta(description="jaxlib versions or globs.")] = ("*",)
-    readers: Annotated[Patterns, Meta(description="jaxlib versions or globs.")] = ("*",)
-    platforms: Annotated[Platforms, Meta(description="Platforms of the cells.")] = PLATFORMS
-    max_temp_bytes: Annotated[Limit, Meta(description="Bytes of temporary buffers.")] = None
-    max_argument_bytes: Annotated[Limit, Meta(description="Bytes of arguments.")] = None
-    max_output_bytes: Annotated[Limit, Meta(description="Bytes of outputs.")] = None
-    max_alias_bytes: Annotated[Limit, Meta(description="Bytes of outputs that share an argument's buffer.")] = None
-    max_code_bytes: Annotated[Limit, Meta(description="Bytes of generated code.")] = None
-    max_flops: Annotated[Limit, Meta(description="Floating-point operations.")] = None
-    max_transcendentals: Annotated[Limit, Meta(description="Evaluations of functions such as exp and sin.")] = None
-    max_bytes_accessed: Annotated[Limit, Meta(description="Bytes read and written.")] = None
-    max_instructions: Annotated[Limit, Meta(description="HLO instructions after optimization.")] = None
-    max_fusions: Annotated[Limit, Meta(description="Those of them that are fusions.")] = None
-    max_growth: Annotated[
-        float | dict[str, float] | None,
-        Meta(
-            description="How many times the figure of the golden's own writer, and with --baseline of the same cell "
-            "there, a figure may be: a number for temp_bytes, flops and bytes_accessed, or a number by figure. A "
-            "growth by less than 1,024 bytes, 1,000 operations or 10 instructions counts as none."
-        ),
-    ] = None
-    warn_slower: Annotated[
-        Limit,
-        Meta(
-            description="How many times slower than in the golden's own writer a cell may run before the report "
-            "warns; needs `--repeat`. A warning changes no judgement and no exit code."
-        ),
-    ] = None
+    cases: Patterns = ("*",)  # Case ids or globs.
+    writers: Patterns = ("*",)  # jaxlib versions or globs.
+    readers: Patterns = ("*",)  # jaxlib versions or globs.
+    platforms: Platforms = PLATFORMS  # Platforms of the cells.
+    max_temp_bytes: Limit = None  # Bytes of temporary buffers.
+    max_argument_bytes: Limit = None  # Bytes of arguments.
+    max_output_bytes: Limit = None  # Bytes of outputs.
+    max_alias_bytes: Limit = None  # Bytes of outputs that share an argument's buffer.
+    max_code_bytes: Limit = None  # Bytes of generated code.
+    max_flops: Limit = None  # Floating-point operations.
+    max_transcendentals: Limit = None  # Evaluations of functions such as exp and sin.
+    max_bytes_accessed: Limit = None  # Bytes read and written.
+    max_instructions: Limit = None  # HLO instructions after optimization.
+    max_fusions: Limit = None  # Those of them that are fusions.
+    max_growth: float | dict[str, float] | None = None
+    """How many times the figure of the golden's own writer, and with --baseline of the same cell there, a figure may
+    be: a number for temp_bytes, flops and bytes_accessed, or a number by figure. A growth by less than 1,024 bytes,
+    1,000 operations or 10 instructions counts as none."""
+    warn_slower: Limit = None
+    """How many times slower than in the golden's own writer a cell may run before the report warns; needs `--repeat`. A
+    warning changes no judgement and no exit code."""
     location: str = msgspec.field(default="", name="place")  # ``export_compat.yaml:12``: set when a file is read
 
     def growths(self) -> Mapping[str, float]:

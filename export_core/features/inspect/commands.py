@@ -1,7 +1,5 @@
 """The commands inspect, audit, diff, goldens show and goldens coverage. They never run what is in a file."""
 
-from __future__ import annotations
-
 import csv
 import functools
 import io

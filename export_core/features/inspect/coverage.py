@@ -1,7 +1,5 @@
 """What a folder of goldens covers: targets, primitives, dtypes, effects, features and formats, read without jax."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field

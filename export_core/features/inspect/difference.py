@@ -1,7 +1,5 @@
 """The differences of two artifacts, in the terms that `inspect` uses."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 Fields of the manifest are shown as they come, so that a new one is shown too.
 """
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterator, Sequence
 
@@ -23,7 +21,7 @@ from export_core.goldens.arrays import Leaf, from_npz
 from export_core.goldens.store import NOISE
 from export_core.judge.known import entry_name
 from export_core.matrix.comparisons import comparison_in_words, quirks_of, rule_of, tolerances_in_words
-from export_core.numbers.stored_noise import outputs_to_name
+from export_core.numbers.noise import outputs_to_name
 from export_core.policy import Policy
 
 MOST = 8

@@ -4,8 +4,6 @@ A row is a line of `jaxexport inspect DIR --json`, and of `--csv`: its type is t
 (schema/inventory.schema.json).
 """
 
-from __future__ import annotations
-
 import bisect
 import datetime
 from collections import Counter

@@ -4,8 +4,6 @@ This side only connects, and opens no port. Where the scheduler and its workers 
 TLS in Dask's own configuration.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future

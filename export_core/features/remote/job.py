@@ -1,7 +1,5 @@
 """A job: what travels to another machine, the cells of one reader with their goldens; and what comes back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 `export_core` offers the names that are in `__all__`.
 """
 
-from __future__ import annotations
-
 import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,7 +20,7 @@ from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks, re
 from export_core.export.produce import export_again, free_caches, installed_writer, produce
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.manifest_file import is_plain_name
-from export_core.numbers.stored_noise import outputs_to_name
+from export_core.numbers.noise import outputs_to_name
 from export_core.numbers.user_code import UserCode
 from export_core.policy import Policy, find_policy
 from export_core.policy.run_options import RunOptions

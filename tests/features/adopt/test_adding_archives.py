@@ -1,7 +1,5 @@
 """`jaxexport goldens add --from`: goldens from a folder of artifacts, by a list or by a naming rule."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path, PurePath
 

@@ -1,7 +1,5 @@
 """`jaxexport goldens add`: a golden from an artifact whose source code is lost."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

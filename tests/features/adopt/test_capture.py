@@ -1,7 +1,5 @@
 """`export_core.capture`: goldens of calls in a server."""
 
-from __future__ import annotations
-
 import logging
 import shutil
 import subprocess

@@ -1,24 +1,19 @@
 """Goldens of an older release, written by running the same tests in its environment, and checked here."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 from making import day, make_wheel
+from projects import Projects
 
 from export_core.features.backfill import backfill
 from export_core.features.backfill.backfill import choose_writers
 from export_core.readers.environment import requirements
 from export_core.releases import JaxlibRelease, ReleaseError, load_calendar
-
-if TYPE_CHECKING:
-    from projects import Projects
 
 TESTS = """
 import jax, jax.numpy as jnp, pytest

@@ -1,12 +1,10 @@
 """Fixtures of conversions: `convert`, which replays what is converted in this interpreter, as the only reader."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
+from commands import Ended
 from replaying import misbehaving, replayed
 
 from export_core.artifact import DisabledCheck
@@ -16,9 +14,6 @@ from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.store import ARTIFACT, sha256
 from export_core.matrix import Limits
 from export_core.readers.environment import this_interpreter
-
-if TYPE_CHECKING:
-    from commands import Ended
 
 
 @pytest.fixture

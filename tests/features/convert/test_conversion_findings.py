@@ -1,7 +1,5 @@
 """What reports say of conversions that were tried."""
 
-from __future__ import annotations
-
 import msgspec
 from making import day, document, result, summarize
 

@@ -1,7 +1,5 @@
 """`jaxexport convert` from the command line, with this interpreter as the reader."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil

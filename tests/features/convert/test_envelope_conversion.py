@@ -1,7 +1,5 @@
 """The envelope in the format of another release: the same artifact, field by field, for a reader that refused it."""
 
-from __future__ import annotations
-
 import pytest
 from fuzz import damaged
 from hypothesis import HealthCheck, given, settings

@@ -1,7 +1,5 @@
 """`jaxexport convert DIR --expiring 30d`: what leaves the window soon, or has left it."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

@@ -1,7 +1,5 @@
 """`jaxexport matrix --convert`: whether a conversion fixes a cell that fails."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

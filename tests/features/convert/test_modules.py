@@ -1,7 +1,5 @@
 """The process that rewrites modules: what ends it is a refusal, and never a traceback."""
 
-from __future__ import annotations
-
 import pytest
 
 from export_core.features.convert import programs

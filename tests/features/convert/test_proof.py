@@ -1,7 +1,5 @@
 """What a replay of a converted golden proves, and what it does not."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Conversions of this repository's goldens, verified in the releases that refuse the originals."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """`jaxexport inspect DIR`: what is in an archive, whatever else lies in it."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

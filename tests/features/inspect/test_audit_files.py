@@ -1,7 +1,5 @@
 """`jaxexport audit`: for CI, with exit codes."""
 
-from __future__ import annotations
-
 import functools
 import shutil
 

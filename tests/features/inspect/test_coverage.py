@@ -1,7 +1,5 @@
 """`jaxexport goldens coverage`: what a folder of goldens covers, read without jax."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

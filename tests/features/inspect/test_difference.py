@@ -1,7 +1,5 @@
 """`jaxexport diff`: what changed from one artifact to another."""
 
-from __future__ import annotations
-
 import pytest
 from artifacts import DATA, bare, changed, unlisted
 

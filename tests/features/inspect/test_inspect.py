@@ -1,7 +1,5 @@
 """`jaxexport inspect`: one screen on any artifact, everything as JSON, the module as text."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

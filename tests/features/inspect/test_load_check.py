@@ -1,7 +1,5 @@
 """`export_core.check` and `jaxexport inspect --reader`: may this release load the artifact."""
 
-from __future__ import annotations
-
 import datetime
 import importlib.metadata
 import json

@@ -1,7 +1,5 @@
 """`jaxexport inspect`, `diff` and `audit` in a project that has releases, windows and allowed calls of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """`jaxexport goldens show`: everything of one golden on a screen."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

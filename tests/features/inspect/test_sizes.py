@@ -1,7 +1,5 @@
 """`jaxexport goldens list --sizes`: how large goldens are, by the name of the file."""
 
-from __future__ import annotations
-
 from making import manifest, write_golden
 
 from export_core.goldens import GoldenStore

@@ -1,7 +1,5 @@
 """A cluster of any executor, for tests: every platform, and machines that have names only where a test gives some."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Cells on any executor: goldens travel as bytes, and each cell ends in one outcome, whatever the engine loses."""
 
-from __future__ import annotations
-
 import dataclasses
 import pickle
 import shutil

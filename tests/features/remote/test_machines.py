@@ -1,7 +1,5 @@
 """A matrix on a real Dask cluster, with a worker killed in the middle, gives the results of a local run."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,14 +1,11 @@
 """`export_core.export_artifact` and `write_golden`: what a marked test does, for a script."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import jax
 import making
@@ -16,6 +13,7 @@ import numpy as np
 import pytest
 import yaml
 from msgspec import structs
+from projects import Projects
 from warm_pytest import WHOLE_NOISE, own_variables
 
 import export_core
@@ -25,9 +23,6 @@ from export_core.export.errors import ExportError
 from export_core.goldens import GoldenError, GoldenStore
 from export_core.goldens.manifest import UNKNOWN
 from export_core.policy import FILE
-
-if TYPE_CHECKING:
-    from projects import Projects
 
 X = np.linspace(0.0, 1.0, 4, dtype=np.float32)
 

@@ -38,8 +38,7 @@ from export_core.judge.result import ReaderOf, reader_of
 from export_core.matrix import Verdict, cached_replay
 from export_core.numbers.compare import Difference
 from export_core.numbers.elements import to_double
-from export_core.readers.build import uv_command
-from export_core.readers.interpreters import find_python
+from export_core.readers.build import find_python, uv_command
 from export_core.readers.worker.protocol import Stage
 
 __all__ = ["without_results"]  # a fixture of each test here too

@@ -4,8 +4,6 @@ jax lowers `jax.lax.linalg` for TPUs to operations that XLA's CPU compiler expan
 functions of LAPACK's FFI. Each call is written as such a function, lowered for one of the two, and put in its place.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """What the files of this folder share: the error of a refusal, and the operations of a module with their attributes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

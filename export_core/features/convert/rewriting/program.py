@@ -9,8 +9,6 @@
 Nothing is compiled and nothing is run. It imports nothing of this project; what it cannot rewrite, it refuses.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections import Counter

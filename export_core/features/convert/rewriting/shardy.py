@@ -1,7 +1,5 @@
 """Shardy's shardings as XLA's, for readers before jaxlib 0.7.0, which do not parse Shardy's dialect."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from typing import Any

@@ -34,8 +34,8 @@ from export_core.judge.verdicts import VERDICTS
 from export_core.matrix import Verdict
 from export_core.matrix.cell_audit import audit_problem
 from export_core.numbers.elements import to_double
+from export_core.readers.build import python_for
 from export_core.readers.environment import requirements
-from export_core.readers.interpreters import python_for
 from export_core.releases import Release, ReleaseError
 
 PROGRAM = Path(__file__).with_name("reproduce.py")

@@ -16,9 +16,9 @@ import numpy as np
 
 from export_core.artifact import ArtifactError, read, read_bytes
 from export_core.artifact.envelope.encode import encode
-from export_core.goldens import Comparison, Golden, GoldenStore, Manifest, Options, Signature, Writer
+from export_core.goldens import Comparison, Golden, GoldenStore, Manifest, Options, Writer
 from export_core.goldens.arrays import leaf_of, to_npz
-from export_core.goldens.manifest import signature_of
+from export_core.goldens.manifest import Signature, signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 from export_core.judge import Judgement, Result, RunFacts, Summary, calendar_facts, gate
 from export_core.judge.causes import find_causes

@@ -10,7 +10,7 @@ from jax.sharding import Mesh, NamedSharding
 
 from export_core.artifact import Aval
 from export_core.export import api
-from export_core.export.arguments import IMPLEMENTATIONS, Arguments
+from export_core.export.arguments import Arguments, array_from
 from export_core.export.errors import ExportError
 from export_core.export.meshes import concrete_mesh
 from export_core.goldens import Leaf
@@ -102,14 +102,8 @@ def _given(test: str, structs: Sequence[Any], inputs: Sequence[Any]) -> list[Any
 def _made(test: str, structs: Sequence[Any], rule: InputsRule) -> Iterator[Any]:
     random = np.random.RandomState(SEED)
     for struct, shape in zip(structs, _concrete_shapes(test, structs), strict=True):
-        if struct.dtype == jax.dtypes.float0:
-            array = np.zeros(shape, struct.dtype)
-        else:
-            leaf = made_leaf(random, str(struct.dtype), shape, rule)
-            array = jax.numpy.asarray(leaf.numpy())
-            if leaf.dtype in IMPLEMENTATIONS:
-                array = jax.random.wrap_key_data(array, impl=IMPLEMENTATIONS[leaf.dtype])
-        yield _placed(test, array, struct)
+        dtype = "float0" if struct.dtype == jax.dtypes.float0 else str(struct.dtype)
+        yield _placed(test, array_from(made_leaf(random, dtype, shape, rule)), struct)
 
 
 def _placed(test: str, value: Any, struct: Any) -> Any:

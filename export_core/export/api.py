@@ -66,7 +66,7 @@ def export_function(
     options: dict[str, Any] = {platforms_keyword: tuple(platforms), "disabled_checks": checks}
     if jax.__version_info__ >= _FIRST_TO_TAKE_NUMBERS:
         return module.export(function, **options)(*args, **kwargs)
-    # It sees no arguments: export() lowers what it is given, and differentiates it for the artifact's derivatives.
+    # export() sees no arguments here: it lowers the function without any, and differentiates the function itself.
     bound: Any = functools.partial(function)
     bound.lower = functools.partial(function.lower, *args, **kwargs)
     bound.__name__ = getattr(function, "__name__", "unknown")

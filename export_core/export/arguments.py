@@ -65,16 +65,11 @@ class Arguments:
     def with_leaves(self, leaves: Sequence[Leaf]) -> Self:
         """The call with stored values: a Python number stays one, an array is in the same place."""
 
-        def value_like(value: Any, leaf: Leaf) -> Any:
-            if leaf.dtype in IMPLEMENTATIONS:
-                return placed_like(value, jax.random.wrap_key_data(leaf.data, impl=IMPLEMENTATIONS[leaf.dtype]))
-            if leaf.dtype == "float0":
-                return np.zeros(leaf.shape, jax.dtypes.float0)
-            if isinstance(value, (bool, int, float, complex)):
-                return type(value)(leaf.numpy().item())
-            return placed_like(value, jax.numpy.asarray(leaf.numpy()))
+        def like(value: Any, leaf: Leaf) -> Any:
+            is_number = isinstance(value, (bool, int, float, complex))
+            return type(value)(leaf.numpy().item()) if is_number else placed_like(value, array_from(leaf))
 
-        return self.with_flat(list(itertools.starmap(value_like, zip(self.flat(), leaves, strict=True))))
+        return self.with_flat(list(itertools.starmap(like, zip(self.flat(), leaves, strict=True))))
 
     def copy(self) -> Self:
         """The call with its values in new arrays, since a function may consume its arguments (`donate_argnums`)."""
@@ -151,6 +146,13 @@ def leaf_from(value: Any) -> Leaf:
         # By way of jax: NumPy would make it 64 bits wide, and jax 32 with x64 off.
         return leaf_of(np.asarray(jax.numpy.asarray(value)))
     return leaf_of(np.asarray(whole(value)))
+
+
+def array_from(leaf: Leaf) -> Any:
+    """A stored array as jax takes it."""
+    if leaf.dtype in IMPLEMENTATIONS:
+        return jax.random.wrap_key_data(leaf.data, impl=IMPLEMENTATIONS[leaf.dtype])
+    return np.zeros(leaf.shape, jax.dtypes.float0) if leaf.dtype == "float0" else jax.numpy.asarray(leaf.numpy())
 
 
 def whole(value: Any) -> Any:

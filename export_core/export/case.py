@@ -71,7 +71,7 @@ class Case:
     context_mesh: Any = field(default_factory=api.context_mesh)
 
     def check(self) -> None:
-        """Raise `ExportError` for a check that this jax cannot leave out, and where a CPU computes the outputs."""
+        """Raise `ExportError` for a check that this jax cannot leave out, or no outputs of a function that CPUs run."""
         options = self.options
         removed = jax.__version_info__ >= api.FIRST_WITHOUT_THE_CHECK
         if removed and api.SHAPE_ASSERTIONS in options.disabled_checks:

@@ -198,7 +198,8 @@ def _axes_of(mesh: Mesh) -> dict[str, int]:
 
 
 def _context_mesh(case: Case, axes: Mapping[str, int]) -> Mesh | None:
-    """The mesh of `jax.set_mesh` around the call of `export_golden` if it has these axes, which may be explicit."""
+    """The mesh of `jax.set_mesh` around the call of `export_golden` if it has these axes."""
+    # Its axes may be explicit, and a function inside takes no others.
     mesh = case.context_mesh
     return mesh if mesh is not None and list(mesh.shape.items()) == list(axes.items()) else None
 

@@ -274,7 +274,7 @@ def _export(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]
     # Releases since 0.4.24 refuse custom calls with ValueError, callbacks with NotImplementedError,
     # and dtypes without a number in the format with KeyError.
     except (ValueError, NotImplementedError, KeyError, TypeError) as error:
-        raise ExportError(refusal(case.test, jax.__version__, error, lambda: _jaxpr(case, specs))) from error
+        raise ExportError(refusal(case.test, error, lambda: _jaxpr(case, specs))) from error
 
 
 def _platforms(case: Case) -> tuple[str, ...]:

@@ -1,14 +1,13 @@
 """Why jax.export refuses a case, what to do about it, and the lines of the user's source that it is about."""
 
-import linecache
 import os
 import re
 import sys
 import sysconfig
-import traceback
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from traceback import FrameSummary, extract_tb
+from typing import Any
 
 import jax
 
@@ -29,12 +28,9 @@ _ADVICE = {
 """What to do, by what jax says: of a primitive or kernel without a lowering for a platform, and of a reference."""
 
 
-def refusal(test: str, jax: str, error: Exception, jaxpr: Callable[[], Any]) -> str:
-    """The message for an error of jax.export by a version of jax.
-
-    `jaxpr` gives the closed jaxpr of the function, where its calls have to be named.
-    """
-    text = str(error)
+def refusal(test: str, error: Exception, jaxpr: Callable[[], Any]) -> str:
+    """The message for an error of jax.export. `jaxpr` gives the function's closed jaxpr if its calls must be named."""
+    text, version = str(error), jax.__version__
     if _CALLBACK.search(text):
         return (
             f"{test}: this function calls back into Python, and no artifact can hold a Python function: "
@@ -46,20 +42,18 @@ def refusal(test: str, jax: str, error: Exception, jaxpr: Callable[[], Any]) -> 
     if targets and "no compatibility guarantees" in text:
         allow = dict.fromkeys(targets, "why its behaviour is pinned")  # to be pasted, with a reason instead of this one
         return (
-            f"{test}: this function makes custom calls that jax {jax} does not promise to keep: {', '.join(targets)}. "
-            f"Avoid them when exporting, or allow each with a reason: allow={allow}.{place}"
+            f"{test}: this function makes custom calls that jax {version} does not promise to keep: "
+            f"{', '.join(targets)}. Avoid them when exporting, or allow each with a reason: allow={allow}.{place}"
         )
     advice = next((f"\n{advice}" for pattern, advice in _ADVICE.items() if re.search(pattern, text)), "")
-    return f"{test}: jax.export (jax {jax}) refused this function: {type(error).__name__}: {error}{place}{advice}"
+    return f"{test}: jax.export (jax {version}) refused this function: {type(error).__name__}: {error}{place}{advice}"
 
 
 def _place(error: Exception, targets: Container[str], jaxpr: Callable[[], Any]) -> str:
     """The line of the user's source that jax refused, to follow a message; empty where nobody knows it."""
     # jax raises its error from one that has the traceback of the equation.
-    summaries = reversed(traceback.extract_tb(getattr(error.__cause__, "__traceback__", None)))
-    frames = [Frame(summary.filename, summary.lineno or 0, summary.name) for summary in summaries]
-    if outside := tuple(frame for frame in frames if not _is_jax(frame.file)):
-        return f"\nIt is {call_text('made', outside)}"
+    if frames := _outside_jax(reversed(extract_tb(getattr(error.__cause__, "__traceback__", None)))):
+        return f"\nIt is {call_text('made', frames)}"
     # A call of one's own names its target; those of jax's primitives have theirs where they are lowered.
     calls = equations(jaxpr(), lambda equation: equation.params.get("target_name") in targets) if targets else ()
     return "".join(f"\n{line}" for line in dict.fromkeys(call_text(*call) for call in calls))
@@ -85,7 +79,7 @@ def describe_callbacks(jaxpr: Any) -> str:
     lines = list(dict.fromkeys(call_text(primitive, frames) for primitive, frames in calls))  # no duplicates, in order
     more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
     # Other libraries are called through equinox too: it has made a call only where its own line is the innermost.
-    files = {frames[0].file for _, frames in calls if frames}
+    files = {frames[0].filename for _, frames in calls if frames}
     if any(name == "check" for name, _ in calls):
         more.append(_FUNCTIONALIZE)
     if any(f"{os.sep}equinox{os.sep}" in file for file in files):
@@ -103,64 +97,58 @@ _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
 _OWN = str(Path(__file__).parents[1]) + os.sep
 
 
-class Frame(NamedTuple):
-    """A line of source, outside jax."""
-
-    file: str
-    line: int
-    function: str
+Call = tuple[str, list[FrameSummary]]
+"""The primitive of an equation, and the lines of source outside jax that make it, the innermost first."""
 
 
-def equations(jaxpr: Any, is_wanted: Callable[[Any], bool]) -> Iterator[tuple[str, tuple[Frame, ...]]]:
-    """The primitive of each wanted equation, inner ones too, with its frames outside jax, the innermost first.
+def equations(jaxpr: Any, is_wanted: Callable[[Any], bool]) -> Iterator[Call]:
+    """Each wanted equation, inner ones too, with the source that makes it.
 
     `jaxpr` is open or closed, of any release since 0.4.24.
     """
     seen: set[int] = set()
 
-    def inside(jaxpr: Any, outer: tuple[Any, ...]) -> Iterator[tuple[str, tuple[Frame, ...]]]:
+    def inside(jaxpr: Any, outer: tuple[Any, ...]) -> Iterator[Call]:
         if id(jaxpr) in seen:
             return
         seen.add(id(jaxpr))
         for equation in jaxpr.eqns:
+            # Since 0.9, a traceback ends where an inner jaxpr begins, and the outer equation has the rest.
             whole = (equation, *outer)
             if is_wanted(equation):
-                # Since 0.9, a traceback ends where an inner jaxpr begins, and the outer equation has the rest.
-                yield equation.primitive.name, tuple(frame for part in whole for frame in _frames(part))
+                yield equation.primitive.name, [frame for part in whole for frame in _frames(part)]
             for inner in inner_jaxprs(equation.params):
                 yield from inside(inner, whole)
 
     yield from inside(getattr(jaxpr, "jaxpr", jaxpr), ())
 
 
-def _frames(equation: Any) -> tuple[Frame, ...]:
+def _frames(equation: Any) -> list[FrameSummary]:
     # jax has no public name for this. `frames` exists in all releases from 0.4.24 to 0.12; without it, no line is told.
     frames = getattr(getattr(equation.source_info, "traceback", None), "frames", ())
-    return tuple(
-        Frame(frame.file_name, frame.line_num, frame.function_name) for frame in frames if not _is_jax(frame.file_name)
-    )
+    return _outside_jax(FrameSummary(frame.file_name, frame.line_num, frame.function_name) for frame in frames)
 
 
-def _is_jax(file: str) -> bool:
-    return file.startswith(_JAX) or f"{os.sep}jax{os.sep}_src{os.sep}" in file
+def _outside_jax(frames: Iterable[FrameSummary]) -> list[FrameSummary]:
+    private = f"{os.sep}jax{os.sep}_src{os.sep}"
+    return [frame for frame in frames if not frame.filename.startswith(_JAX) and private not in frame.filename]
 
 
-def call_text(primitive: str, frames: tuple[Frame, ...]) -> str:
+def call_text(primitive: str, frames: list[FrameSummary]) -> str:
     """``debug_print at model.py:4 in step: jax.debug.print("{}", x)``; names the library's file that makes the call."""
     if not frames:
         return primitive
     # A file `<string>` is an `__init__` that dataclasses made.
-    written = (frame for frame in frames if _library(frame.file) is None and frame.file != "<string>")
+    written = (frame for frame in frames if _library(frame.filename) is None and frame.filename != "<string>")
     user = next(written, frames[0])
-    by = "" if user == frames[0] else f" ({_path(frames[0])})"
-    function = user.function.rpartition(".<locals>.")[2]
-    source = linecache.getline(user.file, user.line).strip()
-    return f"{primitive}{by} at {_path(user)}:{user.line} in {function}" + (f": {source}" if source else "")
+    by = "" if user == frames[0] else f" ({_path(frames[0].filename)})"
+    place = f"{primitive}{by} at {_path(user.filename)}:{user.lineno} in {user.name.rpartition('.<locals>.')[2]}"
+    return f"{place}: {user.line}" if user.line else place
 
 
-def _path(frame: Frame) -> Path:
+def _path(file: str) -> Path:
     """The file, from the folder of libraries or the working folder if it is inside one."""
-    path, root = Path(frame.file), Path(_library(frame.file) or Path.cwd())
+    path, root = Path(file), Path(_library(file) or Path.cwd())
     return path.relative_to(root) if path.is_relative_to(root) else path
 
 

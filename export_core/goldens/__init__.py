@@ -2,36 +2,19 @@
 
 from export_core.goldens.arrays import Leaf
 from export_core.goldens.errors import GoldenError
-from export_core.goldens.manifest import (
-    Check,
-    Comparison,
-    FactorGroup,
-    Flattened,
-    JaxprSummary,
-    Manifest,
-    NoiseRecord,
-    Options,
-    Origin,
-    Signature,
-    Writer,
-)
-from export_core.goldens.store import Golden, GoldenStore, WriteStatus
+from export_core.goldens.manifest import Check, Comparison, FactorGroup, Manifest, Options, Origin, Writer
+from export_core.goldens.store import Golden, GoldenStore
 
 __all__ = [
     "Check",
     "Comparison",
     "FactorGroup",
-    "Flattened",
     "Golden",
     "GoldenError",
     "GoldenStore",
-    "JaxprSummary",
     "Leaf",
     "Manifest",
-    "NoiseRecord",
     "Options",
     "Origin",
-    "Signature",
-    "WriteStatus",
     "Writer",
 ]

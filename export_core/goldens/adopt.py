@@ -41,7 +41,8 @@ class StatedFacts:
 
     The modules of `register` are imported by readers first; the golden holds a copy of each. `mesh` and `in_specs` are
     for an artifact that cannot tell its mesh, and how each flat argument is sharded. `nothing_to_compare` is why
-    outputs that show nothing are meant, `origin` where arrays come from that no person gives.
+    outputs that show nothing are meant, `without_outputs` why there are none, `origin` where arrays come from that no
+    person gives.
     """
 
     register: Sequence[Path] = ()

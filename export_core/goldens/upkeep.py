@@ -35,14 +35,14 @@ def rename_case(store: GoldenStore, old: str, new: str, test: str | None = None)
     if (store.root / new).exists() and (store.root / old).samefile(store.root / new):
         raise GoldenError(f"{new}: expected another name than {old}; nothing was renamed.")
     test = test or exporting_test(goldens[-1].manifest, new)
-    existing, done = {golden.folder.name: golden.folder for golden in store.generations(new)}, 0
+    existing, done = store.generations(new), 0
     moved: list[tuple[Manifest, dict[str, bytes]]] = []
     for golden in goldens:
         golden.verify()
         manifest = msgspec.structs.replace(golden.manifest, case=new, test=test)
         content = {**content_of(golden.folder), MANIFEST: dump_manifest(manifest)}
-        done += golden.folder.name in existing and has_content(existing[golden.folder.name], content)
-        del content[MANIFEST]
+        folder = store.root / new / golden.folder.name
+        done += folder.is_dir() and has_content(folder, content)
         moved.append((manifest, content))
     # What the new case has comes from a rename that was killed: while it wrote, and the new case has nothing else yet;
     # or while it deleted, and has everything.

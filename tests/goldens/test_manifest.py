@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from making import manifest, writer
 
 from export_core.base.tolerances import COMPARATORS, FLOATS, PLATFORMS
-from export_core.goldens import Check, Comparison, GoldenError, Manifest, Options, Signature, Writer
-from export_core.goldens.manifest import FORMAT
+from export_core.goldens import Check, Comparison, GoldenError, Manifest, Options, Writer
+from export_core.goldens.manifest import FORMAT, Signature
 from export_core.goldens.manifest_file import dump_manifest, load_manifest
 
 OLD_GOLDENS = Path(__file__).parents[2] / "studies" / "every_release" / "golden"

@@ -11,7 +11,7 @@ from making import manifest, writer
 from msgspec import structs
 
 from export_core.export.jaxprs import describe_jaxpr
-from export_core.goldens import JaxprSummary
+from export_core.goldens.manifest import JaxprSummary
 from export_core.goldens.source_difference import jaxpr_difference, source_difference, summary_difference
 
 X = np.ones(3, np.float32)

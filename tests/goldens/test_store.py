@@ -12,8 +12,8 @@ import pytest
 from making import files, manifest, write_golden, writer
 from msgspec import structs
 
-from export_core.goldens import GoldenError, GoldenStore, Manifest, Options, WriteStatus
-from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
+from export_core.goldens import GoldenError, GoldenStore, Manifest, Options
+from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, WriteStatus, sha256
 from export_core.goldens.upkeep import delete_leftovers, strays
 from export_core.goldens.verify import MOST, verify_goldens
 from export_core.releases import load_calendar

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from making import files, manifest, write_golden
 
-from export_core.goldens import Check, Comparison, FactorGroup, GoldenStore, Signature
+from export_core.goldens import Check, Comparison, FactorGroup, GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
-from export_core.goldens.manifest import UndecidedOutput
+from export_core.goldens.manifest import Signature, UndecidedOutput
 from export_core.goldens.store import INPUTS, OUTPUTS
 from export_core.numbers.noise import proves_nothing, undecided_outputs
 

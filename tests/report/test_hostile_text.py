@@ -34,7 +34,8 @@ from export_core.features.compare_runs.comparison import as_comparison
 from export_core.features.compare_runs.trend import Trend, number_drift, trend_lines
 from export_core.features.forecast.forecast import forecast
 from export_core.features.forecast.forecast_text import forecast_lines, forecast_markdown, forecast_page
-from export_core.goldens import Check, Golden, GoldenError, GoldenStore, JaxprSummary, Manifest, Options, verify
+from export_core.goldens import Check, Golden, GoldenError, GoldenStore, Manifest, Options, verify
+from export_core.goldens.manifest import JaxprSummary
 from export_core.goldens.manifest_file import check_manifest
 from export_core.goldens.store import INPUTS, OUTPUTS, sha256
 from export_core.judge import Judgement, Result, Summary

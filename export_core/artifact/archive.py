@@ -1,7 +1,5 @@
 """The files of an archive, of any size, read in parallel: never more of them in memory than are being read."""
 
-from __future__ import annotations
-
 import functools
 import multiprocessing
 import os

@@ -3,8 +3,6 @@
 So does the fuzzer, `nox -s fuzz`, count every error that is none of the reader's, and what takes too long.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -4,8 +4,6 @@ Left out is what does not change what is run: locations, the names of the module
 of results, and how often and in which order equal functions are there.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import struct

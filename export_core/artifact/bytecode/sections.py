@@ -3,8 +3,6 @@
 The layout follows the encoding that LLVM documents for MLIR and, where that is silent, what jaxlib's own files show.
 """
 
-from __future__ import annotations
-
 from array import array
 from bisect import bisect_right
 from itertools import accumulate
@@ -81,7 +79,7 @@ class Cursor:
             raise self.error(f"{what} that fit in the {left} bytes that are left", f"{value} of them", at)
         return value
 
-    def take(self, length: int, what: str) -> Cursor:
+    def take(self, length: int, what: str) -> "Cursor":
         """Step over `length` bytes and return a cursor on them."""
         if length > self.end - self.at:
             raise self.error(f"{length} bytes of {what}", f"{self.end - self.at} bytes")
@@ -101,7 +99,7 @@ class Cursor:
             raise self.error(f"the number of one of {count} {what}s", str(value), at)
         return value
 
-    def section(self, base: int) -> tuple[int, Cursor]:
+    def section(self, base: int) -> "tuple[int, Cursor]":
         """Read a section's header; return its id and a cursor on its bytes. Alignment counts from byte `base`."""
         at = self.at
         head = self.byte("a section")

@@ -1,7 +1,5 @@
 """The attributes and types of a module, decoded one at a time, only when asked for, never without a bound."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

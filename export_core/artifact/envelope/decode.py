@@ -1,7 +1,5 @@
 """The decoder of the envelope: from flatbuffer tables to typed fields, for formats 1 to 12 and what may follow."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 

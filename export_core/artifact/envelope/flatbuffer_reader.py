@@ -1,7 +1,5 @@
 """The reader of flatbuffers in which nothing can be trusted: every offset is checked, every visit counted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from struct import Struct
 from typing import Any
@@ -39,7 +37,7 @@ class Buffer:
         self.most = 2048 + min(self.size // 4, MOST_VISITS)
         self.left = self.most
 
-    def root(self) -> Table:
+    def root(self) -> "Table":
         """Return the root table."""
         return Table(self, self.follow(0, "the root table"), "Exported")
 
@@ -178,7 +176,7 @@ class Table:
             raise self.error(f"{what} (field {index} of {self.kind})", "none")
         return self.buffer.string(self.at(index), what)
 
-    def table(self, index: int, kind: str) -> Table | None:
+    def table(self, index: int, kind: str) -> "Table | None":
         """Return a nested table, None where it is missing."""
         if index not in self:
             return None
@@ -188,7 +186,7 @@ class Table:
         """Return a short byte vector, None where it is missing."""
         return bytes(self.buffer.blob(self.at(index), f"field {index} of {self.kind}")) if index in self else None
 
-    def tables(self, index: int, kind: str) -> Iterator[Table]:
+    def tables(self, index: int, kind: str) -> "Iterator[Table]":
         """Yield the tables of a vector, none where it is missing."""
         buffer = self.buffer
         data, size = buffer.data, buffer.size

@@ -30,6 +30,7 @@ _TYPES = {
 _OF_VALUES = ("type", "enum", "anyOf", "format", "pattern")
 """Keywords that describe a whole value. The message of any other, such as the length of a list, is the library's."""
 
+_REMOVED: dict[Key, str] = {("clock",): "no longer a key: windows always count jaxlib build dates. Delete the line."}
 _MONTHS = (
     " A month has 28 to 31 days, and a window has the same length whenever it begins: write 180 days for the 6 months "
     "of JAX, which counts them so itself, and 30 days for 1 month."
@@ -68,7 +69,7 @@ def _problems(error: ValidationError) -> Iterator[tuple[Key, str]]:
         for name in _unknown(error):
             match = _similar(name, known)
             hint = f"Did you mean `{match}`?" if match else f"Known keys here: {', '.join(known)}."
-            yield (*key, name), f"unknown key. {hint}"
+            yield (*key, name), _REMOVED.get((*key, name)) or f"unknown key. {hint}"
     elif error.validator == "required":
         # A misspelled key is already reported as an unknown one, with the hint: it is not missing as well.
         misspelled = {_similar(name, error.validator_value) for name in _unknown(error)}

@@ -176,13 +176,8 @@ class Table:
 
     def tables(self, index: int, kind: str) -> "Iterator[Table]":
         """Yield the tables of a vector, none where it is missing."""
-        buffer = self.buffer
-        data, size = buffer.data, buffer.size
         for at in self._references(index):
-            target = at + _U32(data, at)[0]  # `follow` without the call; it is called where it will raise
-            if target == at or target + 4 > size:
-                buffer.follow(at, kind)
-            yield Table(buffer, target, kind)
+            yield Table(self.buffer, self.buffer.follow(at, kind), kind)
 
     def strings(self, index: int) -> tuple[str, ...]:
         """Return a vector of strings, empty where it is missing."""

@@ -130,7 +130,6 @@ MAX_NAME = 256  # bytes of the name of a dialect or of an operation
 # what such a byte says; of a length with a flag in its lowest bit, twice the length, and the flag.
 _PIECE = 256
 _ONE_BYTE = frozenset(range(1, 256, 2))
-_VALUE = bytes(byte >> 1 for byte in range(256))
 _TWICE_LENGTH = bytes(byte >> 2 << 1 for byte in range(256))
 _FLAG = bytes(byte >> 1 & 1 for byte in range(256))
 TEXT = -1  # in place of the code of an attribute or type that is encoded as text
@@ -229,11 +228,7 @@ class Tables:
                 raise cursor.error(f"a section of kind {SECTION_NAMES[number]}", "none", cursor.end)
         if self.version >= 5 and PROPERTIES not in self.sections:
             raise cursor.error("a properties section (bytecode 5 and later)", "none", cursor.end)
-        cursor = self.cursor(STRINGS)
-        count = cursor.count("strings", 2)
-        self.spend(count, cursor.at)
-        self.string_ends = self._short_strings(cursor, count) or self._any_strings(cursor, count)
-        self.strings_from = cursor.at
+        self._read_strings(self.cursor(STRINGS))
         self._read_dialects(self.cursor(DIALECTS))
         self._read_offsets(self.cursor(ATTR_TYPE_OFFSETS))
         self.property_offsets = array(self.array_code)
@@ -256,25 +251,15 @@ class Tables:
             expected = f"at most {self.most} operations, strings, attributes and the like"
             raise self.error(expected, "more", at, advice=LIMIT)
 
-    def _short_strings(self, cursor: Cursor, count: int) -> array[int] | None:
-        """The ends of strings that are shorter than 127 bytes and fill their section; None of others."""
-        sizes = cursor.data[cursor.at : cursor.at + count]
-        if 1 in sizes or not _ONE_BYTE.issuperset(sizes):
-            return None
-        after = array(self.array_code, accumulate(sizes.translate(_VALUE), initial=0))
-        if cursor.at + count + after.pop() != cursor.end:
-            return None
-        cursor.at += count
-        after.reverse()  # the sizes come last string first
-        return array(self.array_code, map(cursor.end.__sub__, after))
-
-    def _any_strings(self, cursor: Cursor, count: int) -> array[int]:
+    def _read_strings(self, cursor: Cursor) -> None:
+        count = cursor.count("strings", 2)
+        self.spend(count, cursor.at)
         sizes_from = cursor.at
         total = 0
-        ends = array(self.array_code, (0,)) * count
+        self.string_ends = array(self.array_code, (0,)) * count
         # The sizes come last string first, each with its final zero byte. LLVM's code says so, its documentation not.
         for index in range(count - 1, -1, -1):
-            ends[index] = total
+            self.string_ends[index] = cursor.end - total
             size = cursor.varint("a string's length")
             if size == 0:
                 raise cursor.error("a string's length with its final zero", "0")
@@ -284,9 +269,7 @@ class Tables:
         if cursor.end - cursor.at != total:
             found = f"{cursor.end - cursor.at} bytes"
             raise cursor.error(f"{total} bytes of strings, as their lengths say", found, sizes_from)
-        for index in range(count):
-            ends[index] = cursor.end - ends[index]
-        return ends
+        self.strings_from = cursor.at
 
     def string_bytes(self, index: int) -> bytes:
         """Return string `index` without its final zero; the index was checked by whoever read it."""

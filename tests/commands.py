@@ -3,8 +3,6 @@
 Also what goes with it: waiting for a process, checking a usage error, and a results folder as a finished run leaves it.
 """
 
-from __future__ import annotations
-
 import datetime
 import json
 import os

@@ -17,8 +17,7 @@ from export_core.matrix import Verdict
 from export_core.policy import CustomCallChange, Policy, PolicyError, load_policy
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, promise
-from export_core.run.journal import SUMMARY
-from export_core.run.results import read_summary
+from export_core.run.results import SUMMARY, read_summary
 
 # D and RELEASE lie as 0.9.0.1 (2026-02-03), 0.9.1 (2026-02-28) and the releases after them want it.
 CHANGE = CustomCallChange(

@@ -17,8 +17,7 @@ from export_core.policy import KnownFailure, Policy, PolicyError
 from export_core.policy.known_issues import known_issues
 from export_core.readers.worker.protocol import Stage
 from export_core.run.errors import RunError
-from export_core.run.journal import RESULTS, SUMMARY
-from export_core.run.results import read_results, read_summary, result_line, write_summary
+from export_core.run.results import RESULTS, SUMMARY, read_results, read_summary, result_line, write_summary
 
 LEFTOVER = KnownFailure(
     ("gone",), ("*",), ("*",), "crash", "run", "m", "r", "o", "i", added=day("2026-10-01"), expires=day("2026-12-01")

@@ -122,14 +122,14 @@ class _Value(NamedTuple):
         return self.body.makers[self.number - self.body.arguments][0]
 
     @property
-    def first(self) -> int:
-        """The number of the first result of the operation that makes it."""
-        return self.body.makers[self.number - self.body.arguments][1]
-
-    @property
     def result(self) -> int:
         """Which result of that operation it is."""
         return self.number - self.first
+
+    @property
+    def first(self) -> int:
+        """The number of the first result of that operation."""
+        return self.body.makers[self.number - self.body.arguments][1]
 
     @property
     def target(self) -> str:

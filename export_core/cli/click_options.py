@@ -181,11 +181,8 @@ def write_output(name: str, data: bytes) -> None:
     # Resolved: a link keeps pointing to its file, which is what gets replaced.
     path = Path(name).resolve()
     try:
-        if path.exists() and not path.is_file():
-            path.write_bytes(data)  # a pipe or a device is not replaced
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, [data])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, [data])
     except OSError as error:
         raise ReportError(f"{name}: cannot write there: {error.strerror or error}.") from error
     # On stderr, since another format may go to standard output.

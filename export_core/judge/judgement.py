@@ -17,7 +17,7 @@ from export_core.judge.verdicts import VERDICTS, Judgement
 from export_core.matrix import Outcome, Verdict
 from export_core.matrix.cell_audit import foreseen_note, types_in
 from export_core.numbers.compare import Difference
-from export_core.policy import Policy, Required
+from export_core.policy import Policy
 from export_core.policy.entries import matches, names_of
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.releases import load_calendar, promise
@@ -92,6 +92,12 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
     targets = names_of(policy.deployed, result.case, result.reader.jaxlib, result.platform, as_of)
     window = promise(result.writer.built, result.reader.built, policy.window_lengths())
     promised = window.promised and not result.converted
+    required = policy.required
+    must_run = (
+        required.outside
+        or any(matches(result.reader.jaxlib, pattern) for pattern in required.readers)
+        or any(matches(result.writer.jaxlib, pattern) for pattern in required.writers)
+    )
     judged = replace(
         result,
         direction=window.direction,
@@ -99,24 +105,13 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
         promised=promised,
         promised_until=window.until,
         deployed=targets,
-        judgement=judge_verdict(
-            result.verdict, promised=promised, required=_must_run(result, policy.required), deployed=targets
-        ),
+        judgement=judge_verdict(result.verdict, promised=promised, required=must_run, deployed=targets),
         exceeded=(),  # see `with_budgets`, which needs all results of a run
     )
     # Only what is broken can be excused: an entry never makes a bonus, or a cell that was not run, look better.
     if judged.judgement.is_breach and matching_entry(judged, policy.known_failures) is not None:
         return replace(judged, judgement=Judgement.KNOWN)
     return judged
-
-
-def _must_run(result: Result, required: Required) -> bool:
-    """Whether a cell that was planned counts as incomplete when it was not run, though it is outside the window."""
-    return (
-        required.outside
-        or any(matches(result.reader.jaxlib, pattern) for pattern in required.readers)
-        or any(matches(result.writer.jaxlib, pattern) for pattern in required.writers)
-    )
 
 
 def upstream_of(result: Result, artifact: Path, issues: Iterable[KnownIssue]) -> str:

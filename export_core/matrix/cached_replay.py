@@ -87,7 +87,7 @@ def replay_unknown(
     if not unknown:
         return
     claim = claim and options.cache
-    with known.claimed(unknown) if claim else contextlib.nullcontext():
+    with cache.claimed([*known.named(unknown).values()]) if claim else contextlib.nullcontext():
         if claim:  # another process may have run them while this one waited
             unknown = yield from known.stored(unknown, notify)
         with contextlib.closing(replay(unknown, known.build)) as outcomes:
@@ -114,7 +114,7 @@ class _KnownOutcomes:
 
     def stored(self, cells: Sequence[Cell], notify: Notify) -> Generator[Outcome, None, list[Cell]]:
         """The outcomes that the cache has of these cells. Returns the cells that it does not have."""
-        keys = self._named(cells)
+        keys = self.named(cells)
         # One request for all: a run in which nothing has changed has a budget of 1 ms a cell (nox -s bench).
         cached = self._cache.get(tuple(keys.values()))
         if cached:
@@ -128,11 +128,7 @@ class _KnownOutcomes:
                 unknown.append(cell)
         return unknown
 
-    def claimed(self, cells: Sequence[Cell]) -> contextlib.AbstractContextManager[None]:
-        """Waits until no other process that claims them runs one of these cells."""
-        return self._cache.claimed(tuple(self._named(cells).values()))
-
-    def _named(self, cells: Sequence[Cell]) -> dict[object, str]:
+    def named(self, cells: Sequence[Cell]) -> dict[object, str]:
         """The key of each cell that has one, by `CellKey`."""
         return {cell.key: key for cell in cells if (key := self._key(cell))}
 

@@ -208,8 +208,11 @@ class _Replay:
         """
         groups: dict[object, list[Cell]] = {}
         for cell in cells:
-            if refused := self._audit(cell):
-                finish(refused)
+            golden = cell.golden.id
+            if golden not in self.audits:  # each golden is audited once
+                self.audits[golden] = audit_problem(cell.golden, self.options.policy)
+            if problem := self.audits[golden]:
+                finish(Outcome(cell, Stage.AUDIT, Verdict.ERROR, problem))
             else:
                 groups.setdefault(self._execution(cell), []).append(cell)
         return [_Attempt(tuple(group)) for group in groups.values()]
@@ -247,7 +250,11 @@ class _Replay:
             try:
                 attempts = get_attempts()
                 for number, attempt in enumerate(attempts):
-                    self._take_slot(attempt.placement)
+                    # The device first, everywhere: a cell that waits for the device must not hold a slot that a cell on
+                    # the CPU could use, and with one order no two threads can wait for each other.
+                    if shares_device(attempt.placement):
+                        self.device_slots.acquire()
+                    self.slots.acquire()
                     # Looked at only now: while this thread waited for the slot, the worker may have died.
                     if self.stopping.is_set() or any(attempt.isolated for attempt in lost):
                         self._release_slot(attempt.placement)
@@ -261,13 +268,6 @@ class _Replay:
             finally:
                 worker.close()
         return lost, attempts[len(running) :]
-
-    def _take_slot(self, placement: Placement) -> None:
-        # The device first, everywhere: a cell that waits for the device must not hold a slot that a cell on the CPU
-        # could use, and with one order no two threads can wait for each other.
-        if shares_device(placement):
-            self.device_slots.acquire()
-        self.slots.acquire()
 
     def _release_slot(self, placement: Placement) -> None:
         self.slots.release()
@@ -316,7 +316,13 @@ class _Replay:
                     self._release_slot(attempt.placement)
                 ended.set_result(None)
 
-        self._send(worker, attempt.cells[0], outputs).add_done_callback(take_reply)
+        try:
+            outputs.mkdir()
+            reply = worker.submit(request_of(attempt.cells[0], outputs, self.limits, self.options.dump))
+        except Exception as error:  # whatever it is, the slot of this cell is released
+            reply = Future()
+            reply.set_exception(InfrastructureFault(str(error)) if isinstance(error, OSError) else error)
+        reply.add_done_callback(take_reply)
         return ended
 
     def _finish_cells(
@@ -336,15 +342,6 @@ class _Replay:
         for cell in failed:
             finish(not_run(cell, tried_twice(attempt.problem, problem)))
         return []
-
-    def _send(self, worker: Worker, cell: Cell, outputs: Path) -> Future[Reply]:
-        try:
-            outputs.mkdir()
-            return worker.submit(request_of(cell, outputs, self.limits, self.options.dump))
-        except Exception as error:  # whatever it is, the slot of this cell is released
-            failed: Future[Reply] = Future()
-            failed.set_exception(InfrastructureFault(str(error)) if isinstance(error, OSError) else error)
-            return failed
 
     def _outcome(self, cell: Cell, environment: Environment, future: Future[Reply], outputs: Path) -> Outcome:
         """What a reply says of a cell. Raises `InfrastructureFault` where it says nothing of it."""
@@ -367,14 +364,6 @@ class _Replay:
         except BaseException as failure:  # a defect here must not lose the cell, nor end this thread with the others
             message = f"the harness failed: {type(failure).__name__}: {failure}"
             return Outcome(cell, Stage.COMPARE, Verdict.NOT_RUN, message)
-
-    def _audit(self, cell: Cell) -> Outcome | None:
-        """The outcome of a cell whose artifact must not be compiled, or None. Each golden is audited once."""
-        golden = cell.golden.id
-        if golden not in self.audits:
-            self.audits[golden] = audit_problem(cell.golden, self.options.policy)
-        problem = self.audits[golden]
-        return Outcome(cell, Stage.AUDIT, Verdict.ERROR, problem) if problem else None
 
 
 def deciding_first(cells: Sequence[Cell], execution: Callable[[Cell], object]) -> list[list[Cell]]:

@@ -95,9 +95,7 @@ def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
     # An index has nightlies, and their versions name the days. Nightlies of both packages are published together.
     jaxlibs: dict[str, JaxlibRelease] = {}
     jaxes: dict[str, JaxRelease] = {}
-    for text in named if selection.indexes else ():
-        if text in files:
-            continue
+    for text in [text for text in named if text not in files] if selection.indexes else ():
         version, with_jax = _split_pair(text)
         jax = with_jax or version
         if version not in known.jaxlib and (built := date_in_version(version)):

@@ -141,10 +141,9 @@ def _yaml(file: Path, text: str) -> PolicySource:
         loader = _Loader(text)
         try:
             node = loader.get_single_node()
-            lines = _Lines(file, loader)
             # Before values are made: constructing them is what aliases without end would exhaust.
-            lines.walk(node, ())
-            return PolicySource(file, loader.construct_document(node) if node else None, lines.by_key)
+            lines = _yaml_lines(file, loader, node)
+            return PolicySource(file, loader.construct_document(node) if node else None, lines)
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
@@ -160,62 +159,53 @@ def _yaml(file: Path, text: str) -> PolicySource:
         raise PolicyError(f"{file}: not a policy: it is nested deeper than any policy needs to be.") from None
 
 
-class _Lines:
+def _yaml_lines(file: Path, loader: _Loader, root: yaml.Node | None) -> dict[Key, int]:
     """The line of each key. Also refuses what PyYAML accepts silently: duplicate keys, and aliases without end."""
+    lines: dict[Key, int] = {}
+    nodes = 0
 
-    def __init__(self, file: Path, loader: _Loader) -> None:
-        self.by_key: dict[Key, int] = {}
-        self._file = file
-        self._loader = loader
-        self._nodes = 0
-        self._open: list[yaml.Node] = []
+    def error(node: yaml.Node, problem: str) -> PolicyError:
+        return PolicyError(f"{file}:{node.start_mark.line + 1}: {problem}")
 
-    def walk(self, node: yaml.Node | None, key: Key) -> None:
-        if node is None:
-            return
-        # setdefault: the line of a key is that of its name, and its value may start on a later one.
-        self.by_key.setdefault(key, node.start_mark.line + 1)
-        self._nodes += 1
-        if self._nodes > MOST_NODES or any(node is outer for outer in self._open):
-            raise self._error(
-                node, f"its aliases make it endless, or longer than {MOST_NODES} values. Write it without them."
-            )
-        self._open.append(node)
-        if isinstance(node, yaml.MappingNode):
-            self._table(node, key)
-        elif isinstance(node, yaml.SequenceNode):
-            for number, element in enumerate(node.value):
-                self.walk(element, (*key, number))
-        else:
-            self._construct(node)
-        self._open.pop()
-
-    def _table(self, node: yaml.MappingNode, key: Key) -> None:
-        first: dict[str, int] = {}
-        for name, value in node.value:
-            line = name.start_mark.line + 1
-            text = name.value if isinstance(name, yaml.ScalarNode) else None
-            # `<<` merges another table into this one (YAML 1.1), and is no key of its own.
-            if text != "<<" and not isinstance(self._construct(name) if text is not None else None, str):
-                raise self._error(name, f"expected text as a key, found {text or 'a list or table'}. Put it in quotes.")
-            assert text is not None
-            if text in first:
-                raise self._error(name, f"{dotted((*key, text))}: duplicate key: also in line {first[text]}. Keep one.")
-            first[text] = line
-            if text != "<<":
-                self.by_key[(*key, text)] = line
-            self.walk(value, (*key, text))
-
-    def _construct(self, node: yaml.Node) -> Any:
+    def value_of(node: yaml.Node) -> Any:
         try:
-            return self._loader.construct_object(node)
-        except ValueError as error:  # 2026-02-30, and numbers with thousands of digits
-            raise self._error(
-                node, f"expected a value such as 2026-10-25 or 180, found {str(node.value)[:40]}: {error}."
-            ) from None
+            return loader.construct_object(node)
+        except ValueError as wrong:  # 2026-02-30, and numbers with thousands of digits
+            found = f"{str(node.value)[:40]}: {wrong}"
+            raise error(node, f"expected a value such as 2026-10-25 or 180, found {found}.") from None
 
-    def _error(self, node: yaml.Node, problem: str) -> PolicyError:
-        return PolicyError(f"{self._file}:{node.start_mark.line + 1}: {problem}")
+    def walk(node: yaml.Node, key: Key, around: tuple[yaml.Node, ...]) -> None:
+        nonlocal nodes
+        # setdefault: the line of a key is that of its name, and its value may start on a later one.
+        lines.setdefault(key, node.start_mark.line + 1)
+        nodes += 1
+        if nodes > MOST_NODES or any(node is outer for outer in around):
+            problem = f"its aliases make it endless, or longer than {MOST_NODES} values. Write it without them."
+            raise error(node, problem)
+        inner = (*around, node)
+        if isinstance(node, yaml.SequenceNode):
+            for number, element in enumerate(node.value):
+                walk(element, (*key, number), inner)
+        elif not isinstance(node, yaml.MappingNode):
+            value_of(node)
+        else:
+            first: dict[str, int] = {}
+            for name, value in node.value:
+                text = name.value if isinstance(name, yaml.ScalarNode) else None
+                # `<<` merges another table into this one (YAML 1.1), and is no key of its own.
+                if text is None or (text != "<<" and not isinstance(value_of(name), str)):
+                    raise error(name, f"expected text as a key, found {text or 'a list or table'}. Put it in quotes.")
+                if text in first:
+                    own = dotted((*key, text))
+                    raise error(name, f"{own}: duplicate key: also in line {first[text]}. Keep one.")
+                first[text] = name.start_mark.line + 1
+                if text != "<<":
+                    lines[(*key, text)] = first[text]
+                walk(value, (*key, text), inner)
+
+    if root is not None:
+        walk(root, (), ())
+    return lines
 
 
 def toml_lines(text: str, data: Any) -> dict[Key, int]:

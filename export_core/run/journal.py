@@ -22,7 +22,7 @@ from export_core.base.phrases import schema_problem
 from export_core.base.untrusted import decode_json, read_regular
 from export_core.judge.judgement import judge_again
 from export_core.judge.result import Result, reader_of, writer_of
-from export_core.matrix import Cell, Plan, Verdict
+from export_core.matrix import Plan, Verdict
 from export_core.policy import Policy
 from export_core.readers.cell import CellKey
 from export_core.run.errors import ResultsNotWritten, RunError
@@ -202,9 +202,3 @@ def results_so_far(journal: Journal, plan: Plan, policy: Policy) -> list[Result]
 
     journal.retain(is_wanted)
     return [judge_again(result, policy, plan.as_of) for result in results.values()]
-
-
-def cells_left(plan: Plan, results: Iterable[Result]) -> list[Cell]:
-    """The cells of a plan that have no result."""
-    done = {result.key for result in results}
-    return [cell for cell in plan.cells if cell.key not in done]

@@ -46,7 +46,7 @@ from export_core.readers.worker.protocol import WorkerStarter
 from export_core.releases import Release, parse_day
 from export_core.run.errors import RunError
 from export_core.run.identity import run_identity
-from export_core.run.journal import Journal, cells_left, results_so_far
+from export_core.run.journal import Journal, results_so_far
 from export_core.run.plan_record import PlanRecord, record_of, recorded_plan
 from export_core.run.results import finish_run, result_line
 from export_core.run.run import Run, judge_run
@@ -158,10 +158,12 @@ def run_matrix(
             journal = stack.enter_context(Journal(options.results, record, resume=options.resume))
             results = results_so_far(journal, plan, policy) if journal.resumed else []
         observer.started(plan, results)
+        done = {result.key for result in results}
+        left = [cell for cell in plan.cells if cell.key not in done]
         reproducing = reproduce_options(selection, options)
         how = ReplayOptions(plan.calendar, policy, limits, plan.sources, options.cache, options.dump_ir, user_code)
         # Closed at once when a signal or a full disk ends the loop: this stops the cells that are running.
-        with closing(replay_cells(cells_left(plan, results), how, notify=observer.note)) as outcomes:
+        with closing(replay_cells(left, how, notify=observer.note)) as outcomes:
             for outcome in outcomes:
                 result = judge(outcome, policy, reproduce_command(plan, outcome.cell, reproducing), plan.as_of)
                 # Written before it is shown: what a person has seen is not lost when the process is killed.

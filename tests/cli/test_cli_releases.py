@@ -29,19 +29,8 @@ def real(tmp_path_factory) -> Path:
 def test_a_matrix_in_two_real_releases_ends_with_its_judgement(real):
     cases = ("waves", "keys", "every_dtype", "x64", "cholesky", "eigh")
     chosen = [word for case in cases for word in ("--cases", case)]
-    ended = process(
-        "matrix",
-        *chosen,
-        "--readers",
-        "0.12.0.1,0.9.2",
-        "--as-of",
-        "2026-11-21",
-        "--results",
-        "out",
-        "--jobs",
-        "2",
-        cwd=real,
-    )
+    words = ("--readers", "0.12.0.1,0.9.2", "--as-of", "2026-11-21", "--results", "out", "--jobs", "2")
+    ended = process("matrix", *chosen, *words, cwd=real)
     assert ended.err == ""
     assert ended.code == 0, ended.out
     results = {(each.case, each.reader.jaxlib): each for each in read_results(real / "out")}
@@ -104,11 +93,8 @@ def test_missing_release_is_incomplete_and_the_others_run(real):
     (real / "missing.yaml").write_text(
         "releases: {jaxlib: {9.9.9: {built: 2026-11-01}}, jax: {9.9.9: {built: 2026-11-01, minimum_jaxlib: 9.9.9}}}"
     )
-    ended = process(
-        "matrix", "--cases", "waves", "--readers", "0.12.0.1,9.9.9", "--policy", "missing.yaml",
-        "--as-of", "2026-11-21",
-        "--results", "missing", cwd=real,
-    )  # fmt: skip
+    words = ("--cases", "waves", "--readers", "0.12.0.1,9.9.9", "--policy", "missing.yaml", "--as-of", "2026-11-21")
+    ended = process("matrix", *words, "--results", "missing", cwd=real)
     assert ended.code == 3, ended.out
     found = {each.reader.jaxlib: each for each in read_results(real / "missing")}
     assert found["0.12.0.1"].verdict is Verdict.PASS

@@ -31,7 +31,7 @@ def project(tmp_path_factory) -> Path:
     return folder
 
 
-def _command_of(pid: int) -> bytes:
+def command_of(pid: int) -> bytes:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:  # it has ended
@@ -83,7 +83,7 @@ class Run:
 
     def workers(self) -> list[int]:
         """Those that run the Python of a reader's environment; others only look for an interpreter."""
-        return [pid for pid in self.processes() if b"/environments/" in _command_of(pid)]
+        return [pid for pid in self.processes() if b"/environments/" in command_of(pid)]
 
     def ended(self) -> tuple[int, str]:
         out, _ = self.process.communicate(timeout=120)
@@ -149,18 +149,11 @@ def state_of(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-def command_of(pid: int) -> list[bytes]:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return []
-
-
 def test_ctrl_c_while_an_environment_is_built_ends_the_build_too(project, tmp_path):
     home = tmp_path / "another"
     run = Run(project, tmp_path, JAXEXPORT_CACHE=str(home), UV_LINK_MODE="copy")
     installing, *_ = wait_for(
-        lambda: [pid for pid in run.processes() if b"install" in command_of(pid)], "half an environment"
+        lambda: [pid for pid in run.processes() if b"\0install\0" in command_of(pid)], "half an environment"
     )
     os.kill(installing, signal.SIGSTOP)  # else it may be done before anybody is interrupted
     run.process.send_signal(signal.SIGINT)

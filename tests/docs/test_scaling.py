@@ -49,14 +49,8 @@ def project(made, tmp_path, monkeypatch) -> Path:
 
 
 def shell(script: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["bash", "-c", script],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **variables},
-        timeout=300,
-    )
+    words, env = ["bash", "-c", script], {**os.environ, **variables}
+    return subprocess.run(words, capture_output=True, text=True, check=False, env=env, timeout=300)
 
 
 def is_whole(folder: Path) -> None:

@@ -27,16 +27,7 @@ PICTURES |= {f"site-how-to-{guide}": f"how-to/{guide}" for guide in GUIDES}
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built site. `nox -s docs` makes an error of each warning; this does not."""
     folder = tmp_path_factory.mktemp("site")
-    command = [
-        sys.executable,
-        "-m",
-        "sphinx",
-        "-Q",
-        "-d",
-        str(folder / "cache"),
-        str(ROOT / "docs"),
-        str(folder / "html"),
-    ]
+    command = [sys.executable, "-m", "sphinx", "-Q", "-d", folder / "cache", ROOT / "docs", folder / "html"]
     subprocess.run(command, check=True)
     return folder / "html"
 

@@ -66,7 +66,7 @@ def test_artifacts_are_audited_while_the_worker_starts(in_two_readers, here, mon
     def audit(*_):
         return "" if started.wait(5) else "audited before the worker was started"
 
-    monkeypatch.setattr("export_core.matrix.cell_audit.audit_problem", audit)
+    monkeypatch.setattr("export_core.matrix.replay.audit_problem", audit)
     options = ReplayOptions(load_calendar())
     (outcome,) = replay(in_two_readers[:1], lambda _: this_interpreter(here), options, start=start)
     assert outcome.verdict is Verdict.NOT_RUN

@@ -1,7 +1,5 @@
 """What these tests are made of: real artifacts, changed where a test needs what no writer here makes."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the tests marked `browser` share: Chromium, a place for its pictures, and the page of a run opened in it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterator

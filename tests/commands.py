@@ -3,8 +3,6 @@
 Also what goes with it: waiting for a process, checking a usage error, and a results folder as a finished run leaves it.
 """
 
-from __future__ import annotations
-
 import datetime
 import json
 import os
@@ -22,9 +20,8 @@ from making import summarize, with_causes
 from export_core.goldens.store import sha256
 from export_core.judge import Result, Summary
 from export_core.policy import Policy
-from export_core.run.journal import RESULTS, SUMMARY
 from export_core.run.plan_record import PLAN, PlanRecord, cells_by_place, hash_of, policy_hash
-from export_core.run.results import result_line, write_summary
+from export_core.run.results import RESULTS, SUMMARY, result_line, write_summary
 
 
 class Ended(NamedTuple):

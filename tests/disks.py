@@ -4,8 +4,6 @@ In a mount namespace of its own a user may mount too, where the system lets them
 before it is gone.
 """
 
-from __future__ import annotations
-
 import functools
 import subprocess
 from pathlib import Path

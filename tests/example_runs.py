@@ -3,8 +3,6 @@
 A run is its results, in the order of a results.jsonl, and their summary. Dates, windows and known issues are real.
 """
 
-from __future__ import annotations
-
 import datetime
 import functools
 import random

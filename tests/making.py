@@ -1,7 +1,5 @@
 """Builders of test data without jax: manifests, goldens, results, wheels. Arguments have valid defaults."""
 
-from __future__ import annotations
-
 import base64
 import datetime
 import functools

@@ -1,7 +1,5 @@
 """The folders in which the printed commands of pages run: see tools/printed.py."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import tempfile

@@ -3,8 +3,6 @@
 A pytest plugin of tests/conftest.py, so that every folder has them. Cells misbehave as tests/misbehaving says.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import fcntl
 import os

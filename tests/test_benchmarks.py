@@ -1,7 +1,5 @@
 """The benchmarks measure what they say: each stub has its result, goldens are written without noise."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

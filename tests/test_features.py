@@ -1,7 +1,5 @@
 """A feature can be deleted: without its folder and its line in `export_core.features`, the program works."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

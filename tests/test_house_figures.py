@@ -1,7 +1,5 @@
 """The figures of the house, `tools/structure.py`, of a package in which each is known."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

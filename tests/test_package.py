@@ -1,7 +1,5 @@
 """What a package index and a distribution see: the version, the addresses, and a README whose links lead somewhere."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The hooks that this repository offers, run by the real pre-commit in a repository of a user."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

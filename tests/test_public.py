@@ -1,7 +1,5 @@
 """The public API: what `tools.public` lists is there, says what it is, and needs nothing else."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterator
 

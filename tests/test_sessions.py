@@ -1,7 +1,5 @@
 """The nox sessions of a project: what they run."""
 
-from __future__ import annotations
-
 import subprocess
 from importlib.metadata import version
 from types import SimpleNamespace

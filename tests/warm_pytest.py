@@ -5,8 +5,6 @@ starts, all forks hash strings alike, their workers are forks too (warm_worker.p
 and the noise of a golden is measured as one of the two texts below says.
 """
 
-from __future__ import annotations
-
 import atexit
 import gc
 import importlib

@@ -1,7 +1,5 @@
 """One artifact from any file: a serialized `jax.export.Exported`, or a bare StableHLO portable artifact."""
 
-from __future__ import annotations
-
 import os
 from functools import cached_property
 from typing import Any

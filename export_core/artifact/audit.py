@@ -3,8 +3,6 @@
 Beside it, what it rests on and what follows: the kinds of custom calls, and what to expect on each platform.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Set
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The error of a bad artifact: what was expected, what was found, at which byte, what to do."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar
 

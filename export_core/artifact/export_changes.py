@@ -1,7 +1,5 @@
 """What differs between two exports beside locations and names: fields of the envelope, operations of the modules."""
 
-from __future__ import annotations
-
 import difflib
 import operator
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """XLA's OpSharding protobuf, in which artifacts until format 8 say how arguments and results are sharded."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping, Sequence

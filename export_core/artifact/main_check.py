@@ -4,8 +4,6 @@ Read from the module itself. JAX's export documentation ("Module calling convent
 docs/reference/calling-conventions.md has what each version changed.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any

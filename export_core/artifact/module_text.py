@@ -4,8 +4,6 @@ The hash is that of the text that MLIR would print, so that it is the same for a
 booleans, what it printed before 0.11: a bit for each.)
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re

@@ -5,19 +5,16 @@ routines and their counterparts on GPUs give their results in a fixed order, whi
 the routine failed. So the custom calls of a module tell which results come straight from a factorization.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from export_core.artifact.artifact import Artifact
 from export_core.artifact.bytecode.values import PLAIN_TYPES
 from export_core.artifact.errors import ArtifactError
 from export_core.artifact.main_check import element_of
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping
-
-    from export_core.artifact.artifact import Artifact
     from export_core.artifact.bytecode.listing import Line
 
 LAPACK = ("lapack_", "blas_")  # how the targets of calls of LAPACK on a CPU begin
@@ -103,7 +100,7 @@ class _Body(NamedTuple):
     """The operations of a function. Its values are numbered: arguments first, then the results of each operation."""
 
     arguments: int
-    makers: list[tuple[Line, int]]
+    makers: "list[tuple[Line, int]]"
     """For each value that is no argument, the operation that makes it, and the number of its first result."""
     returned: tuple[int, ...]
 
@@ -113,26 +110,26 @@ class _Value(NamedTuple):
 
     body: _Body
     number: int
-    caller: _Value | None = None
+    caller: "_Value | None" = None
 
     @property
     def is_argument(self) -> bool:
         return self.number < self.body.arguments
 
     @property
-    def made_by(self) -> Line:
+    def made_by(self) -> "Line":
         """The operation that makes it, where it is no argument."""
         return self.body.makers[self.number - self.body.arguments][0]
-
-    @property
-    def first(self) -> int:
-        """The number of the first result of the operation that makes it."""
-        return self.body.makers[self.number - self.body.arguments][1]
 
     @property
     def result(self) -> int:
         """Which result of that operation it is."""
         return self.number - self.first
+
+    @property
+    def first(self) -> int:
+        """The number of the first result of that operation."""
+        return self.body.makers[self.number - self.body.arguments][1]
 
     @property
     def target(self) -> str:
@@ -153,7 +150,7 @@ class _Value(NamedTuple):
 class _Search:
     """Follows values to what makes them, as far as `MOST_STEPS` go."""
 
-    def __init__(self, functions: Mapping[str, list[Line]], arguments: Mapping[str, int]) -> None:
+    def __init__(self, functions: "Mapping[str, list[Line]]", arguments: Mapping[str, int]) -> None:
         self._functions = functions
         self._arguments = arguments
         self._bodies: dict[str, _Body] = {}

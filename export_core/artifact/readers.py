@@ -6,22 +6,18 @@ is for the matrix to find out. Rules of the envelope are read from the releases'
 module (sdy, ranges) are measured, since StableHLO's sources do not have them.
 """
 
-from __future__ import annotations
-
 import functools
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from packaging.version import Version
 
-from export_core.artifact.envelope.fields import HloSharding
+from export_core.artifact.artifact import Artifact
+from export_core.artifact.bytecode.module import Module
+from export_core.artifact.envelope.fields import Envelope, HloSharding, Tree
 from export_core.artifact.unread import RANGE_LOCATION, unread_in_tables, vhlo_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from export_core.artifact.artifact import Artifact
-    from export_core.artifact.bytecode.module import Module
-    from export_core.artifact.envelope.fields import Envelope, Tree
     from export_core.releases.entries import CalendarEntry
 
 
@@ -150,7 +146,7 @@ class LoadResult(NamedTuple):
         return f"jaxlib {self.reader.jaxlib} {word}" + (f": {'; '.join(self.reasons)}" if self.reasons else "")
 
 
-def readers_of(releases: Sequence[CalendarEntry]) -> dict[str, Reader]:
+def readers_of(releases: "Sequence[CalendarEntry]") -> dict[str, Reader]:
     """The releases of a calendar as readers, by jaxlib, oldest build first."""
     measured = [release.stablehlo[0] for release in releases]
     readers = {}

@@ -3,8 +3,6 @@
 The world is closed: a dialect, operation, attribute or type that is in no table is a finding, and is never passed over.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
@@ -97,7 +95,7 @@ class Unread(NamedTuple):
         return self.standing == UNKNOWN and not self.name.startswith("vhlo.custom_call")
 
 
-def unread_parts(artifact: Artifact) -> Iterator[tuple[str, Unread]]:
+def unread_parts(artifact: "Artifact") -> Iterator[tuple[str, Unread]]:
     """Yield all parts of an artifact and its nested VJPs that are not known, each with its place.
 
     Raises `ArtifactError` where a module cannot be read.

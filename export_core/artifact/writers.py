@@ -1,22 +1,17 @@
 """Who wrote an artifact: its format, its StableHLO version and the jax that it names leave few releases."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from packaging.version import InvalidVersion, Version
 
+from export_core.artifact.artifact import Artifact
 from export_core.artifact.audit import AuditFinding, audit
+from export_core.artifact.envelope.fields import Envelope
 from export_core.artifact.readers import version_numbers
+from export_core.releases.entries import CalendarEntry
 from export_core.releases.stable_targets import stable_targets
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from export_core.artifact.artifact import Artifact
-    from export_core.artifact.envelope.fields import Envelope
-    from export_core.releases.entries import CalendarEntry
 
 # The first and the last jax of the serialization formats that the slots tell apart. Source: the releases' own writers.
 FIRST_JAX = (

@@ -135,7 +135,7 @@ class Follower:
 
     def state(self) -> str:
         """What is done, what is left, and how to continue."""
-        from export_core.run.journal import results_written
+        from export_core.run.results import results_written
 
         if not self._planned:
             return "No cell was run. Nothing was judged."

@@ -28,9 +28,8 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
     """
     from export_core.report.terminal import print_report
     from export_core.report.view import view
-    from export_core.run.journal import Journal
     from export_core.run.merge import merge_shards, missing_shards
-    from export_core.run.results import finish_run
+    from export_core.run.results import Journal, finish_run
 
     # `.jaxexport` is the default of both --results: a shard is easily named by mistake.
     if results.resolve() in {folder.resolve() for folder in folders}:

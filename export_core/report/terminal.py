@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from rich.console import Console
 from rich.text import Text
@@ -153,51 +152,41 @@ _SPACES = str.maketrans(dict.fromkeys("\t\n\v\f\r", " "))
 """What wrapping turns into spaces, and would move the colours."""
 
 
-@dataclass(frozen=True)
-class WriterRow:
-    """The goldens of one writer on one platform.
-
-    `promised` says how the promised cells ended, by reader; `outside` how many of the other cells work.
-    """
-
-    writer: str
-    goldens: int
-    promised: Text
-    outside: Text
-    is_bad: bool
-
-
 def table_lines(run: Run, width: int) -> list[Text]:
     """The table in colours, wrapped in its third column; of many writers, those with a bad cell come first."""
     several, readers = with_several_jax(run.writers), by_build_date(run.readers)
-    rows = []
+    rows: list[tuple[str, str, Text, Text]] = []
+    bad_writers = set()
     for (writer, platform), cells in run.by_writer.items():
         jax = f" with jax {writer.jax}" if writer.jaxlib in several else ""
         name = f"{writer.jaxlib}{jax}{f' {platform}' if len(run.platforms) > 1 else ''}"
-        rows.append(_writer_row(name, cells, readers))
-    shown = rows if len(rows) <= MOST_ROWS else sorted(rows, key=lambda row: not row.is_bad)[:MOST_ROWS]
-    rest = [row for row in rows if row not in shown]
+        rows.append((name, str(len(cells.by_golden)), *_promised_and_others(cells, readers)))
+        if any(judgement.fails_run for judgement in cells.by_judgement):
+            bad_writers.add(name)
+    shown = sorted((name for name, *_ in rows), key=lambda name: name not in bad_writers)[:MOST_ROWS]
+    rest = [name for name, *_ in rows if name not in shown]
     head = ("writer", "goldens", Text("promised readers"), Text("other readers"))
-    cells_of_rows = [head, *((row.writer, str(row.goldens), row.promised, row.outside) for row in rows if row in shown)]
-    name_width, goldens, _, outside = (max(len(row[column]) for row in cells_of_rows) for column in range(4))
+    table = [head, *(row for row in rows if row[0] in shown)]
+    name_width, goldens, _, outside = (max(len(row[column]) for row in table) for column in range(4))
     indent = name_width + goldens + 2 * len(_GAP)
     middle = max(24, width - indent - outside - len(_GAP))
-    wrapped_cells = [_wrapped(row[2], middle) for row in cells_of_rows]
+    wrapped_cells = [_wrapped(row[2], middle) for row in table]
     longest = max(len(line) for lines in wrapped_cells for line in lines)
     lines = []
-    for row, parts in zip(cells_of_rows, wrapped_cells, strict=True):
+    for row, parts in zip(table, wrapped_cells, strict=True):
         start, pad = f"{row[0]:<{name_width}}{_GAP}{row[1]:>{goldens}}{_GAP}", " " * (longest - len(parts[0]))
         lines.append(Text.assemble(start, parts[0], pad, _GAP, row[3]))
         lines[-1].rstrip()
         lines += [Text.assemble(" " * indent, part) for part in parts[1:]]
     if rest:
-        bad = sum(row.is_bad for row in rest)
+        bad = len(bad_writers.intersection(rest))
         broken = f"{bad} with broken or missing cells" if bad else "none with a broken cell"
-        lines.append(Text(f"and {plural(len(rest), 'more writer')}, {broken}: {few([row.writer for row in rest])}"))
+        lines.append(Text(f"and {plural(len(rest), 'more writer')}, {broken}: {few(rest)}"))
     return lines
 
 
-def _writer_row(name: str, cells: Cells, readers: Sequence[str]) -> WriterRow:
+def _promised_and_others(cells: Cells, readers: Sequence[str]) -> tuple[Text, Text]:
+    """How the promised cells of a writer ended, by reader; and how many of the others work."""
     promised: dict[str, Counter[Judgement]] = {reader: Counter() for reader in readers}
     outside: Counter[Judgement] = Counter()
     for result in cells.results:
@@ -215,13 +204,7 @@ def _writer_row(name: str, cells: Cells, readers: Sequence[str]) -> WriterRow:
     total = sum(outside.values())
     others = [Text(f"{outside[Judgement.BONUS]:,} of {total:,} ok")] if total else []
     others += [Text(f"{outside[name]:,} {name}", name.facts.style) for name in bad if name.fails_run and outside[name]]
-    return WriterRow(
-        name,
-        len(cells.by_golden),
-        Text("; ").join(parts or [Text("none")]),
-        Text(", ").join(others),
-        any(judgement.fails_run for judgement in cells.by_judgement),
-    )
+    return Text("; ").join(parts or [Text("none")]), Text(", ").join(others)
 
 
 def _wrapped(text: Text, width: int) -> list[Text]:

@@ -11,9 +11,8 @@ from export_core.judge.accepted import merge_accepted
 from export_core.judge.verdicts import ExitCode
 from export_core.policy.run_options import Shard
 from export_core.run.errors import RunError
-from export_core.run.journal import SUMMARY
 from export_core.run.plan_record import cells_by_place, hash_of, plan_of
-from export_core.run.results import read_run, read_summary
+from export_core.run.results import SUMMARY, read_run, read_summary
 from export_core.run.run import Run, judge_run
 
 

@@ -46,9 +46,8 @@ from export_core.readers.worker.protocol import WorkerStarter
 from export_core.releases import Release, parse_day
 from export_core.run.errors import RunError
 from export_core.run.identity import run_identity
-from export_core.run.journal import Journal, results_so_far
 from export_core.run.plan_record import PlanRecord, record_of, recorded_plan
-from export_core.run.results import finish_run, result_line
+from export_core.run.results import Journal, finish_run, result_line, results_so_far
 from export_core.run.run import Run, judge_run
 
 Outcomes = Generator[Outcome, None, None]

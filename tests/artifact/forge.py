@@ -1,7 +1,5 @@
 """Makes MLIR bytecode by hand, right and wrong, for tests that no real writer can serve."""
 
-from __future__ import annotations
-
 
 def varint(value: int) -> bytes:
     for size in range(1, 9):

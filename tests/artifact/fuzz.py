@@ -6,8 +6,6 @@ Mutated, cut and spliced artifacts, one after the other until the time is over; 
 broke one is written to --keep.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import sys

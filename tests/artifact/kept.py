@@ -1,7 +1,5 @@
 """The artifacts that real writers of five releases made, and what jax and jaxlib said of them (data/make.py)."""
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 import json

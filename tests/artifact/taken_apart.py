@@ -3,8 +3,6 @@
 Bytecode of a real writer comes out byte for byte as it went in (test_written_back.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -27,7 +25,7 @@ class Entry:
 
 @dataclass
 class Block:
-    operations: list[Operation]
+    operations: list["Operation"]
     arguments: list[tuple[int, int | None]] | None = None  # type and location
     uses: bytes = b""  # use lists, as they are
 

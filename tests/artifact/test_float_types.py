@@ -1,7 +1,5 @@
 """The narrowest float type of an artifact's modules, which bounds how exact its numbers can be."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import ml_dtypes

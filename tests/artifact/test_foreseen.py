@@ -1,7 +1,5 @@
 """What is foreseen of each platform from the bytes alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

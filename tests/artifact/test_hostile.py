@@ -3,8 +3,6 @@
 So does the fuzzer, `nox -s fuzz`, count every error that is none of the reader's, and what takes too long.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -23,6 +21,7 @@ from kept import FILES
 from test_module import FUNCTION, PROPERTIES, TYPES
 
 from export_core.artifact import ArtifactError, Aval, Tree, read, read_bytes
+from export_core.artifact.bytecode.listing import Line, Listing, digest_of
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.flatbuffer_reader import Buffer, Table
 from export_core.artifact.envelope.schema import IN_AVALS
@@ -257,6 +256,15 @@ def test_sharing_a_table_without_end_is_refused():
 
     with pytest.raises(ArtifactError, match="objects in"):
         visit(Table(buffer, tables[0], "PyTreeDef"))
+
+
+def test_functions_that_call_each_other_without_end_have_a_digest():
+    def chain(last: str) -> Listing:
+        lines = [Line("call", (), (f"f{number + 1}",), (), (), 1, ()) for number in range(5000)]
+        return {f"f{number}": [line] for number, line in enumerate([*lines, lines[0]._replace(name=last, calls=())])}
+
+    assert digest_of(chain("add")) == digest_of(dict(reversed(chain("add").items()))) != digest_of(chain("multiply"))
+    assert digest_of({"f": [Line("call", (), ("f", "g"), (), (), 1, ())]})
 
 
 HERE = Path(__file__).parent

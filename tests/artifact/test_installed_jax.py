@@ -1,7 +1,5 @@
 """The jax that is installed here: what it writes is read as it says, and what is written back it accepts."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import subprocess

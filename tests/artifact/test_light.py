@@ -1,7 +1,5 @@
 """Reading must stay cheap: no jax, no numpy, and nothing that takes longer to import than to read."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """What no audit may pass over: modules that jaxlib reads in another way than this reader, or that it cannot read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -42,7 +42,7 @@ from export_core.releases import load_calendar
 from export_core.releases.entries import shipped_entries
 from export_core.releases.project_releases import read_releases
 from export_core.releases.wheels import read_wheel
-from export_core.run.journal import recorded_plan
+from export_core.run.plan_record import recorded_plan
 from export_core.run.results import read_results, read_summary
 from pytest_jaxexport.unused_goldens import is_named_in
 

@@ -15,7 +15,7 @@ from export_core.policy.load import load_policy
 from export_core.releases import ReleaseError
 from export_core.releases.project_releases import read_releases
 from export_core.run.errors import RunError
-from export_core.run.journal import recorded_plan
+from export_core.run.plan_record import recorded_plan
 from export_core.run.results import read_results, read_summary
 
 DEEP = ["[" * 40_000, "a: " + "{a: " * 40_000, "- " * 40_000 + "x", "a: &a [1]\nb: &b [*a, *a]"]

@@ -17,8 +17,8 @@ from export_core.cli.app import jaxexport as root
 from export_core.goldens import GoldenStore, Options
 from export_core.goldens.manifest_file import dump_manifest
 from export_core.goldens.store import ARTIFACT
-from export_core.run.journal import Journal
 from export_core.run.plan_record import PlanRecord
+from export_core.run.results import Journal
 from pytest_jaxexport.settings import usage_error
 from tools.schemas import schema
 

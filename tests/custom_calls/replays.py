@@ -25,9 +25,8 @@ from export_core.readers.cell import Limits
 from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
-from export_core.run.journal import Journal
 from export_core.run.plan_record import record_of
-from export_core.run.results import finish_run
+from export_core.run.results import Journal, finish_run
 from export_core.run.run import judge_run
 
 AS_OF = datetime.date(2026, 11, 21)

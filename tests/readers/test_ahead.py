@@ -233,14 +233,15 @@ def ends(worker: ForkingWorker, golden, folder: Path) -> str:
         worker.close()
 
 
-def test_imports_of_the_first_cell_are_noted_for_the_next_worker(environment, goldens, tmp_path):
-    notes = Path(notes_file(environment))
+def test_imports_of_the_first_cell_are_noted_for_the_next_worker(here, environment, goldens, tmp_path):
+    plain = this_interpreter(here)
+    notes = Path(notes_file(plain))
     notes.write_text("{")  # no notes
-    assert ends(ForkingWorker(environment), goldens["waves"], tmp_path) == "ok"
+    assert ends(ForkingWorker(plain), goldens["waves"], tmp_path) == "ok"
     noted = json.loads(notes.read_text())
     assert "jax._src.interpreters.mlir" in noted
     assert [path.name for path in notes.parent.iterdir()] == [notes.name]
-    notes.write_text(json.dumps(["marking", "no.such.module", *noted]))
+    Path(notes_file(environment)).write_text(json.dumps(["marking", "no.such.module", *noted]))
     worker = ForkingWorker(environment)
     assert (tmp_path / "mark").read_text() == "imported"
     assert ends(worker, goldens["waves"], tmp_path) == "ok"
@@ -253,10 +254,11 @@ def test_notes_that_are_none_are_no_notes(tmp_path, text):
     assert read_notes(str(tmp_path)) == read_notes("") == []
 
 
-def test_without_a_folder_for_notes_cells_run_all_the_same(environment, goldens, tmp_path):
-    (tmp_path / "cache").write_text("a file")
-    assert notes_file(environment) == ""
-    assert ends(ForkingWorker(environment), goldens["waves"], tmp_path) == "ok"
+def test_without_a_folder_for_notes_cells_run_all_the_same(here, cache, goldens, tmp_path):
+    cache.parent.write_text("a file")
+    plain = this_interpreter(here)
+    assert notes_file(plain) == ""
+    assert ends(ForkingWorker(plain), goldens["waves"], tmp_path) == "ok"
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,8 @@ from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, load_calendar
 from export_core.run import session
 from export_core.run.errors import IncompleteResults, RunError
-from export_core.run.journal import RESULTS, SUMMARY, Journal, results_so_far
 from export_core.run.plan_record import PLAN, PlanRecord, cells_by_place, policy_hash, record_of, recorded_plan
-from export_core.run.results import read_results, result_line
+from export_core.run.results import RESULTS, SUMMARY, Journal, read_results, result_line, results_so_far
 
 LINES = [b'{"n":1}', b'{"n":2}', b'{"n":3}']
 

@@ -20,10 +20,9 @@ from export_core.policy.run_options import Shard
 from export_core.readers.environment import this_interpreter
 from export_core.readers.worker import client
 from export_core.run.errors import IncompleteResults, RunError
-from export_core.run.journal import RESULTS, SUMMARY
 from export_core.run.merge import merge_shards, missing_shards
 from export_core.run.plan_record import PLAN, recorded_plan
-from export_core.run.results import read_summary, write_summary
+from export_core.run.results import RESULTS, SUMMARY, read_summary, write_summary
 
 CASES = ("waves", "both", "large", "other_numbers", "x64")
 COUNT = 3

@@ -15,7 +15,7 @@ from replaying import misbehaving
 
 from export_core.cli.app import main
 from export_core.matrix import cached_replay
-from export_core.run.journal import RESULTS
+from export_core.run.results import RESULTS
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 

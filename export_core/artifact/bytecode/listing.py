@@ -4,8 +4,6 @@ Left out is what does not change what is run: locations, the names of the module
 of results, and how often and in which order equal functions are there.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import struct
@@ -70,20 +68,25 @@ def digest_of(functions: Listing) -> str:
     A call counts by the digest of the function that it calls, so that names of functions do not.
     """
     known: dict[str, str] = {}
-
-    def of(name: str) -> str:
-        if name not in functions:
-            return name
-        if name not in known:
-            known[name] = name  # of a function that calls itself, which StableHLO does not have
-            digest = sha256()
-            for line in functions[name]:
-                said = (line.depth, line.name, line.attributes, list(map(of, line.calls)), line.types, line.values)
-                digest.update(repr(said).encode("utf-8", "surrogateescape"))
-            known[name] = digest.hexdigest()
-        return known[name]
-
-    return sha256("\n".join(sorted(set(map(of, functions)))).encode()).hexdigest()
+    begun: set[str] = set()
+    left = list(functions)  # a stack: calls of any depth, which a hostile file chooses, need no recursion
+    while left:
+        lines = functions[name := left[-1]]
+        if name not in begun:
+            begun.add(name)
+            left += [call for line in lines for call in line.calls if call in functions and call not in begun]
+            continue
+        left.pop()
+        if name in known:
+            continue
+        digest = sha256()
+        for line in lines:
+            # A function that calls itself, which StableHLO does not have, counts by its name.
+            calls = [known.get(call, call) for call in line.calls]
+            said = (line.depth, line.name, line.attributes, calls, line.types, line.values)
+            digest.update(repr(said).encode("utf-8", "surrogateescape"))
+        known[name] = digest.hexdigest()
+    return sha256("\n".join(sorted(set(known.values()))).encode()).hexdigest()
 
 
 class _Region:

@@ -1,7 +1,5 @@
 """A module: its tables are read at once, its operations by one walk, only when something needs them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -118,142 +116,6 @@ class Constant(NamedTuple):
     nbytes: int  # The bytes that it takes in the file.
     at: int  # Its first byte in the file.
     function: str  # The function that it is in.
-
-
-class Module:
-    """A StableHLO portable artifact: MLIR bytecode with versioned operations (VHLO).
-
-    Every property may raise `ArtifactError`: the operations are read when first asked for.
-    """
-
-    def __init__(self, data: bytes | bytearray, start: int, length: int, name: str, vjp_order: int = 0):
-        self.name = name  # What messages call it: the file that it is in.
-        self.data = data  # The bytes of the file that the module is in.
-        self._start = start
-        self.nbytes = length  # Its size in bytes.
-        self.vjp_order = vjp_order  # 0 for the function itself, 1 for its first derivative.
-
-    @cached_property
-    def tables(self) -> Tables:
-        """Header and tables, for questions that need no walk."""
-        return guarded(lambda: Tables(self.data, self._start, self.nbytes, self.name), self.name)
-
-    # A third of the time of reading (0.5 of 1.35 ms for 6.7 kB), which versions, dialects and names do not need.
-    @cached_property
-    def contents(self) -> Contents:
-        """What a walk over the operations gathers."""
-        return guarded(lambda: Contents(self.tables, self.nbytes, self.vjp_order), self.name)
-
-    def serialized(self) -> bytes:
-        """Return a copy of the module's bytes."""
-        return bytes(self.data[self._start : self._start + self.nbytes])
-
-    @property
-    def producer(self) -> str:
-        """The producer's name in the header, e.g. StableHLO_v1.18.0: the version that it was written for."""
-        return self.tables.producer
-
-    @property
-    def bytecode_version(self) -> int:
-        """The version of MLIR's bytecode, 0 to 6."""
-        return self.tables.version
-
-    @property
-    def stablehlo_version(self) -> str | None:
-        """The StableHLO version that the producer's name gives, e.g. 1.18.0."""
-        word, _, version = self.producer.partition("_v")
-        return version if word == "StableHLO" and version else None
-
-    @property
-    def dialects(self) -> tuple[str, ...]:
-        """Names of the dialects."""
-        return tuple(self.tables.dialects)
-
-    @property
-    def op_names(self) -> tuple[str, ...]:
-        """Names of all kinds of operations, e.g. vhlo.add_v1."""
-        return tuple(self.tables.op_names)
-
-    @property
-    def op_counts(self) -> dict[str, int]:
-        """How many operations there are of each kind."""
-        return {name: n for name, n in zip(self.tables.op_names, self.contents.counts, strict=True) if n}
-
-    @property
-    def num_operations(self) -> int:
-        """How many operations there are."""
-        return sum(self.contents.counts)
-
-    @property
-    def functions(self) -> tuple[Function, ...]:
-        """The functions, in order."""
-        return tuple(self.contents.functions)
-
-    @property
-    def main(self) -> Function | None:
-        """The function that is called from outside, None if the module has none."""
-        return next((function for function in self.functions if function.name == "main"), None)
-
-    @property
-    def custom_calls(self) -> tuple[CustomCall, ...]:
-        """The custom calls, in order; equal ones are counted."""
-        return self.contents.calls
-
-    @property
-    def constants(self) -> tuple[Constant, ...]:
-        """The different constants that take 256 bytes or more, in order."""
-        return tuple(self.contents.constants)
-
-    def constants_in_order(self) -> Iterator[Constant]:
-        """Walk once more: the constant of every operation that has one, also short and repeated ones."""
-        contents, tables = self.contents, self.tables
-        values: list[int] = []
-
-        def visit(op: Operation) -> None:
-            values.append(contents.value_of_constant(op))
-
-        tables.left = tables.most  # a walk of its own, with the same limit
-        numbers = (number for number, name in enumerate(tables.op_names) if name == "vhlo.constant_v1")
-        walk(tables, dict.fromkeys(numbers, visit), {})
-        decoded = {value: contents.decoded_constant(value) for value in set(values)}
-        return (constant for value in values if (constant := decoded[value]))
-
-    @property
-    def types(self) -> tuple[str, ...]:
-        """All types in the module, as StableHLO prints them. May raise `ArtifactError`."""
-        return tuple(map(self.contents.values.type, range(len(self.tables.types))))
-
-    @cached_property
-    def attributes(self) -> dict[str, Any]:
-        """The attributes of the module itself, e.g. jax.uses_shape_polymorphism. May raise `ArtifactError`."""
-        values = self.contents.values
-        own = values.own_attributes(self.contents.own_attributes)
-        return {name: values.attribute(number) for name, number in own.items()}
-
-    @property
-    def meshes(self) -> tuple[dict[str, int], ...]:
-        """The meshes that Shardy has in it: sizes of axes by name. May raise `ArtifactError`."""
-        # Until jaxlib 0.6.2 a portable artifact could not have the sdy dialect: jax wrote its meshes as text, into an
-        # attribute of the module.
-        frontend = self.attributes.get("mhlo.frontend_attributes")
-        text = str(frontend.get("xla.sdy.meshes", "")) if isinstance(frontend, dict) else ""
-        meshes = [
-            {name: int(size) for name, size in _AXIS_AS_TEXT.findall(axes)} for axes in _MESH_AS_TEXT.findall(text)
-        ]
-        tables, values = self.tables, self.contents.values
-        for index in range(len(tables.attributes)) if "sdy" in tables.dialects else ():
-            dialect, code, cursor = values.attribute_entry(index)
-            if (dialect, code) != ("sdy", _MESH):
-                continue
-            mesh = {}
-            for _ in range(cursor.count("axes")):
-                dialect, code, axis = values.attribute_entry(cursor.index(len(tables.attributes), "attribute"))
-                if (dialect, code) != ("sdy", _AXIS):
-                    raise axis.error("an axis of a mesh", f"{dialect} attribute {code}")
-                name = tables.string(axis.index(len(tables.string_ends), "string"), "the name of an axis")
-                mesh[name] = axis.signed("the size of an axis")
-            meshes.append(mesh)
-        return tuple(meshes)
 
 
 _Key = tuple[int, int]  # properties and attributes
@@ -407,3 +269,139 @@ class Contents:
         if not config and "mhlo.backend_config" in named:
             config = self._value(named, "mhlo.backend_config", op)
         return target, version if isinstance(version, int) else 1, effect, config
+
+
+class Module:
+    """A StableHLO portable artifact: MLIR bytecode with versioned operations (VHLO).
+
+    Every property may raise `ArtifactError`: the operations are read when first asked for.
+    """
+
+    def __init__(self, data: bytes | bytearray, start: int, length: int, name: str, vjp_order: int = 0):
+        self.name = name  # What messages call it: the file that it is in.
+        self.data = data  # The bytes of the file that the module is in.
+        self._start = start
+        self.nbytes = length  # Its size in bytes.
+        self.vjp_order = vjp_order  # 0 for the function itself, 1 for its first derivative.
+
+    @cached_property
+    def tables(self) -> Tables:
+        """Header and tables, for questions that need no walk."""
+        return guarded(lambda: Tables(self.data, self._start, self.nbytes, self.name), self.name)
+
+    # A third of the time of reading (0.5 of 1.35 ms for 6.7 kB), which versions, dialects and names do not need.
+    @cached_property
+    def contents(self) -> Contents:
+        """What a walk over the operations gathers."""
+        return guarded(lambda: Contents(self.tables, self.nbytes, self.vjp_order), self.name)
+
+    def serialized(self) -> bytes:
+        """Return a copy of the module's bytes."""
+        return bytes(self.data[self._start : self._start + self.nbytes])
+
+    @property
+    def producer(self) -> str:
+        """The producer's name in the header, e.g. StableHLO_v1.18.0: the version that it was written for."""
+        return self.tables.producer
+
+    @property
+    def bytecode_version(self) -> int:
+        """The version of MLIR's bytecode, 0 to 6."""
+        return self.tables.version
+
+    @property
+    def stablehlo_version(self) -> str | None:
+        """The StableHLO version that the producer's name gives, e.g. 1.18.0."""
+        word, _, version = self.producer.partition("_v")
+        return version if word == "StableHLO" and version else None
+
+    @property
+    def dialects(self) -> tuple[str, ...]:
+        """Names of the dialects."""
+        return tuple(self.tables.dialects)
+
+    @property
+    def op_names(self) -> tuple[str, ...]:
+        """Names of all kinds of operations, e.g. vhlo.add_v1."""
+        return tuple(self.tables.op_names)
+
+    @property
+    def op_counts(self) -> dict[str, int]:
+        """How many operations there are of each kind."""
+        return {name: n for name, n in zip(self.tables.op_names, self.contents.counts, strict=True) if n}
+
+    @property
+    def num_operations(self) -> int:
+        """How many operations there are."""
+        return sum(self.contents.counts)
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        """The functions, in order."""
+        return tuple(self.contents.functions)
+
+    @property
+    def main(self) -> Function | None:
+        """The function that is called from outside, None if the module has none."""
+        return next((function for function in self.functions if function.name == "main"), None)
+
+    @property
+    def custom_calls(self) -> tuple[CustomCall, ...]:
+        """The custom calls, in order; equal ones are counted."""
+        return self.contents.calls
+
+    @property
+    def constants(self) -> tuple[Constant, ...]:
+        """The different constants that take 256 bytes or more, in order."""
+        return tuple(self.contents.constants)
+
+    def constants_in_order(self) -> Iterator[Constant]:
+        """Walk once more: the constant of every operation that has one, also short and repeated ones."""
+        contents, tables = self.contents, self.tables
+        values: list[int] = []
+
+        def visit(op: Operation) -> None:
+            values.append(contents.value_of_constant(op))
+
+        tables.left = tables.most  # a walk of its own, with the same limit
+        numbers = (number for number, name in enumerate(tables.op_names) if name == "vhlo.constant_v1")
+        walk(tables, dict.fromkeys(numbers, visit), {})
+        decoded = {value: contents.decoded_constant(value) for value in set(values)}
+        return (constant for value in values if (constant := decoded[value]))
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """All types in the module, as StableHLO prints them. May raise `ArtifactError`."""
+        return tuple(map(self.contents.values.type, range(len(self.tables.types))))
+
+    @cached_property
+    def attributes(self) -> dict[str, Any]:
+        """The attributes of the module itself, e.g. jax.uses_shape_polymorphism. May raise `ArtifactError`."""
+        values = self.contents.values
+        own = values.own_attributes(self.contents.own_attributes)
+        return {name: values.attribute(number) for name, number in own.items()}
+
+    @property
+    def meshes(self) -> tuple[dict[str, int], ...]:
+        """The meshes that Shardy has in it: sizes of axes by name. May raise `ArtifactError`."""
+        # Until jaxlib 0.6.2 a portable artifact could not have the sdy dialect: jax wrote its meshes as text, into an
+        # attribute of the module.
+        frontend = self.attributes.get("mhlo.frontend_attributes")
+        text = str(frontend.get("xla.sdy.meshes", "")) if isinstance(frontend, dict) else ""
+        meshes = [
+            {name: int(size) for name, size in _AXIS_AS_TEXT.findall(axes)} for axes in _MESH_AS_TEXT.findall(text)
+        ]
+        tables, values = self.tables, self.contents.values
+        for index in range(len(tables.attributes)) if "sdy" in tables.dialects else ():
+            dialect, code, cursor = values.attribute_entry(index)
+            if (dialect, code) != ("sdy", _MESH):
+                continue
+            mesh = {}
+            for _ in range(cursor.count("axes")):
+                dialect, code, axis = values.attribute_entry(cursor.index(len(tables.attributes), "attribute"))
+                if (dialect, code) != ("sdy", _AXIS):
+                    raise axis.error("an axis of a mesh", f"{dialect} attribute {code}")
+                name = tables.string(axis.index(len(tables.string_ends), "string"), "the name of an axis")
+                mesh[name] = axis.signed("the size of an axis")
+            meshes.append(mesh)
+        return tuple(meshes)

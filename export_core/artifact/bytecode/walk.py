@@ -1,7 +1,5 @@
 """The walk over a module's operations: one pass, no recursion, counting all, calling a hook for a few kinds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

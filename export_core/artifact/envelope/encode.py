@@ -3,8 +3,6 @@
 Tables come before what they point to: readers demand that offsets point forward.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from struct import pack, pack_into
 from typing import NamedTuple
@@ -32,13 +30,13 @@ class Blob(NamedTuple):
 class Vector(NamedTuple):
     """A vector of tables or of texts."""
 
-    items: list[NewTable] | list[Blob]
+    items: "list[NewTable] | list[Blob]"
 
 
 class NewTable(NamedTuple):
     """A table to write: its fields, with the index of each."""
 
-    fields: list[tuple[int, Node]]
+    fields: "list[tuple[int, Node]]"
 
 
 Node = Scalar | Blob | Vector | NewTable

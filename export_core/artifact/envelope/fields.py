@@ -1,7 +1,5 @@
 """The typed fields of a serialized `jax.export.Exported`, named as jax names them."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 Dim = int | str  # a symbolic dimension is its expression, as jax prints it
@@ -25,7 +23,7 @@ class Tree(NamedTuple):
     """A pytree."""
 
     kind: str  # leaf, none, tuple, list, dict or custom.
-    children: tuple[Tree, ...] = ()  # The trees below.
+    children: "tuple[Tree, ...]" = ()  # The trees below.
     names: tuple[str, ...] = ()  # A dict's keys, one for each child.
     custom_name: str | None = None  # The name under which a custom node was registered.
     custom_auxdata: bytes | None = None  # What it serialized beside its children.
@@ -189,7 +187,7 @@ class Envelope(NamedTuple):
     module_kept_var_idx: tuple[int, ...]  # The flat arguments that the module uses, by number.
     uses_global_constants: bool
     """Whether it has symbolic dimensions or several platforms, so that it is refined before XLA compiles it."""
-    vjp: Envelope | None  # The envelope of its derivative.
+    vjp: "Envelope | None"  # The envelope of its derivative.
     jax_version: str | None  # The jax that wrote it; None where it does not say.
     serialization_version: int  # What the wire says: wrong before jax 0.11.1.
     format_range: tuple[int, int]  # The first and the last format that can have written the slots that are present.
@@ -213,7 +211,7 @@ class Envelope(NamedTuple):
         return len(self.levels) - 1
 
     @property
-    def levels(self) -> tuple[Envelope, ...]:
+    def levels(self) -> "tuple[Envelope, ...]":
         """This envelope and those of its nested derivatives, by order."""
         return (self,) if self.vjp is None else (self, *self.vjp.levels)
 

@@ -3,8 +3,6 @@
 A release surely reads the format that it writes: an artifact is converted to that of its reader.
 """
 
-from __future__ import annotations
-
 from export_core.artifact.envelope.schema import FIELDS, OUT_SHARDINGS_IDXS, UNIQUE_AVALS
 from export_core.artifact.readers import version_numbers
 from export_core.artifact.writers import FIRST_JAX

@@ -1,7 +1,5 @@
 """The fields of an artifact's tables in wire order, and their enums: schema/exported.fbs as Python data."""
 
-from __future__ import annotations
-
 # Field names by table, in wire order: a field's index here is its index in the vtable. schema/exported.fbs says
 # since when and until when each is written, and a test compares the names.
 FIELDS: dict[str, tuple[str, ...]] = {

@@ -16,6 +16,7 @@ from export_core.features.convert.convert import UNCHANGED, Converted
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens import Comparison, FactorGroup, Golden, GoldenError, GoldenStore, Manifest, Writer
 from export_core.goldens.adopt import adopt_artifact, adopt_inputs
+from export_core.goldens.arrays import numpy_dtype
 from export_core.goldens.made_inputs import made_inputs
 from export_core.goldens.manifest import UNKNOWN
 from export_core.goldens.store import ARTIFACT, MODULE_TEXT, sha256
@@ -30,7 +31,7 @@ from export_core.readers.worker.protocol import Stage
 from export_core.releases import Calendar
 from export_core.releases.entries import calendar_entries
 
-_MOST_ELEMENTS = 1 << 26
+_MOST_BYTES = 1 << 28
 """Of all made inputs together: a file may claim arguments of any size."""
 
 
@@ -82,8 +83,11 @@ def made_evidence(artifact: Artifact, calendar: Calendar) -> Evidence | None:
     """Inputs made by rule, to see whether a reader runs the artifact at all; None where none can be made."""
     if artifact.envelope is None:
         return None
+    avals = artifact.envelope.in_avals
+    dtypes = (numpy_dtype(aval.dtype) for aval in avals)  # None for keys, whose elements have up to 16 bytes
+    widest = max([4, *(dtype.itemsize if dtype else 16 for dtype in dtypes)])
     try:
-        inputs, _ = made_inputs(artifact.envelope.in_avals, {}, most_elements=_MOST_ELEMENTS)
+        inputs, _ = made_inputs(avals, {}, most_elements=_MOST_BYTES // widest)
         manifest, files = adopt_inputs(artifact, inputs, "converted", _writer(artifact, calendar))
     except GoldenError:
         return None

@@ -64,7 +64,7 @@ def can_i_deploy(
     from export_core.policy.known_issues import known_issues
     from export_core.policy.run_options import RESULTS, ProjectOptions, option_words
     from export_core.policy.terms import terms_of
-    from export_core.run.journal import SUMMARY
+    from export_core.run.results import SUMMARY
 
     policy, day = policy_of(policy_file), day_of(as_of)
     targets = answers.targets_named(to, policy, day)

@@ -39,9 +39,8 @@ from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.hardware import resolve_mode
 from export_core.readers.placement import Placement
 from export_core.releases import Release
-from export_core.run.journal import SUMMARY
 from export_core.run.plan_record import hash_of
-from export_core.run.results import read_run
+from export_core.run.results import SUMMARY, read_run
 from export_core.run.run import Run
 
 _WORDS = re.compile(r"(?P<golden>.+) in (?:jaxlib )?(?P<reader>\S+)(?: on (?P<platform>\S+))?")

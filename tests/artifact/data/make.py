@@ -4,8 +4,6 @@ python make.py DIRECTORY [CASE ...]     writes DIRECTORY/<jax version>/<case>.ja
 python make.py --truth DIRECTORY        deserializes every artifact in it and writes truth.json
 """
 
-from __future__ import annotations
-
 import json
 import os
 import pathlib

@@ -112,10 +112,22 @@ def test_a_proof_says_where_another_algorithm_is_compared_as_factors(changes, is
     assert message.endswith(", compared as factors of svd, which are unique up to sign") is is_said
 
 
-@pytest.mark.parametrize(("size", "made"), [(8, True), (1 << 27, False)])
-def test_inputs_are_made_unless_they_would_be_huge(size, made):
+@pytest.mark.parametrize(
+    ("size", "dtype", "made"),
+    [
+        (8, "float32", True),
+        (1 << 27, "float32", False),
+        ((1 << 25) + 1, "float64", False),  # bytes count, not elements
+        ((1 << 24) + 1, "complex128", False),
+        ((1 << 24) + 1, "key<urbg>", False),
+    ],
+)
+def test_inputs_are_made_unless_they_would_be_huge(size, dtype, made, monkeypatch):
+    if not made:
+        monkeypatch.setattr("export_core.goldens.made_inputs.made_leaf", lambda *of: pytest.fail("they would be huge"))
     envelope = read(ARTIFACTS / NEWEST / "symbolic.jaxexport").envelope
-    artifact = read_bytes(encode(envelope._replace(in_avals=(envelope.in_avals[0]._replace(shape=(size,)),))))
+    aval = envelope.in_avals[0]._replace(shape=(size,), dtype=dtype)
+    artifact = read_bytes(encode(envelope._replace(in_avals=(aval,))))
     found = proof.made_evidence(artifact, load_calendar())
     assert (found is not None) is made
     assert found is None or not found.compared

@@ -109,7 +109,9 @@ def test_an_over_budget_cell_fails_the_run_and_says_why():
 
 def test_what_could_not_be_measured_is_counted():
     policy = Policy(budgets=(Budget(max_growth={"flops": 1.2}, max_fusions=3, location="p.yaml:3"),))
-    assert unmeasured([TWICE], policy) == [
+    bonus = result(case="t.bonus", judgement=Judgement.BONUS, promised=False)
+    crash = result(Verdict.CRASH, Judgement.BROKEN, case="t.crash")
+    assert unmeasured([TWICE, bonus, crash], policy) == [
         "p.yaml:3: max_fusions: 1 promised cell not measured: no fusions is known of them.",
         "p.yaml:3: max_growth: 1 promised cell not measured: no flops is known of their goldens' own writers.",
     ]

@@ -36,8 +36,8 @@ from export_core.readers.environment import ReaderEnvironments, cell_variables
 from export_core.releases import Calendar, Release, ReleaseError
 from export_core.releases.calendar import version_key
 from export_core.releases.index import with_nightlies_of
-from export_core.run.journal import make_folder
 from export_core.run.plan_record import hash_of, policy_hash
+from export_core.run.results import make_folder
 
 _BY_MESSAGE = Measure()
 BISECTED = "bisected"

@@ -351,21 +351,17 @@ class Tables:
         pairs: set[tuple[str, int]] = set()
         start = entries.first
         for dialect, first, last in entries.groups:
-            codes = set()
             for index in range(first, last):
-                end = ends[index]
-                # The lowest bit of an end says whether it has an encoding of its own; nearly every code is a varint of
-                # one byte.
-                head = data[start] if start < end >> 1 else 0
-                if not end & 1:
-                    codes.add(TEXT)
-                elif head & 1:
-                    codes.add(head >> 1)
+                # The lowest bit of an end says whether it has an encoding of its own.
+                end, is_encoded = ends[index] >> 1, ends[index] & 1
+                if not is_encoded:
+                    code = TEXT
+                elif start < end and data[start] & 1:  # nearly every code is a varint of one byte
+                    code = data[start] >> 1
                 else:
-                    codes.add(Cursor(data, start, end >> 1, self.name).varint("an attribute's or type's code"))
-                start = end >> 1
-            name = self.dialects[dialect]
-            pairs.update((name, code) for code in codes)
+                    code = Cursor(data, start, end, self.name).varint("an attribute's or type's code")
+                pairs.add((self.dialects[dialect], code))
+                start = end
         entries.codes = pairs
         return pairs
 

@@ -31,10 +31,8 @@ MOST_CARRIED = 8  # values that a loop carries, among which pivots are looked fo
 _Roles = dict[int, int]
 
 _ROUTINES: dict[str, tuple[str, _Roles]] = {
-    "syevd": ("eigh", {0: 1, 1: 0}),
-    "heevd": ("eigh", {0: 1, 1: 0}),
-    "gesdd": ("svd", {1: 1, 2: 0, 3: 2}),
-    "gesvd": ("svd", {1: 1, 2: 0, 3: 2}),
+    **dict.fromkeys(("syevd", "heevd"), ("eigh", {0: 1, 1: 0})),
+    **dict.fromkeys(("gesdd", "gesvd"), ("svd", {1: 1, 2: 0, 3: 2})),
     "geqrf": ("qr", {0: 1}),
     "geqp3": ("qr", {0: 1, 1: 2}),
     "getrf": ("lu", {0: 0, 1: 1}),

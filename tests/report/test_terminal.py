@@ -330,6 +330,12 @@ def test_neighbours_with_the_same_outcome_are_a_range(broken):
     ]
 
 
+def test_writers_are_in_the_order_of_their_build_dates():
+    results = [result(writer=writer, reader="0.12.0.1") for writer in ("0.10.1", "0.9.2", "0.8.3")]
+    rows = [line.plain.split()[0] for line in table_lines(run_of(results), 100)]
+    assert rows == ["writer", "0.8.3", "0.9.2", "0.10.1"]
+
+
 def test_many_causes_are_counted_and_hide_no_other_kind():
     failed = [
         result(Verdict.ERROR, Judgement.BROKEN, case=f"t.{letter}", message=f"no {letter}") for letter in "abcdef"

@@ -162,7 +162,8 @@ def in_parallel(read: Callable[[Found], Result], found: Iterable[Found], jobs: i
     pending: deque[Future[list[Result]]] = deque()
     # New interpreters, since a process that has imported jax must not be forked.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, context, initializer=_leave_ctrl_c) as pool:
+    leave_ctrl_c = (signal.SIGINT, signal.SIG_IGN)  # the command ends these processes itself
+    with ProcessPoolExecutor(jobs, context, initializer=signal.signal, initargs=leave_ctrl_c) as pool:
         try:
             for chunk in chain(first, chunks):
                 pending.append(pool.submit(_read_all, read, chunk))
@@ -181,7 +182,3 @@ def in_parallel(read: Callable[[Found], Result], found: Iterable[Found], jobs: i
 
 def _read_all(read: Callable[[Found], Result], chunk: list[Found]) -> list[Result]:
     return [read(one) for one in chunk]
-
-
-def _leave_ctrl_c() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command ends these processes itself

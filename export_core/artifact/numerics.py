@@ -31,10 +31,8 @@ MOST_CARRIED = 8  # values that a loop carries, among which pivots are looked fo
 _Roles = dict[int, int]
 
 _ROUTINES: dict[str, tuple[str, _Roles]] = {
-    "syevd": ("eigh", {0: 1, 1: 0}),
-    "heevd": ("eigh", {0: 1, 1: 0}),
-    "gesdd": ("svd", {1: 1, 2: 0, 3: 2}),
-    "gesvd": ("svd", {1: 1, 2: 0, 3: 2}),
+    **dict.fromkeys(("syevd", "heevd"), ("eigh", {0: 1, 1: 0})),
+    **dict.fromkeys(("gesdd", "gesvd"), ("svd", {1: 1, 2: 0, 3: 2})),
     "geqrf": ("qr", {0: 1}),
     "geqp3": ("qr", {0: 1, 1: 2}),
     "getrf": ("lu", {0: 0, 1: 1}),
@@ -122,14 +120,14 @@ class _Value(NamedTuple):
         return self.body.makers[self.number - self.body.arguments][0]
 
     @property
-    def first(self) -> int:
-        """The number of the first result of the operation that makes it."""
-        return self.body.makers[self.number - self.body.arguments][1]
-
-    @property
     def result(self) -> int:
         """Which result of that operation it is."""
         return self.number - self.first
+
+    @property
+    def first(self) -> int:
+        """The number of the first result of that operation."""
+        return self.body.makers[self.number - self.body.arguments][1]
 
     @property
     def target(self) -> str:

@@ -26,13 +26,10 @@ OLDEST = (0, 9)  # the oldest version that StableHLO promises to read
 # schema.
 _DTYPES_SINCE = {
     "float0": "0.4.24",
-    "float8_e4m3": "0.4.36",
-    "float8_e3m4": "0.4.36",
+    **dict.fromkeys(("float8_e4m3", "float8_e3m4"), "0.4.36"),
     "float8_e8m0fnu": "0.5.1",
     "float4_e2m1fn": "0.5.3",
-    "key<fry>": "0.6.0",
-    "key<rbg>": "0.6.0",
-    "key<urbg>": "0.6.0",
+    **dict.fromkeys(("key<fry>", "key<rbg>", "key<urbg>"), "0.6.0"),
 }
 _SDY_SINCE = "0.7.0"  # jaxlib that parses the sdy dialect in a portable artifact; measured
 _RANGES_SINCE = "0.4.36"  # jaxlib that parses locations with a range; measured

@@ -14,17 +14,9 @@ from export_core.releases.entries import CalendarEntry
 from export_core.releases.stable_targets import stable_targets
 
 # The first and the last jax of the serialization formats that the slots tell apart. Source: the releases' own writers.
-FIRST_JAX = (
-    (12, (0, 11, 1)),
-    (11, (0, 10, 1)),
-    (10, (0, 10, 0)),
-    (8, (0, 9, 2)),
-    (6, (0, 9, 0)),
-    (5, (0, 8, 2)),
-    (2, (0, 4, 24)),
-)
+FIRST_JAX = {12: (0, 11, 1), 11: (0, 10, 1), 10: (0, 10, 0), 8: (0, 9, 2), 6: (0, 9, 0), 5: (0, 8, 2), 2: (0, 4, 24)}
+_LAST_JAX = {4: (0, 8, 1), 6: (0, 9, 0, 1), 9: (0, 9, 2), 11: (0, 11, 0)}
 _WRITTEN_AT_FIRST = "0.9.0"  # the StableHLO version that releases write for which have none of 4 or 12 weeks ago
-_LAST_JAX = ((4, (0, 8, 1)), (6, (0, 9, 0, 1)), (9, (0, 9, 2)), (11, (0, 11, 0)))
 
 
 class WrittenBy(NamedTuple):
@@ -145,6 +137,6 @@ def _written(versions: Sequence[str | None]) -> tuple[str, ...]:
 def _format_by(envelope: Envelope) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """The first and the last jax that write its format."""
     first, last = envelope.format_range
-    since = next((jax for number, jax in FIRST_JAX if number <= first), ())
-    until = next((jax for number, jax in _LAST_JAX if last <= number), (math.inf,))
+    since = next((jax for number, jax in FIRST_JAX.items() if number <= first), ())
+    until = next((jax for number, jax in _LAST_JAX.items() if last <= number), (math.inf,))
     return since, until

@@ -26,12 +26,6 @@ FIRST_WITHOUT_THE_CHECK = (0, 4, 29)
 """Before, this check could be disabled: an export without the assertions, and a call that ignores constraints. In this
 release it became a no-op with a warning, and later ones do not have it. Source: the sources of those releases."""
 
-_FIRST_TO_LEAVE_OUT = (0, 4, 33)
-"""Before, the function of jaxlib's StableHLO that reads a module ends the process (tried in 0.4.24, 0.4.30, 0.4.31)."""
-
-_FIRST_TO_TAKE_NUMBERS = (0, 4, 27)
-"""Before, export() asked every argument for its shape, and Python numbers have none."""
-
 
 def export_module() -> Any:
     """`jax.export`, or `jax.experimental.export` before 0.4.30."""
@@ -64,9 +58,10 @@ def export_function(
     ]
     platforms_keyword = _keyword_of(module.export, "platforms", "lowering_platforms")
     options: dict[str, Any] = {platforms_keyword: tuple(platforms), "disabled_checks": checks}
-    if jax.__version_info__ >= _FIRST_TO_TAKE_NUMBERS:
+    if jax.__version_info__ >= (0, 4, 27):
         return module.export(function, **options)(*args, **kwargs)
-    # export() sees no arguments here: it lowers the function without any, and differentiates the function itself.
+    # Before, export() asked every argument for its shape, and Python numbers have none. So it sees no arguments: it
+    # lowers the function without any, and differentiates the function itself.
     bound: Any = functools.partial(function)
     bound.lower = functools.partial(function.lower, *args, **kwargs)
     bound.__name__ = getattr(function, "__name__", "unknown")
@@ -95,8 +90,9 @@ def derivative(data: bytes, order: int) -> Any:
 
 def module_text(exported: Any, module: Module) -> str:
     """The StableHLO module as jax prints it, with hashes of long constants: `module` is read from the artifact."""
-    # Spelled, a constant takes several times its memory.
-    if jax.__version_info__ < _FIRST_TO_LEAVE_OUT or not long_constants(module):
+    # Spelled, a constant takes several times its memory. Before 0.4.33, the function of jaxlib's StableHLO that reads a
+    # module ends the process (tried in 0.4.24, 0.4.30, 0.4.31).
+    if jax.__version_info__ < (0, 4, 33) or not long_constants(module):
         return with_hashes(str(exported.mlir_module()), module)
     from jax._src.interpreters import mlir
     from jaxlib.mlir.dialects import stablehlo

@@ -212,8 +212,7 @@ def _require_refusal(produced: ProducedGolden, check: Check, calls: Sequence[Ext
     where = f"{produced.case.test}: {check.name}"
     arguments = produced.arguments
     if check.inputs is not None:
-        call = calls[int(check.name.removeprefix("refused")) - 1]
-        arguments = _arguments_of(produced, call)
+        arguments = _arguments_of(produced, calls[int(check.name.removeprefix("refused")) - 1])
     try:
         # Deserialized, as in a reader: before that jax knows more of the dimensions, refuses more, and with other
         # messages.
@@ -238,11 +237,12 @@ def _stored_check(
     name: str, inputs: Iterable[Leaf], outputs: Iterable[Leaf] | None, files: dict[str, bytes], vjp: int = 0
 ) -> Check:
     """A call with these inputs and the outputs that jax gave, if it ran; their files are added to `files`."""
-    inputs_file, outputs_file = f"{name}.inputs.npz", None if outputs is None else f"{name}.outputs.npz"
-    files[inputs_file] = to_npz(inputs)
-    if outputs is not None and outputs_file is not None:
-        files[outputs_file] = to_npz(outputs)
-    return Check(name, vjp=vjp, inputs=inputs_file, outputs=outputs_file)
+    check = Check(name, vjp=vjp, inputs=f"{name}.inputs.npz")
+    files[f"{name}.inputs.npz"] = to_npz(inputs)
+    if outputs is None:
+        return check
+    files[f"{name}.outputs.npz"] = to_npz(outputs)
+    return structs.replace(check, outputs=f"{name}.outputs.npz")
 
 
 Flat = Callable[..., tuple[Any, ...]]

@@ -1,8 +1,9 @@
-"""The judgement of one cell: the table of verdict and window, and the known upstream issue that it shows."""
+"""The judgement of one cell: the table of verdict and window, the known upstream issue, what its bytes foresee."""
 
 from __future__ import annotations
 
 import datetime
+import functools
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,17 +11,20 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from export_core.artifact import Artifact, ArtifactError, read
+from export_core.artifact.audit import foreseen
 from export_core.base.untrusted import found_in
 from export_core.judge.known import matching_entry
 from export_core.judge.result import Result, cell_names, shared_cost, shared_timings
 from export_core.judge.verdicts import VERDICTS, Judgement
 from export_core.matrix import Outcome, Verdict
-from export_core.matrix.cell_audit import foreseen_note, types_in
 from export_core.numbers.compare import Difference
 from export_core.policy import Policy
 from export_core.policy.entries import matches, names_of
 from export_core.policy.known_issues import KnownIssue, known_issues
+from export_core.readers.cell import Cell
 from export_core.releases import load_calendar, promise
+from export_core.releases.stable_targets import stable_targets
 
 
 def judge_verdict(
@@ -66,7 +70,7 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
         flaky=outcome.flaky,
         device=outcome.device,
         driver=outcome.driver,
-        foreseen=foreseen_note(cell),
+        foreseen=_foreseen_note(cell),
         allowed=difference.tolerance if difference else "",
         looks_like=difference.kind if difference else "",
         outputs=outcome.outputs,
@@ -130,7 +134,7 @@ def upstream_of(result: Result, artifact: Path, issues: Iterable[KnownIssue]) ->
             and found_in(result.message, issue.message)
             and (not issue.calls or any(matches(call, glob) for call in result.custom_calls for glob in issue.calls))
             # Last: it reads the artifact.
-            and (not issue.types or found_in("\n".join(types_in(artifact)), issue.types))
+            and (not issue.types or found_in("\n".join(_types_in(artifact)), issue.types))
         ):
             return issue.id
     return ""
@@ -143,3 +147,29 @@ def largest_errors(difference: Difference | None) -> dict[str, Any]:
     """
     errors = {name: getattr(difference, name, None) for name in ("max_abs_error", "max_rel_error", "max_noise_error")}
     return {name: error if error is not None and math.isfinite(error) else None for name, error in errors.items()}
+
+
+def _foreseen_note(cell: Cell) -> str:
+    """What a platform other than the CPU is foreseen to make of the golden; empty where its artifact cannot be read."""
+    if cell.platform == "cpu":
+        return ""
+    promised, reader = stable_targets(cell.reader.jax), f"jaxlib {cell.reader.jaxlib}"
+    try:
+        return foreseen(_artifact(cell.golden.artifact), cell.platform, promised, reader).note
+    except ArtifactError:
+        return ""
+
+
+@functools.lru_cache(maxsize=256)
+def _types_in(path: Path) -> tuple[str, ...]:
+    """All types in an artifact's modules, as StableHLO prints them; none where it cannot be read."""
+    try:
+        return tuple({kind for module in _artifact(path).modules for kind in module.types})
+    except ArtifactError:
+        return ()
+
+
+# Many cells replay one golden.
+@functools.lru_cache(maxsize=256)
+def _artifact(path: Path) -> Artifact:
+    return read(path)

@@ -164,7 +164,7 @@ def shared_cost(cost: Cost) -> Cost:
 def shared_timings(timings: Timings) -> Timings:
     """Times whose numbers all results share: they are most of their memory, and have few digits."""
     numbers = {name: _interned(value) for name, value in msgspec.structs.asdict(timings).items() if name != "runs"}
-    return Timings(**numbers, runs=timings.runs)
+    return msgspec.structs.replace(timings, **numbers)
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):

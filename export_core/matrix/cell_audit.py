@@ -1,15 +1,11 @@
-"""What the artifact of a cell says before it runs: whether it may be compiled at all, and what is foreseen."""
+"""What the artifact of a cell says before it runs: whether it may be compiled at all."""
 
 from __future__ import annotations
 
-import functools
-from pathlib import Path
-
-from export_core.artifact import Artifact, ArtifactError, read
-from export_core.artifact.audit import audit, foreseen
+from export_core.artifact import Artifact, ArtifactError
+from export_core.artifact.audit import audit
 from export_core.goldens import Golden, GoldenError
 from export_core.policy import Policy
-from export_core.readers.cell import Cell
 from export_core.releases.stable_targets import promised_by, stable_targets
 
 
@@ -31,29 +27,3 @@ def audit_problem(golden: Golden, policy: Policy, artifact: Artifact | None = No
     except (ArtifactError, GoldenError) as error:
         return str(error)
     return "\n".join(str(finding) for finding in findings if not finding.ok)
-
-
-def foreseen_note(cell: Cell) -> str:
-    """What a platform other than the CPU is foreseen to make of the golden; empty where its artifact cannot be read."""
-    if cell.platform == "cpu":
-        return ""
-    promised, reader = stable_targets(cell.reader.jax), f"jaxlib {cell.reader.jaxlib}"
-    try:
-        return foreseen(_artifact(cell.golden.artifact), cell.platform, promised, reader).note
-    except ArtifactError:
-        return ""
-
-
-@functools.lru_cache(maxsize=256)
-def types_in(path: Path) -> tuple[str, ...]:
-    """All types in an artifact's modules, as StableHLO prints them; none where it cannot be read."""
-    try:
-        return tuple({kind for module in _artifact(path).modules for kind in module.types})
-    except ArtifactError:
-        return ()
-
-
-# Many cells replay one golden.
-@functools.lru_cache(maxsize=256)
-def _artifact(path: Path) -> Artifact:
-    return read(path)

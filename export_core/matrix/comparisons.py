@@ -19,8 +19,8 @@ from msgspec import structs
 from export_core.base.tolerances import AMOUNTS, GOLDEN, ROUNDING, Tolerances, takes_tolerances
 from export_core.goldens import Check, Comparison, Golden, Leaf, Manifest
 from export_core.goldens.arrays import from_npz
-from export_core.matrix.errors import MatrixError
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.selection import MatrixError
 from export_core.numbers.compare import Difference, compare_leaves, kind_of_all, rules_in_words
 from export_core.numbers.elements import bits_of, bits_of_calls
 from export_core.numbers.noise import NO_NOISE, CallNoise, call_noise

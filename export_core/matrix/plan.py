@@ -11,8 +11,7 @@ from pathlib import Path
 
 from export_core.goldens import Golden
 from export_core.goldens.verify import check_dates
-from export_core.matrix.errors import MatrixError
-from export_core.matrix.selection import Readers, choose_readers, known_releases
+from export_core.matrix.selection import MatrixError, Readers, choose_readers, known_releases
 from export_core.numbers.user_code import UserCode, opened
 from export_core.policy import DeploymentTarget
 from export_core.policy.entries import names_of

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import did_you_mean
-from export_core.matrix.errors import MatrixError
 from export_core.policy import DeploymentTarget
 from export_core.policy.run_options import GROUPS, Selection
 from export_core.readers.environment import Sources
@@ -24,6 +24,10 @@ WORDS = (*GROUPS, NEWEST, DEPLOYED)
 """What names readers beside releases."""
 # The jax part has no slash or dash: a wheel's path may have "-jax0" in the name of a folder.
 _PAIR = re.compile(r"(?P<jaxlib>.+?)(?:-jax(?P<jax>\d[^-/\\]*))?")
+
+
+class MatrixError(ExportCompatError):
+    """A plan that cannot be made or run as asked."""
 
 
 @dataclass(frozen=True)

@@ -163,7 +163,8 @@ def measure_noise(
         return reason
     with scratch_folder() as scratch:
         cell = Cell(golden, environment.release, "cpu")
-        request = request_of(cell, scratch, limits)
+        # Warm: this asks how exact the numbers are, and not whether a cold process survives.
+        request = replace(request_of(cell, scratch, limits), warm=True)
         variants_of = {
             check.name: [*_variants(check, scratch / f"variants {number}")] if check.outputs else []
             for number, check in enumerate(request.checks)
@@ -178,8 +179,7 @@ def measure_noise(
                 replace(check, variants=tuple(one for one in variants_of[check.name] if one.name not in failed))
                 for check in request.checks
             )
-            # Warm: this asks how exact the numbers are, and not whether a cold process survives.
-            return worker.submit(replace(request, checks=checks, warm=True)).result()
+            return worker.submit(replace(request, checks=checks)).result()
 
         while (reply := run()).end != "ok":
             # Whatever ran may have said anything: only what was asked for counts.

@@ -23,20 +23,18 @@ class KnownIssue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Readers are those built from `since` on, and before `mended_in`; both are jaxlib versions of the calendar.
     """
 
-    id: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$(?!\n)", description="A short name, for links and filters.")]
-    title: Annotated[str, Meta(description="What goes wrong, in a few words.")]
-    todo: Annotated[str, Meta(description="What somebody who has it can do, in a sentence or two.")]
-    verdicts: Annotated[tuple[FailingVerdict, ...], Meta(min_length=1, description="Verdicts of its cells.")]
-    issue: Annotated[str, Meta(pattern="^(https?://.*)?$", description="A link; empty where nobody reported it.")] = ""
-    stages: Annotated[tuple[FailingStage, ...], Meta(description="Stages of its cells; all if empty.")] = ()
-    platforms: Annotated[tuple[str, ...], Meta(description="Platforms of its cells; all if empty.")] = ()
-    message: Annotated[str, Meta(description="A regular expression that is found in the message.")] = ""
-    calls: Annotated[tuple[str, ...], Meta(description="Globs: the artifact has such a custom call.")] = ()
-    types: Annotated[
-        str, Meta(description="A regular expression that is found in a type of the module, such as tensor<2xi4>.")
-    ] = ""
-    since: Annotated[str, Meta(description="The first reader that has it; all older ones too if empty.")] = ""
-    mended_in: Annotated[str, Meta(description="The first reader that no longer has it; none if empty.")] = ""
+    id: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$(?!\n)")]  # A short name, for links and filters.
+    title: str  # What goes wrong, in a few words.
+    todo: str  # What somebody who has it can do, in a sentence or two.
+    verdicts: Annotated[tuple[FailingVerdict, ...], Meta(min_length=1)]  # Verdicts of its cells.
+    issue: Annotated[str, Meta(pattern="^(https?://.*)?$")] = ""  # A link; empty where nobody reported it.
+    stages: tuple[FailingStage, ...] = ()  # Stages of its cells; all if empty.
+    platforms: tuple[str, ...] = ()  # Platforms of its cells; all if empty.
+    message: str = ""  # A regular expression that is found in the message.
+    calls: tuple[str, ...] = ()  # Globs: the artifact has such a custom call.
+    types: str = ""  # A regular expression that is found in a type of the module, such as tensor<2xi4>.
+    since: str = ""  # The first reader that has it; all older ones too if empty.
+    mended_in: str = ""  # The first reader that no longer has it; none if empty.
 
     @property
     def readers(self) -> str:

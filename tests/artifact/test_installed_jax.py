@@ -17,19 +17,10 @@ pytestmark = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason=
 
 CASES = ("cholesky", "sharded", "symbolic", "mlp", "scan")
 
-ACCEPT = """
-import sys, pathlib
-from jax import export
-for name in sys.argv[1:]:
-    before, after = (export.deserialize(bytearray(pathlib.Path(name + end).read_bytes())) for end in ("", ".written"))
-    for field in ("fun_name", "in_tree", "in_avals", "out_tree", "out_avals", "platforms", "nr_devices",
-                  "module_kept_var_idx",
-                  "ordered_effects", "disabled_safety_checks", "mlir_module_serialized", "uses_global_constants"):
-        # symbolic dimensions of two reads are of two scopes, and never equal
-        assert str(getattr(before, field)) == str(getattr(after, field)), (name, field)
-    assert before.has_vjp() == after.has_vjp()
-    assert before.mlir_module() == after.mlir_module()
-"""
+FIELDS = (
+    *("fun_name", "in_tree", "in_avals", "out_tree", "out_avals", "platforms", "nr_devices", "module_kept_var_idx"),
+    *("ordered_effects", "disabled_safety_checks", "mlir_module_serialized", "uses_global_constants"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +45,16 @@ def test_what_it_writes_is_read_as_it_says_itself(folder):
         assert sorted({call.target for call in artifact.module.custom_calls}) == sorted(set(said["targets"]))
 
 
-def test_what_is_written_back_it_accepts_as_the_same(folder):
-    paths = [folder / f"{name}.jaxexport" for name in CASES]
-    for path in paths:
-        Path(f"{path}.written").write_bytes(encode(read(path).envelope))
-    done = subprocess.run([sys.executable, "-c", ACCEPT, *map(str, paths)], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-2000:]
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_written_back_it_accepts_as_the_same(name, folder):
+    from jax import export
+
+    artifact = read(folder / f"{name}.jaxexport")
+    before, after = (export.deserialize(bytearray(data)) for data in (artifact.data, encode(artifact.envelope)))
+    # As text: symbolic dimensions of two reads are of two scopes, and never equal.
+    assert [str(getattr(before, field)) for field in FIELDS] == [str(getattr(after, field)) for field in FIELDS]
+    assert before.has_vjp() == after.has_vjp()
+    assert before.mlir_module() == after.mlir_module()
 
 
 def test_names_of_attributes_cannot_stand_for_several():

@@ -18,7 +18,7 @@ from export_core.base.tolerances import FLOATS
 from export_core.base.untrusted import found_in
 from export_core.goldens import Check, Comparison, FactorGroup, Golden, GoldenError, GoldenStore, Options, Origin
 from export_core.goldens.arrays import from_npz, leaf_of, noise_to_npz
-from export_core.goldens.manifest import NoiseRecord, UndecidedOutput
+from export_core.goldens.manifest import ConvertedFrom, NoiseRecord, UndecidedOutput
 from export_core.goldens.manifest_file import check_manifest, dump_manifest, load_manifest
 from export_core.goldens.store import INPUTS, NOISE, OUTPUTS, sha256
 from export_core.goldens.verify import verify_goldens
@@ -41,6 +41,11 @@ def check(**fields: object) -> dict[str, tuple[Check, ...]]:
 def noise(**fields: object) -> dict[str, object]:
     record = NoiseRecord("0.12.0.1", "AVX2", 6, (), narrowest_float="float32")
     return {"noise": msgspec.structs.replace(record, **fields), "files": {**LISTED, NOISE: HASH}}
+
+
+def converted(**fields: str) -> dict[str, object]:
+    made = ConvertedFrom(HASH, "0.9.2", "rewritten", (), "pytest-jaxexport")
+    return {"converted_from": msgspec.structs.replace(made, **fields)}
 
 
 WITHOUT = {"options": Options(("tpu",), without_outputs="why")}
@@ -90,6 +95,19 @@ BAD: dict[str, tuple[dict[str, object], str]] = {
     "outputs by no release": ({"origin": Origin("made", "replayed", "../x")}, "origin.outputs_by: expected a version"),
     "a negative seed": ({"origin": Origin("made", "given", seed=-1)}, "origin.seed: expected a number of 63 bits"),
     "a huge flag": ({"flags": {"x": 2**80}}, "a number of 64 bits"),
+    "no platform": ({"options": Options(("c/pu",))}, "options.platforms: expected a platform"),
+    "refused on no platform": ({"options": Options(("cpu",), refused_on=("",))}, "refused_on: expected a platform"),
+    "a negative order of its own": (
+        {"options": Options(("cpu",), vjp_order=-1)},
+        "options.vjp_order: expected a whole",
+    ),
+    "no convention": (
+        {"options": Options(("cpu",), calling_convention_version=-1)},
+        "version: expected a whole number",
+    ),
+    "converted from no hash": (converted(sha256="x"), "converted_from.sha256: expected a SHA-256"),
+    "converted for no release": (converted(reader="../x"), "converted_from.reader: expected a version"),
+    "converted by no release": (converted(module_by="../x"), "converted_from.module_by: expected a version"),
 }
 
 

@@ -219,6 +219,8 @@ def test_what_was_not_built_on_that_day_does_not_count():
 
 
 def test_a_late_export_of_the_old_target_postpones_its_deletion():
+    last_of_two = judged(ran("0.10.2", "0.11.0", "scale_v1"), ran("0.9.2", "0.9.2", "scale_v1"))
+    assert last_of_two.delete_from == day_of("0.10.2") + datetime.timedelta(days=181)
     found = judged(ran("0.9.2", "0.9.2", "scale_v1"))
     last = result(writer="0.9.2").promised_until
     assert found.delete_from == last + datetime.timedelta(days=1) == day("2026-09-15")
@@ -370,11 +372,6 @@ def test_a_wrong_change_is_an_error_with_file_and_key(tmp_path, text, said):
 def test_readers_run_the_old_target_longer_where_exports_continued_to_use_it(days, is_later):
     status = status_of(CHANGE, Windows(), TODAY - datetime.timedelta(200), CHANGE.release + datetime.timedelta(days))
     assert status.must[1].endswith(", and longer because exports continued to use it") is is_later
-
-
-def test_the_last_writer_of_the_old_target_decides_when_it_may_be_deleted():
-    found = judged(ran("0.10.2", "0.11.0", "scale_v1"), ran("0.9.2", "0.9.2", "scale_v1"))
-    assert found.delete_from == day_of("0.10.2") + datetime.timedelta(days=181)
 
 
 def test_a_reader_of_the_day_on_which_the_new_target_came_measures_it():

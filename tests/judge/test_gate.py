@@ -65,6 +65,8 @@ def test_the_exit_code_is_the_worst_of_all_judgements(results, code, stale):
 )
 def test_a_missing_or_a_second_result_is_incomplete(results, planned):
     assert summary(*results, planned=planned).exit_code == 3
+    twice = "2 duplicate results: expected one for each of 4 planned cells."
+    assert summary(PASS, PASS, PASS, ANOTHER).uncovered == [twice]
 
 
 def test_a_summary_counts_and_names_what_it_was_made_with():
@@ -152,12 +154,6 @@ def test_a_known_failure_may_cover_as_many_cells_as_it_says(cell, is_counted):
             summary(*cells, policy=Policy(known_failures=(entry,)))
     else:
         assert summary(PASS, *cells, policy=Policy(known_failures=(entry,))).results == 3
-
-
-def test_results_that_are_given_twice_are_counted():
-    assert summary(PASS, PASS, PASS, ANOTHER).uncovered == [
-        "2 duplicate results: expected one for each of 4 planned cells."
-    ]
 
 
 def test_a_run_ends_at_a_whole_second_after_what_it_took():

@@ -1,4 +1,4 @@
-"""A run without a promised cell shows nothing about the promise, and never looks as if one was kept."""
+"""A run without a promised cell shows nothing about the promise; one of a part of the plan says which part it was."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from commands import finished
 from making import day, document, result, summarize
 
 from export_core.judge import Judgement
-from export_core.matrix import Verdict
+from export_core.matrix import Selection, Verdict
 from export_core.policy import KnownFailure, Policy
 from export_core.policy.run_options import Shard
 from export_core.report.junit import junit_xml
@@ -99,3 +99,36 @@ def test_the_last_lines_of_pytest_say_that_nothing_was_promised():
     )
     (line,) = summary_lines([{**event, "judgements": {"bonus": 2, "kept": 1}}])
     assert "nothing was promised" not in line
+
+
+@pytest.mark.parametrize(
+    ("selection", "policy", "partial"),
+    [
+        ({}, Policy(), ""),
+        ({"readers": "all"}, Policy(), ""),
+        ({"readers": "window,0.9.2"}, Policy(), ""),
+        ({"readers": "0.9.2,0.12.0.1"}, Policy(readers="0.12.0.1,0.9.2"), ""),
+        ({"readers": "all"}, Policy(readers="0.9.2"), ""),
+        ({"platforms": ("cpu", "tpu:compile")}, Policy(), ""),
+        ({"readers": "0.9.2"}, Policy(), "only readers 0.9.2"),
+        ({"readers": "window"}, Policy(readers="all"), "only readers window"),
+        ({"readers": "0.9.2"}, Policy(readers="0.9.2,0.10.2"), "only readers 0.9.2"),
+        ({"platforms": ("cpu",)}, Policy(platforms={"cpu": "auto", "tpu": "compile"}), "only platforms cpu"),
+        ({"cases": ("t.*", "a")}, Policy(), "only cases t.*, a"),
+        ({"writers": ("0.9.2",)}, Policy(), "only writers 0.9.2"),
+        ({"touching": "0.13.0rc1"}, Policy(), "only cells that jaxlib 0.13.0rc1 wrote or reads"),
+        ({"only": "promised"}, Policy(), "only promised cells"),
+        ({"only": "backward"}, Policy(), "only promised cells and those of younger readers"),
+    ],
+)
+def test_a_selection_is_partial_unless_the_policy_asks_for_it(selection, policy, partial):
+    assert summarize([SAME], policy=policy, selection=Selection(**selection).described()).partial == partial
+
+
+def test_every_report_says_which_part_it_was():
+    made = summarize([SAME], selection=Selection(cases=("t.*",)).described(), shard=Shard(1, 7))
+    assert made.partial == "shard 1/7, only cases t.*"
+    assert headline(made)[0] == "KEPT: the 1 promised cell; partial: shard 1/7, only cases t.*."
+    told = document([SAME], made)
+    assert all("partial: shard 1/7, only cases t.*." in text for text in (html_page(told), junit_xml(told)))
+    assert r"partial: shard 1/7, only cases t.\*." in markdown_text(told)

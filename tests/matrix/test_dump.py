@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from export_core.matrix import Verdict
-from export_core.matrix.errors import MatrixError
 from export_core.matrix.plan import make_dump_folder
+from export_core.matrix.selection import MatrixError
 from export_core.readers.environment import this_interpreter
 
 CASES = ("waves", "both", "keys")

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import msgspec
 import numpy as np
 import pytest
-from making import files, manifest, write_golden
+from making import files, golden, manifest, write_golden
 
 from export_core.goldens import Check, Comparison, FactorGroup, GoldenStore
-from export_core.goldens.arrays import leaf_of, to_npz
-from export_core.goldens.manifest import Signature, UndecidedOutput
-from export_core.goldens.store import INPUTS, OUTPUTS
-from export_core.numbers.noise import proves_nothing, undecided_outputs
+from export_core.goldens.arrays import leaf_of, noise_to_npz, to_npz
+from export_core.goldens.manifest import NoiseRecord, Signature, UndecidedOutput
+from export_core.goldens.store import INPUTS, NOISE, OUTPUTS
+from export_core.numbers.noise import (
+    knows_inputs_only,
+    outputs_to_name,
+    proves_nothing,
+    undecided_in,
+    undecided_outputs,
+)
 
 ONES = np.ones(2, np.float32)
 COUNTS = np.ones(2, np.int32)
@@ -95,3 +104,80 @@ def test_an_output_without_elements_is_not_counted_and_one_with_one_is(made):
     undecided = {"0": UndecidedOutput(1, 1, 1.0, 1.0)}
     assert proves_nothing(made(ONES[:1], ONES[:0], checks=()), undecided)
     assert not proves_nothing(made(ONES[:0], checks=()), {})
+
+
+# --- what golden.yaml and noise.npz say -----------------------------------------------------------------------------
+
+
+def test_a_record_of_noise_tells_whether_it_knows_inputs_only():
+    by_older_version = NoiseRecord("0.9.2", "x86_64 AVX2", 6, ("unoptimized", "fast_math"))
+    not_rewritten = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), failed={"inside": "MLIRError: no"})
+    nothing_rounded = NoiseRecord("0.9.2", "x86_64 AVX2", 6, ())
+    moved_inside = NoiseRecord("0.9.2", "x86_64 AVX2", 6, ("unoptimized",), inside=6)
+    derivative_timed_out = msgspec.structs.replace(moved_inside, failed={"vjp1/inside": "timed out"})
+    one_failed = msgspec.structs.replace(moved_inside, inside=5, failed={"inside 3": "no"})
+    records = (by_older_version, not_rewritten, derivative_timed_out, nothing_rounded, moved_inside, one_failed)
+    assert [knows_inputs_only(record) for record in records] == [True, True, True, False, False, False]
+
+
+@pytest.fixture
+def chaotic(tmp_path):
+    """A golden whose stored noise is as large as its outputs; what its golden.yaml says of that is given."""
+
+    def write(values=(1, 1, 1, 1), dtype=np.float32, noise=(0.0, 0.25, 0.25, 0.25), **said):
+        leaf = leaf_of(np.asarray(values, dtype))
+        data = noise_to_npz([([leaf], (np.asarray(noise),))])
+        record = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), **said)
+        content = {**files(), OUTPUTS: to_npz([leaf]), NOISE: data}
+        return write_golden(GoldenStore(tmp_path / "golden"), manifest("t.chaos", noise=record), content)
+
+    return write
+
+
+SHOWN = "output 0 (result): 4 of 4 elements cannot tell right from wrong: its largest number is 1, its noise up to 0.25"
+JUMP = "elements jump: one last bit chooses others"
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ({}, SHOWN),
+        ({"undecided_outputs": {}}, SHOWN),
+        ({"undecided_outputs": None}, SHOWN),
+        ({"undecided": {"0": (1, 999)}}, SHOWN),
+        ({"undecided_outputs": {"7": UndecidedOutput(1, 2, 1.0, 1.0)}}, SHOWN),
+        ({"jumping": {"0": (4, 4)}, "undecided_outputs": {}}, f"output 0: 4 of 4 {JUMP}"),
+        (
+            {"values": (1, 2, 3, 4), "dtype": np.int32, "noise": (0.0, 0.0, 1e9, 0.0), "undecided_outputs": {}},
+            f"output 0: 1 of 4 {JUMP}",
+        ),
+    ],
+)
+def test_what_cannot_be_decided_is_counted_in_the_files(chaotic, said, text):
+    assert undecided_in([chaotic(**said), golden("t.smooth")]) == [f"t.chaos/0.12.0.1-cpu: {text}"]
+
+
+def test_a_tolerance_of_another_type_does_not_hide_noise(chaotic):
+    stored = chaotic(undecided_outputs={})
+    other, own = (
+        replace(stored, manifest=msgspec.structs.replace(stored.manifest, comparison=Comparison(rtol={dtype: 0.1})))
+        for dtype in ("float16", "float32")
+    )
+    assert (undecided_in([other]), undecided_in([own])) == ([f"t.chaos/0.12.0.1-cpu: {SHOWN}"], [])
+
+
+def test_noise_that_cannot_be_read_is_told(chaotic):
+    stored = chaotic()
+    (stored.folder / NOISE).chmod(0o644)
+    (stored.folder / NOISE).write_bytes(b"no arrays")
+    (text,) = undecided_in([stored])
+    assert text.startswith("t.chaos/0.12.0.1-cpu: its noise cannot be read: ")
+
+
+def test_a_record_names_a_few_outputs_and_those_of_an_older_version():
+    output = UndecidedOutput(1, 1, noise=1.0, largest=1.0, leaf="result")
+    record = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), undecided_outputs={str(n): output for n in range(9)})
+    *named, more = outputs_to_name(record)
+    assert (len(named), more) == (4, "and 5 more outputs, in golden.yaml")
+    older = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), undecided={"vjp1/0": (37, 256)})
+    assert outputs_to_name(older) == ["output vjp1/0: 37 of 256 elements cannot tell right from wrong"]

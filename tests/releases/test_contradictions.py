@@ -3,8 +3,7 @@
 import pytest
 from making import day, make_wheel
 
-from export_core.matrix.errors import MatrixError
-from export_core.matrix.selection import known_releases
+from export_core.matrix.selection import MatrixError, known_releases
 from export_core.policy import ExtraReleases, Policy, PolicyError, find_policy
 from export_core.policy.run_options import Selection
 from export_core.releases import JaxlibRelease, JaxRelease, ReleaseError, load_calendar

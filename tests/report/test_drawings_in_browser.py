@@ -7,11 +7,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from comparing import compared
 from example_runs import broken_run
-from making import day, document, golden
+from making import day, golden
 
-from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference, change_of
-from export_core.features.compare_runs.comparison import as_comparison
 from export_core.features.forecast.forecast import forecast
 from export_core.features.forecast.forecast_text import forecast_page
 from export_core.judge import Judgement
@@ -19,7 +18,6 @@ from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.releases import load_calendar
 from export_core.report.page import html_page
-from export_core.run.run import Run
 
 pytestmark = pytest.mark.browser
 
@@ -29,18 +27,14 @@ SIZES = {"desktop": (1440, 1000), "tablet": (900, 1000), "phone": (390, 844)}
 @pytest.fixture(scope="session")
 def comparison(tmp_path_factory) -> Path:
     """The page of the example run, compared with a run in which no reader timed out or gave other numbers."""
-    results, summary = broken_run()
+    results, _ = broken_run()
     works = {"verdict": Verdict.PASS, "judgement": Judgement.KEPT, "message": "", "cause": ""}
     then = [
         msgspec.structs.replace(one, **works) if one.verdict in (Verdict.NUMERICS, Verdict.TIMEOUT) else one
         for one in results
     ]
-    cells = [CellDifference(change_of(old, new), old, new) for old, new in zip(then, results, strict=True)]
     page = tmp_path_factory.mktemp("comparison") / "report.html"
-    run = Run(results, summary)
-    page.write_text(
-        html_page(document(results, summary, as_comparison(BaselineDifference(run, run, cells, [])))), encoding="utf-8"
-    )
+    page.write_text(html_page(compared(then, results)), encoding="utf-8")
     return page
 
 

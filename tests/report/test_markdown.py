@@ -7,13 +7,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from example_runs import AS_OF, broken_run, kept_run
+from comparing import compared
+from example_runs import broken_run, kept_run
 from making import document, result, run_of, summarize
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference, change_of
-from export_core.features.compare_runs.comparison import as_comparison
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.gate import RunIdentity
 from export_core.matrix import Verdict
@@ -212,34 +211,15 @@ def test_nothing_in_a_message_ends_the_fence_around_it():
 # --- with a baseline --------------------------------------------------------------------------------------------------
 
 
-def compared(then: list[Result], now: list[Result]) -> str:
-    old = {each.key: each for each in then}
-    cells = [CellDifference(change_of(old.get(each.key), each), old.get(each.key), each) for each in now]
-    before, after = (summarize(results, as_of=AS_OF) for results in (then, now))
-    return markdown_text(
-        document(
-            now,
-            after,
-            as_comparison(
-                BaselineDifference(Run(then, before), Run(now, after), cells, ["the baseline is another plan"])
-            ),
-        )
-    )
-
-
 WORKS = result(case="t.a"), result(case="t.b", reader="0.11.0")
-FAILS = tuple(
-    msgspec.structs.replace(
-        each, verdict=Verdict.CRASH, judgement=Judgement.BROKEN, stage=Stage.RUN, message="signal 11"
-    )
-    for each in WORKS
-)
+FAILS = cell(Verdict.CRASH, Judgement.BROKEN, "t.a"), cell(Verdict.CRASH, Judgement.BROKEN, "t.b", reader="0.11.0")
 
 
 def test_what_regressed_and_what_was_fixed_come_before_the_findings_of_the_run():
-    text = compared([WORKS[0], FAILS[1]], [FAILS[0], WORKS[1], result(case="t.new")])
+    now = [FAILS[0], WORKS[1], result(case="t.new")]
+    text = markdown_text(compared([WORKS[0], FAILS[1]], now, ["the baseline is another plan"]))
     assert_whole(text)
-    assert "**Since the baseline (as of 2026-11-22, 2 cells): 1 regressed, 1 fixed, 1 new, 0 gone, " in text
+    assert "**Since the baseline (as of 2026-11-21, 2 cells): 1 regressed, 1 fixed, 1 new, 0 gone, " in text
     assert "- the baseline is another plan.\n" in text
     titles = re.findall(r"<summary>(?:❌ )?<b>([\w ]+)</b>", text)
     assert titles == ["REGRESSED", "fixed", "new", "BROKEN PROMISE"]
@@ -248,6 +228,7 @@ def test_what_regressed_and_what_was_fixed_come_before_the_findings_of_the_run()
 
 
 def test_a_square_that_changed_shows_both_runs():
-    text = compared([WORKS[0], FAILS[1]], [FAILS[0], WORKS[1]])
+    text = markdown_text(compared([WORKS[0], FAILS[1]], [FAILS[0], WORKS[1]]))
     assert "| 0.9.2 | ✅→❌ 1 | ❌→✅ |" in text
-    assert "| 0.9.2 | ❌ 1→2 |" in compared([FAILS[0]], [FAILS[0], msgspec.structs.replace(FAILS[0], golden="g/1")])
+    another = msgspec.structs.replace(FAILS[0], golden="g/1")
+    assert "| 0.9.2 | ❌ 1→2 |" in markdown_text(compared([FAILS[0]], [FAILS[0], another]))

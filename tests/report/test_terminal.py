@@ -13,7 +13,7 @@ from example_runs import broken_run, large_run
 from making import day, document, golden, release, result, run_of, summarize
 from rich.console import Console
 
-from export_core.judge import Judgement
+from export_core.judge import Judgement, Result
 from export_core.matrix import Selection, Verdict, make_plan
 from export_core.policy.run_options import RESULTS
 from export_core.readers.placement import Mode
@@ -185,23 +185,24 @@ class Clock:
         return self.now
 
 
-def test_a_log_has_a_line_for_each_finished_reader():
+def logged(*told: tuple[float, Result]) -> list[str]:
+    """The lines of a log in which these results come after so many seconds."""
+
     def follow(console):
         clock = Clock()
         with RunProgress(console, plan(), clock=clock) as progress:
             progress.note("environment of jaxlib 0.9.2 is ready")
-            for number, told in enumerate(
-                (
-                    result(reader="0.9.2"),
-                    result(reader="0.12.0.1", promised=False),
-                    result(Verdict.CRASH, Judgement.BROKEN, reader="0.9.2", message="died by signal 11 (SIGSEGV)\n.."),
-                )
-            ):
-                clock.now = number + 1.0
-                progress.result(told)
+            for clock.now, one in told:
+                progress.result(one)
 
-    assert drawn(follow).splitlines() == [
-        "  environment of jaxlib 0.9.2 is ready",
+    first, *lines = drawn(follow).splitlines()
+    assert first == "  environment of jaxlib 0.9.2 is ready"
+    return lines
+
+
+def test_a_log_has_a_line_for_each_finished_reader():
+    crash = result(Verdict.CRASH, Judgement.BROKEN, reader="0.9.2", message="died by signal 11 (SIGSEGV)\n..")
+    assert logged((1, result(reader="0.9.2")), (2, result(reader="0.12.0.1", promised=False)), (3, crash)) == [
         "  broken: tests.test_a.test_f/0.9.2-cpu in jaxlib 0.9.2: died by signal 11 (SIGSEGV)",
         "promised: 2 of 2, 1 cause · so far 1 broken; the cells that are left were not promised",
         "[3/4] jaxlib 0.9.2: 1 crash, 1 pass · promised: 2 of 2, 1 cause · environments 2/2 · so far 1 broken · "
@@ -210,26 +211,16 @@ def test_a_log_has_a_line_for_each_finished_reader():
 
 
 def test_a_log_is_never_silent_for_long_while_cells_end():
-    def follow(console):
-        clock = Clock()
-        with RunProgress(console, plan(), clock=clock) as progress:
-            for now in (20.0, 40.0):
-                clock.now = now
-                progress.result(result(reader="0.9.2" if now == 20 else "0.12.0.1", promised=now == 20))
-
-    assert drawn(follow).splitlines() == ["[2/4] · promised: 1 of 2 · environments 2/2 · about 0:00:40 left"]
+    assert logged((20, result(reader="0.9.2")), (40, result(reader="0.12.0.1", promised=False))) == [
+        "[2/4] · promised: 1 of 2 · environments 2/2 · about 0:00:40 left"
+    ]
 
 
 def failing(*messages: str) -> list[str]:
     """The lines of a log in which cells fail with these messages."""
-
-    def follow(console):
-        with RunProgress(console, plan(), clock=Clock()) as progress:
-            for number, message in enumerate(messages):
-                failed = result(Verdict.ERROR, Judgement.BROKEN, reader="0.12.0.1", case=f"t.{number}", message=message)
-                progress.result(failed)
-
-    return [line for line in drawn(follow).splitlines() if line.startswith("  ")]
+    failed = {"reader": "0.12.0.1", "verdict": Verdict.ERROR, "judgement": Judgement.BROKEN}
+    cells = [result(case=f"t.{number}", message=message, **failed) for number, message in enumerate(messages)]
+    return [line for line in logged(*((0, cell) for cell in cells)) if line.startswith("  ")]
 
 
 def test_of_failures_alike_the_first_is_shown_as_it_happens():
@@ -337,6 +328,12 @@ def test_neighbours_with_the_same_outcome_are_a_range(broken):
         "0.11.0         18  0.11.0 to 0.12.0: ok; 0.12.0.1: 1 broken               74 of 216 ok",
         "0.12.0.1      102  0.12.0, 0.12.0.1: ok                                   800 of 1,530 ok",
     ]
+
+
+def test_writers_are_in_the_order_of_their_build_dates():
+    results = [result(writer=writer, reader="0.12.0.1") for writer in ("0.10.1", "0.9.2", "0.8.3")]
+    rows = [line.plain.split()[0] for line in table_lines(run_of(results), 100)]
+    assert rows == ["writer", "0.8.3", "0.9.2", "0.10.1"]
 
 
 def test_many_causes_are_counted_and_hide_no_other_kind():

@@ -5,8 +5,7 @@ The layout follows the encoding that LLVM documents for MLIR and, where that is 
 
 from array import array
 from bisect import bisect_right
-from itertools import accumulate
-from operator import itemgetter, or_
+from operator import itemgetter
 
 from export_core.artifact.errors import LIMIT, ArtifactError
 
@@ -126,13 +125,6 @@ NEWEST_BYTECODE = 6  # what StableHLO has written for its versions from 0.15 on,
 MOST_PARTS = 400_000
 MAX_NAMES = 4096  # dialects, and kinds of operations: all of MLIR has fewer
 MAX_NAME = 256  # bytes of the name of a dialect or of an operation
-# Nearly all lengths are a varint of one byte: a piece of a list that has no others is read as a whole. The tables give
-# what such a byte says; of a length with a flag in its lowest bit, twice the length, and the flag.
-_PIECE = 256
-_ONE_BYTE = frozenset(range(1, 256, 2))
-_VALUE = bytes(byte >> 1 for byte in range(256))
-_TWICE_LENGTH = bytes(byte >> 2 << 1 for byte in range(256))
-_FLAG = bytes(byte >> 1 & 1 for byte in range(256))
 TEXT = -1  # in place of the code of an attribute or type that is encoded as text
 MAX_PROPERTY = 512  # bytes of an operation's properties: a number for each of a few attributes
 
@@ -149,32 +141,6 @@ class Entries:
 
     def __len__(self) -> int:
         return len(self.ends)
-
-    @property
-    def end(self) -> int:
-        """Where the last one ends."""
-        return self.ends[-1] >> 1 if self.ends else self.first
-
-    def read(self, cursor: Cursor, count: int, what: str, last: int) -> None:
-        """Add the next entries of a group, by their lengths. None may end after byte `last`."""
-        before = self.end
-        lengths = cursor.data[cursor.at : min(cursor.at + count, cursor.end)]
-        if len(lengths) == count and _ONE_BYTE.issuperset(lengths):
-            steps = accumulate(lengths.translate(_TWICE_LENGTH), initial=before << 1)
-            next(steps)  # the start of the first one
-            self.ends.extend(map(or_, steps, lengths.translate(_FLAG)))
-            cursor.at += count
-            before = self.end
-        else:
-            length = f"the length of a {what}"
-            for _ in range(count):
-                head = cursor.varint(length)
-                before += head >> 1
-                if before > last:
-                    break
-                self.ends.append(before << 1 | head & 1)
-        if before > last:
-            raise cursor.error(f"{what}s that fit in their section", f"one that ends at byte {before}")
 
     def entry(self, index: int) -> tuple[int, int, int, bool]:
         """Return the dialect of entry `index`, its first byte and the one past its last, and whether it is no text.
@@ -229,11 +195,7 @@ class Tables:
                 raise cursor.error(f"a section of kind {SECTION_NAMES[number]}", "none", cursor.end)
         if self.version >= 5 and PROPERTIES not in self.sections:
             raise cursor.error("a properties section (bytecode 5 and later)", "none", cursor.end)
-        cursor = self.cursor(STRINGS)
-        count = cursor.count("strings", 2)
-        self.spend(count, cursor.at)
-        self.string_ends = self._short_strings(cursor, count) or self._any_strings(cursor, count)
-        self.strings_from = cursor.at
+        self._read_strings(self.cursor(STRINGS))
         self._read_dialects(self.cursor(DIALECTS))
         self._read_offsets(self.cursor(ATTR_TYPE_OFFSETS))
         self.property_offsets = array(self.array_code)
@@ -256,25 +218,15 @@ class Tables:
             expected = f"at most {self.most} operations, strings, attributes and the like"
             raise self.error(expected, "more", at, advice=LIMIT)
 
-    def _short_strings(self, cursor: Cursor, count: int) -> array[int] | None:
-        """The ends of strings that are shorter than 127 bytes and fill their section; None of others."""
-        sizes = cursor.data[cursor.at : cursor.at + count]
-        if 1 in sizes or not _ONE_BYTE.issuperset(sizes):
-            return None
-        after = array(self.array_code, accumulate(sizes.translate(_VALUE), initial=0))
-        if cursor.at + count + after.pop() != cursor.end:
-            return None
-        cursor.at += count
-        after.reverse()  # the sizes come last string first
-        return array(self.array_code, map(cursor.end.__sub__, after))
-
-    def _any_strings(self, cursor: Cursor, count: int) -> array[int]:
+    def _read_strings(self, cursor: Cursor) -> None:
+        count = cursor.count("strings", 2)
+        self.spend(count, cursor.at)
         sizes_from = cursor.at
         total = 0
-        ends = array(self.array_code, (0,)) * count
+        self.string_ends = array(self.array_code, (0,)) * count
         # The sizes come last string first, each with its final zero byte. LLVM's code says so, its documentation not.
         for index in range(count - 1, -1, -1):
-            ends[index] = total
+            self.string_ends[index] = cursor.end - total
             size = cursor.varint("a string's length")
             if size == 0:
                 raise cursor.error("a string's length with its final zero", "0")
@@ -284,9 +236,7 @@ class Tables:
         if cursor.end - cursor.at != total:
             found = f"{cursor.end - cursor.at} bytes"
             raise cursor.error(f"{total} bytes of strings, as their lengths say", found, sizes_from)
-        for index in range(count):
-            ends[index] = cursor.end - ends[index]
-        return ends
+        self.strings_from = cursor.at
 
     def string_bytes(self, index: int) -> bytes:
         """Return string `index` without its final zero; the index was checked by whoever read it."""
@@ -352,10 +302,10 @@ class Tables:
         data = self.sections[ATTR_TYPES]
         counts = [cursor.count("attributes"), cursor.count("types")]
         self.spend(sum(counts) // 2, cursor.at)  # half an operation each: an entry is only a length
-        tables: list[Entries] = []
+        first, tables = data.at, []
         for count, what in zip(counts, ("attribute", "type"), strict=True):
-            table = Entries(tables[-1].end if tables else data.at, self.array_code)
-            ends = table.ends
+            table = Entries(first, self.array_code)
+            end, ends, length = first, table.ends, f"the length of a {what}"
             while len(ends) < count:
                 dialect = cursor.index(len(self.dialects), "dialect")
                 at = cursor.at
@@ -366,8 +316,13 @@ class Tables:
                 most = 1024 + 16 * len(self.dialects)  # a writer makes one for each dialect and varint size
                 if len(table.groups) > most:
                     raise cursor.error(f"few groups of {what}s, by dialect", f"more than {most}", at, advice=LIMIT)
-                for first in range(0, size, _PIECE):
-                    table.read(cursor, min(_PIECE, size - first), what, data.end)
+                for _ in range(size):
+                    head = cursor.varint(length)
+                    end += head >> 1
+                    if end > data.end:
+                        raise cursor.error(f"{what}s that fit in their section", f"one that ends at byte {end}")
+                    ends.append(end << 1 | head & 1)
+            first = end
             tables.append(table)
         self.attributes, self.types = tables
 
@@ -396,21 +351,17 @@ class Tables:
         pairs: set[tuple[str, int]] = set()
         start = entries.first
         for dialect, first, last in entries.groups:
-            codes = set()
             for index in range(first, last):
-                end = ends[index]
-                # The lowest bit of an end says whether it has an encoding of its own; nearly every code is a varint of
-                # one byte.
-                head = data[start] if start < end >> 1 else 0
-                if not end & 1:
-                    codes.add(TEXT)
-                elif head & 1:
-                    codes.add(head >> 1)
+                # The lowest bit of an end says whether it has an encoding of its own.
+                end, is_encoded = ends[index] >> 1, ends[index] & 1
+                if not is_encoded:
+                    code = TEXT
+                elif start < end and data[start] & 1:  # nearly every code is a varint of one byte
+                    code = data[start] >> 1
                 else:
-                    codes.add(Cursor(data, start, end >> 1, self.name).varint("an attribute's or type's code"))
-                start = end >> 1
-            name = self.dialects[dialect]
-            pairs.update((name, code) for code in codes)
+                    code = Cursor(data, start, end, self.name).varint("an attribute's or type's code")
+                pairs.add((self.dialects[dialect], code))
+                start = end
         entries.codes = pairs
         return pairs
 

@@ -63,7 +63,6 @@ class Values:
         self._types: dict[int, str] = {}
         self._strings: dict[int, str | bytes] = {}
         self._known: dict[int, _Sized] = {}
-        self._function_types: dict[int, tuple[tuple[str, ...], tuple[str, ...]]] = {}
         self._names_of: dict[int, dict[str, int]] = {}
 
     def attribute_entry(self, index: int) -> tuple[str, int, Cursor]:
@@ -282,11 +281,7 @@ class Values:
 
     def function_type(self, index: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the types of arguments and results of a function type."""
-        known = self._function_types.get(index)
-        if known is None:
-            dialect, code, cursor = self._entry(self.tables.types, index)
-            if (dialect, code) not in (("vhlo", 8), ("builtin", 2)):
-                raise cursor.error("a function type", f"{dialect} type {code}")
-            known = tuple(self._types_of(cursor, 1)), tuple(self._types_of(cursor, 1))
-            self._function_types[index] = known
-        return known
+        dialect, code, cursor = self._entry(self.tables.types, index)
+        if (dialect, code) not in (("vhlo", 8), ("builtin", 2)):
+            raise cursor.error("a function type", f"{dialect} type {code}")
+        return tuple(self._types_of(cursor, 1)), tuple(self._types_of(cursor, 1))

@@ -170,7 +170,7 @@ class _Decoder:
     def aval(self, table: Table) -> f.Aval:
         self.look(table)
         shape = table.strings(1)
-        kind, number, space = table.small(0), table.small(2), table.small(3)
+        kind, number, space = table.number(0, "b"), table.number(2, "b"), table.number(3, "b")
 
         def make() -> f.Aval:
             if space:
@@ -249,7 +249,7 @@ class _Decoder:
         if depth > MAX_DEPTH:
             raise table.error(f"pytrees at most {MAX_DEPTH} deep", "more", advice=LIMIT)
         self.look(table)
-        number = table.small(0)
+        number = table.number(0, "b")
         # There are as many leaves as arguments: with nothing but a kind they are one object, and cost nothing more.
         if number == 0 and not any(table.offsets[1:]):
             return _LEAF
@@ -273,7 +273,7 @@ class _Decoder:
 
     def check(self, table: Table) -> f.DisabledCheck:
         self.look(table)
-        kind, target = table.small(0), table.string(1)
+        kind, target = table.number(0, "b"), table.string(1)
 
         def make() -> f.DisabledCheck:
             return f.DisabledCheck(self.name_of(s.CHECK_KINDS, kind, "kind", table), target)

@@ -14,7 +14,6 @@ _FORMS = {form: Struct("<" + form) for form in "bBhHI"}
 # Different values that equal ones are looked up in: what a writer repeats is less, and each takes memory.
 MOST_SHARED = 1024
 MOST_VISITS = 750_000  # what is read in a second; a function of 25,000 arguments and as many results needs less
-SHORT = 64  # bytes of a text that is first looked up among those already read
 MAX_STRING = 1 << 20  # bytes of one name; the longest field that may be long, the module, is not read as a string
 
 
@@ -144,17 +143,6 @@ class Table:
         """Return the byte of a field that is present."""
         return self.position + self.offsets[index]
 
-    def small(self, index: int) -> int:
-        """Return an i8 field, 0 where it is missing: the enums of avals and trees, of which there are most."""
-        offsets = self.offsets
-        if index >= len(offsets) or not offsets[index]:
-            return 0
-        at = self.position + offsets[index]
-        if at >= self.buffer.size:
-            self.buffer.need(at, 1, f"field {index} of {self.kind}")
-        value = self.buffer.data[at]
-        return value if value < 128 else value - 256
-
     def number(self, index: int, form: str) -> int:
         """Return a scalar field, 0 where it is missing. Its struct letter: b i8, B u8, h i16, H u16, I u32."""
         if index not in self:
@@ -188,33 +176,13 @@ class Table:
 
     def tables(self, index: int, kind: str) -> "Iterator[Table]":
         """Yield the tables of a vector, none where it is missing."""
-        buffer = self.buffer
-        data, size = buffer.data, buffer.size
         for at in self._references(index):
-            target = at + _U32(data, at)[0]  # `follow` without the call; it is called where it will raise
-            if target == at or target + 4 > size:
-                buffer.follow(at, kind)
-            yield Table(buffer, target, kind)
+            yield Table(self.buffer, self.buffer.follow(at, kind), kind)
 
     def strings(self, index: int) -> tuple[str, ...]:
         """Return a vector of strings, empty where it is missing."""
-        if index not in self:
-            return ()
-        buffer = self.buffer
-        data, size, texts = buffer.data, buffer.size, buffer.texts
-        strings = []
-        for at in self._references(index):
-            # Symbolic dimensions, axis names and platforms repeat: a short one that is known needs no decoding.
-            start = at + _U32(data, at)[0]
-            text = None
-            if at < start <= size - 4 and _U32(data, start)[0] <= SHORT:
-                text = texts.get(bytes(data[start + 4 : start + 4 + _U32(data, start)[0]]))
-            if text is None:
-                text = buffer.string(at, f"field {index} of {self.kind}")
-            else:
-                buffer.spend(1, at)
-            strings.append(text)
-        return tuple(strings)
+        what = f"field {index} of {self.kind}"
+        return tuple(self.buffer.string(at, what) for at in self._references(index))
 
     def numbers(self, index: int, form: str) -> tuple[int, ...]:
         """Return a vector of scalars, empty where it is missing."""

@@ -24,7 +24,7 @@ _CONVENTION_10_SINCE = (0, 7, 0)
 def format_of(jax: str) -> int:
     """The serialization format that a jax writes; 0 for one that is older than any that is known."""
     numbers = version_numbers(jax)
-    return next((number for number, first in FIRST_JAX if numbers >= first), 0)
+    return next((number for number, first in FIRST_JAX.items() if numbers >= first), 0)
 
 
 def fields_of(number: int) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The answers: whether each artifact runs in each target, why not and since when, and which target to upgrade first.
+"""Whether each artifact runs in each target, why not and since when, and what to upgrade first: question and answers.
 
 Their evidence is what stored runs say of a golden in a release, as long as it is the same golden.
 """

@@ -8,11 +8,11 @@ from xml.etree import ElementTree as Xml
 
 import msgspec
 import pytest
+from comparing import compared, difference
 from making import document, result, summarize
 
-from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference, Change, change_of
-from export_core.features.compare_runs.comparison import as_comparison, both_maps
-from export_core.judge import Judgement, Result
+from export_core.features.compare_runs.comparison import both_maps
+from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.report.page import html_page
 from export_core.report.page_data import cell_link
@@ -24,15 +24,8 @@ CRASH = msgspec.structs.replace(KEPT, verdict=Verdict.CRASH, judgement=Judgement
 CRASH_OTHER = msgspec.structs.replace(OTHER, verdict=Verdict.CRASH, judgement=Judgement.BROKEN, message="died")
 
 
-def difference(then: list[Result], now: list[Result], caveats=()) -> BaselineDifference:
-    old, new = ({one.key: one for one in run} for run in (then, now))
-    cells = [CellDifference(change_of(old.get(key), one), old.get(key), one) for key, one in new.items()]
-    cells += [CellDifference(Change.GONE, one, None) for key, one in old.items() if key not in new]
-    return BaselineDifference(Run(then, summarize(then)), Run(now, summarize(now)), cells, list(caveats))
-
-
-def page(then: list[Result], now: list[Result], caveats=()) -> str:
-    return html_page(document(now, summarize(now), as_comparison(difference(then, now, caveats))))
+def page(*runs: object) -> str:
+    return html_page(compared(*runs))
 
 
 def squares(picture: str, kind: str) -> list[str]:

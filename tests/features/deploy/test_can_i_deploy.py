@@ -131,6 +131,16 @@ def test_a_pass_that_is_flaky_is_no_yes(project, jaxexport):
     assert "it ran in jaxlib 0.9.2, and not each time: it was crash on 2026-11-20" in ended.out
 
 
+@pytest.mark.parametrize("first", [Verdict.PASS, Verdict.CRASH])
+def test_a_jaxlib_read_with_two_jax_is_as_good_as_the_worse(project, jaxexport, first):
+    second = Verdict.CRASH if first is Verdict.PASS else Verdict.PASS
+    plain = ran(second, "0.9.2", stage=Stage.RUN)
+    other = msgspec.structs.replace(plain, reader=msgspec.structs.replace(plain.reader, jax="0.9.1"))
+    stored(ran(first, "0.9.2", stage=Stage.RUN), other)
+    ended = jaxexport("can-i-deploy", CASE, f"{CASE}/0.9.2-cpu", "--to", "serving", "--json")
+    assert answers(ended) == [("serving", f"{CASE}/0.9.2-cpu", "no")], "once, though it is named twice"
+
+
 def test_what_nobody_ran_is_unknown_with_the_command_that_answers_it(project, jaxexport):
     stored(ran(Verdict.PASS, "0.9.2"))
     ended = jaxexport("can-i-deploy", CASE, "--to", "all", "--as-of", "2026-11-22", "--json")

@@ -29,6 +29,12 @@ _NAME = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
 _NAMES = rf"\s*(?P<names>{_NAME}(?:\s*\.\s*{_NAME})*)\s*"
 _HEADER = re.compile(rf"\s*\[(?P<array>\[?){_NAMES}\]\]?\s*(?:#.*)?")
 _ASSIGNMENT = re.compile(f"{_NAMES}=")
+_LONG_TEXT = re.compile(
+    r"""#[^\n]*|"(?!"")(?:[^"\\\n]|\\.)*"|'(?!'')[^'\n]*'"""
+    r"""|(?P<long>"{3}(?:[^"\\]|\\.|"{1,2}(?!"))*"{3,5}|'{3}(?:[^']|'{1,2}(?!'))*'{3,5})""",
+    re.DOTALL,
+)
+"""A text of several lines; and comments and short texts, which may look like the beginning of one."""
 
 
 class PolicyError(ExportCompatError):
@@ -212,11 +218,12 @@ def toml_lines(text: str, data: Any) -> dict[Key, int]:
     """The line, counted from 1, of each table and key that begins a line: ``("tool", "jaxexport", "rtol")``.
 
     Neither tomllib nor tomlkit says in which line an item is. `data` is what tomllib makes of the text: a line inside
-    of a longer text or list may look like a key, and is none of these.
+    of a list may look like a key, and is none of these.
     """
     lines: dict[Key, int] = {(): 1}
     counts: Counter[Key] = Counter()  # how many tables an array of tables has so far
     table: Key = ()
+    text = _LONG_TEXT.sub(lambda found: "\n" * found[0].count("\n") if found["long"] else found[0], text)
     for number, line in enumerate(text.split("\n"), 1):
         header = _HEADER.fullmatch(line)
         match = header or _ASSIGNMENT.match(line)

@@ -54,6 +54,16 @@ def test_every_table_and_key_has_its_line():
     }  # fmt: skip
 
 
+def test_a_line_of_a_long_text_is_no_key_though_it_looks_like_one_that_is_there():
+    text = 'a = """\n[t]\nk = 1\n"""\nb = \'\'\'\nc = 1 # ""\'\'\'\n# """\nc = \'"""\'\nd = "\'\'\'" # \'\n[t]\nk = 2\n'
+    where = {"a": 1, "b": 5, "c": 8, "d": 9, "t": 10}
+    assert toml_lines(text, tomllib.loads(text)) == {
+        (): 1,
+        ("t", "k"): 11,
+        **{(key,): line for key, line in where.items()},
+    }
+
+
 PLAIN = st.sampled_from(
     ["1", "-2.5e3", "true", '"a = 1 # b"', "'[x]'", '"""\n[y]\nz = 1\n"""', "2026-10-25", "'''q'''"]
 )

@@ -1,16 +1,11 @@
 """The marker ``@pytest.mark.export_compat(...)``: its arguments, and those of a class or a module around a test."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from pytest_jaxexport.keyword_help import NAME
-from pytest_jaxexport.settings import usage_error, user_code
-
-Marked = Mapping[str, Any]
-"""The value of every keyword, None for one that no marker of the test has. `entries` are those of features' keys of the
-policy."""
+from pytest_jaxexport.settings import Marked, usage_error, user_code
 
 
 def read_marker(item: pytest.Item) -> Marked | None:

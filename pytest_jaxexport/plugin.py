@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_jaxexport.replayer import Replayer
     from pytest_jaxexport.second_export import SecondExport
 
-MARKED: pytest.StashKey[marker.Marked] = pytest.StashKey()
+MARKED: pytest.StashKey[settings.Marked] = pytest.StashKey()
 RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
 FAILED: pytest.StashKey[bool] = pytest.StashKey()
 """Whether a test that runs has failed already, as in a subtest, after which it goes on."""

@@ -34,12 +34,12 @@ from export_core.run.golden_writing import add_noise, first_crash, require_audit
 from export_core.run.run import by_rules
 from pytest_jaxexport.changes import Changes, changes_since
 from pytest_jaxexport.location import full_name, locate
-from pytest_jaxexport.marker import Marked, own_targets
+from pytest_jaxexport.marker import own_targets
 from pytest_jaxexport.progress import progress
 from pytest_jaxexport.renamed import rename_hint
 from pytest_jaxexport.replayer import Replayer, correction, marked_now
 from pytest_jaxexport.second_export import SecondArtifact, SecondExport, exports_again_otherwise
-from pytest_jaxexport.settings import Settings
+from pytest_jaxexport.settings import Marked, Settings
 
 
 class Exported:

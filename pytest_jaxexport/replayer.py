@@ -29,8 +29,7 @@ from export_core.policy import policy_file
 from export_core.policy.run_options import ProjectOptions, RunOptions, option_words
 from export_core.run.golden_writing import OwnReader
 from pytest_jaxexport.location import full_name, locate
-from pytest_jaxexport.marker import Marked
-from pytest_jaxexport.settings import Settings
+from pytest_jaxexport.settings import Marked, Settings
 
 
 class Replayed(NamedTuple):

@@ -13,10 +13,9 @@ from typing import IO, TYPE_CHECKING, cast
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_jaxexport.marker import Marked
     from pytest_jaxexport.recorder import Recorder, SecondRecorder
     from pytest_jaxexport.second_export import SecondArtifact
-    from pytest_jaxexport.settings import Settings
+    from pytest_jaxexport.settings import Marked, Settings
 
 
 def main() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pytest
 
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
     from export_core.goldens import Comparison
     from export_core.numbers.user_code import UserCode
     from export_core.policy import Policy
-    from pytest_jaxexport.marker import Marked
+
+Marked = Mapping[str, Any]
+"""The value of every keyword of the marker, None for one that no marker of the test has. `entries` are those of the
+policy's keys that features bring."""
 
 _USER_CODE: pytest.StashKey[UserCode] = pytest.StashKey()
 _OPTIONS = ("goldens", "export_platforms", "export_rtol", "export_atol", "export_policy")

@@ -94,7 +94,7 @@ class Artifact:
         Empty where everything that jaxlib could run has been read. Raises `ArtifactError` where a module cannot be
         read.
         """
-        return tuple(unread_parts(self))
+        return tuple(unread_parts(self.modules, self.envelope))
 
 
 def read(path: str | os.PathLike[str]) -> Artifact:

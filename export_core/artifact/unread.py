@@ -4,15 +4,14 @@ The world is closed: a dialect, operation, attribute or type that is in no table
 """
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from export_core.artifact.bytecode.module import Module
 from export_core.artifact.bytecode.sections import RESOURCE_OFFSETS, RESOURCES, TEXT, Tables
 from export_core.artifact.bytecode.values import MAX_ATTRIBUTES, Values
-
-if TYPE_CHECKING:
-    from export_core.artifact.artifact import Artifact
+from export_core.artifact.envelope.fields import Envelope
 
 UNKNOWN = "unknown"  # of a known dialect, and in no table: a newer release may have written it
 FOREIGN = "foreign"  # what jax.export never writes, and what this reader cannot look into
@@ -95,13 +94,13 @@ class Unread(NamedTuple):
         return self.standing == UNKNOWN and not self.name.startswith("vhlo.custom_call")
 
 
-def unread_parts(artifact: "Artifact") -> Iterator[tuple[str, Unread]]:
-    """Yield all parts of an artifact and its nested VJPs that are not known, each with its place.
+def unread_parts(modules: Sequence[Module], envelope: Envelope | None) -> Iterator[tuple[str, Unread]]:
+    """Yield all parts of an artifact, nested VJPs too, that are not known, each with its place.
 
     Raises `ArtifactError` where a module cannot be read.
     """
-    levels = artifact.envelope.levels if artifact.envelope is not None else ()
-    for module, level in zip_longest(artifact.modules, levels):
+    levels = envelope.levels if envelope is not None else ()
+    for module, level in zip_longest(modules, levels):
         of = f"the VJP of order {module.vjp_order}" if module.vjp_order else ""
         for field in level.unknown_fields if level is not None else ():  # a newer jax may take a module from one
             name = f"field {field.table}[{field.index}]"

@@ -45,8 +45,7 @@ class ExportCompatError(Exception):
     Command-line tools print it without a traceback.
     """
 
-    exit_code = 2
-    """The exit code of a command that ends with it."""
+    exit_code = 2  # The exit code of a command that ends with it.
 
     def __str__(self) -> str:
         """The message as it may be shown anywhere: it may quote a file, another program, or a URL with a password."""

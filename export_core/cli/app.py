@@ -1,7 +1,5 @@
 """The command `jaxexport` with all its subcommands, each of which has a file of its own here."""
 
-from __future__ import annotations
-
 import os
 import platform
 import sys

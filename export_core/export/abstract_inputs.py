@@ -18,8 +18,7 @@ from export_core.goldens.arrays import is_finite
 from export_core.goldens.made_inputs import RULES, SEED, made_leaf, size_of, symbols_of
 from export_core.goldens.manifest import InputsRule
 
-_TRIED = 200
-"""How many choices of sizes for symbolic dimensions are tried, against their constraints."""
+_TRIED = 200  # How many choices of sizes for symbolic dimensions are tried, against their constraints.
 
 
 def take_inputs(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...] | None, dict[str, Any]]:

@@ -245,8 +245,7 @@ def _stored_check(
     return structs.replace(check, outputs=f"{name}.outputs.npz")
 
 
-Flat = Callable[..., tuple[Any, ...]]
-"""A function from flat arrays to flat arrays."""
+Flat = Callable[..., tuple[Any, ...]]  # A function from flat arrays to flat arrays.
 
 SEED = 20240618  # never to be changed: goldens hold the cotangents that it gives
 

@@ -20,8 +20,7 @@ import numpy as np
 from export_core.artifact.numerics import Factor, groups_of
 from export_core.goldens.manifest import JaxprSummary
 
-WIDTH = 80
-"""Characters of parameters that stay on the equation's line."""
+WIDTH = 80  # Characters of parameters that stay on the equation's line.
 
 NOT_SHOWN = {"jvp_jaxpr_thunk", "jvp_jaxpr_fun", "fwd_jaxpr_thunk", "out_trees", "np_printoptions", "logging_record"}
 """Parameters that depend on the process: jax's own closures around rules that are not traced, and how NumPy prints."""
@@ -252,8 +251,7 @@ def _names(skipped: set[str] | frozenset[str] = frozenset()) -> Iterator[str]:
 LONGEST = 400
 """Characters of a value that are printed. A longer one ends in its length and hash, so that a change still shows."""
 
-MOST_ELEMENTS = 8
-"""Elements of an array that are printed. A larger array is shown by its type and a hash of its bytes."""
+MOST_ELEMENTS = 8  # Elements of an array that are printed. A larger array is shown by its type and a hash of its bytes.
 
 # What texts of objects have that differs between processes or machines: "<f.g.Name object at 0x7f…>", " at 0x7f…",
 # a source file with its line, and the order of a set, which follows the hashes of its elements.

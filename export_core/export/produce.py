@@ -54,8 +54,7 @@ _WITHOUT_LOCATIONS = {
     "jax_traceback_in_locations_limit": 0,
     "jax_hlo_source_file_canonicalization_regex": ".*",  # up to 0.6, a limit of 0 leaves the innermost file in
 }
-LARGE = 1 << 26
-"""Bytes of artifacts above which memory counts for more than the time of tracing again."""
+LARGE = 1 << 26  # Bytes of artifacts above which memory counts for more than the time of tracing again.
 
 
 @dataclass(frozen=True)

@@ -59,8 +59,7 @@ def _place(error: Exception, targets: Container[str], jaxpr: Callable[[], Any]) 
     return "".join(f"\n{line}" for line in dict.fromkeys(call_text(*call) for call in calls))
 
 
-_SHOWN = 5
-"""Calls that a message lists."""
+_SHOWN = 5  # Calls that a message lists.
 _FUNCTIONALIZE = (
     "Export jax.jit(lambda *args: checkify.checkify(f)(*args)[1]): the error beside the result has other codes in each "
     "process."

@@ -26,13 +26,10 @@ from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 from export_core.releases import Calendar
 from export_core.releases.entries import calendar_entries
 
-Arrays = Path | Sequence[Any]
-"""An .npz, or arrays and leaves in order."""
+Arrays = Path | Sequence[Any]  # An .npz, or arrays and leaves in order.
 
-LARGEST_UNPACKED = 1 << 28
-"""Bytes of arrays that are unpacked from any file."""
-MOST_TIMES = 16
-"""How many times the bytes of a larger file its arrays may have: a few bytes must not become gigabytes."""
+LARGEST_UNPACKED = 1 << 28  # Bytes of arrays that are unpacked from any file.
+MOST_TIMES = 16  # How many times the bytes of a larger file its arrays may have: a few bytes must not become gigabytes.
 
 
 @dataclass(frozen=True)

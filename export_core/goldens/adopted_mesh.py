@@ -10,8 +10,7 @@ from export_core.base.phrases import few
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.made_inputs import parse_sizes
 
-Mesh = dict[str, int]
-"""Sizes of the axes by name, in order."""
+Mesh = dict[str, int]  # Sizes of the axes by name, in order.
 
 _ADVICE = "Say how it was exported: --mesh data=2,model=4, the axes in order."
 

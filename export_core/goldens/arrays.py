@@ -48,8 +48,7 @@ def numpy_dtype(name: str) -> np.dtype[Any] | None:
 class Leaf:
     """One array as it is stored."""
 
-    dtype: str
-    """JAX's name of its dtype."""
+    dtype: str  # JAX's name of its dtype.
     data: Array
     """NumPy data of a plain dtype with the same bits, in the array's shape; for PRNG keys with one axis more, that of
     the key data."""
@@ -240,8 +239,7 @@ def _decoded(code: Leaf, leaf: Leaf, where: str) -> Array | None:
 
 
 _SUFFIX = ".npy"
-_PIECE = 1 << 20
-"""Bytes that are read at once."""
+_PIECE = 1 << 20  # Bytes that are read at once.
 _LENGTHS = {(1, 0): "<H", (2, 0): "<I"}
 """How the length of a header is stored, by version of the format. Source: numpy.lib.format."""
 _HEADER = re.compile(rb"\{'descr': '([<>|=][biufc]\d+)', 'fortran_order': (True|False), 'shape': \(([\d, ]*)\), \}\s*")

@@ -23,29 +23,20 @@ class ConversionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     verdict: str
     """`converted` where the reader gave the outputs of the golden; `not verified` where nothing was compared."""
-    message: str
-    """What was verified, or why nothing could be."""
-    sha256: str
-    """The SHA-256 of the converted artifact. The record is of no other file."""
-    converted_from: ConvertedFrom
-    """The original, and how it was converted."""
-    why: str
-    """Why this way was taken."""
-    golden: str | None = None
-    """The golden whose inputs and outputs were used, `case/writer`; null for none."""
+    message: str  # What was verified, or why nothing could be.
+    sha256: str  # The SHA-256 of the converted artifact. The record is of no other file.
+    converted_from: ConvertedFrom  # The original, and how it was converted.
+    why: str  # Why this way was taken.
+    golden: str | None = None  # The golden whose inputs and outputs were used, `case/writer`; null for none.
     custom_calls: tuple[str, ...] = ()
     """The targets of the custom calls in the converted artifact, all of which the reader promises or the project
     allows."""
-    max_abs_error: float | None = None
-    """The largest absolute error of an element; null if nothing was compared."""
-    max_rel_error: float | None = None
-    """The largest relative error of an element; null if nothing was compared."""
+    max_abs_error: float | None = None  # The largest absolute error of an element; null if nothing was compared.
+    max_rel_error: float | None = None  # The largest relative error of an element; null if nothing was compared.
     max_noise_error: float | None = None
     """The largest error in units of the noise that the golden's writer measured; null if it measured none."""
-    allowed: str = ""
-    """By which rules numbers were compared; empty if none were."""
-    format: int = 1
-    """The version of this form."""
+    allowed: str = ""  # By which rules numbers were compared; empty if none were.
+    format: int = 1  # The version of this form.
 
 
 def read_record(artifact: Artifact) -> ConversionRecord:

@@ -19,12 +19,9 @@ from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import InputsRule
 
 SEED = 20261122  # never to be changed, like the rest of the rule: goldens hold the arrays that it gives
-FIRST_SIZE = 2
-"""The size of the first symbolic dimension by name, where none is given; the next one gets one more."""
-MOST_ELEMENTS = 1 << 29
-"""Of all made inputs: a damaged artifact may declare any shape."""
-_KEY_SIZES = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
-"""Words of 32 bits in the data of a PRNG key."""
+FIRST_SIZE = 2  # The size of the first symbolic dimension by name, where none is given; the next one gets one more.
+MOST_ELEMENTS = 1 << 29  # Of all made inputs: a damaged artifact may declare any shape.
+_KEY_SIZES = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}  # Words of 32 bits in the data of a PRNG key.
 RULES: tuple[InputsRule, ...] = ("", "positive", "positive definite")
 """The rules in the order in which they are tried, until a function gives no NaN and no infinity."""
 

@@ -15,46 +15,34 @@ from export_core.base.untrusted import found_in
 class UndecidedOutput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """An output with elements that cannot tell right from wrong: their noise is large beside its largest number."""
 
-    elements: int
-    """How many elements."""
-    of: int
-    """How many elements the output has."""
-    noise: float
-    """The largest noise in the output."""
-    largest: float
-    """The largest finite magnitude in the output."""
-    leaf: str = ""
-    """Its place in the tree of the results, such as `result['loss']`; of a derivative, by what."""
+    elements: int  # How many elements.
+    of: int  # How many elements the output has.
+    noise: float  # The largest noise in the output.
+    largest: float  # The largest finite magnitude in the output.
+    leaf: str = ""  # Its place in the tree of the results, such as `result['loss']`; of a derivative, by what.
 
 
 class NoiseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """How the noise of a golden was measured."""
 
-    jaxlib: str
-    """The release that measured it: the writer's own, unless its environment could not be built."""
-    instruction_set: str
-    """The instruction set of its processor, as XLA calls it."""
+    jaxlib: str  # The release that measured it: the writer's own, unless its environment could not be built.
+    instruction_set: str  # The instruction set of its processor, as XLA calls it.
     moved: int
     """The number of runs with inputs moved by up to one unit in the last place; 0 without floating-point inputs."""
-    compiled: tuple[str, ...]
-    """The runs with other options of the compiler."""
-    failed: dict[str, str] = {}
-    """Runs that gave nothing, with the reason."""
+    compiled: tuple[str, ...]  # The runs with other options of the compiler.
+    failed: dict[str, str] = {}  # Runs that gave nothing, with the reason.
     inside: int = 0
     """The number of runs in which what is rounded inside the program was moved too; 0 where nothing is rounded, and
     where `failed` says why it could not be: then the noise knows inputs and compilations only."""
-    amplified: int = 0
-    """The number of such runs with moves of up to 64 units, by which elements that jump are found."""
+    amplified: int = 0  # The number of such runs with moves of up to 64 units, by which elements that jump are found.
     kernel: str = ""
     """The kernel of OpenBLAS (`OPENBLAS_CORETYPE`) of one more run, in a process of its own; empty where none was made:
     nothing calls LAPACK, or the processor can run no other kernel."""
-    narrowest_float: str = ""
-    """The float type of the fewest significant bits in the module."""
+    narrowest_float: str = ""  # The float type of the fewest significant bits in the module.
     undecided: dict[str, tuple[int, int]] = {}
     """Of goldens by older versions: by call and output (`vjp1/0`), how many elements have noise above a tenth
     of the largest number that goes in or comes out of the call, of how many."""
-    unstable: dict[str, int] = {}
-    """By call and output: how many elements had to be equal and were not."""
+    unstable: dict[str, int] = {}  # By call and output: how many elements had to be equal and were not.
     jumping: dict[str, tuple[int, int]] = {}
     """By call and output: how many elements jump when last bits change, as where one chooses others, of how many."""
     undecided_outputs: dict[str, UndecidedOutput] | None = None
@@ -66,11 +54,9 @@ class NoiseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
         return self.inside > 0 and f"{call}/inside".removeprefix("/") not in self.failed
 
 
-FORMAT = 1
-"""Version of golden.yaml. A newer one is refused: it may mean what this version cannot check."""
+FORMAT = 1  # Version of golden.yaml. A newer one is refused: it may mean what this version cannot check.
 
-UNKNOWN = "unknown"
-"""The Python of a writer that only its artifact tells of."""
+UNKNOWN = "unknown"  # The Python of a writer that only its artifact tells of.
 
 _QUOTED_SOURCE = re.compile(r"^.*\n[ \t]*\^[ \t]*$", re.MULTILINE)
 """A line of source above a caret, as XLA quotes it below an error."""
@@ -79,20 +65,14 @@ _QUOTED_SOURCE = re.compile(r"^.*\n[ \t]*\^[ \t]*$", re.MULTILINE)
 class Writer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Who exported it."""
 
-    jax: str
-    """The version of jax."""
-    jaxlib: str
-    """The version of jaxlib."""
-    built: datetime.date
-    """The day on which the jaxlib was built, as in the calendar."""
-    python: str
-    """The version of Python; `unknown` for an adopted artifact."""
-    platform: str
-    """The platform on which it was exported, such as cpu."""
+    jax: str  # The version of jax.
+    jaxlib: str  # The version of jaxlib.
+    built: datetime.date  # The day on which the jaxlib was built, as in the calendar.
+    python: str  # The version of Python; `unknown` for an adopted artifact.
+    platform: str  # The platform on which it was exported, such as cpu.
     jaxlib_extension_version: int | None = None
     """What jax tells builds of jaxlib between two releases apart by. Evidence, and no part of who the writer is."""
-    xla_extension_version: int | None = None
-    """What jax told such builds apart by until jaxlib 0.4."""
+    xla_extension_version: int | None = None  # What jax told such builds apart by until jaxlib 0.4.
 
     @property
     def id(self) -> str:
@@ -106,32 +86,20 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
     # Defaults are left out (omit_defaults), so that a new option does not change the bytes of goldens without it.
 
-    platforms: tuple[str, ...]
-    """The platforms that it was exported for."""
-    allow: dict[str, str] = {}
-    """Custom-call targets that are accepted beside the stable list, each with its reason."""
-    disabled_checks: dict[str, str] = {}
-    """Safety checks that jax.export left out, each with its reason."""
-    vjp_order: int = 0
-    """How many orders of derivatives it has."""
-    symbolic_shapes: tuple[str | None, ...] = ()
-    """The symbolic dimensions of each positional argument, null for none."""
-    constraints: tuple[str, ...] = ()
-    """Constraints on these dimensions."""
-    mesh: dict[str, int] = {}
-    """Axis names with their sizes, in order; empty for one device."""
+    platforms: tuple[str, ...]  # The platforms that it was exported for.
+    allow: dict[str, str] = {}  # Custom-call targets that are accepted beside the stable list, each with its reason.
+    disabled_checks: dict[str, str] = {}  # Safety checks that jax.export left out, each with its reason.
+    vjp_order: int = 0  # How many orders of derivatives it has.
+    symbolic_shapes: tuple[str | None, ...] = ()  # The symbolic dimensions of each positional argument, null for none.
+    constraints: tuple[str, ...] = ()  # Constraints on these dimensions.
+    mesh: dict[str, int] = {}  # Axis names with their sizes, in order; empty for one device.
     in_specs: tuple[str | None, ...] = ()
     """A spec for each positional argument, or for each flat one of an adopted artifact; null for none."""
-    calling_convention_version: int | None = None
-    """The version that was asked for; null for jax's own."""
-    ignore_forward_compatibility: bool = False
-    """Whether it was exported for the newest readers only."""
-    register: tuple[str, ...] = ()
-    """The modules that a reader imports first; the golden holds a copy of each."""
-    refused_on: tuple[str, ...] = ()
-    """Platforms that it was not exported for, and on which it must be refused."""
-    without_outputs: str = ""
-    """Why the golden has no outputs: readers compile it, and run nothing. Empty for others."""
+    calling_convention_version: int | None = None  # The version that was asked for; null for jax's own.
+    ignore_forward_compatibility: bool = False  # Whether it was exported for the newest readers only.
+    register: tuple[str, ...] = ()  # The modules that a reader imports first; the golden holds a copy of each.
+    refused_on: tuple[str, ...] = ()  # Platforms that it was not exported for, and on which it must be refused.
+    without_outputs: str = ""  # Why the golden has no outputs: readers compile it, and run nothing. Empty for others.
 
     @property
     def devices(self) -> int:
@@ -142,20 +110,15 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One more call of the artifact, after the plain one with `inputs.npz`, and the result that it must have."""
 
-    name: str
-    """The name of the call."""
-    vjp: int = 0
-    """The order of the derivative that is called; 0 for the function itself."""
-    inputs: str | None = None
-    """The file of its flat arguments; null for those of the plain call."""
+    name: str  # The name of the call.
+    vjp: int = 0  # The order of the derivative that is called; 0 for the function itself.
+    inputs: str | None = None  # The file of its flat arguments; null for those of the plain call.
     outputs: str | None = None
     """The file of its flat results; null for a call that must be refused, and in a golden without outputs."""
     refused: str | None = None
     """A regular expression: the call must be refused with a message that it matches. Null for any other call."""
-    mesh: dict[str, int] = {}
-    """The mesh of the call, where it is another one."""
-    spread: bool = False
-    """Whether the arguments are sharded over that mesh."""
+    mesh: dict[str, int] = {}  # The mesh of the call, where it is another one.
+    spread: bool = False  # Whether the arguments are sharded over that mesh.
 
     def expects(self, message: str) -> bool:
         """Whether a refusal with this message is the expected one.
@@ -172,36 +135,26 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     none). `rtol` and `atol` are added as in `numpy.allclose`.
     """
 
-    compare: str = "allclose"
-    """The comparator's name, or `module:function`."""
-    rtol: float | dict[str, float] | None = None
-    """The relative tolerance."""
-    atol: float | dict[str, float] | None = None
-    """The absolute tolerance."""
-    ulp: int | dict[str, int] | None = None
-    """The tolerance in units in the last place."""
+    compare: str = "allclose"  # The comparator's name, or `module:function`.
+    rtol: float | dict[str, float] | None = None  # The relative tolerance.
+    atol: float | dict[str, float] | None = None  # The absolute tolerance.
+    ulp: int | dict[str, int] | None = None  # The tolerance in units in the last place.
 
 
 class FactorGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Outputs that come straight from one factorization, which is unique only up to signs, phases and order."""
 
-    compare: str
-    """Their comparator, such as `svd`."""
-    outputs: tuple[int, ...]
-    """The numbers of these outputs, in the order in which the comparator takes them."""
+    compare: str  # Their comparator, such as `svd`.
+    outputs: tuple[int, ...]  # The numbers of these outputs, in the order in which the comparator takes them.
 
 
 class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Types as jax prints them, flat and in order, and the trees that hold them."""
 
-    inputs: tuple[str, ...]
-    """The types of the arguments, such as `float32[4,8]`."""
-    outputs: tuple[str, ...]
-    """The types of the results."""
-    in_tree: str
-    """The tree of the arguments."""
-    out_tree: str
-    """The tree of the results."""
+    inputs: tuple[str, ...]  # The types of the arguments, such as `float32[4,8]`.
+    outputs: tuple[str, ...]  # The types of the results.
+    in_tree: str  # The tree of the arguments.
+    out_tree: str  # The tree of the results.
 
 
 def signature_of(envelope: Envelope) -> Signature:
@@ -214,8 +167,7 @@ def signature_of(envelope: Envelope) -> Signature:
     )
 
 
-InputsRule = Literal["", "positive", "positive definite"]
-"""A rule that makes inputs of which only the types are known."""
+InputsRule = Literal["", "positive", "positive definite"]  # A rule that makes inputs of which only the types are known.
 
 
 class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -229,8 +181,7 @@ class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     outputs_by: str = ""
     """The jaxlib that computed outputs that were not given, and its jax where that has another number:
     ``0.11.2-jax0.12.0``."""
-    seed: int | None = None
-    """The seed of made inputs; null for others."""
+    seed: int | None = None  # The seed of made inputs; null for others.
     source: str = ""
     """Of a golden of JAX's own, its place: `jax 0.12.0.1: pallas/mosaic_matmul.py:35`. Empty for others."""
     derived: dict[str, str] = {}
@@ -243,10 +194,8 @@ class JaxprSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     primitives: dict[str, int]
     """How many places use each primitive, those in inner jaxprs included (of cond, while, scan, jit, custom_vjp and so
     on)."""
-    constants: tuple[str, ...] = ()
-    """The types of the arrays that it closes over."""
-    effects: tuple[str, ...] = ()
-    """The names of its effects in jax, sorted."""
+    constants: tuple[str, ...] = ()  # The types of the arrays that it closes over.
+    effects: tuple[str, ...] = ()  # The names of its effects in jax, sorted.
 
 
 class Flattened(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -254,10 +203,8 @@ class Flattened(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     inputs: tuple[str, ...]
     """The path of each flat argument in the function's own trees, such as `args[0].layers[1].weight`."""
-    outputs: tuple[str, ...]
-    """The path of each flat result, such as `result.mean`."""
-    nodes: tuple[str, ...]
-    """The types that are tuples instead."""
+    outputs: tuple[str, ...]  # The path of each flat result, such as `result.mean`.
+    nodes: tuple[str, ...]  # The types that are tuples instead.
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -268,18 +215,12 @@ class Flattened(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ConvertedFrom(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where an artifact comes from that `jaxexport convert` made of another one."""
 
-    sha256: str
-    """The SHA-256 of the original artifact."""
-    reader: str
-    """The jaxlib that it was made for."""
-    way: str
-    """How: `unchanged`, `rewritten`, or `exported again`."""
-    rewrites: tuple[str, ...]
-    """Everything that is not as in the original, in words."""
-    tool: str
-    """What made it, such as `pytest-jaxexport 0.1.0`."""
-    module_by: str = ""
-    """The jaxlib that rewrote or exported the module; empty where the module is the original's."""
+    sha256: str  # The SHA-256 of the original artifact.
+    reader: str  # The jaxlib that it was made for.
+    way: str  # How: `unchanged`, `rewritten`, or `exported again`.
+    rewrites: tuple[str, ...]  # Everything that is not as in the original, in words.
+    tool: str  # What made it, such as `pytest-jaxexport 0.1.0`.
+    module_by: str = ""  # The jaxlib that rewrote or exported the module; empty where the module is the original's.
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -289,50 +230,34 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     and noise depend on.
     """
 
-    case: str
-    """The id of the case."""
-    test: str
-    """The id by which pytest knows the test; empty where there is none."""
-    name: str | None
-    """What distinguishes several calls in one test; null for none."""
-    writer: Writer
-    """Who exported it."""
-    flags: dict[str, bool | int | str | None]
-    """The configuration of jax that an export depends on, by flag."""
-    options: Options
-    """How it was exported."""
-    comparison: Comparison
-    """How its outputs are compared."""
-    signature: Signature
-    """The types of arguments and results."""
-    custom_calls: tuple[str, ...]
-    """The targets of its custom calls."""
-    files: dict[str, str]
-    """Each file beside it with its SHA-256."""
-    checks: tuple[Check, ...] = ()
-    """Further calls of the artifact."""
-    out_shardings: tuple[str, ...] = ()
-    """For more than one device: which part of each output is on which device."""
-    jaxpr: JaxprSummary | None = None
-    """The jaxpr in figures; null for an adopted artifact."""
+    case: str  # The id of the case.
+    test: str  # The id by which pytest knows the test; empty where there is none.
+    name: str | None  # What distinguishes several calls in one test; null for none.
+    writer: Writer  # Who exported it.
+    flags: dict[str, bool | int | str | None]  # The configuration of jax that an export depends on, by flag.
+    options: Options  # How it was exported.
+    comparison: Comparison  # How its outputs are compared.
+    signature: Signature  # The types of arguments and results.
+    custom_calls: tuple[str, ...]  # The targets of its custom calls.
+    files: dict[str, str]  # Each file beside it with its SHA-256.
+    checks: tuple[Check, ...] = ()  # Further calls of the artifact.
+    out_shardings: tuple[str, ...] = ()  # For more than one device: which part of each output is on which device.
+    jaxpr: JaxprSummary | None = None  # The jaxpr in figures; null for an adopted artifact.
     packages: dict[str, str] = {}
     """The version of every package that was installed, where `jaxexport backfill` or `--record-packages` wrote it."""
     factors: tuple[FactorGroup, ...] = ()
     """Outputs that come straight from factorizations, where the artifact has no custom calls that say so."""
-    flattened: Flattened | None = None
-    """The function's own trees; null where the artifact holds them."""
+    flattened: Flattened | None = None  # The function's own trees; null where the artifact holds them.
     inputs_made: bool = False
     """Whether values were made for arguments of which only the types were known (`jax.ShapeDtypeStruct` in a test, an
     artifact without inputs)."""
     inputs_rule: InputsRule = ""
     """The rule by which values were made, where those of the first rule, which has no name, gave NaN or infinities."""
-    origin: Origin | None = None
-    """Where inputs and outputs come from; null where a test or a person gave them."""
+    origin: Origin | None = None  # Where inputs and outputs come from; null where a test or a person gave them.
     instruction_set: str = ""
     """The instruction set of the processor that computed the outputs, as XLA calls it (`x86_64 AVX2`); empty where
     nobody knows."""
-    noise: NoiseRecord | None = None
-    """How the noise of the outputs was measured; null where it was not."""
+    noise: NoiseRecord | None = None  # How the noise of the outputs was measured; null where it was not.
     reproducible: bool = True
     """Whether two processes exported the same. Where they did not, the test compares outputs, and not the export."""
     converted_from: ConvertedFrom | None = None

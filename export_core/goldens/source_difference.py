@@ -15,12 +15,10 @@ from export_core.base.untrusted import read_regular
 from export_core.goldens.manifest import JaxprSummary, Manifest
 from export_core.goldens.store import ARTIFACT, JAXPR_TEXT
 
-WIDTH = 200
-"""Characters of a line that are shown. jax writes some parameters without a break."""
+WIDTH = 200  # Characters of a line that are shown. jax writes some parameters without a break.
 
 CONTEXT = 2
-TOO_LONG = 20_000
-"""Lines above which names are not followed: the alignment takes time in the square of what differs."""
+TOO_LONG = 20_000  # Lines above which names are not followed: the alignment takes time in the square of what differs.
 
 _QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")
 _BINDER = re.compile(r"(?<!\S)(?!(?:inf|nan):)([a-z]+):(?=[a-z])")

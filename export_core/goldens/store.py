@@ -54,12 +54,9 @@ class WriteStatus(StrEnum):
 class Golden:
     """One golden on disk, its manifest read."""
 
-    manifest: Manifest
-    """Its manifest. In a run it may have another comparison than on disk."""
-    folder: Path
-    """Its folder."""
-    sources: Sources = field(default_factory=dict)
-    """What set the parts of that comparison."""
+    manifest: Manifest  # Its manifest. In a run it may have another comparison than on disk.
+    folder: Path  # Its folder.
+    sources: Sources = field(default_factory=dict)  # What set the parts of that comparison.
 
     @functools.cached_property
     def id(self) -> str:
@@ -168,8 +165,7 @@ class Golden:
 class GoldenStore:
     """All goldens below `root`."""
 
-    root: Path
-    """The folder of goldens."""
+    root: Path  # The folder of goldens.
 
     def goldens(self) -> list[Golden]:
         """Every golden, by case, then by the build date of its writer. Raises `GoldenError` for an unreadable one.

@@ -144,8 +144,7 @@ def delete_leftovers(candidates: Iterable[Stray]) -> list[Stray]:
     return leftovers
 
 
-MOST = 8
-"""Names that have a line of their own; the others, which are smaller, share one."""
+MOST = 8  # Names that have a line of their own; the others, which are smaller, share one.
 
 
 def size_lines(goldens: Iterable[Golden]) -> Iterator[str]:

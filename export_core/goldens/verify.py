@@ -25,8 +25,7 @@ from export_core.goldens.manifest_file import RESTORE
 from export_core.goldens.store import ARTIFACT, MANIFEST, Golden, GoldenStore
 from export_core.releases import Calendar, ReleaseError, load_calendar
 
-MOST = 10
-"""Goldens that one error names: in a clone without the files of Git LFS, it would be all."""
+MOST = 10  # Goldens that one error names: in a clone without the files of Git LFS, it would be all.
 
 
 def check_read_whole(artifact: Artifact, allow: Mapping[str, str]) -> None:

@@ -1,7 +1,5 @@
 """What was accepted on purpose, and why: allowed custom calls, disabled safety checks, comparison rules, quirks."""
 
-from __future__ import annotations
-
 import datetime
 import itertools
 from collections.abc import Iterable, Iterator
@@ -27,12 +25,9 @@ _DISABLED_CHECKS = {
 class Accepted(msgspec.Struct, frozen=True):
     """One thing with one reason, and the cases whose goldens have it."""
 
-    what: str
-    """What was accepted."""
-    reason: str
-    """Why."""
-    cases: tuple[str, ...]
-    """The cases, or the goldens, that have it."""
+    what: str  # What was accepted.
+    reason: str  # Why.
+    cases: tuple[str, ...]  # The cases, or the goldens, that have it.
 
 
 def accepted_in(goldens: Iterable[Golden], policy: Policy) -> list[Accepted]:

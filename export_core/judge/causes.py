@@ -35,12 +35,9 @@ _OWN = re.compile(r"https?://\S+|'[^']*'|0x[0-9a-f]+|\d+|(?<=Function )\S+|(?<=f
 class FailureSignature(NamedTuple):
     """How a cell failed, without what differs from one case, reader or program to the next."""
 
-    verdict: Verdict
-    """What happened."""
-    stage: Stage
-    """How far it got."""
-    message: str
-    """`message_class` of its message; empty for numbers, whose message has only figures."""
+    verdict: Verdict  # What happened.
+    stage: Stage  # How far it got.
+    message: str  # `message_class` of its message; empty for numbers, whose message has only figures.
 
     def __str__(self) -> str:
         return f"{self.verdict} in stage {self.stage}{f': {self.message}' if self.message else ''}"
@@ -64,48 +61,27 @@ def message_class(message: str) -> str:
 class Cause(msgspec.Struct, frozen=True):
     """Cells of a run with one judgement that fail alike. Lists are by build date."""
 
-    id: str
-    """Stays the same in the next run, and is that of cells of another judgement that fail alike."""
-    judgement: Judgement
-    """The judgement of its cells."""
-    verdict: Verdict
-    """Their verdict."""
-    stage: Stage
-    """How far they got."""
-    platform: str
-    """Their platform."""
-    message: str
-    """The message of one of them."""
-    cells: int
-    """How many cells."""
-    promised: int
-    """How many of them are inside their window."""
-    goldens: int
-    """How many goldens."""
-    cases: tuple[str, ...]
-    """The ids of the cases."""
-    writers: tuple[str, ...]
-    """The jaxlib versions that wrote."""
-    readers: tuple[str, ...]
-    """The jaxlib versions that read."""
-    first_reader: ReaderOf
-    """The reader that was built first."""
-    last_reader: ReaderOf
-    """The reader that was built last."""
-    example: CellKey
-    """The name of one cell."""
-    reproduce: str
-    """The shell command that runs that cell again."""
-    change: str = ""
-    """In which release it began and ended, in words, without a full stop."""
-    since: str = ""
-    """The jaxlib in which it began; empty where the run does not show it, or shows several."""
-    mended_in: str = ""
-    """The jaxlib in which it ended; empty where the run does not show it, or shows several."""
-    upstream: str = ""
-    """The id of a known upstream issue; empty for none."""
-    not_replayable: bool = False
-    """The own writers of all these goldens fail too, for no known reason."""
+    id: str  # Stays the same in the next run, and is that of cells of another judgement that fail alike.
+    judgement: Judgement  # The judgement of its cells.
+    verdict: Verdict  # Their verdict.
+    stage: Stage  # How far they got.
+    platform: str  # Their platform.
+    message: str  # The message of one of them.
+    cells: int  # How many cells.
+    promised: int  # How many of them are inside their window.
+    goldens: int  # How many goldens.
+    cases: tuple[str, ...]  # The ids of the cases.
+    writers: tuple[str, ...]  # The jaxlib versions that wrote.
+    readers: tuple[str, ...]  # The jaxlib versions that read.
+    first_reader: ReaderOf  # The reader that was built first.
+    last_reader: ReaderOf  # The reader that was built last.
+    example: CellKey  # The name of one cell.
+    reproduce: str  # The shell command that runs that cell again.
+    change: str = ""  # In which release it began and ended, in words, without a full stop.
+    since: str = ""  # The jaxlib in which it began; empty where the run does not show it, or shows several.
+    mended_in: str = ""  # The jaxlib in which it ended; empty where the run does not show it, or shows several.
+    upstream: str = ""  # The id of a known upstream issue; empty for none.
+    not_replayable: bool = False  # The own writers of all these goldens fail too, for no known reason.
     before: str = ""
     """The last jaxlib before `since` that was run, where releases between the two were not; else empty."""
     looks_like: str = ""

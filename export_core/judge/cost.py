@@ -1,7 +1,5 @@
 """What calls cost: the compiler's figures of two cells compared, and their times by a rank test."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence
@@ -12,28 +10,21 @@ import msgspec
 from export_core.judge.result import Result
 from export_core.readers.worker.protocol import Cost
 
-FIGURES = Cost.__struct_fields__
-"""The figures of the compiler, which are the same each time."""
+FIGURES = Cost.__struct_fields__  # The figures of the compiler, which are the same each time.
 
-LEAST_STEP = 0.01
-"""By which part of itself a figure changes before that is a step."""
+LEAST_STEP = 0.01  # By which part of itself a figure changes before that is a step.
 
-FEWEST_RUNS = 5
-"""Repetitions that both sides need: with fewer, no test can tell a slower cell from a busy machine."""
+FEWEST_RUNS = 5  # Repetitions that both sides need: with fewer, no test can tell a slower cell from a busy machine.
 
-CERTAIN = 0.01
-"""How likely it may be that any of all the cells of a report is called slower by chance."""
+CERTAIN = 0.01  # How likely it may be that any of all the cells of a report is called slower by chance.
 
 
 class CostChange(msgspec.Struct, frozen=True, gc=False):
     """A figure that is not the same in two cells."""
 
-    figure: str
-    """The name of the figure, such as `temp_bytes`; `run_seconds` is the median of the repetitions."""
-    was: float
-    """In the cell that comes first: the older release, or the baseline."""
-    now: float
-    """In the other one."""
+    figure: str  # The name of the figure, such as `temp_bytes`; `run_seconds` is the median of the repetitions.
+    was: float  # In the cell that comes first: the older release, or the baseline.
+    now: float  # In the other one.
 
     @property
     def size(self) -> tuple[float, float]:

@@ -4,8 +4,6 @@ The life of such a change, from the jax.export documentation ("Ensuring forward 
 D + 21, RELEASE, RELEASE + 180, with the lengths of the policy's windows.
 """
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -25,16 +23,11 @@ ONE_DAY = datetime.timedelta(days=1)
 class Phase(StrEnum):
     """The phase of a change on a day."""
 
-    BEFORE = "before"
-    """Until D: only the old target exists."""
-    FORWARD = "forward window"
-    """Until D + 21: readers have both targets, and exports still use the old one."""
-    UNRELEASED = "unreleased"
-    """Exports may use the new target, and the backward window has not begun."""
-    BACKWARD = "backward window"
-    """Until the end of RELEASE + 180: readers still run the old target."""
-    OVER = "over"
-    """The old target may be deleted."""
+    BEFORE = "before"  # Until D: only the old target exists.
+    FORWARD = "forward window"  # Until D + 21: readers have both targets, and exports still use the old one.
+    UNRELEASED = "unreleased"  # Exports may use the new target, and the backward window has not begun.
+    BACKWARD = "backward window"  # Until the end of RELEASE + 180: readers still run the old target.
+    OVER = "over"  # The old target may be deleted.
 
 
 @dataclass(frozen=True)
@@ -57,28 +50,17 @@ class ChangeStatus:
 class JudgedChange(msgspec.Struct, frozen=True):
     """A declared change as of a day, checked against those goldens of a run that existed then."""
 
-    old: str
-    """The target that is replaced or removed."""
-    new: str | None
-    """The new target; null if there is none."""
-    why: str
-    """Why it changes."""
-    phase: Phase
-    """The phase on that day."""
-    must: tuple[str, ...]
-    """What must hold on that day, a sentence each."""
-    broken: tuple[str, ...]
-    """Which goldens break it, a sentence each."""
-    goldens: tuple[str, ...]
-    """The goldens that call the old target."""
-    measured: tuple[str, ...]
-    """Those of them that a promised reader with the new lowering ran."""
-    cells: int
-    """The number of cells in which they ran."""
-    passed: int
-    """The number of those that passed."""
-    delete_from: datetime.date | None
-    """The day from which on these goldens may be pruned; null while it is not known."""
+    old: str  # The target that is replaced or removed.
+    new: str | None  # The new target; null if there is none.
+    why: str  # Why it changes.
+    phase: Phase  # The phase on that day.
+    must: tuple[str, ...]  # What must hold on that day, a sentence each.
+    broken: tuple[str, ...]  # Which goldens break it, a sentence each.
+    goldens: tuple[str, ...]  # The goldens that call the old target.
+    measured: tuple[str, ...]  # Those of them that a promised reader with the new lowering ran.
+    cells: int  # The number of cells in which they ran.
+    passed: int  # The number of those that passed.
+    delete_from: datetime.date | None  # The day from which on these goldens may be pruned; null while it is not known.
 
 
 def status_of(

@@ -3,8 +3,6 @@
 If no cell shows what it was asked to show, it is incomplete, whatever its cells say.
 """
 
-from __future__ import annotations
-
 import datetime
 import hashlib
 from collections import Counter
@@ -36,18 +34,12 @@ OUTSIDE, BONUS_LOST = "outside", "bonus-lost"
 class DeploymentTargetSummary(msgspec.Struct, frozen=True):
     """A deployment target of the policy, and how its cells ended."""
 
-    name: str
-    """Its name."""
-    jaxlib: str
-    """The jaxlib that runs there."""
-    platform: str
-    """Its platform."""
-    until: datetime.date | None
-    """The last day of its obligation; null for no end."""
-    cells: int
-    """How many cells of the run it has."""
-    judgements: dict[str, int]
-    """These cells by judgement."""
+    name: str  # Its name.
+    jaxlib: str  # The jaxlib that runs there.
+    platform: str  # Its platform.
+    until: datetime.date | None  # The last day of its obligation; null for no end.
+    cells: int  # How many cells of the run it has.
+    judgements: dict[str, int]  # These cells by judgement.
 
     @property
     def works(self) -> int:
@@ -64,98 +56,63 @@ class DeploymentTargetSummary(msgspec.Struct, frozen=True):
 class RunIdentity(msgspec.Struct, frozen=True):
     """What a run was a run of. A field is empty where nobody says it."""
 
-    project: str = ""
-    """The name of the project."""
-    commit: str = ""
-    """What was checked out."""
-    source_url: str = ""
-    """Where the files of that commit are shown."""
-    ci_url: str = ""
-    """The job of a CI system."""
-    tool: str = ""
-    """The version of pytest-jaxexport."""
-    machine: str = ""
-    """System, processor and number of cores."""
-    goldens: str = ""
-    """The folder of goldens as it was named."""
-    policy_sha256: str = ""
-    """The hash of the policy."""
-    started: datetime.datetime | None = None
-    """When the run began."""
-    ended: datetime.datetime | None = None
-    """When it ended."""
+    project: str = ""  # The name of the project.
+    commit: str = ""  # What was checked out.
+    source_url: str = ""  # Where the files of that commit are shown.
+    ci_url: str = ""  # The job of a CI system.
+    tool: str = ""  # The version of pytest-jaxexport.
+    machine: str = ""  # System, processor and number of cores.
+    goldens: str = ""  # The folder of goldens as it was named.
+    policy_sha256: str = ""  # The hash of the policy.
+    started: datetime.datetime | None = None  # When the run began.
+    ended: datetime.datetime | None = None  # When it ended.
 
 
 class RunFacts(msgspec.Struct, frozen=True):
     """What a run was, beside its results and its policy: what of its summary is not counted or judged."""
 
-    planned: int
-    """The number of planned cells."""
-    as_of: datetime.date
-    """The day as of which the run was judged."""
+    planned: int  # The number of planned cells.
+    as_of: datetime.date  # The day as of which the run was judged.
     selection: dict[str, Any]
     """What was asked for: readers, writers, cases, platforms. `whole` is true if the run had every golden with its
     window."""
-    calendar: dict[str, Any]
-    """The newest known release, the number of known releases, and a hash of their dates."""
-    seconds: float
-    """Wall time of the run."""
+    calendar: dict[str, Any]  # The newest known release, the number of known releases, and a hash of their dates.
+    seconds: float  # Wall time of the run.
     accepted: list[Accepted] = []
     """What the goldens were accepted with: allowed calls, quirks, comparison rules, each with its reason."""
-    undecided: list[str] = []
-    """Outputs with elements whose noise is so large that they cannot tell right from wrong."""
-    unmeasured: list[str] = []
-    """The goldens without noise, which `jaxexport goldens noise` can measure."""
+    undecided: list[str] = []  # Outputs with elements whose noise is so large that they cannot tell right from wrong.
+    unmeasured: list[str] = []  # The goldens without noise, which `jaxexport goldens noise` can measure.
     inputs_only: list[str] = []
     """The goldens whose noise knows inputs and compilations only: an older version measured it, or what is rounded
     inside the program could not be moved."""
-    plan: str = ""
-    """A digest of the whole plan: the same for all its shards."""
-    shard: Shard | None = None
-    """Which shard of the plan this was, null for all of it."""
-    without_cells: str = ""
-    """The selected goldens that have no cell on the platforms asked for."""
-    identity: RunIdentity = RunIdentity()
-    """What the run was a run of."""
+    plan: str = ""  # A digest of the whole plan: the same for all its shards.
+    shard: Shard | None = None  # Which shard of the plan this was, null for all of it.
+    without_cells: str = ""  # The selected goldens that have no cell on the platforms asked for.
+    identity: RunIdentity = RunIdentity()  # What the run was a run of.
 
 
 class Summary(RunFacts, frozen=True, kw_only=True):
     """summary.json: what was planned, what happened, and by which policy and calendar."""
 
-    results: int
-    """The number of cells that have a result."""
-    verdicts: dict[str, int]
-    """Cells by verdict."""
-    judgements: dict[str, int]
-    """Cells by judgement."""
-    stale: list[str]
-    """What of the list of known failures or quirks is no longer true, a sentence each."""
-    policy: dict[str, Any]
-    """The policy by which it was judged, in the form of its JSON Schema."""
-    exit_code: int
-    """The exit code of the run."""
-    custom_call_changes: list[JudgedChange] = []
-    """The declared changes of custom calls as of that day."""
+    results: int  # The number of cells that have a result.
+    verdicts: dict[str, int]  # Cells by verdict.
+    judgements: dict[str, int]  # Cells by judgement.
+    stale: list[str]  # What of the list of known failures or quirks is no longer true, a sentence each.
+    policy: dict[str, Any]  # The policy by which it was judged, in the form of its JSON Schema.
+    exit_code: int  # The exit code of the run.
+    custom_call_changes: list[JudgedChange] = []  # The declared changes of custom calls as of that day.
     uncovered: list[str] = []
     """What is missing beside the cells that were not run: what the policy requires and no cell covers."""
-    flaky: int = 0
-    """How many cells had another verdict the last time."""
-    unpromised: str = ""
-    """That no cell was promised; empty if one was."""
-    partial: str = ""
-    """Which part of the project's plan this was; empty if it was all of it."""
-    results_sha256: str = ""
-    """The SHA-256 of results.jsonl."""
-    promised: dict[str, int] = {}
-    """The cells inside their window, by judgement."""
+    flaky: int = 0  # How many cells had another verdict the last time.
+    unpromised: str = ""  # That no cell was promised; empty if one was.
+    partial: str = ""  # Which part of the project's plan this was; empty if it was all of it.
+    results_sha256: str = ""  # The SHA-256 of results.jsonl.
+    promised: dict[str, int] = {}  # The cells inside their window, by judgement.
     deployed: list[DeploymentTargetSummary] = []
     """The deployment targets of the policy that are in force on that day, and how their cells ended."""
-    causes: list[Cause] = []
-    """What cells that fail have in common, the worst first."""
-    known_issues: list[KnownIssue] = []
-    """The known upstream issues that the causes name."""
-    failed_on: list[str] = []
-    """What failed the run because `fail_on` of the policy asks for it."""
+    causes: list[Cause] = []  # What cells that fail have in common, the worst first.
+    known_issues: list[KnownIssue] = []  # The known upstream issues that the causes name.
+    failed_on: list[str] = []  # What failed the run because `fail_on` of the policy asks for it.
 
 
 def facts_at_end(facts: RunFacts, seconds: float) -> RunFacts:

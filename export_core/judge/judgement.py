@@ -1,7 +1,5 @@
 """The judgement of one cell: the table of verdict and window, the known upstream issue, what its bytes foresee."""
 
-from __future__ import annotations
-
 import datetime
 import functools
 import math

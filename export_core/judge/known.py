@@ -1,7 +1,5 @@
 """The list of known failures: which broken promises it excuses, and what of the list is no longer true."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple

@@ -31,14 +31,10 @@ Key = TypeVar("Key", bound=Hashable)
 class WriterOf(msgspec.Struct, frozen=True, gc=False):
     """The release that exported it."""
 
-    jax: str
-    """The version of its jax."""
-    jaxlib: str
-    """The version of its jaxlib."""
-    platform: str
-    """The platform on which it exported, such as cpu."""
-    built: datetime.date
-    """The day on which its jaxlib was built."""
+    jax: str  # The version of its jax.
+    jaxlib: str  # The version of its jaxlib.
+    platform: str  # The platform on which it exported, such as cpu.
+    built: datetime.date  # The day on which its jaxlib was built.
 
     @property
     def release(self) -> ReaderOf:
@@ -49,12 +45,9 @@ class WriterOf(msgspec.Struct, frozen=True, gc=False):
 class ReaderOf(msgspec.Struct, frozen=True, gc=False):
     """The release that ran it."""
 
-    jax: str
-    """The version of its jax."""
-    jaxlib: str
-    """The version of its jaxlib."""
-    built: datetime.date
-    """The day on which its jaxlib was built."""
+    jax: str  # The version of its jax.
+    jaxlib: str  # The version of its jaxlib.
+    built: datetime.date  # The day on which its jaxlib was built.
 
     @property
     def date_order(self) -> tuple[datetime.date, str, str]:
@@ -106,23 +99,18 @@ def cell_names(cell: Cell) -> tuple[str, str, WriterOf, ReaderOf, str, Mode]:
 class Level(StrEnum):
     """What a conversion rewrites, from the least to the most."""
 
-    ENVELOPE = "envelope"
-    """What is around the module."""
-    MODULE = "module"
-    """The module too, for another version of StableHLO."""
-    CUSTOM_CALLS = "custom calls"
-    """Custom calls too, which `--replace-custom-calls` consents to."""
+    ENVELOPE = "envelope"  # What is around the module.
+    MODULE = "module"  # The module too, for another version of StableHLO.
+    CUSTOM_CALLS = "custom calls"  # Custom calls too, which `--replace-custom-calls` consents to.
 
 
 class FixByConversion(msgspec.Struct, frozen=True, gc=False):
     """The result of converting the artifact of a failing cell for its reader."""
 
-    level: Level | None = None
-    """What had to be rewritten; null where nothing was converted."""
+    level: Level | None = None  # What had to be rewritten; null where nothing was converted.
     verdict: Verdict | None = None
     """Of the converted artifact in the same reader: `converted` where it works; null where nothing was converted."""
-    message: str = ""
-    """What was rewritten, why it was refused, or how the converted artifact failed."""
+    message: str = ""  # What was rewritten, why it was refused, or how the converted artifact failed.
 
     @property
     def fixes(self) -> bool:
@@ -133,20 +121,13 @@ class FixByConversion(msgspec.Struct, frozen=True, gc=False):
 class Exceeded(msgspec.Struct, frozen=True, gc=False):
     """A limit of the policy's `budgets` that a cell exceeds."""
 
-    limit: str
-    """The key of the limit, such as `max_temp_bytes`."""
-    figure: str
-    """The figure that exceeds it, such as `temp_bytes`."""
-    allowed: float
-    """The most that the figure may be."""
-    found: float
-    """What it is."""
-    budget: str
-    """The line of the policy, such as `export_compat.yaml:12`, or `marker`."""
-    against: float | None = None
-    """Of `max_growth`: the figure that it grew from."""
-    whose: str = ""
-    """Of `max_growth`: whose figure that is, `writer` or `baseline`."""
+    limit: str  # The key of the limit, such as `max_temp_bytes`.
+    figure: str  # The figure that exceeds it, such as `temp_bytes`.
+    allowed: float  # The most that the figure may be.
+    found: float  # What it is.
+    budget: str  # The line of the policy, such as `export_compat.yaml:12`, or `marker`.
+    against: float | None = None  # Of `max_growth`: the figure that it grew from.
+    whose: str = ""  # Of `max_growth`: whose figure that is, `writer` or `baseline`.
 
 
 @functools.lru_cache(maxsize=None, typed=True)  # typed: a float is never answered by an equal whole number
@@ -170,80 +151,51 @@ def shared_timings(timings: Timings) -> Timings:
 class Result(msgspec.Struct, frozen=True, gc=False):
     """A judged cell."""
 
-    case: str
-    """The id of the case, such as `tests.test_model.test_attention`."""
-    golden: str
-    """The golden, `case/writer`."""
-    writer: WriterOf
-    """The release that exported it."""
-    reader: ReaderOf
-    """The release that ran it."""
-    platform: str
-    """The platform of the cell: cpu, cuda, rocm or tpu."""
-    mode: Mode
-    """run; or compile, where only that was done."""
-    stage: Stage
-    """How far the cell got."""
-    verdict: Verdict
-    """What happened."""
-    message: str
-    """What happened in words, one line or more; often empty for a cell that works."""
-    signal: int | None
-    """The number of the signal that ended its process, null for none."""
-    stderr: str
-    """The end of what native libraries printed."""
-    max_abs_error: float | None
-    """The largest absolute error of an element, null if nothing was compared."""
-    max_rel_error: float | None
-    """The largest relative error of an element, null if nothing was compared."""
-    seconds: float
-    """Wall time of the cell."""
-    custom_calls: tuple[str, ...]
-    """The targets of the custom calls in the artifact."""
+    case: str  # The id of the case, such as `tests.test_model.test_attention`.
+    golden: str  # The golden, `case/writer`.
+    writer: WriterOf  # The release that exported it.
+    reader: ReaderOf  # The release that ran it.
+    platform: str  # The platform of the cell: cpu, cuda, rocm or tpu.
+    mode: Mode  # run; or compile, where only that was done.
+    stage: Stage  # How far the cell got.
+    verdict: Verdict  # What happened.
+    message: str  # What happened in words, one line or more; often empty for a cell that works.
+    signal: int | None  # The number of the signal that ended its process, null for none.
+    stderr: str  # The end of what native libraries printed.
+    max_abs_error: float | None  # The largest absolute error of an element, null if nothing was compared.
+    max_rel_error: float | None  # The largest relative error of an element, null if nothing was compared.
+    seconds: float  # Wall time of the cell.
+    custom_calls: tuple[str, ...]  # The targets of the custom calls in the artifact.
     direction: Direction
     """Whether the reader was built after the writer (backward), before it (forward), or on the same day."""
-    days: int
-    """The days between the two build dates, never negative."""
-    promised: bool
-    """Whether the reader is inside the window of the writer. Never for a converted artifact."""
+    days: int  # The days between the two build dates, never negative.
+    promised: bool  # Whether the reader is inside the window of the writer. Never for a converted artifact.
     promised_until: datetime.date
     """The last build date of a reader in this direction that is promised: in forward direction the earliest day."""
-    judgement: Judgement
-    """What the verdict means."""
-    reproduce: str
-    """The shell command that runs this cell again."""
+    judgement: Judgement  # What the verdict means.
+    reproduce: str  # The shell command that runs this cell again.
     flaky: str = ""
     """Which other verdict the same content had the last time, such as `was crash on 2026-11-20`; empty for none. The
     judgement is that of this verdict."""
-    device: str = ""
-    """The kind of device that it ran on or, in mode compile, was compiled for; empty on a CPU."""
-    driver: str = ""
-    """What drove the device; empty on a CPU."""
-    foreseen: str = ""
-    """What the bytes of the artifact say of the platform; empty on a CPU."""
+    device: str = ""  # The kind of device that it ran on or, in mode compile, was compiled for; empty on a CPU.
+    driver: str = ""  # What drove the device; empty on a CPU.
+    foreseen: str = ""  # What the bytes of the artifact say of the platform; empty on a CPU.
     max_noise_error: float | None = None
     """The largest error in units of the noise that the golden's writer measured, null if it measured none."""
-    allowed: str = ""
-    """By which rules numbers were compared, whether they passed or failed."""
+    allowed: str = ""  # By which rules numbers were compared, whether they passed or failed.
     outputs: str = ""
     """A digest of the bits of all outputs, empty if nothing was compared. Two readers of a golden with the same digest
     gave the same bits."""
-    as_written: bool = False
-    """Whether the outputs have the bits that the writer saw."""
-    cost: Cost | None = None
-    """What the compiler says that the call needs, null if nothing was compiled."""
-    timings: Timings | None = None
-    """How long each stage of the call took, null if it did not begin."""
-    exceeded: tuple[Exceeded, ...] = ()
-    """The limits that an over-budget cell exceeds."""
-    test: str = ""
-    """The id by which pytest knows the case, such as `tests/test_model.py::test_attention`."""
+    as_written: bool = False  # Whether the outputs have the bits that the writer saw.
+    cost: Cost | None = None  # What the compiler says that the call needs, null if nothing was compiled.
+    timings: Timings | None = None  # How long each stage of the call took, null if it did not begin.
+    exceeded: tuple[Exceeded, ...] = ()  # The limits that an over-budget cell exceeds.
+    test: str = ""  # The id by which pytest knows the case, such as `tests/test_model.py::test_attention`.
     converted: bool = False
     """Whether the artifact is one that `jaxexport convert` made, for which JAX promises nothing."""
     fixed_by_conversion: FixByConversion | None = None
     """Whether a conversion fixes a cell that fails; null where that was not tried (`--convert`)."""
-    upstream: str = ""
-    """The id of the known upstream issue that it shows; empty for none, and for a cell that works."""
+    upstream: str = ""  # The id of the known upstream issue that it shows; empty for none, and for a cell that works.
     deployed: tuple[str, ...] = ()
     """The names of the policy's deployment targets, in force on the day of the judgement, in which it has to run."""
     looks_like: str = ""

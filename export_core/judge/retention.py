@@ -1,7 +1,5 @@
 """The retention of goldens: which must stay on a day, and why. The others may be pruned."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass

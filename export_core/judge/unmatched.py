@@ -1,7 +1,5 @@
 """What of a policy matches nothing in the whole project: a misspelled name there looks just like a rule that holds."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple

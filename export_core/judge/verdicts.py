@@ -54,16 +54,13 @@ class Kind:
 
     title: str
     rank: int
-    style: str = "bright_black"
-    """Its title in a terminal."""
+    style: str = "bright_black"  # Its title in a terminal.
     exit_code: ExitCode = ExitCode.KEPT
     """What a run ends with that has such a finding: anything but `KEPT` is shown with its evidence."""
     level: str = ""
     """Its level as an annotation on the line of a test: ``error`` or ``warning``; empty if it is no annotation."""
-    to_do: str = ""
-    """What to do about it, where that does not depend on verdict or judgement."""
-    is_open: bool = False
-    """Whether its findings are shown unfolded in Markdown although they fail no run."""
+    to_do: str = ""  # What to do about it, where that does not depend on verdict or judgement.
+    is_open: bool = False  # Whether its findings are shown unfolded in Markdown although they fail no run.
 
 
 def failing(title: str, to_do: str = "") -> Kind:
@@ -98,28 +95,17 @@ STALE_LIST = Kind("STALE LIST", 2, "bold yellow", ExitCode.STALE, "error")
 class JudgementFacts:
     """What a judgement says, how it looks, and what follows from it."""
 
-    meaning: str
-    """In a sentence that explains."""
-    short: str
-    """In a legend, and behind a number of cells."""
-    symbol: str
-    """In Markdown. Shapes differ where colours are not told apart."""
-    style: str
-    """In a terminal."""
-    badness: int
-    """For the comparison of two runs: more is worse, and 0 is fine."""
-    works: bool = False
-    """Whether such a cell works."""
-    mark: str = ""
-    """Behind the verdict in a table."""
-    exit_code: ExitCode = ExitCode.KEPT
-    """What a run with such a cell ends with, if nothing else outranks it."""
-    junit: str = ""
-    """The outcome of its test case; empty for one that passed."""
-    kind: Kind | None = None
-    """What a finding about such cells is."""
-    next_step: str = ""
-    """What to do about it, whatever the verdict."""
+    meaning: str  # In a sentence that explains.
+    short: str  # In a legend, and behind a number of cells.
+    symbol: str  # In Markdown. Shapes differ where colours are not told apart.
+    style: str  # In a terminal.
+    badness: int  # For the comparison of two runs: more is worse, and 0 is fine.
+    works: bool = False  # Whether such a cell works.
+    mark: str = ""  # Behind the verdict in a table.
+    exit_code: ExitCode = ExitCode.KEPT  # What a run with such a cell ends with, if nothing else outranks it.
+    junit: str = ""  # The outcome of its test case; empty for one that passed.
+    kind: Kind | None = None  # What a finding about such cells is.
+    next_step: str = ""  # What to do about it, whatever the verdict.
     addition: str = ""
     """What a sentence about such a cell says behind its verdict; ``{}`` is the names of its deployment targets."""
 
@@ -194,22 +180,14 @@ class Judgement(StrEnum):
 class VerdictFacts:
     """What a verdict says, and what it means inside and outside the window."""
 
-    phrase: str
-    """The predicate of a sentence about a cell."""
-    short: str
-    """In a legend, or as a title."""
-    mark: str
-    """Where a table has room for a word."""
-    inside: Judgement
-    """Its judgement inside the window."""
-    outside: Judgement
-    """Its judgement outside the window, of a cell that is not required and has no deployment target."""
-    is_explained: bool = True
-    """Whether the message says what went wrong; else the release in which it began says more."""
-    next_step: str = ""
-    """What to do about a cell that fails so; ``{}`` is the folder of the results as an argument."""
-    advice: str = ""
-    """What to do where the writer's own replay of a golden ends so, before it is stored."""
+    phrase: str  # The predicate of a sentence about a cell.
+    short: str  # In a legend, or as a title.
+    mark: str  # Where a table has room for a word.
+    inside: Judgement  # Its judgement inside the window.
+    outside: Judgement  # Its judgement outside the window, of a cell that is not required and has no deployment target.
+    is_explained: bool = True  # Whether the message says what went wrong; else the release in which it began says more.
+    next_step: str = ""  # What to do about a cell that fails so; ``{}`` is the folder of the results as an argument.
+    advice: str = ""  # What to do where the writer's own replay of a golden ends so, before it is stored.
 
 
 _REPORT = (

@@ -3,8 +3,6 @@
 An outcome has no key where more decides it: code of the user that is not self-contained.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import hashlib

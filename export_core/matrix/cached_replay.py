@@ -38,13 +38,10 @@ from export_core.readers.worker.protocol import Cost, Stage, Timings
 from export_core.releases import Release
 
 FILE = "outcomes.sqlite3"
-LOCKS = "cells"
-"""The folder of the locks of cells that are running."""
+LOCKS = "cells"  # The folder of the locks of cells that are running.
 STORED_DAYS = 180
-_BUSY_SECONDS = 30.0
-"""How long to wait for another process that writes."""
-_AT_ONCE = 500
-"""Keys of one query: SQLite before 3.32 takes at most 999 parameters."""
+_BUSY_SECONDS = 30.0  # How long to wait for another process that writes.
+_AT_ONCE = 500  # Keys of one query: SQLite before 3.32 takes at most 999 parameters.
 _CHECK_BYTES = 8
 """Bytes of a row's checksum. SQLite has none: without it, a changed byte on the disk could be another verdict."""
 _EPOCH = datetime.date(1970, 1, 1).toordinal()

@@ -1,7 +1,5 @@
 """What the artifact of a cell says before it runs: whether it may be compiled at all."""
 
-from __future__ import annotations
-
 from export_core.artifact import Artifact, ArtifactError
 from export_core.artifact.audit import audit
 from export_core.goldens import Golden, GoldenError

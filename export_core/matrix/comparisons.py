@@ -4,8 +4,6 @@ Rules of the table `numbers` and quirks on top of them are applied before cells 
 outcomes and what is sent to other machines follow from the goldens.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import functools
 import itertools

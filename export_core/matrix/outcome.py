@@ -5,8 +5,6 @@ release needs a driver, are in data/, each with the releases that say it: the sa
 error, which is judged.
 """
 
-from __future__ import annotations
-
 import datetime
 import functools
 import re
@@ -33,24 +31,16 @@ from export_core.readers.worker.protocol import Cost, Reply, Stage, Timings
 class Verdict(StrEnum):
     """What happened."""
 
-    PASS = "pass"
-    """It ran, and its outputs are those that the writer saw, within the tolerance."""
-    COMPILED = "compiled"
-    """It was compiled for a described device, and not run. Never called a pass."""
+    PASS = "pass"  # It ran, and its outputs are those that the writer saw, within the tolerance.
+    COMPILED = "compiled"  # It was compiled for a described device, and not run. Never called a pass.
     CONVERTED = "converted"
     """It works as `pass` or `compiled` do, but what the reader took is an artifact that `jaxexport convert` made."""
-    NUMERICS = "numerics"
-    """It ran, and gave other numbers than the writer saw."""
-    REFUSED = "refused"
-    """The reader refused it, by a message that this release is known to use."""
-    ERROR = "error"
-    """The reader raised another error."""
-    CRASH = "crash"
-    """Its process died by a signal."""
-    TIMEOUT = "timeout"
-    """It took longer than the time limit of a cell."""
-    NOT_RUN = "not_run"
-    """It was not run, for a reason that says nothing about the artifact, such as a full disk."""
+    NUMERICS = "numerics"  # It ran, and gave other numbers than the writer saw.
+    REFUSED = "refused"  # The reader refused it, by a message that this release is known to use.
+    ERROR = "error"  # The reader raised another error.
+    CRASH = "crash"  # Its process died by a signal.
+    TIMEOUT = "timeout"  # It took longer than the time limit of a cell.
+    NOT_RUN = "not_run"  # It was not run, for a reason that says nothing about the artifact, such as a full disk.
 
     @property
     def works(self) -> bool:

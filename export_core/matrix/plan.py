@@ -1,7 +1,5 @@
 """The plan of a run: its cells, in order; and the parts of it, which machines run without knowing of each other."""
 
-from __future__ import annotations
-
 import datetime
 import fnmatch
 import heapq

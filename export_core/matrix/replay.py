@@ -34,15 +34,13 @@ from export_core.readers.placement import Mode, Placement
 from export_core.readers.worker.client import WarmWorkers, start_worker
 from export_core.readers.worker.protocol import Reply, Stage, Worker, WorkerStarter
 
-LOOK_SECONDS = 0.5
-"""How often the main thread, which waits for outcomes, handles the signals that have come."""
+LOOK_SECONDS = 0.5  # How often the main thread, which waits for outcomes, handles the signals that have come.
 
 EnvironmentProvider = Callable[[Placement], Environment]
 """Gives the environment of a placement, or raises `EnvironmentFailed`. Called from several threads."""
 
 Finish = Callable[[Outcome], None]
-Notify = Callable[[str], None]
-"""Called with a line about what happens beside the cells, from several threads."""
+Notify = Callable[[str], None]  # Called with a line about what happens beside the cells, from several threads.
 Look = Callable[[Cell, Reply, Path], None]
 """Called with each reply that came and the folder of the outputs, before they are compared; from several threads."""
 
@@ -408,8 +406,7 @@ class Repairs:
         return repaired
 
 
-_PLAIN = "0.npz"
-"""The outputs of the plain call, in the folder of a cell."""
+_PLAIN = "0.npz"  # The outputs of the plain call, in the folder of a cell.
 
 
 @dataclass(frozen=True)

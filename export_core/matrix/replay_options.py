@@ -1,7 +1,5 @@
 """How the cells of a replay are run: what is the same for all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command that runs one cell of a plan again."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Sequence

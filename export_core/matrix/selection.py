@@ -1,7 +1,5 @@
 """The selection of a run: which goldens, readers and platforms, and where releases that are not published come from."""
 
-from __future__ import annotations
-
 import datetime
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,8 +18,7 @@ from export_core.releases.wheels import Wheel, read_wheel, wheels_in, with_wheel
 
 NEWEST = "newest"
 DEPLOYED = "deployed"
-WORDS = (*GROUPS, NEWEST, DEPLOYED)
-"""What names readers beside releases."""
+WORDS = (*GROUPS, NEWEST, DEPLOYED)  # What names readers beside releases.
 # The jax part has no slash or dash: a wheel's path may have "-jax0" in the name of a folder.
 _PAIR = re.compile(r"(?P<jaxlib>.+?)(?:-jax(?P<jax>\d[^-/\\]*))?")
 

@@ -6,8 +6,6 @@ that is off by 1,000 times what is allowed is within what is allowed of a predic
 as 10 bits.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -19,8 +17,7 @@ from export_core.base.tolerances import FLOATS, ROUNDING
 from export_core.goldens.arrays import Array
 from export_core.numbers.elements import to_double
 
-_SAMPLE = 5_000
-"""Of how many elements a pattern is looked for where more differ."""
+_SAMPLE = 5_000  # Of how many elements a pattern is looked for where more differ.
 _NEARLY_ALL = 0.98
 _ENOUGH_BITS = 12.0  # beyond those that choosing the pattern costs: one false claim in 4,000
 _MOST_BITS = 20.0  # of one element
@@ -39,8 +36,7 @@ _PRECISION = {"float64": 53, "complex128": 53, "float32": 24, "complex64": 24, "
 _LEVELS = {8: (-9.9, -6.0), 11: (-12.9, -11.0), 24: (-25.9, -20.0)}
 """Where the base-2 logarithm of the median error is, relative to the values: one rounding gives 1.5 less than the bits,
 products and sums of rounded numbers some more."""
-_BETWEEN = (-14.4, -5.0)
-"""Where it may be by several causes: sums in float16, means in bfloat16."""
+_BETWEEN = (-14.4, -5.0)  # Where it may be by several causes: sums in float16, means in bfloat16.
 _ENOUGH = 16  # elements whose distribution says something
 _SMALLEST_FLOAT16 = 2.0**-24
 _NEAR = 100  # times what is allowed: an error far beyond is not rounding

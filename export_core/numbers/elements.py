@@ -1,7 +1,5 @@
 """Elements of arrays: in double precision, how many units in the last place they are apart, a digest of their bits."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 

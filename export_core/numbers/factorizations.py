@@ -5,8 +5,6 @@ instead: the matrix that the factors make, and the properties of such factors (o
 diagonal). Leading axes are batches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -286,8 +284,7 @@ def parts_of(name: str, expected: Factors, actual: Factors) -> list[Part]:
     raise CompareError(f"compare={name!r}: expected the outputs {factorization.meaning}, found {outputs or 'none'}.")
 
 
-ORTHONORMAL = 0.01
-"""How far the inner products of vectors may be from those of orthonormal ones."""
+ORTHONORMAL = 0.01  # How far the inner products of vectors may be from those of orthonormal ones.
 
 
 def are_factors(group: FactorGroup, outputs: Sequence[Array]) -> bool:

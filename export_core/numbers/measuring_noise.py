@@ -3,8 +3,6 @@
 A stored golden is measured in the environment of its writer, or of the oldest later reader that runs it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -43,8 +41,7 @@ from export_core.readers.worker.moved_inside import moves
 from export_core.readers.worker.protocol import CheckRequest, Reply, Request, VariantRequest, Worker
 from export_core.releases import Release, ReleaseError
 
-MOVED = 6
-"""Runs with inputs moved by up to one unit in the last place."""
+MOVED = 6  # Runs with inputs moved by up to one unit in the last place.
 
 INSIDE_RUNS = (("inside", 24, 1), ("amplified", 4, ULPS))
 """Runs in which what is rounded inside is moved, and inputs too: their names, how many, by up to how many units.
@@ -53,11 +50,9 @@ They need no compilation of their own. Few of them miss what one rounding in ten
 took up or lost a small term, none met what the next reader met (docs/explanation/numbers-measured.md).
 """
 
-LONGEST_REASON = 200
-"""Characters of why a variant failed, in golden.yaml."""
+LONGEST_REASON = 200  # Characters of why a variant failed, in golden.yaml.
 
-UNOPTIMIZED = "unoptimized"
-"""The run of the rewritten program in which nothing moves."""
+UNOPTIMIZED = "unoptimized"  # The run of the rewritten program in which nothing moves.
 
 OPTIONS: dict[str, str | int | bool] = {"xla_backend_optimization_level": 0}
 """How the rewritten program is compiled. LLVM takes minutes to optimize some; and without it, sums are rounded in other

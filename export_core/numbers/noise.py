@@ -30,8 +30,7 @@ from export_core.goldens.arrays import KEYS, Array, Noise, from_npz
 from export_core.goldens.manifest import NoiseRecord, UndecidedOutput
 from export_core.numbers.elements import to_double
 
-FACTOR = 4.0
-"""How many times its noise an element may be off. The curve: docs/explanation/numbers-measured.md."""
+FACTOR = 4.0  # How many times its noise an element may be off. The curve: docs/explanation/numbers-measured.md.
 
 FACTOR_OF_INPUTS = 8.0
 """How many times its noise an element may be off where only inputs were moved: such noise is less."""
@@ -56,14 +55,11 @@ SMALLEST = 2.0**-16
 A sum that is zero in all runs of the writer may be 1e-17 in another release.
 """
 
-DRAWS = 34
-"""How many runs an element's noise is the largest move of: those with moved inputs, those moved inside."""
+DRAWS = 34  # How many runs an element's noise is the largest move of: those with moved inputs, those moved inside.
 
-PIECE = 1 << 17
-"""Elements that are looked at together: as doubles, large arrays would take many times their memory."""
+PIECE = 1 << 17  # Elements that are looked at together: as doubles, large arrays would take many times their memory.
 
-LARGE = 0.1
-"""Noise above this part of the largest number of the output: the element shows nothing."""
+LARGE = 0.1  # Noise above this part of the largest number of the output: the element shows nothing.
 
 
 def spread(plain: Sequence[Leaf], variants: Iterable[Sequence[Leaf]]) -> Noise:
@@ -204,14 +200,12 @@ def _finfo(dtype: str) -> np.finfo[np.floating]:
     return info
 
 
-ULPS = 64
-"""By how many units the amplified runs move, a power of two below 128."""
+ULPS = 64  # By how many units the amplified runs move, a power of two below 128.
 
 SMOOTH = 16.0
 """Up to this many times its noise an element may move for each unit and is smooth: it has more noise than was seen."""
 
-JUMPS = 128.0
-"""Beyond this many times it jumps."""
+JUMPS = 128.0  # Beyond this many times it jumps.
 
 PART = 0.5
 """The part of a jump that counts as noise. With `FACTOR` times the noise an element may be off by twice its jump."""
@@ -255,8 +249,7 @@ class CallNoise:
     factor: float = FACTOR
 
 
-NO_NOISE = CallNoise()
-"""Of a golden whose writer measured none."""
+NO_NOISE = CallNoise()  # Of a golden whose writer measured none.
 
 
 def call_noise(golden: Golden) -> dict[str, CallNoise]:
@@ -283,8 +276,7 @@ WHAT_TO_DO = (
 """Why an output cannot tell right from wrong, and what its author can do."""
 
 _BY_NOISE = Comparison().compare
-_MOST = 4
-"""Outputs of a golden that are named."""
+_MOST = 4  # Outputs of a golden that are named.
 
 
 def undecided_outputs(

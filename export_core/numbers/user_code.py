@@ -3,8 +3,6 @@
 Whatever such code does (`sys.exit(0)`, a crash, a loop without end) is an error here, and never the end of a run.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import secrets
@@ -27,10 +25,8 @@ from export_core.goldens.arrays import Leaf, to_npz
 from export_core.numbers.errors import CompareError
 
 PROGRAM = Path(__file__).with_name("user_program.py")
-START_SECONDS = 120.0
-"""How long the process may take to import NumPy."""
-SECONDS = 120.0
-"""How long the import of a user's module may take, and one comparison."""
+START_SECONDS = 120.0  # How long the process may take to import NumPy.
+SECONDS = 120.0  # How long the import of a user's module may take, and one comparison.
 _LONGEST_ANSWER = 1 << 24
 
 

@@ -3,8 +3,6 @@
 What a user's module prints, returns or raises is told; what ends or blocks this process, `user_code` sees from outside.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

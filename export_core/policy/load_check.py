@@ -28,22 +28,17 @@ if TYPE_CHECKING:
 class LoadCheck:
     """Whether one release loads an artifact, and whether JAX promises that. `print` shows it as a sentence."""
 
-    reader: str
-    """The jaxlib that was asked about."""
-    loads: bool | None
-    """Whether it loads the artifact; None where that is not known."""
-    reasons: tuple[str, ...]
-    """Why not, or what is not known."""
-    custom_calls: tuple[str, ...]
-    """The targets of all custom calls."""
+    reader: str  # The jaxlib that was asked about.
+    loads: bool | None  # Whether it loads the artifact; None where that is not known.
+    reasons: tuple[str, ...]  # Why not, or what is not known.
+    custom_calls: tuple[str, ...]  # The targets of all custom calls.
     unpromised: tuple[str, ...]
     """Targets that the writer or the reader does not promise, and parts of the artifact that are not known."""
     promised: bool | None
     """Whether the reader is inside the window; None where the writer or a build date is not known."""
     promised_since: datetime.date | None
     """The first build date of a jaxlib that every possible writer promises to load it; None where none is known."""
-    promised_until: datetime.date | None
-    """The last build date, likewise."""
+    promised_until: datetime.date | None  # The last build date, likewise.
     exported: bool = True
     """Whether jax.export wrote it. Of a bare module JAX promises nothing, and its custom calls are only listed."""
 

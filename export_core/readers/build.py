@@ -43,12 +43,9 @@ except ImportError:  # Windows: a file that is open there cannot be removed anyw
 
 LAST_LINES = 12
 _LOCK = "in-use.lock"
-CHECK_SECONDS = 120.0
-"""How long an environment may take to import what it was built for."""
-LONG_WAIT_SECONDS = 30.0
-"""After how long a wait for another process that builds the environment is reported."""
-LOOK_SECONDS = 0.2
-"""How often a build checks whether it is still wanted."""
+CHECK_SECONDS = 120.0  # How long an environment may take to import what it was built for.
+LONG_WAIT_SECONDS = 30.0  # After how long a wait for another process that builds the environment is reported.
+LOOK_SECONDS = 0.2  # How often a build checks whether it is still wanted.
 _SYSCONFIG_LOCK = threading.Lock()
 
 
@@ -374,8 +371,7 @@ def last_used(folder: Path) -> datetime.date:
 
 # --- the CPython of an environment ------------------------------------------------------------------------------------
 
-PREFERRED = "3.12"
-"""Runs every jaxlib from 0.4.18 to the newest."""
+PREFERRED = "3.12"  # Runs every jaxlib from 0.4.18 to the newest.
 
 INSTALL_SECONDS = 600.0
 

@@ -108,8 +108,7 @@ class Sources:
         return json.dumps([hashes, [without_credentials(url) for url in self.indexes]])
 
 
-PUBLISHED = Sources()
-"""Nothing but what is published."""
+PUBLISHED = Sources()  # Nothing but what is published.
 
 
 def this_interpreter(

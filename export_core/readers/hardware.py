@@ -1,7 +1,5 @@
 """The hardware of this machine: probed in a process of its own, since a driver that starts in this one would stay."""
 
-from __future__ import annotations
-
 import functools
 import json
 import platform
@@ -12,8 +10,7 @@ from pathlib import Path
 
 from export_core.readers.placement import Mode, Placement
 
-ANSWER_SECONDS = 60.0
-"""How long the probe may take: a driver may have to wake a device."""
+ANSWER_SECONDS = 60.0  # How long the probe may take: a driver may have to wake a device.
 
 _PROBE = r"""
 import ctypes, glob, json, pathlib, sys

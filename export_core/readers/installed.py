@@ -3,8 +3,6 @@
 Of the interpreter that runs now, a hash of what a cell can depend on.
 """
 
-from __future__ import annotations
-
 import base64
 import functools
 import hashlib
@@ -14,8 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-READY = "ready.json"
-"""The file that says that an environment is complete."""
+READY = "ready.json"  # The file that says that an environment is complete.
 _OF_THE_ENVIRONMENT = ("_virtualenv.py", "_virtualenv.pth")
 """What some versions of the installer put beside the packages."""
 _IMPORTED = (".py", ".pyc", ".pth", ".so", ".pyd")

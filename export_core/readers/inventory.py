@@ -3,8 +3,6 @@
 What the missing ones will take is expected by what is built here: space on the disk, downloads, time.
 """
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import fnmatch
@@ -128,18 +126,12 @@ def _describe(folder: Path) -> CachedEnvironment:
 class MissingEnvironment(msgspec.Struct, frozen=True):
     """An environment that is still to be built; its figures are expected ones, None where nobody knows."""
 
-    jaxlib: str
-    """The release."""
-    jax: str
-    """The jax beside it."""
-    platform: str
-    """The platform of its cells."""
-    megabytes: int | None
-    """Its size on disk."""
-    download_megabytes: int | None
-    """What uv downloads for it."""
-    seconds: int | None
-    """How long building it takes."""
+    jaxlib: str  # The release.
+    jax: str  # The jax beside it.
+    platform: str  # The platform of its cells.
+    megabytes: int | None  # Its size on disk.
+    download_megabytes: int | None  # What uv downloads for it.
+    seconds: int | None  # How long building it takes.
 
 
 class EnvironmentsCost(msgspec.Struct, frozen=True):
@@ -150,18 +142,12 @@ class EnvironmentsCost(msgspec.Struct, frozen=True):
     space once, and uv downloads only what its cache lacks.
     """
 
-    needed: int
-    """Environments that the run needs."""
-    built: int
-    """Those of them that are built on this machine."""
-    megabytes: int
-    """Disk space of the others."""
-    download_megabytes: int
-    """Downloads for the others."""
-    seconds: int
-    """How long building the others takes, one after the other."""
-    missing: tuple[MissingEnvironment, ...] = ()
-    """The others."""
+    needed: int  # Environments that the run needs.
+    built: int  # Those of them that are built on this machine.
+    megabytes: int  # Disk space of the others.
+    download_megabytes: int  # Downloads for the others.
+    seconds: int  # How long building the others takes, one after the other.
+    missing: tuple[MissingEnvironment, ...] = ()  # The others.
 
 
 def expected_cost(environments: ReaderEnvironments, placements: Iterable[Placement]) -> EnvironmentsCost:

@@ -29,8 +29,7 @@ from export_core.base.atomic import write_whole
 from export_core.readers.build import cache_folder
 from export_core.readers.errors import EnvironmentFailed
 
-_DECIDED = ("jax", "jaxlib", "pytest-jaxexport")
-"""Packages of which a writer's environment decides the version itself."""
+_DECIDED = ("jax", "jaxlib", "pytest-jaxexport")  # Packages of which a writer's environment decides the version itself.
 
 
 def installed_packages() -> dict[str, str]:

@@ -3,8 +3,6 @@
 The libtpu of each jaxlib, which its jax wheel pins, is in data/libtpu.yaml; `tools/libtpu_pins.py` renews it.
 """
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -21,10 +19,8 @@ from export_core.releases import Release
 class Mode(StrEnum):
     """How much of a cell a machine does."""
 
-    RUN = "run"
-    """It is executed and its outputs are compared."""
-    COMPILE = "compile"
-    """It is compiled for a described device, and not executed."""
+    RUN = "run"  # It is executed and its outputs are compared.
+    COMPILE = "compile"  # It is compiled for a described device, and not executed.
     AUTO = "auto"
     """Run where the hardware is, else compile: what a policy or a command asks for, and never what a cell has."""
 

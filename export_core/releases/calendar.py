@@ -56,12 +56,9 @@ class CalendarFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Release:
     """A jaxlib release with the jax that goes with it: what a reader or a writer is made of."""
 
-    jaxlib: str
-    """The version of jaxlib."""
-    jax: str
-    """The version of jax."""
-    built: datetime.date
-    """The day on which the jaxlib was built."""
+    jaxlib: str  # The version of jaxlib.
+    jax: str  # The version of jax.
+    built: datetime.date  # The day on which the jaxlib was built.
 
     @property
     def pair(self) -> str:
@@ -100,14 +97,10 @@ def date_in_version(version: str) -> datetime.date | None:
 class Calendar:
     """Every release known on a day. Immutable; `as_of` gives the calendar of an earlier day."""
 
-    jaxlib: Mapping[str, JaxlibRelease]
-    """Each jaxlib, by version."""
-    jax: Mapping[str, JaxRelease]
-    """Each jax, by version."""
-    requirements: tuple[Requirement, ...] = ()
-    """What environments of some releases need beside jax and jaxlib."""
-    day: datetime.date | None = None
-    """The day that it is the calendar of; None for all that is known."""
+    jaxlib: Mapping[str, JaxlibRelease]  # Each jaxlib, by version.
+    jax: Mapping[str, JaxRelease]  # Each jax, by version.
+    requirements: tuple[Requirement, ...] = ()  # What environments of some releases need beside jax and jaxlib.
+    day: datetime.date | None = None  # The day that it is the calendar of; None for all that is known.
 
     def versions(self) -> list[str]:
         """All jaxlib versions that can be installed, oldest build first: neither yanked nor without a matching jax."""

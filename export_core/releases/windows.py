@@ -11,12 +11,9 @@ from export_core.releases.errors import ReleaseError
 class Direction(StrEnum):
     """Seen from the reader: backward when it was built after the writer, forward when before."""
 
-    BACKWARD = "backward"
-    """The reader was built after the writer."""
-    FORWARD = "forward"
-    """The reader was built before the writer."""
-    SAME = "same"
-    """Both were built on the same day: they promise each other everything."""
+    BACKWARD = "backward"  # The reader was built after the writer.
+    FORWARD = "forward"  # The reader was built before the writer.
+    SAME = "same"  # Both were built on the same day: they promise each other everything.
 
 
 class Windows(NamedTuple):
@@ -26,21 +23,16 @@ class Windows(NamedTuple):
     counted in jaxlib release builds.
     """
 
-    backward_days: int = 180
-    """How long after the writer a reader may be built."""
-    forward_days: int = 21
-    """How long before the writer a reader may be built."""
+    backward_days: int = 180  # How long after the writer a reader may be built.
+    forward_days: int = 21  # How long before the writer a reader may be built.
 
 
 class Promise(NamedTuple):
     """What two build dates mean."""
 
-    direction: Direction
-    """Whether the reader was built after the writer, before it, or on the same day."""
-    days: int
-    """Their distance, never negative."""
-    promised: bool
-    """Whether the reader is inside the window."""
+    direction: Direction  # Whether the reader was built after the writer, before it, or on the same day.
+    days: int  # Their distance, never negative.
+    promised: bool  # Whether the reader is inside the window.
     until: datetime.date
     """The last build date of a reader in this direction that is promised: the later end of the window for backward and
     same, the earlier end for forward."""

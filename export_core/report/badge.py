@@ -1,7 +1,5 @@
 """The badge of a run: its verdict in a few words, as a picture for a README or as what shields.io draws one from."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree as Xml
 
 import msgspec

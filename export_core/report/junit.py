@@ -7,8 +7,6 @@ It follows Jenkins' junit-10.xsd, the one schema of JUnit that a CI system check
 suites: the schema has none for a test case, whose facts are in its text instead, which every viewer shows.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from xml.etree import ElementTree as Xml

@@ -1,7 +1,5 @@
 """The map of a run as SVG: a row for each writer, and readers on the day they were built, from left to right."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

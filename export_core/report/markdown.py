@@ -1,7 +1,5 @@
 """A run as Markdown for a pull request or the summary of a CI job: headline, causes, a small map, folded details."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """A run as one HTML page that loads nothing else: headline, map, causes, the table, and all details of every cell."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import itertools

@@ -7,8 +7,6 @@ is what the page's text field shows: ``judgement:broken writer:0.9.2 case:*chole
 is taken letter by letter; elsewhere * and ? stand for other letters, and a comma for "or".
 """
 
-from __future__ import annotations
-
 import re
 import statistics
 from collections.abc import Hashable, Sequence

@@ -1,7 +1,5 @@
 """A plan before it runs: its cells, its counts, and the jobs of a CI system that run it."""
 
-from __future__ import annotations
-
 import datetime
 import hashlib
 import shlex

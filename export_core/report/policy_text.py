@@ -1,7 +1,5 @@
 """A policy as text: as people read it, a first one for a project, and known failures for the broken cells of a run."""
 
-from __future__ import annotations
-
 import datetime
 import itertools
 from collections import Counter

@@ -1,7 +1,5 @@
 """The progress of a matrix run, as a bar or as lines in a log: environments, promised cells, causes, the time left."""
 
-from __future__ import annotations
-
 import datetime
 import time
 from collections import Counter

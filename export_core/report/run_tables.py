@@ -1,7 +1,5 @@
 """The tables of a run that media draw: every cell by golden and reader; a square for each writer and reader."""
 
-from __future__ import annotations
-
 import datetime
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set

@@ -3,8 +3,6 @@
 Cells that are not promised, and known failures, are no results: an alert is for what somebody has to do.
 """
 
-from __future__ import annotations
-
 import datetime
 import hashlib
 from pathlib import Path, PurePosixPath

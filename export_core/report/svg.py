@@ -1,7 +1,5 @@
 """Elements of an SVG picture, whatever text they contain, and a time scale with room for every release."""
 
-from __future__ import annotations
-
 import bisect
 import datetime
 import math

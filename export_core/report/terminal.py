@@ -1,7 +1,5 @@
 """A run in a terminal: the plan; then at most one screen: the writers, the causes, what to run next, the headline."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence

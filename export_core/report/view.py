@@ -3,8 +3,6 @@
 Media show the `sentence` and `details` of a finding as they have room for; its `text` has both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 

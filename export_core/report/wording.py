@@ -1,7 +1,5 @@
 """The wording that all media share: a cell with its dates and evidence, similar cells, costs, the headline of a run."""
 
-from __future__ import annotations
-
 import itertools
 import shlex
 from collections.abc import Mapping, Sequence

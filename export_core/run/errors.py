@@ -1,13 +1,10 @@
 """The errors of this folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from export_core.base.errors import ExportCompatError
 
-AGAIN = "Run the matrix again."
-"""What to do about most of them."""
+AGAIN = "Run the matrix again."  # What to do about most of them.
 
 
 class RunError(ExportCompatError):

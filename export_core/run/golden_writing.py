@@ -1,7 +1,5 @@
 """The steps from an exported case to a golden that may be stored: a marked test and a script share them."""
 
-from __future__ import annotations
-
 import functools
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence

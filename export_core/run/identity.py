@@ -1,7 +1,5 @@
 """What a run is a run of: project, commit, CI job, tool, machine. What the environment does not tell stays empty."""
 
-from __future__ import annotations
-
 import datetime
 import os
 import platform

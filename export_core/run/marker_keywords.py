@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from export_core.goldens import Comparison
     from export_core.numbers.user_code import UserCode
 
-Reader = Callable[[str, str, Any], Any]
-"""Reads a value: gets how its message begins, the keyword, and the value."""
+Reader = Callable[[str, str, Any], Any]  # Reads a value: gets how its message begins, the keyword, and the value.
 
 
 class KeywordError(ExportCompatError):
@@ -207,8 +206,7 @@ KEYWORDS: dict[str, Reader] = {
 }
 """How the value of each keyword is read."""
 
-ENTRIES = marker_keywords()
-"""The keys of the policy that features add and of which the marker may have an entry."""
+ENTRIES = marker_keywords()  # The keys of the policy that features add and of which the marker may have an entry.
 
 ALL_KEYWORDS = (*KEYWORDS, *ENTRIES)
 

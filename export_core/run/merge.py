@@ -1,7 +1,5 @@
 """The merge of shards: the results of all shards of one plan, judged as one run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

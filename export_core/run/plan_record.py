@@ -46,30 +46,19 @@ class PlanRecord(msgspec.Struct, frozen=True):
     Of a shard, all but `own_cells` and `shard` are those of the plan that it is a part of.
     """
 
-    tool: str
-    """Our version and a hash of our code."""
-    as_of: str
-    """The day as of which cells are judged."""
-    selection: dict[str, Any]
-    """What was asked for."""
-    goldens: dict[str, str]
-    """The hash of each golden, by its id."""
-    cells: str
-    """A hash of `own_cells` for the whole plan."""
-    planned: int
-    """The number of cells of the whole plan."""
-    policy: str
-    """A hash of the policy."""
-    limits: dict[str, float]
-    """The limits of one cell: seconds, bytes, repetitions."""
-    wheels: str
-    """A hash of the unpublished wheels."""
-    calendar: dict[str, Any]
-    """What the summary says of the calendar."""
+    tool: str  # Our version and a hash of our code.
+    as_of: str  # The day as of which cells are judged.
+    selection: dict[str, Any]  # What was asked for.
+    goldens: dict[str, str]  # The hash of each golden, by its id.
+    cells: str  # A hash of `own_cells` for the whole plan.
+    planned: int  # The number of cells of the whole plan.
+    policy: str  # A hash of the policy.
+    limits: dict[str, float]  # The limits of one cell: seconds, bytes, repetitions.
+    wheels: str  # A hash of the unpublished wheels.
+    calendar: dict[str, Any]  # What the summary says of the calendar.
     own_cells: dict[str, str]
     """For each reader on a platform the numbers of goldens, such as `0-17,20`, counted in the order of their ids."""
-    shard: str = ""
-    """Which shard it is, such as 1/4; empty for the whole plan."""
+    shard: str = ""  # Which shard it is, such as 1/4; empty for the whole plan.
 
     @property
     def digest(self) -> str:

@@ -8,8 +8,6 @@ Whoever reads the files of a finished run checks that they belong together, see 
 edits by hand; it is no signature, since whoever can write the folder can write all of it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 from collections import Counter

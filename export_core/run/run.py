@@ -101,12 +101,9 @@ class Cells:
 class Run(Cells):
     """A run, or one shard of it."""
 
-    summary: Summary
-    """The summary of its results."""
-    plan: PlanRecord | None = None
-    """What decided the results; None for a run that was not written."""
-    folder: Path | None = None
-    """Where its files are; None for a run that was not written."""
+    summary: Summary  # The summary of its results.
+    plan: PlanRecord | None = None  # What decided the results; None for a run that was not written.
+    folder: Path | None = None  # Where its files are; None for a run that was not written.
     options: str = ""
     """The options with which `jaxexport report` judges the files of that folder as this run was judged."""
 

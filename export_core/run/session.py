@@ -4,8 +4,6 @@ The command line calls `run_matrix`, and nox and CI call the command line; pytes
 interpreter that runs pytest as the only reader.
 """
 
-from __future__ import annotations
-
 import datetime
 import threading
 import time
@@ -91,22 +89,18 @@ def ignore(*_: object) -> None:
 class Observer:
     """What is called while a run goes on; each does nothing unless given."""
 
-    planned: Callable[[Plan, Plan], None] = ignore
-    """Gets the plan, and the whole plan that it may be a shard of."""
+    planned: Callable[[Plan, Plan], None] = ignore  # Gets the plan, and the whole plan that it may be a shard of.
     started: Callable[[Plan, Sequence[Result]], None] = ignore
     """Gets the plan and the results that a continued run has from before."""
     environment: Callable[[Release], None] = ignore
     """Gets each reader whose environment is built; called from several threads."""
     note: Callable[[str], None] = ignore
     """Gets a line about what happens beside the cells; called from several threads."""
-    result: Callable[[Result], None] = ignore
-    """Gets each result, once it is written."""
-    ended: Callable[[Summary], None] = ignore
-    """Gets the summary, once it is written."""
+    result: Callable[[Result], None] = ignore  # Gets each result, once it is written.
+    ended: Callable[[Summary], None] = ignore  # Gets the summary, once it is written.
 
 
-SILENT = Observer()
-"""An observer that does nothing."""
+SILENT = Observer()  # An observer that does nothing.
 
 
 def run_matrix(

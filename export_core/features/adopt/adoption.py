@@ -39,11 +39,9 @@ from export_core.run.session import Observer, run_matrix
 
 Notify = Callable[[str], None]
 
-AT_ONCE = 32
-"""Artifacts that are drafted before any of them is run: those of one writer share a worker."""
+AT_ONCE = 32  # Artifacts that are drafted before any of them is run: those of one writer share a worker.
 
-LARGEST_BATCH = 1 << 29
-"""Bytes of drafts after which the next batch begins."""
+LARGEST_BATCH = 1 << 29  # Bytes of drafts after which the next batch begins.
 
 NOT_ADDED = "not added"
 

@@ -27,11 +27,9 @@ from export_core.releases import load_calendar
 
 LOG = logging.getLogger("export_core.capture")
 LOCK = ".capture.lock"
-LOCK_SECONDS = 60.0
-"""How long a call that is being written waits for another process to finish its own."""
+LOCK_SECONDS = 60.0  # How long a call that is being written waits for another process to finish its own.
 
-DIGITS = 12
-"""Of the digest of artifact and inputs, in the name of a case: an equal call is stored once."""
+DIGITS = 12  # Of the digest of artifact and inputs, in the name of a case: an equal call is stored once.
 
 
 @dataclass(frozen=True)

@@ -22,14 +22,11 @@ from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.installed import metadata_of
 from export_core.readers.placement import Placement
 
-LARGEST = 1 << 24
-"""Bytes of a data file that is read. The largest of jax 0.12.0.1 has 139 kB."""
+LARGEST = 1 << 24  # Bytes of a data file that is read. The largest of jax 0.12.0.1 has 139 kB.
 
-WHOLE = "exported_serialized"
-"""The field of a golden that is a whole `Exported`, without inputs and outputs."""
+WHOLE = "exported_serialized"  # The field of a golden that is a whole `Exported`, without inputs and outputs.
 
-_MARKS = {"testdata_version", WHOLE}
-"""A ``dict(...)`` with one of these keywords is a golden."""
+_MARKS = {"testdata_version", WHOLE}  # A ``dict(...)`` with one of these keywords is a golden.
 
 _NUMPY = ("np", "numpy")
 _VALUES = {"inf": np.inf, "nan": np.nan}
@@ -193,8 +190,7 @@ FOLDER = "jax/_src/internal_test_util/export_back_compat_test_data"
 """In the package jax. Its tests, which compare the outputs, are in no wheel."""
 
 _RELEASE = re.compile(r"\d+(\.\d+)+\w*")
-_LARGEST_OF_ALL = 1 << 28
-"""Bytes of all data files of a wheel. Those of jax 0.12.0.1 have 1.7 MB."""
+_LARGEST_OF_ALL = 1 << 28  # Bytes of all data files of a wheel. Those of jax 0.12.0.1 have 1.7 MB.
 
 
 class JaxData(NamedTuple):

@@ -28,8 +28,7 @@ from export_core.policy import Policy
 from export_core.releases import Calendar
 from export_core.releases.stable_targets import stable_targets
 
-CASES = "jax"
-"""What the name of each case begins with."""
+CASES = "jax"  # What the name of each case begins with.
 
 LEFT_OUT, REFUSED = "left out", "refused"
 

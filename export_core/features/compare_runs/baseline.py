@@ -1,7 +1,5 @@
 """The difference between a run and its baseline, cell by cell: regressed, fixed, new, gone, changed, unchanged."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

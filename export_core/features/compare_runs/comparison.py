@@ -1,7 +1,5 @@
 """The difference from a baseline as reports show it: findings, a section of the page, JSON."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterator, Sequence
 from functools import partial

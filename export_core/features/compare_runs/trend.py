@@ -3,8 +3,6 @@
 Shown and not judged. Nothing is compared here: what a run compared, and the figures that it recorded, are put in order.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise

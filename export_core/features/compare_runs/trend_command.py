@@ -1,7 +1,5 @@
 """The command `jaxexport trend`: what moves from release to release in the results of a run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -31,8 +31,7 @@ from export_core.readers.worker.protocol import Stage
 from export_core.releases import Calendar
 from export_core.releases.entries import calendar_entries
 
-_MOST_BYTES = 1 << 28
-"""Of all made inputs together: a file may claim arguments of any size."""
+_MOST_BYTES = 1 << 28  # Of all made inputs together: a file may claim arguments of any size.
 
 
 @dataclass(frozen=True)

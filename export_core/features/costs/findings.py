@@ -1,7 +1,5 @@
 """What a report says of costs: findings about budgets, a table of the newest figures, a line beside a row of cells."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise

@@ -3,8 +3,6 @@
 A growth is measured against another cell, so this is asked of all results of a run at once, after it has ended.
 """
 
-from __future__ import annotations
-
 import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

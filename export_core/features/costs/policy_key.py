@@ -1,7 +1,5 @@
 """The entries of the policy's table `budgets`: what the call of an artifact may cost in a reader."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

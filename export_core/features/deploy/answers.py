@@ -3,8 +3,6 @@
 Their evidence is what stored runs say of a golden in a release, as long as it is the same golden.
 """
 
-from __future__ import annotations
-
 import datetime
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The command `jaxexport can-i-deploy`: do artifacts run in the deployment targets of the policy."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path

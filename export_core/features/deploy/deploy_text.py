@@ -1,7 +1,5 @@
 """What is said of deployment targets: the answer of `jaxexport can-i-deploy`, and the finding of a run."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Iterator

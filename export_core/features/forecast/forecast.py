@@ -1,7 +1,5 @@
 """The forecast: what happens to the goldens on which day ahead, and the obligations of a release built on that day."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterator, Sequence
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """The forecast for people: lines for a terminal, a table in Markdown, and one HTML page that loads nothing else."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The windows of all generations as bars over time: which goldens leave when, and what else happens on which day."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Sequence
 from xml.etree import ElementTree as Xml

@@ -21,8 +21,7 @@ from export_core.cli.output import echo, echo_json
 
 SAME, DIFFERENT = 0, 1
 FINE, NOT_FINE, BAD_INPUT, UNKNOWN = 0, 1, 2, 3
-_FORMULA = ("=", "+", "-", "@")
-"""What a spreadsheet takes for the start of a formula."""
+_FORMULA = ("=", "+", "-", "@")  # What a spreadsheet takes for the start of a formula.
 
 
 jobs_option = click.option(

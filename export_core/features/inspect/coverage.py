@@ -25,8 +25,7 @@ class Row:
     writers: set[tuple[datetime.date, str]] = field(default_factory=set)
 
 
-Coverage = dict[str, dict[str, Row]]
-"""The rows of each section by name."""
+Coverage = dict[str, dict[str, Row]]  # The rows of each section by name.
 
 
 def coverage(goldens: Iterable[Golden]) -> Coverage:

@@ -4,8 +4,6 @@ Screen, difference and inventory are made of them, and `jaxexport inspect --json
 the published schema (schema/inspect.schema.json).
 """
 
-from __future__ import annotations
-
 import os.path
 from typing import Any, NamedTuple
 
@@ -20,102 +18,69 @@ FORMAT = 1
 EXPORTED = "serialized jax.export.Exported"
 BARE = "StableHLO portable artifact"
 RAW = "raw StableHLO bytecode, no portable artifact"
-STABLEHLO_YEARS = (5, 2)
-"""Backward and forward. Source: docs/compatibility.md of StableHLO, "Guarantees"."""
+STABLEHLO_YEARS = (5, 2)  # Backward and forward. Source: docs/compatibility.md of StableHLO, "Guarantees".
 
 
 class SignatureFacts(NamedTuple):
     """Types as jax prints them, flat and in order."""
 
-    name: str
-    """The name of the function."""
-    inputs: tuple[str, ...]
-    """The types of the arguments."""
-    outputs: tuple[str, ...]
-    """The types of the results."""
-    in_tree: str | None
-    """The tree of the arguments, null for a bare module."""
-    out_tree: str | None
-    """The tree of the results, null for a bare module."""
-    kept: tuple[int, ...] | None
-    """The arguments that the module uses, by number; null for a bare module."""
-    dimensions: tuple[str, ...]
-    """The names of symbolic dimensions."""
+    name: str  # The name of the function.
+    inputs: tuple[str, ...]  # The types of the arguments.
+    outputs: tuple[str, ...]  # The types of the results.
+    in_tree: str | None  # The tree of the arguments, null for a bare module.
+    out_tree: str | None  # The tree of the results, null for a bare module.
+    kept: tuple[int, ...] | None  # The arguments that the module uses, by number; null for a bare module.
+    dimensions: tuple[str, ...]  # The names of symbolic dimensions.
 
 
 class ConstantFacts(NamedTuple):
     """A constant of 256 bytes or more."""
 
-    type: str
-    """Its type."""
-    nbytes: int
-    """The bytes it takes."""
-    at: int
-    """Its first byte in the file."""
-    function: str
-    """The function that it is in."""
-    sha256: str
-    """The SHA-256 of its bytes."""
+    type: str  # Its type.
+    nbytes: int  # The bytes it takes.
+    at: int  # Its first byte in the file.
+    function: str  # The function that it is in.
+    sha256: str  # The SHA-256 of its bytes.
 
 
 class ModuleFacts(NamedTuple):
     """A StableHLO module: the function's own (order 0), or that of a derivative."""
 
-    vjp_order: int
-    """The order of the derivative, 0 for the function itself."""
-    nbytes: int
-    """Its size in bytes."""
-    producer: str
-    """What wrote the bytecode, as its header says."""
-    bytecode_version: int
-    """The version of MLIR bytecode."""
-    operations: int
-    """How many operations."""
-    op_counts: dict[str, int]
-    """How many of each, by name."""
-    functions: tuple[str, ...]
-    """Its functions with their types."""
-    attributes: dict[str, Any]
-    """The attributes of the module."""
-    constants: tuple[ConstantFacts, ...]
-    """Its large constants."""
-    needs: Needs
-    """What reads it."""
+    vjp_order: int  # The order of the derivative, 0 for the function itself.
+    nbytes: int  # Its size in bytes.
+    producer: str  # What wrote the bytecode, as its header says.
+    bytecode_version: int  # The version of MLIR bytecode.
+    operations: int  # How many operations.
+    op_counts: dict[str, int]  # How many of each, by name.
+    functions: tuple[str, ...]  # Its functions with their types.
+    attributes: dict[str, Any]  # The attributes of the module.
+    constants: tuple[ConstantFacts, ...]  # Its large constants.
+    needs: Needs  # What reads it.
 
 
 class ReaderFacts(NamedTuple):
     """Whether a release loads it."""
 
-    jaxlib: str
-    """Its jaxlib."""
-    jax: str
-    """Its jax."""
-    built: str
-    """The day on which the jaxlib was built."""
-    loads: bool | None
-    """true, false, or null if that is unknown."""
-    reasons: tuple[str, ...]
-    """Why not."""
+    jaxlib: str  # Its jaxlib.
+    jax: str  # Its jax.
+    built: str  # The day on which the jaxlib was built.
+    loads: bool | None  # true, false, or null if that is unknown.
+    reasons: tuple[str, ...]  # Why not.
 
 
 class StableHloPromise(NamedTuple):
     """StableHLO's own promise for a bare module, between the builds of the StableHLO that writes and reads."""
 
-    backward_years: int
-    """Years backward."""
-    forward_years: int
-    """Years forward."""
-    written_for: str
-    """The version that the module was written for; its writer had that one or a newer one."""
+    backward_years: int  # Years backward.
+    forward_years: int  # Years forward.
+    written_for: str  # The version that the module was written for; its writer had that one or a newer one.
 
 
 class MainFacts(NamedTuple):
     """Whether `main` takes and returns what the envelope says."""
 
-    checked: bool
-    """Whether it was checked: not where its calling convention is not known here."""
-    problems: tuple[str, ...]
-    """What is wrong, a sentence each."""
+    checked: bool  # Whether it was checked: not where its calling convention is not known here.
+    problems: tuple[str, ...]  # What is wrong, a sentence each.
 
 
 class ConvertedFacts(NamedTuple):
@@ -123,20 +88,13 @@ class ConvertedFacts(NamedTuple):
 
     problem: str
     """Why the record says nothing: it cannot be read, or is of another file; empty for a record that counts."""
-    verdict: str = ""
-    """`converted` where the reader gave the outputs of the golden; `not verified` otherwise."""
-    message: str = ""
-    """What was verified, or why nothing could be."""
-    reader: str = ""
-    """The jaxlib that it was made for."""
-    sha256: str = ""
-    """The SHA-256 of the original artifact."""
-    way: str = ""
-    """How: `unchanged`, `rewritten`, or `exported again`."""
-    rewrites: tuple[str, ...] = ()
-    """Everything that is not as in the original, in words."""
-    tool: str = ""
-    """What made it."""
+    verdict: str = ""  # `converted` where the reader gave the outputs of the golden; `not verified` otherwise.
+    message: str = ""  # What was verified, or why nothing could be.
+    reader: str = ""  # The jaxlib that it was made for.
+    sha256: str = ""  # The SHA-256 of the original artifact.
+    way: str = ""  # How: `unchanged`, `rewritten`, or `exported again`.
+    rewrites: tuple[str, ...] = ()  # Everything that is not as in the original, in words.
+    tool: str = ""  # What made it.
 
     @property
     def is_other(self) -> bool:
@@ -147,56 +105,31 @@ class ConvertedFacts(NamedTuple):
 class Inspection(NamedTuple):
     """What `jaxexport inspect --json` prints."""
 
-    format: int
-    """The version of this form."""
-    file: str
-    """The file, as it was named."""
-    kind: str
-    """What it is: an artifact of jax.export, or bare StableHLO."""
-    nbytes: int
-    """Its size in bytes."""
-    sha256: str
-    """The SHA-256 of the file."""
-    signature: SignatureFacts
-    """The types of arguments and results."""
-    custom_calls: tuple[AuditFinding, ...]
-    """Its custom calls."""
-    foreseen: tuple[Foreseen, ...]
-    """What is foreseen for each platform."""
-    modules: tuple[ModuleFacts, ...]
-    """The function's module, and those of its derivatives."""
-    writer: WrittenBy
-    """Who wrote it."""
-    readers: tuple[ReaderFacts, ...]
-    """Which releases load it."""
-    stablehlo_promise: StableHloPromise | None
-    """What StableHLO promises; null unless it is a portable artifact."""
-    converted: ConvertedFacts | None
-    """What `jaxexport convert` wrote beside the file; null where nothing is beside it."""
-    platforms: tuple[str, ...] = ()
-    """The platforms that it was exported for."""
-    nr_devices: int | None = None
-    """The number of devices; null for a bare module."""
-    in_shardings: tuple[str | None, ...] = ()
-    """The sharding of each argument, null for none."""
-    out_shardings: tuple[str | None, ...] = ()
-    """The sharding of each result, null for none."""
-    ordered_effects: tuple[str, ...] = ()
-    """The names of ordered effects."""
-    unordered_effects: tuple[str, ...] = ()
-    """The names of unordered effects."""
-    vjp_order: int = 0
-    """How many orders of derivatives it has."""
-    calling_convention_version: int | None = None
-    """The version of its calling convention; null for a bare module."""
-    main: MainFacts | None = None
-    """The check of `main`; null for a bare module."""
-    disabled_checks: tuple[str, ...] = ()
-    """Safety checks that jax.export left out."""
-    unknown_fields: tuple[str, ...] = ()
-    """Fields of the envelope that this reader does not know."""
-    promise: PromisedDays | None = None
-    """What JAX promises; null for a bare module, and where no writer is known."""
+    format: int  # The version of this form.
+    file: str  # The file, as it was named.
+    kind: str  # What it is: an artifact of jax.export, or bare StableHLO.
+    nbytes: int  # Its size in bytes.
+    sha256: str  # The SHA-256 of the file.
+    signature: SignatureFacts  # The types of arguments and results.
+    custom_calls: tuple[AuditFinding, ...]  # Its custom calls.
+    foreseen: tuple[Foreseen, ...]  # What is foreseen for each platform.
+    modules: tuple[ModuleFacts, ...]  # The function's module, and those of its derivatives.
+    writer: WrittenBy  # Who wrote it.
+    readers: tuple[ReaderFacts, ...]  # Which releases load it.
+    stablehlo_promise: StableHloPromise | None  # What StableHLO promises; null unless it is a portable artifact.
+    converted: ConvertedFacts | None  # What `jaxexport convert` wrote beside the file; null where nothing is beside it.
+    platforms: tuple[str, ...] = ()  # The platforms that it was exported for.
+    nr_devices: int | None = None  # The number of devices; null for a bare module.
+    in_shardings: tuple[str | None, ...] = ()  # The sharding of each argument, null for none.
+    out_shardings: tuple[str | None, ...] = ()  # The sharding of each result, null for none.
+    ordered_effects: tuple[str, ...] = ()  # The names of ordered effects.
+    unordered_effects: tuple[str, ...] = ()  # The names of unordered effects.
+    vjp_order: int = 0  # How many orders of derivatives it has.
+    calling_convention_version: int | None = None  # The version of its calling convention; null for a bare module.
+    main: MainFacts | None = None  # The check of `main`; null for a bare module.
+    disabled_checks: tuple[str, ...] = ()  # Safety checks that jax.export left out.
+    unknown_fields: tuple[str, ...] = ()  # Fields of the envelope that this reader does not know.
+    promise: PromisedDays | None = None  # What JAX promises; null for a bare module, and where no writer is known.
     envelope: dict[str, Any] | None = None
     """The fields of jax.export.Exported as they are in the file; null for a bare module."""
 

@@ -24,8 +24,7 @@ from export_core.matrix.comparisons import comparison_in_words, quirks_of, rule_
 from export_core.numbers.noise import outputs_to_name
 from export_core.policy import Policy
 
-MOST = 8
-"""Lines of one kind, and first values of one array."""
+MOST = 8  # Lines of one kind, and first values of one array.
 
 
 def golden_screen(golden: Golden, others: Sequence[Golden], policy: Policy) -> str:

@@ -28,40 +28,26 @@ NO_RELEASE = "no release"
 class InventoryRow(NamedTuple):
     """A file of an archive. Of one that cannot be read, only `file` and `error` are known."""
 
-    file: str
-    """The file, below the folder as it was named."""
-    error: str | None = None
-    """Why it cannot be read; null for one that was read."""
-    kind: str | None = None
-    """What it is: an artifact of jax.export, or bare StableHLO."""
-    nbytes: int | None = None
-    """Its size in bytes."""
-    sha256: str | None = None
-    """The SHA-256 of the file."""
-    function: str | None = None
-    """The name of the function."""
-    jax: str | None = None
-    """The jax that the artifact names, null where it names none."""
-    writers: tuple[str, ...] = ()
-    """The jaxlibs that can have written it."""
+    file: str  # The file, below the folder as it was named.
+    error: str | None = None  # Why it cannot be read; null for one that was read.
+    kind: str | None = None  # What it is: an artifact of jax.export, or bare StableHLO.
+    nbytes: int | None = None  # Its size in bytes.
+    sha256: str | None = None  # The SHA-256 of the file.
+    function: str | None = None  # The name of the function.
+    jax: str | None = None  # The jax that the artifact names, null where it names none.
+    writers: tuple[str, ...] = ()  # The jaxlibs that can have written it.
     formats: tuple[int, ...] = ()
     """The oldest and the newest format that the envelope can have; none for a bare module."""
-    platforms: tuple[str, ...] = ()
-    """The platforms that it was exported for."""
-    nr_devices: int | None = None
-    """The number of devices; null for a bare module."""
-    custom_calls: tuple[str, ...] = ()
-    """The targets of its custom calls."""
+    platforms: tuple[str, ...] = ()  # The platforms that it was exported for.
+    nr_devices: int | None = None  # The number of devices; null for a bare module.
+    custom_calls: tuple[str, ...] = ()  # The targets of its custom calls.
     unpromised: tuple[str, ...] = ()
     """Those that the writer or the newest release does not promise, and parts that are not known."""
     promised_until: str | None = None
     """The last build date of a jaxlib that is promised to load it, by the oldest possible writer; null if unknown."""
-    readers: int = 0
-    """How many releases load it."""
-    unknown_readers: int = 0
-    """For how many releases that is not known."""
-    newest_reader: str | None = None
-    """The last built release that loads it; null where none does."""
+    readers: int = 0  # How many releases load it.
+    unknown_readers: int = 0  # For how many releases that is not known.
+    newest_reader: str | None = None  # The last built release that loads it; null where none does.
 
 
 def inventory_row(terms: Terms, artifact: Artifact) -> InventoryRow:

@@ -1,7 +1,5 @@
 """What `inspect` and `audit` print on a file: one screen made from its facts, all of them as JSON, or its calls."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -92,8 +90,7 @@ def screen(facts: Inspection) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-_Rows = Iterator[tuple[str, str | Iterable[str]]]
-"""What stands in the first column, and a line or lines behind it."""
+_Rows = Iterator[tuple[str, str | Iterable[str]]]  # What stands in the first column, and a line or lines behind it.
 
 
 def _rows(facts: Inspection) -> _Rows:

@@ -15,12 +15,10 @@ from export_core.features.remote.job import Job, JobResult
 
 PATIENCE_SECONDS = 60.0
 """How long to wait where no worker is left: clusters grow on demand, and a worker that died is started anew."""
-ANSWER_SECONDS = 30.0
-"""How long a scheduler may take to say which workers it has."""
+ANSWER_SECONDS = 30.0  # How long a scheduler may take to say which workers it has.
 FRESH_SECONDS = 0.5
 """How long an answer about the workers is used: several questions are asked at each look at the jobs."""
-EVERYWHERE = "cpu"
-"""The platform that every worker has, declared or not."""
+EVERYWHERE = "cpu"  # The platform that every worker has, declared or not.
 
 
 class RemoteError(ExportCompatError):

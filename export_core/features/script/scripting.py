@@ -35,14 +35,10 @@ __all__ = ["WrittenGolden", "export_artifact", "write_golden"]
 class WrittenGolden:
     """A golden that `write_golden` has stored, or found as it is."""
 
-    golden: Golden
-    """The golden in its folder."""
-    status: str
-    """`new`, `replaced`, or `unchanged` where nothing was written."""
-    crash: str = ""
-    """How this release's process died when it replayed the golden; empty where it replays it."""
-    remarks: tuple[str, ...] = ()
-    """What its numbers cannot show, a sentence each."""
+    golden: Golden  # The golden in its folder.
+    status: str  # `new`, `replaced`, or `unchanged` where nothing was written.
+    crash: str = ""  # How this release's process died when it replayed the golden; empty where it replays it.
+    remarks: tuple[str, ...] = ()  # What its numbers cannot show, a sentence each.
 
 
 def export_artifact(

@@ -1,7 +1,5 @@
 """The one cell that a person asks about: named in words, by options, or found among the results of a run."""
 
-from __future__ import annotations
-
 import datetime
 import re
 import shlex
@@ -45,8 +43,7 @@ from export_core.run.run import Run
 
 _WORDS = re.compile(r"(?P<golden>.+) in (?:jaxlib )?(?P<reader>\S+)(?: on (?P<platform>\S+))?")
 """A cell as messages and plans name it: ``CASE/WRITER in 0.10.2-jax0.10.2 on cpu``."""
-_SHOWN = 10
-"""How many cells a message lists."""
+_SHOWN = 10  # How many cells a message lists.
 _COMMAND = re.compile(r"(?:[A-Z_\d]+=\S* )*jaxexport matrix ")
 """A command that reproduces a cell, after the variables that it sets."""
 
@@ -57,20 +54,14 @@ class Asked:
 
     cell: str = ""
     """``GOLDEN in READER on PLATFORM``, a golden, a case, the id of a cause, or a command that reproduces a cell."""
-    case: str = ""
-    """The case, or a glob."""
-    writer: str = ""
-    """The jaxlib that wrote the golden, or the name of its folder, such as 0.9.2-cpu."""
-    reader: str = ""
-    """A jaxlib, one with its jax (0.11.2-jax0.12.0.1), or the path of its wheel."""
-    platform: str = ""
-    """A platform, also with a mode: cuda:run."""
-    results: Path | None = None
-    """The folder of a finished run; None is the usual one, if there is one."""
+    case: str = ""  # The case, or a glob.
+    writer: str = ""  # The jaxlib that wrote the golden, or the name of its folder, such as 0.9.2-cpu.
+    reader: str = ""  # A jaxlib, one with its jax (0.11.2-jax0.12.0.1), or the path of its wheel.
+    platform: str = ""  # A platform, also with a mode: cuda:run.
+    results: Path | None = None  # The folder of a finished run; None is the usual one, if there is one.
     selection: Selection = field(default_factory=Selection)
     """Where unpublished releases come from, and which devices are compiled for; nothing else of it counts."""
-    run: RunOptions = field(default_factory=RunOptions)
-    """The goldens, the policy, the day, and how the cell is run."""
+    run: RunOptions = field(default_factory=RunOptions)  # The goldens, the policy, the day, and how the cell is run.
 
 
 def spelled_out(asked: Asked, run: Run | None) -> Asked:

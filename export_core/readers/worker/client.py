@@ -4,8 +4,6 @@ Much of what a process prints is read and little of it stored. The modules that 
 worker of the same environment.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import io
@@ -30,16 +28,12 @@ from export_core.readers.worker.program import LONGEST_LINE, LONGEST_STDERR, Tra
 from export_core.readers.worker.protocol import Reply, Request, Worker
 
 PROGRAM = Path(__file__).with_name("program.py")
-START_SECONDS = 120.0
-"""How long a worker may take to import jax."""
-CLOSE_SECONDS = 5.0
-"""How long a worker may take to end its cells and itself once its stdin is closed."""
-GRACE_SECONDS = 30.0
-"""How long a worker may be silent beyond its cells' limits, before it counts as stuck."""
+START_SECONDS = 120.0  # How long a worker may take to import jax.
+CLOSE_SECONDS = 5.0  # How long a worker may take to end its cells and itself once its stdin is closed.
+GRACE_SECONDS = 30.0  # How long a worker may be silent beyond its cells' limits, before it counts as stuck.
 JOIN_SECONDS = 5.0
 """How long to wait for the end of a pipe: a process that a worker's own process started may still hold it open."""
-LOOK_SECONDS = 0.05
-"""How often a cell's time and memory are checked."""
+LOOK_SECONDS = 0.05  # How often a cell's time and memory are checked.
 
 
 def start_worker(environment: Environment, slots: int, *, fork: bool = hasattr(os, "fork")) -> Worker:

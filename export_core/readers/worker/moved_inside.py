@@ -30,8 +30,7 @@ BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16}
 MANTISSA = {"f64": 52, "f32": 23, "f16": 10, "bf16": 7}
 MULTIPLIERS = {64: 0x9E3779B97F4A7C15, 32: 0x9E3779B1, 16: 0x9E3B}
 """Odd numbers near the golden ratio of each width, by which a multiplicative hash spreads its bits."""
-PLACE = 0xC2B2AE35
-"""What tells places in the program apart: each one's number is multiplied by it."""
+PLACE = 0xC2B2AE35  # What tells places in the program apart: each one's number is multiplied by it.
 
 OPEN = {
     *("dot", "dot_general", "convolution", "fft", "cholesky", "triangular_solve", "custom_call", "composite"),
@@ -51,8 +50,7 @@ ADDING = {"stablehlo.add", "stablehlo.subtract"}
 BODIES = {"reduce", "reduce_window", "scatter", "sort", "select_and_scatter", "map", "all_reduce", "reduce_scatter"}
 """Operations in whose bodies nothing moves: XLA wants them to be what it knows."""
 
-TERMS = 64
-"""Sums of fewer terms move by one unit; of four times as many by two, and so on. See `doublings`."""
+TERMS = 64  # Sums of fewer terms move by one unit; of four times as many by two, and so on. See `doublings`.
 
 ARRAY = re.compile(r"tensor<((?:[1-9]\d*x)*)(complex<)?(f64|f32|f16|bf16)>{1,2}")
 """Types of arrays that move: not empty, of static shape."""

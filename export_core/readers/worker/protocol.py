@@ -1,7 +1,5 @@
 """The messages between coordinator and worker: the request of a cell, its stages, its reply."""
 
-from __future__ import annotations
-
 from concurrent.futures import Future
 from enum import StrEnum
 from typing import Literal, Protocol
@@ -15,24 +13,15 @@ from export_core.readers.placement import Described
 class Stage(StrEnum):
     """How far a cell got, in order."""
 
-    ENVIRONMENT = "environment"
-    """The reader's environment is found or built, and its worker starts."""
-    READ = "read"
-    """The golden's files are read, and the modules that it registers are imported."""
-    AUDIT = "audit"
-    """Its custom calls are checked, before anything is compiled."""
-    DESERIALIZE = "deserialize"
-    """The reader deserializes the artifact."""
-    MODULE = "module"
-    """jaxlib parses the StableHLO module."""
-    LOWER = "lower"
-    """The call is lowered for the platform."""
-    COMPILE = "compile"
-    """XLA compiles it."""
-    RUN = "run"
-    """The device runs it."""
-    COMPARE = "compare"
-    """The outputs are compared with those that the writer saw."""
+    ENVIRONMENT = "environment"  # The reader's environment is found or built, and its worker starts.
+    READ = "read"  # The golden's files are read, and the modules that it registers are imported.
+    AUDIT = "audit"  # Its custom calls are checked, before anything is compiled.
+    DESERIALIZE = "deserialize"  # The reader deserializes the artifact.
+    MODULE = "module"  # jaxlib parses the StableHLO module.
+    LOWER = "lower"  # The call is lowered for the platform.
+    COMPILE = "compile"  # XLA compiles it.
+    RUN = "run"  # The device runs it.
+    COMPARE = "compare"  # The outputs are compared with those that the writer saw.
 
 
 class VariantRequest(msgspec.Struct, frozen=True):
@@ -96,26 +85,17 @@ class Cost(msgspec.Struct, frozen=True, gc=False):
     With several devices it is said of the program of one of them. A CUDA plugin without a device estimates nothing.
     """
 
-    temp_bytes: int | None = None
-    """Bytes of temporary buffers."""
-    argument_bytes: int | None = None
-    """Bytes of arguments."""
-    output_bytes: int | None = None
-    """Bytes of outputs."""
-    alias_bytes: int | None = None
-    """Bytes of outputs that share their buffer with an argument."""
-    code_bytes: int | None = None
-    """Bytes of generated code."""
+    temp_bytes: int | None = None  # Bytes of temporary buffers.
+    argument_bytes: int | None = None  # Bytes of arguments.
+    output_bytes: int | None = None  # Bytes of outputs.
+    alias_bytes: int | None = None  # Bytes of outputs that share their buffer with an argument.
+    code_bytes: int | None = None  # Bytes of generated code.
     flops: float | None = None
     """Floating-point operations, as XLA estimates them; null also where it cannot, for some custom calls."""
-    transcendentals: float | None = None
-    """Evaluations of functions such as exp and sin, as XLA estimates them."""
-    bytes_accessed: float | None = None
-    """Bytes read and written, as XLA estimates them."""
-    instructions: int | None = None
-    """HLO instructions after optimization, in all computations."""
-    fusions: int | None = None
-    """Those of them that are fusions."""
+    transcendentals: float | None = None  # Evaluations of functions such as exp and sin, as XLA estimates them.
+    bytes_accessed: float | None = None  # Bytes read and written, as XLA estimates them.
+    instructions: int | None = None  # HLO instructions after optimization, in all computations.
+    fusions: int | None = None  # Those of them that are fusions.
 
 
 class Timings(msgspec.Struct, frozen=True, gc=False):
@@ -125,16 +105,11 @@ class Timings(msgspec.Struct, frozen=True, gc=False):
     imports modules. A result from the cache of outcomes has the times of the run that it comes from.
     """
 
-    deserialize: float | None = None
-    """To read the artifact."""
-    lower: float | None = None
-    """To trace and lower its call."""
-    compile: float | None = None
-    """To compile it."""
-    run: float | None = None
-    """To run it for the first time, until its outputs are there."""
-    runs: tuple[float, ...] = ()
-    """To run it again: one for each repetition that `--repeat` asked for."""
+    deserialize: float | None = None  # To read the artifact.
+    lower: float | None = None  # To trace and lower its call.
+    compile: float | None = None  # To compile it.
+    run: float | None = None  # To run it for the first time, until its outputs are there.
+    runs: tuple[float, ...] = ()  # To run it again: one for each repetition that `--repeat` asked for.
     peak_bytes: int | None = None
     """The most resident memory that the process of the cell had, with what it shares with its worker."""
 

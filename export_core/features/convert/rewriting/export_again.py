@@ -7,8 +7,6 @@ result.json. It works on every jax that has jax.export, and imports nothing of t
     {"by": "0.11.0"}   or   {"refused": "why"}
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

@@ -1,7 +1,5 @@
 """Since which release a cell fails: the two ends, the releases between, and the edge among them."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
@@ -40,10 +38,8 @@ from export_core.run.plan_record import hash_of, policy_hash
 from export_core.run.results import make_folder
 
 _BY_MESSAGE = Measure()
-BISECTED = "bisected"
-"""The folder of what was run, inside that of results."""
-AT_ONCE = 12
-"""In a window of at most so many releases all are run, since a failure may come and go."""
+BISECTED = "bisected"  # The folder of what was run, inside that of results.
+AT_ONCE = 12  # In a window of at most so many releases all are run, since a failure may come and go.
 
 
 class NotBisectedError(Exception):

@@ -22,14 +22,10 @@ FACTOR = 1.1
 class BisectBy(StrEnum):
     """By what results are alike."""
 
-    VERDICT = "verdict"
-    """By the verdict alone."""
-    MESSAGE = "message"
-    """By verdict, stage, signal, and the message without numbers, addresses and quoted names."""
-    NUMBERS = "numbers"
-    """By the largest error, in units of the noise that the writer measured."""
-    COST = "cost"
-    """By a figure of the compiler, such as temp_bytes."""
+    VERDICT = "verdict"  # By the verdict alone.
+    MESSAGE = "message"  # By verdict, stage, signal, and the message without numbers, addresses and quoted names.
+    NUMBERS = "numbers"  # By the largest error, in units of the noise that the writer measured.
+    COST = "cost"  # By a figure of the compiler, such as temp_bytes.
 
 
 @dataclass(frozen=True)

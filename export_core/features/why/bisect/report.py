@@ -1,7 +1,5 @@
 """What a bisection finds: each release that was run, the edge, what changed there; as data, and as text."""
 
-from __future__ import annotations
-
 import datetime
 import itertools
 import re
@@ -22,8 +20,7 @@ from export_core.readers.worker.protocol import Stage
 from export_core.releases import Calendar, Release
 from export_core.releases.calendar import version_key
 
-FOUND, NOT_REPRODUCED, NO_ANSWER = 0, 1, 3
-"""Exit codes; 2 is bad input."""
+FOUND, NOT_REPRODUCED, NO_ANSWER = 0, 1, 3  # Exit codes; 2 is bad input.
 _LABEL = 10
 _REPOSITORY = "https://github.com/jax-ml/jax"
 _COMMIT = re.compile(r"^_git_hash: .* = '([0-9a-f]{40})'$", re.MULTILINE)
@@ -32,81 +29,52 @@ _COMMIT = re.compile(r"^_git_hash: .* = '([0-9a-f]{40})'$", re.MULTILINE)
 class TriedRelease(msgspec.Struct, frozen=True):
     """A release in which the cell was run."""
 
-    reader: ReaderOf
-    """The release."""
-    stage: Stage
-    """How far the cell got."""
-    verdict: Verdict
-    """What happened."""
-    message: str
-    """What happened in words."""
-    label: str
-    """The class of what happened: releases with the same one are alike."""
-    size: float | None
-    """The error in units of noise, or the figure of the cost, by which it was bisected."""
-    is_bad: Answer
-    """Whether it is like the reader that was asked about; null where it says nothing."""
+    reader: ReaderOf  # The release.
+    stage: Stage  # How far the cell got.
+    verdict: Verdict  # What happened.
+    message: str  # What happened in words.
+    label: str  # The class of what happened: releases with the same one are alike.
+    size: float | None  # The error in units of noise, or the figure of the cost, by which it was bisected.
+    is_bad: Answer  # Whether it is like the reader that was asked about; null where it says nothing.
 
 
 class ChangedPart(msgspec.Struct, frozen=True):
     """A part of a release that is not the same in two of them."""
 
-    name: str
-    """jax, jaxlib or StableHLO."""
-    good: str
-    """Its version in the last good release; empty where the calendar does not have it."""
-    bad: str
-    """Its version in the first bad release."""
+    name: str  # jax, jaxlib or StableHLO.
+    good: str  # Its version in the last good release; empty where the calendar does not have it.
+    bad: str  # Its version in the first bad release.
 
 
 class CommitsLink(msgspec.Struct, frozen=True):
     """Where to read what changed."""
 
-    name: str
-    """jax; jaxlib, with its XLA; or the commit of XLA that a jaxlib was built with."""
-    link: str
-    """The page."""
+    name: str  # jax; jaxlib, with its XLA; or the commit of XLA that a jaxlib was built with.
+    link: str  # The page.
 
 
 class Bisection(msgspec.Struct, frozen=True):
     """What `jaxexport bisect --json` prints."""
 
-    case: str
-    """The id of the case."""
-    golden: str
-    """The golden, `case/writer`."""
-    writer: WriterOf
-    """The release that exported it."""
-    reader: ReaderOf
-    """The release that was asked about."""
-    platform: str
-    """The platform of the cells."""
-    mode: Mode
-    """run; or compile, where only that was done."""
-    by: BisectBy
-    """By what results are alike."""
-    as_of: datetime.date
-    """The day: later releases are ignored."""
-    exit_code: int
-    """0 an edge was found, 1 the reader does not fail here, 3 no answer."""
-    message: str
-    """Why no edge was found; of one that was found, what is doubtful about it."""
-    figure: str = ""
-    """The figure, where it was bisected by cost."""
-    threshold: float | None = None
-    """The size above which a release is bad, where it was bisected by numbers or cost."""
-    releases: int = 0
-    """How many releases there are between the two ends, with them."""
-    tried: tuple[TriedRelease, ...] = ()
-    """The releases in which the cell was run, by build date."""
-    last_good: ReaderOf | None = None
-    """The last release on the good side of the edge."""
+    case: str  # The id of the case.
+    golden: str  # The golden, `case/writer`.
+    writer: WriterOf  # The release that exported it.
+    reader: ReaderOf  # The release that was asked about.
+    platform: str  # The platform of the cells.
+    mode: Mode  # run; or compile, where only that was done.
+    by: BisectBy  # By what results are alike.
+    as_of: datetime.date  # The day: later releases are ignored.
+    exit_code: int  # 0 an edge was found, 1 the reader does not fail here, 3 no answer.
+    message: str  # Why no edge was found; of one that was found, what is doubtful about it.
+    figure: str = ""  # The figure, where it was bisected by cost.
+    threshold: float | None = None  # The size above which a release is bad, where it was bisected by numbers or cost.
+    releases: int = 0  # How many releases there are between the two ends, with them.
+    tried: tuple[TriedRelease, ...] = ()  # The releases in which the cell was run, by build date.
+    last_good: ReaderOf | None = None  # The last release on the good side of the edge.
     first_bad: ReaderOf | None = None
     """The first release on the bad side of it. Where it is the older one, the failure ended with `last_good`."""
-    changes: tuple[ChangedPart, ...] = ()
-    """What is not the same in these two."""
-    commits: tuple[CommitsLink, ...] = ()
-    """Links to the commits in between."""
+    changes: tuple[ChangedPart, ...] = ()  # What is not the same in these two.
+    commits: tuple[CommitsLink, ...] = ()  # Links to the commits in between.
 
 
 def changes_between(good: Release, bad: Release, calendar: Calendar) -> tuple[ChangedPart, ...]:

@@ -1,7 +1,5 @@
 """A folder that shows a failing cell to somebody who has only uv: a script, the artifact, the text of an issue."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import json

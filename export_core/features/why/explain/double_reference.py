@@ -1,7 +1,5 @@
 """A reference in double precision: whether the writer or the reader of a golden is nearer to it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -26,8 +24,7 @@ from export_core.matrix.cell_audit import audit_problem
 from export_core.numbers.elements import to_double
 from export_core.readers.environment import Environment
 
-ALIKE = 1.2
-"""How many times as far from the reference one of the two may be, to be called about as near."""
+ALIKE = 1.2  # How many times as far from the reference one of the two may be, to be called about as near.
 CHOICE = 0.1
 """From which error on, relative to the reference, both do not round in another way: they chose something else."""
 _SHOWN = 4

@@ -4,8 +4,6 @@ Start it with `uv run` for the release in which it fails, or with any other Pyth
 here, 1 it raises an exception or its numbers differ from those of its writer. It may also die by a signal.
 """
 
-from __future__ import annotations
-
 import base64
 import importlib
 import importlib.util

@@ -95,8 +95,7 @@ def divergence(expected: Sequence[Leaf], actual: Sequence[Leaf]) -> Divergence:
     return Divergence(units, relative, unequal)
 
 
-CASE = "reduced"
-"""The case of a reduced program's golden."""
+CASE = "reduced"  # The case of a reduced program's golden.
 _NOT_COMPARED = "the outputs of a reduced program are compared with those of a second reader"
 
 

@@ -1,7 +1,5 @@
 """The folder of a reduction: the program as a golden, its module as text, and the steps that led to it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -30,50 +28,34 @@ FORMAT = 1
 class DivergingOperation(msgspec.Struct, frozen=True):
     """An operation whose outputs differ, though those of all operations before it are equal."""
 
-    operation: str
-    """Its name, with the types of its operands and results."""
-    place: int
-    """Which of the values that are computed outside of regions it gives, from 1."""
-    values: int
-    """How many such values there are."""
-    ulp: int | None
-    """The largest difference in units in the last place; null for values that are no floats."""
+    operation: str  # Its name, with the types of its operands and results.
+    place: int  # Which of the values that are computed outside of regions it gives, from 1.
+    values: int  # How many such values there are.
+    ulp: int | None  # The largest difference in units in the last place; null for values that are no floats.
 
 
 class Reduction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What was reduced: the first line of steps.jsonl."""
 
-    cell: str
-    """The name of the cell."""
-    call: str
-    """Which call of the golden fails: empty for the plain one."""
-    artifact: str
-    """The SHA-256 of the original artifact."""
-    failure: str
-    """How it fails."""
-    second: str
-    """The jaxlib that says what is right; empty for none."""
-    operations: int
-    """How many operations the original has."""
+    cell: str  # The name of the cell.
+    call: str  # Which call of the golden fails: empty for the plain one.
+    artifact: str  # The SHA-256 of the original artifact.
+    failure: str  # How it fails.
+    second: str  # The jaxlib that says what is right; empty for none.
+    operations: int  # How many operations the original has.
     units: float | None = None
     """How far the outputs of the two readers are apart, in units in the last place of the largest element."""
-    first_diverging: DivergingOperation | None = None
-    """The first operation whose outputs differ, where numbers do."""
-    format: int = FORMAT
-    """The version of this form."""
+    first_diverging: DivergingOperation | None = None  # The first operation whose outputs differ, where numbers do.
+    format: int = FORMAT  # The version of this form.
 
 
 class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A smaller program that still fails: a further line of steps.jsonl."""
 
-    done: str
-    """The pass that found it; `started` for the original, `finished` where no pass finds a smaller one."""
-    operations: int
-    """How many operations it has."""
-    tried: int
-    """How many cells were run until then."""
-    seconds: float
-    """How long that took."""
+    done: str  # The pass that found it; `started` for the original, `finished` where no pass finds a smaller one.
+    operations: int  # How many operations it has.
+    tried: int  # How many cells were run until then.
+    seconds: float  # How long that took.
 
 
 class Reduced(NamedTuple):

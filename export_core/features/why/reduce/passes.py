@@ -1,7 +1,5 @@
 """The passes of a reduction: each looks for a smaller program of one kind, by delta debugging, until none finds any."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,8 +16,7 @@ from export_core.goldens import Leaf
 from export_core.goldens.arrays import PLAIN, Array
 
 MOST_ROUNDS = 10
-MOST_ELEMENTS = 1 << 26
-"""Of all values that may become arguments."""
+MOST_ELEMENTS = 1 << 26  # Of all values that may become arguments.
 KINDS = {
     "inline": "functions inlined",
     "end": "operations behind the failure removed",
@@ -33,8 +30,7 @@ KINDS = {
 }
 """What each pass does, in words, in the order in which they are made."""
 
-_BYTES = {"bfloat16": 2}
-"""The size of dtypes that NumPy lacks and that do not have one byte."""
+_BYTES = {"bfloat16": 2}  # The size of dtypes that NumPy lacks and that do not have one byte.
 
 Keep = Callable[[ReducedProgram, str], object]
 """Called with each smaller program that still fails, and the name of the pass that found it."""

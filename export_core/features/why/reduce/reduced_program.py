@@ -31,12 +31,10 @@ if TYPE_CHECKING:
     from export_core.artifact.envelope.fields import Sharding
 
 PROGRAM = Path(__file__).with_name("editing") / "program.py"
-SECONDS = 60.0
-"""How long one change may take."""
+SECONDS = 60.0  # How long one change may take.
 LONGEST_REPLY = 64 << 20
 
-Edit = tuple[str | int, ...]
-"""A change: see editing/edits.py."""
+Edit = tuple[str | int, ...]  # A change: see editing/edits.py.
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -132,8 +130,7 @@ class ModuleEditor:
             process.communicate()
 
 
-Values = Mapping[tuple[int, int], Leaf]
-"""What operations give, by the number of the operation and of its result."""
+Values = Mapping[tuple[int, int], Leaf]  # What operations give, by the number of the operation and of its result.
 
 
 class NotEditedError(WhyError):

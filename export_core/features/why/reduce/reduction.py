@@ -1,7 +1,5 @@
 """One failing cell made into the smallest program that still fails in the same way."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Sequence
@@ -41,10 +39,8 @@ from export_core.readers.hardware import missing_hardware
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage, WorkerStarter
 
-STARTED, FINISHED = "started", "finished"
-"""What is done in the first step and in the last one, beside the passes."""
-LEAST_SECONDS = 10.0
-"""How long a smaller program may always take."""
+STARTED, FINISHED = "started", "finished"  # What is done in the first step and in the last one, beside the passes.
+LEAST_SECONDS = 10.0  # How long a smaller program may always take.
 TIMES_AS_LONG = 4
 """How many times as long as the original a smaller program may take: one whose loops do not end shows nothing."""
 

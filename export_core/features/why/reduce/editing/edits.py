@@ -37,10 +37,8 @@ from program_parts import (  # type: ignore[import-not-found]  # beside this fil
 
 Edit = list[Any]
 
-MOST_OPERATIONS = 50_000
-"""A module that is larger once its functions are inlined stays as it is."""
-LONGEST_TEXT = 400
-"""Characters by which an operation is named."""
+MOST_OPERATIONS = 50_000  # A module that is larger once its functions are inlined stays as it is.
+LONGEST_TEXT = 400  # Characters by which an operation is named.
 TOKEN = "!stablehlo.token"
 _ELEMENT = re.compile(r"u?i\d+|b?f\d+\w*|complex<f\d+>")
 _DTYPES = {
@@ -286,8 +284,7 @@ def _without_effects(operation: Any) -> None:
 # What was float32 or narrower becomes float64; constants keep the values that they have. What the program asks of
 # float32 by itself stays: a loop that ends at an error of 1e-6, a polynomial of six terms.
 
-_NARROW = re.compile(r"(?<=[x<])(?:bf16|f16|f32)(?=[,>])")
-"""An element type in the text of a type."""
+_NARROW = re.compile(r"(?<=[x<])(?:bf16|f16|f32)(?=[,>])")  # An element type in the text of a type.
 _UNKNOWN = re.compile(r"f\d+E\d\w*|!quant\.\w+")
 """Types whose numbers would have to be rounded all the same: what they hold was chosen for them."""
 _CONSTANT = re.compile(r" dense<(?P<elements>.*)> : tensor<(?P<shape>(?:\d+x)*)(?P<element>[^\s,]*)>", re.DOTALL)

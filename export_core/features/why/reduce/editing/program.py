@@ -33,8 +33,7 @@ from jaxlib.mlir.dialects import chlo, sdy, stablehlo
 from program_parts import Program, RefusedError  # type: ignore[import-not-found]
 
 LONGEST_REASON = 400
-LARGEST_TEXT = 64
-"""Elements of a constant that the text of a module shows."""
+LARGEST_TEXT = 64  # Elements of a constant that the text of a module shows.
 
 
 def main() -> None:

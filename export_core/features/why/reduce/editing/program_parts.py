@@ -1,20 +1,16 @@
 """A module under change: its main, its operations, and what each argument and result of main was in the original."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from typing import Any
 
 from jaxlib.mlir import ir
 
-ALIAS = "tf.aliasing_output"
-"""Of an argument of main: the number of the result that gets its memory."""
+ALIAS = "tf.aliasing_output"  # Of an argument of main: the number of the result that gets its memory.
 
 _UNCOUNTED = ("func.func", "func.return", "stablehlo.return", "sdy.mesh", "sdy.return")
 
-Source = dict[str, Any]
-"""What an argument or result of the changed main is: see program.py."""
+Source = dict[str, Any]  # What an argument or result of the changed main is: see program.py.
 
 
 class RefusedError(Exception):

@@ -33,6 +33,11 @@ def is_open(page: Any) -> bool:
     return page.locator("dialog[open]").count() == 1
 
 
+def wait_until(page: Any, state: str) -> None:
+    """Wait until the cell's dialog is `open` or `closed`: a page follows its address in an event, after the click."""
+    page.wait_for_selector("dialog[open]" if state == "open" else "dialog:not([open])", state="attached")
+
+
 def test_the_address_of_a_cell_opens_it(opened):
     page = opened(cell_link(numbers().key))
     assert page.locator("#cell-title").inner_text() == "test_model_9: ran with different numbers"
@@ -71,17 +76,17 @@ def test_the_generations_of_a_case_are_side_by_side(opened):
 def test_a_click_opens_a_cell_and_back_closes_it(opened):
     page = opened(filter_link(verdict="timeout"))
     page.locator("#grid .broken").click()
-    assert is_open(page)
+    wait_until(page, "open")
     assert "cell=" in page.url
     page.go_back()
-    assert not is_open(page)
+    wait_until(page, "closed")
     assert page.input_value("#query") == "verdict:timeout", "the filter is as it was"
     page.go_forward()
-    assert is_open(page)
+    wait_until(page, "open")
     page.reload()
-    page.wait_for_selector("dialog[open]")
+    wait_until(page, "open")
     page.get_by_role("button", name="Close").click()
-    page.wait_for_selector("dialog:not([open])", state="attached")
+    wait_until(page, "closed")
     # The address changes in the dialog's close event, which comes after it has closed.
     page.wait_for_function("!location.href.includes('cell=')")
 
@@ -106,10 +111,10 @@ def test_findings_and_cells_lead_to_each_other(opened):
     assert page.locator("#count").inner_text() == "64 of 4,692 cells"
     page.locator("#grid .cell").first.click()
     page.locator("#cell-facts a", has_text="LAPACK calls crash in a fresh process").click()
-    assert not is_open(page)
+    wait_until(page, "closed")
     assert page.evaluate("document.activeElement.id") == "cause=lapack-cold-process=broken"
     card.get_by_role("link", name="One example").click()
-    assert is_open(page)
+    wait_until(page, "open")
 
 
 def test_a_filter_in_the_address_survives_a_reload(opened):

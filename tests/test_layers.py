@@ -168,3 +168,13 @@ def test_sessions_is_the_only_module_with_nox_in_it():
 
 def test_a_file_starts_with_what_it_is_about():
     assert [name_of(path) for path in MODULES if not ast.get_docstring(parsed(path))] == []
+
+
+def test_a_docstring_names_what_it_speaks_of():
+    """None leans on the docstring above it, as "The same for ..." does."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    nodes = [(path, node) for path in MODULES for node in ast.walk(parsed(path)) if isinstance(node, documented)]
+    assert len(nodes) > 2000
+    leaning = ("The same ", "That of ", "Those of ", "See ")
+    texts = [(path.name, ast.get_docstring(node) or "") for path, node in nodes]
+    assert [(file, text) for file, text in texts if text.startswith(leaning)] == []

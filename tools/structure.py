@@ -91,7 +91,7 @@ def import_graph(modules: Iterable[Module]) -> dict[str, set[str]]:
 
 
 def room_graph(graph: Graph) -> dict[str, set[str]]:
-    """The same between rooms: the folders and files just below a package. A package without folders is one room."""
+    """Imports between rooms: the folders and files just below a package. A package without folders is one room."""
     with_folders = {name.split(".")[0] for name in graph if name.count(".") > 1}
     rooms = {name: ".".join(name.split(".")[: 2 if name.split(".")[0] in with_folders else 1]) for name in graph}
     between: dict[str, set[str]] = {room: set() for room in rooms.values() if room not in with_folders}

@@ -63,7 +63,7 @@ class _Attempt:
 
     @property
     def placement(self) -> Placement:
-        """The same for all of its cells."""
+        """Where its cells run: one reader on one platform."""
         return self.cells[0].placement
 
 

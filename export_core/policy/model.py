@@ -136,7 +136,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return next((name for name in REPLAYED if getattr(now, name) != getattr(then, name)), "")
 
     def without_locations(self) -> Policy:
-        """The same without the lines of its entries: moving a line does not make another policy."""
+        """A copy whose entries have no lines of a file: moving a line does not make another policy."""
         tables = {
             table: tuple(msgspec.structs.replace(entry, location="") for entry in getattr(self, table))
             for table in LOCATED

@@ -182,7 +182,7 @@ class ReaderEnvironments:
 
     @classmethod
     def of(cls, policy: Policy, calendar: Calendar, sources: Sources = PUBLISHED, **more: Any) -> ReaderEnvironments:
-        """Those of a policy, with the packages and the variables that it names. `more` are those of `__init__`."""
+        """Environments with the packages and the variables that a policy names. `more` goes to `__init__`."""
         return cls(calendar, sources, packages=policy.reader_packages, variables=policy.environment, **more)
 
     def __enter__(self) -> ReaderEnvironments:

@@ -46,7 +46,7 @@ def from_rows(rows: Any) -> tuple[CalendarEntry, ...]:
 
 
 def calendar_entries(calendar: Calendar) -> tuple[CalendarEntry, ...]:
-    """The same of a calendar that was read whole, such as one with a project's own releases."""
+    """The entries of a calendar that was read whole, such as one with a project's own releases."""
     return tuple(
         CalendarEntry(
             jaxlib,

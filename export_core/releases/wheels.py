@@ -52,7 +52,11 @@ def read_wheel(path: Path) -> Wheel:
 
 
 def read_open_wheel(file: BinaryIO, name: str, *, path: Path, source: str) -> Wheel:
-    """The same of an open file with this name. `source` is how an error names it: its path or URL."""
+    """Read file name, time stamps and metadata of a wheel that is open.
+
+    `name` is its file name, and `source` is how an error names it: its path or URL. Raises `ReleaseError` as
+    `read_wheel` does.
+    """
     try:
         package, version, _, tags = parse_wheel_filename(name)
         with zipfile.ZipFile(file) as archive:

@@ -9,7 +9,7 @@ from export_core.releases.errors import ReleaseError
 
 
 class Direction(StrEnum):
-    """Seen from the reader: backward when it was built after the writer, forward when before."""
+    """Whether a reader was built after the writer of an artifact, before it, or on the same day."""
 
     BACKWARD = "backward"  # The reader was built after the writer.
     FORWARD = "forward"  # The reader was built before the writer.

@@ -27,13 +27,13 @@ class Saving:
         self._worker, self._folder = worker, folder
 
     def submit(self, request: Request) -> Future[Reply]:
-        """See `Worker.submit`."""
+        """Send a cell to the worker, and copy its outputs before anyone is told that it ran."""
         reply: Future[Reply] = Future()
         self._worker.submit(request).add_done_callback(functools.partial(self._copy, request, reply))
         return reply
 
     def close(self) -> None:
-        """See `Worker.close`."""
+        """End the worker, as `Worker.close` does."""
         self._worker.close()
 
     def _copy(self, request: Request, reply: Future[Reply], replied: Future[Reply]) -> None:

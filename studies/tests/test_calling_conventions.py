@@ -33,7 +33,7 @@ def exported_by(python: str | Path, folder: Path, *chosen: str, **variables: str
 
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory) -> dict[str, Path]:
-    """Those of the jax that is installed here, by name."""
+    """The artifacts of the jax that is installed here, by name."""
     return {path.stem: path for path in exported_by(sys.executable, tmp_path_factory.mktemp("fresh"))}
 
 

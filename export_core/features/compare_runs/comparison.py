@@ -163,7 +163,7 @@ def baseline_line(difference: BaselineDifference) -> str:
 
 
 def _likeness(cell: CellDifference) -> tuple[str, ...]:
-    """The same for cells with the same two judgements and verdicts that fail, or failed, for the same cause."""
+    """A key of changes that are one finding: equal judgements and verdicts in both runs, one platform, equal causes."""
     causes = (cell.then.cause if cell.then else "", cell.now.cause if cell.now else "")
     return _state(cell.then), _state(cell.now), str(cell.other_golden), cell.result.platform, *causes
 

@@ -46,7 +46,7 @@ class Program:
 
     @property
     def name(self) -> str:
-        """That of its function."""
+        """The name of its function."""
         return self.function.__name__.strip("_")
 
 

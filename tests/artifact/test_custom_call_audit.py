@@ -120,7 +120,7 @@ def test_targets_are_named_as_what_they_are(target, kind):
 
 
 @pytest.mark.skipif(not jax_goldens(), reason="no jax is installed here to take goldens from")
-def test_of_mosaic_payloads_the_first_version_is_shown():
+def test_of_mosaic_payloads_within_the_limit_the_first_version_is_shown(monkeypatch):
     calls: dict[str, list[CustomCall]] = {}
     for golden in jax_goldens().values():
         for call in read_bytes(golden["mlir_module_serialized"]).custom_calls:
@@ -131,6 +131,11 @@ def test_of_mosaic_payloads_the_first_version_is_shown():
     assert describe(old) != describe(new)
     shown = [judge_calls(both, frozenset())[0][3:5] for both in ([old, new], [new, old])]
     assert shown == [describe(old), describe(new)]
+    (gpu, *_) = calls["mosaic_gpu_v2"]
+    for call, size in ((old, len(old.backend_config)), (gpu, len(gpu.backend_config["module"]))):
+        for limit in (size, size - 1):
+            monkeypatch.setattr("export_core.artifact.audit.MAX_PAYLOAD", limit)
+            assert (describe(call).version is not None) == (limit == size)
 
 
 def test_the_lists_are_those_of_the_releases():

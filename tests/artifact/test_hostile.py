@@ -90,7 +90,7 @@ def test_a_folder_is_called_a_folder(tmp_path):
 
 def _module(*functions: bytes, **parts: object) -> bytes:
     known = {"attributes": FUNCTION, "types": TYPES, "properties": PROPERTIES, **parts}
-    return bytecode(op(MODULE, regions=region(*functions)), **known)  # type: ignore[arg-type]
+    return bytecode(op(MODULE, regions=region(*functions)), **known)
 
 
 def _function(*ops: bytes) -> bytes:

@@ -169,7 +169,7 @@ def test_specs_are_for_arguments_that_have_none(tmp_path):
     artifact = artifact_with(tmp_path, in_shardings=(None, None))
     specs = specs_for(artifact, {"data": 2, "model": 2}, parse_specs("P(('data', 'model')), None"))
     assert specs == ("PartitionSpec(('data', 'model'))", None)
-    request = request_of(Cell(adopted(specs), None, "cpu"), tmp_path, Limits())  # type: ignore[arg-type]
+    request = request_of(Cell(adopted(specs), None, "cpu"), tmp_path, Limits())
     assert request.checks[0].specs == ((("data", "model"),), None)
     assert json.loads(msgspec.json.encode(request))["checks"][0]["specs"] == [[["data", "model"]], None]
 

@@ -156,10 +156,18 @@ def test_noise_that_contradicts_its_golden_is_found(store, fields, problem):
     assert str(raised.value).endswith(f"jaxexport goldens noise --again {golden.id}")
 
 
-def test_a_noise_file_that_is_no_npz_is_found(store):
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"no arrays", "expected arrays"),
+        (noise_to_npz([([leaf_of(np.ones(2))] * 2, (None, None))]), "an array for each of 1 outputs, found 2"),
+    ],
+    ids=["no arrays", "one too many"],
+)
+def test_a_noise_file_with_other_contents_is_found(store, data, problem):
     golden = noisy(store)
-    write_golden(store, golden.manifest, {**golden.files(), NOISE: b"no arrays"})
-    with pytest.raises(GoldenError, match=r"noise\.npz: expected arrays.*goldens noise --again"):
+    write_golden(store, golden.manifest, {**golden.files(), NOISE: data})
+    with pytest.raises(GoldenError, match=rf"noise\.npz: .*{problem}.*goldens noise --again"):
         check_noise(store.goldens())
 
 

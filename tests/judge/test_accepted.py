@@ -60,6 +60,7 @@ CONVERTED = ConvertedFrom("0" * 64, "0.9.2", "rewritten", (), "pytest-jaxexport"
         ({"comparison": Comparison("shape")}, "comparison: shape", "its numbers are not compared"),
         ({"comparison": Comparison(rtol=1.0)}, "comparison: rtol 1", "accepts zeros in place of output 0"),
         ({"comparison": Comparison(atol={"float32": 9.0})}, "comparison: atol float32 9", "accepts zeros in place of"),
+        ({"comparison": Comparison(rtol=1.0, atol=9.0, ulp=1)}, "comparison: rtol 1", "accepts zeros in place of"),
     ],
 )
 def test_what_a_golden_claims_and_nothing_shows_is_told_in_each_run(tmp_path, claims, what, reason):

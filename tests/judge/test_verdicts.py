@@ -42,6 +42,31 @@ def test_what_fails_has_a_next_step_and_what_works_none():
     }
 
 
+def test_what_works_and_what_fails_a_run():
+    assert {name for name in Judgement if name.facts.works} == {"over-budget", "bonus", "kept"}
+    assert {name for name in Judgement if name.fails_run} == {"broken", "owed", "incomplete", "over-budget"}
+    assert {name for name in Judgement if name.is_urgent} == {"broken", "owed", "incomplete"}
+    assert {name for name in Judgement if name.is_breach} == {"broken", "owed"}
+    assert [ExitCode.of(code) for code in range(5)] == [*ExitCode]
+
+
+def test_of_two_runs_the_worse_is_known_and_what_works_is_fine():
+    by_badness = [{name for name in Judgement if name.facts.badness == badness} for badness in range(6)]
+    assert by_badness == [{"kept", "bonus"}, {"known", "outside"}, {"over-budget"}, {"owed"}, {"broken"}, {"incomplete"}]
+
+
+def test_what_fails_a_run_is_shown_first_and_what_changed_unfolded():
+    ranks = {code: {kind.rank for kind in KINDS if kind.exit_code is code} for code in ExitCode}
+    assert [ranks[code] for code in (ExitCode.BROKEN, ExitCode.INCOMPLETE, ExitCode.STALE)] == [{0}, {1}, {2}]
+    known, outside = Judgement.KNOWN.facts.kind, Judgement.OUTSIDE.facts.kind
+    assert max(ranks[ExitCode.STALE]) < view.FLAKY.rank < known.rank < outside.rank < view.CUSTOM_CALL.rank
+    assert {kind.title for kind in KINDS if kind.is_open} == {"REGRESSED", "fixed"}
+
+
+def test_where_the_message_says_little_the_release_in_which_it_began_says_more():
+    assert {verdict for verdict in Verdict if not TABLE[verdict].is_explained} == {"numerics", "crash", "timeout"}
+
+
 @pytest.mark.parametrize("look", ["symbol", "meaning", "short"])
 def test_no_two_judgements_look_alike(look):
     assert len({getattr(judgement.facts, look) for judgement in Judgement}) == len(Judgement)

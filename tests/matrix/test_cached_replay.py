@@ -8,6 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -148,15 +149,11 @@ class Counting:
     def __call__(self, environment, slots, *, fork):
         worker = self.start(environment, slots, fork=fork)
 
-        class Counted:
-            def submit(_, request):  # noqa: N805
-                self.requests.append(request.artifact)
-                return worker.submit(request)
+        def submit(request):
+            self.requests.append(request.artifact)
+            return worker.submit(request)
 
-            def close(_):  # noqa: N805
-                worker.close()
-
-        return Counted()
+        return SimpleNamespace(submit=submit, close=worker.close)
 
 
 def test_equal_cells_run_once_and_compare_with_their_own_outputs(twins, goldens, here, kept):

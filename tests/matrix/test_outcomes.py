@@ -46,6 +46,12 @@ def ran(monkeypatch, results, **changes):
     return ended(Stage.RUN, "ok", **changes)
 
 
+def test_a_verdict_says_whether_the_cell_works_fails_and_was_compared():
+    assert {verdict for verdict in Verdict if verdict.works} == {"pass", "compiled", "converted"}
+    assert {verdict for verdict in Verdict if verdict.fails} == {"numerics", "refused", "error", "crash", "timeout"}
+    assert {verdict for verdict in Verdict if verdict.is_compared} == {"pass", "converted", "numerics"}
+
+
 @pytest.mark.parametrize(
     ("platform", "mode", "message", "verdict"),
     [

@@ -113,6 +113,9 @@ def test_a_narrow_type_in_the_module_widens_the_limit():
     assert judged(expected, actual, [0.0, 0.0], narrowest="bfloat16").ok
     assert not judged(expected, float32(0.3, 1.0), [0.0, 0.0], narrowest="bfloat16").ok
     assert not judged(expected, actual, [0.0, 0.0], narrowest="float32").ok
+    typical = [noise_with_floors(float32(small, 1), np.zeros(2), "float32", "bfloat16")[0] for small in (0, 0.1)]
+    assert typical == pytest.approx([np.sqrt(0.5) / 256, np.sqrt(0.505) / 256], rel=1e-3), "the root of the mean square"
+    assert noise_with_floors(float32(0, 0), np.zeros(2), "float32", "bfloat16").max() < 1e-30
 
 
 @pytest.mark.parametrize(
@@ -308,7 +311,7 @@ CASES = {
 }
 
 
-def difference(expected, actual, *, comparison=Comparison(), platforms=("cpu", "cpu"), noise=NO_NOISE):  # noqa: B008
+def difference(expected, actual, *, comparison=Comparison(), platforms=("cpu", "cpu"), noise=NO_NOISE):  # noqa: B008 - it is frozen
     return compare_leaves([leaf_of(expected)], [leaf_of(actual)], comparison, noise=noise, platforms=platforms)
 
 

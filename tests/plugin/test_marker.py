@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from jax.sharding import PartitionSpec
 
-import export_core.export.produce  # noqa: F401 - pytester forgets what its tests import, and jax can be loaded once only
 from export_core.base.tolerances import COMPARATORS
 from export_core.goldens import Comparison
 from export_core.run import marker_keywords as core

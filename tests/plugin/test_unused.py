@@ -296,5 +296,5 @@ def test_a_failed_report_shows_that_the_test_exists():
     tests = ReportedTests()
     report = SimpleNamespace(when="call", passed=False, failed=True)
     attached = {"test": "t.py::f", "cases": ["t.f"], "events": [{"writer": "0.12.0.1-cpu"}], "renamed": []}
-    tests.add(report, attached)  # type: ignore[arg-type]
+    tests.add(report, attached)
     assert (tests.tests, tests.passed, tests.cases, tests.platforms) == ({"t.py::f"}, set(), {"t.f"}, {"cpu"})

@@ -143,28 +143,28 @@ def test_what_cannot_be_rewritten_is_refused_with_the_reason(name, jaxlib, reaso
         convert(read(DATA / f"{name}.jaxexport"), READERS[jaxlib], lambda job: RewrittenModules(job.modules, (), "x"))
 
 
-MLP, OLD_MLP, SHARDED = (read(DATA / f"{name}.jaxexport") for name in ("0.12.0.1/mlp", "0.6.2/mlp", "0.12.0.1/sharded"))
+MLP, SHARDED = (read(DATA / "0.12.0.1" / f"{name}.jaxexport") for name in ("mlp", "sharded"))
+OLD_MLP, OLD_SHARDED = (read(DATA / "0.6.2" / f"{name}.jaxexport") for name in ("mlp", "sharded"))
+NAMED = next(x for x in SHARDED.envelope.in_shardings if x is not None)
 
 
 def resharded(**fields: object) -> Artifact:
     """An artifact in which every argument has one sharding, with these fields of its spec."""
-    sharding = next(x for x in SHARDED.envelope.in_shardings if x is not None)
-    spec = sharding.spec._replace(**fields)
-    return changed(SHARDED, in_shardings=(sharding._replace(spec=spec),) * len(SHARDED.envelope.in_avals))
+    sharding = NAMED._replace(spec=NAMED.spec._replace(**fields))
+    return changed(SHARDED, in_shardings=(sharding,) * len(SHARDED.envelope.in_avals))
 
 
 @pytest.mark.parametrize(
     ("artifact", "jaxlib", "reason"),
     [
-        (
-            changed(MLP, in_avals=[x._replace(memory_space="host") for x in MLP.envelope.in_avals]),
-            "0.8.1",
-            "space host",
-        ),
+        (changed(MLP, in_avals=[x._replace(memory_space="any") for x in MLP.envelope.in_avals]), "0.8.1", "space any"),
+        (changed(SHARDED, in_shardings=(NAMED._replace(memory_kind="h"),) * 2), "0.8.1", "in the memory h,"),
         (resharded(unreduced=("no such axis",)), "0.8.1", "reduced or unreduced"),
         (resharded(partitions=("no such axis",)), "0.8.1", "is no sharding of an array"),
         (changed(MLP, calling_convention_version=8), "0.8.1", "calling convention is 8"),
+        (changed(MLP, calling_convention_version=11), "0.8.1", "is 11, and the reader knows 10"),
         (changed(MLP, nr_devices=1 << 15), "0.8.1", "32768 devices"),
+        (changed(OLD_SHARDED, nr_devices=5000), "0.12.0.1", "at most 4096 devices, found 5000.*bypass"),
         (read_bytes(MLP.module.serialized()), "0.9.2", "without the envelope"),
         (
             changed(OLD_MLP, calling_convention_version=8),
@@ -172,7 +172,7 @@ def resharded(**fields: object) -> Artifact:
             "calling convention is 8.*JAX's own bypass, .*DESERIALIZE_EXPIRED_VERSIONS=1.*not cover",
         ),
     ],
-    ids=["memory", "unreduced", "axes", "convention", "devices", "bare", "bypass"],
+    ids="space memory unreduced axes old new devices mesh bare bypass".split(),
 )
 def test_what_has_no_form_in_the_reader_is_refused(artifact, jaxlib, reason):
     with pytest.raises(ConversionRefused, match=reason) as refused:

@@ -1,7 +1,5 @@
 """Two runs compared, as `jaxexport judge --baseline` compares them; in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from making import document, summarize

@@ -1,7 +1,5 @@
 """What all tests have: pytester, and the fixtures of shared_fixtures.py, replaying.py, projects.py and browsing.py."""
 
-from __future__ import annotations
-
 import gc
 import os
 from contextlib import suppress

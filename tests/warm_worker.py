@@ -5,8 +5,6 @@ workers hash strings alike. Their program is the real one, and each cell is a fo
 another interpreter, or with variables beside the usual ones, is started by `client.start_process` itself.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import json

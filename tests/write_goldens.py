@@ -4,8 +4,6 @@ Some hang or eat memory by what they compute. Others misbehave in the cell by th
 says how.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A golden for each verdict, made from a real one: what a reader does with it is the reader's own doing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What was let through on purpose is told with its reason."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from making import day, document, files, golden, manifest, result, summarize, write_golden

@@ -1,7 +1,5 @@
 """Lists of releases are in build-date order: 0.8.3 is younger than 0.9.0, and 0.10.0 than both."""
 
-from __future__ import annotations
-
 import yaml
 from commands import finished
 from making import result, rules, with_causes

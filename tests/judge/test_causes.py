@@ -1,7 +1,5 @@
 """What failing cells have in common: their causes, and the known upstream issues that they show."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The life of a custom call: what must hold on each day, and what a run's results say of it."""
 
-from __future__ import annotations
-
 import datetime
 import json
 

@@ -1,7 +1,5 @@
 """Each row of the decision table end to end: real goldens, a real reader, real processes with their exit codes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """--fail-on: what fails a run beside a broken promise, and only where it is asked for."""
 
-from __future__ import annotations
-
 import shlex
 
 import pytest

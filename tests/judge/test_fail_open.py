@@ -1,7 +1,5 @@
 """However a run is broken, it never ends with 0: each way has its exit code, and one clear line that says what is wrong."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import shutil

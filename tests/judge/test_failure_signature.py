@@ -1,7 +1,5 @@
 """What fails alike: causes and signatures give one answer, and the ids of causes stay as they are."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 from making import golden, release, result, with_causes

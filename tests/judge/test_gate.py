@@ -1,7 +1,5 @@
 """May this be released? Exit codes, and files that are read as they were written."""
 
-from __future__ import annotations
-
 import re
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """The command `jaxexport judge`: a run judged again, by the same evidence."""
 
-from __future__ import annotations
-
 import json
 import os
 

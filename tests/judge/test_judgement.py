@@ -1,7 +1,5 @@
 """What a verdict means depends on the two dates, and on nothing else."""
 
-from __future__ import annotations
-
 import datetime
 import math
 

@@ -1,7 +1,5 @@
 """A known failure must fail just so, and the list must stay true."""
 
-from __future__ import annotations
-
 import datetime
 
 import msgspec

@@ -1,7 +1,5 @@
 """A run without a promised cell shows nothing about the promise; one of a part of the plan says which part it was."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree
 
 import pytest

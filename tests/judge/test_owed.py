@@ -1,7 +1,5 @@
 """What has to run in a deployment target of the policy, whatever the window says."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 from commands import assert_bad_input

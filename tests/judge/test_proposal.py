@@ -1,7 +1,5 @@
 """What known failures a run would need: written down but for what only a person can say, and only of whole runs."""
 
-from __future__ import annotations
-
 import re
 
 import msgspec

@@ -1,7 +1,5 @@
 """What a policy requires and no cell covers makes a run incomplete, and the message says which."""
 
-from __future__ import annotations
-
 import pytest
 from making import document, result, rules, summarize
 

@@ -1,7 +1,5 @@
 """A golden stays while something needs it, and every one that stays says why."""
 
-from __future__ import annotations
-
 import datetime
 
 import msgspec

@@ -1,7 +1,5 @@
 """What of a policy matches nothing is told, once, and only where the whole project has been looked at."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

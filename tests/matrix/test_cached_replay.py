@@ -1,7 +1,5 @@
 """What has the same content is run once: in one run, and from one run to the next."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import os

@@ -1,7 +1,5 @@
 """What may not be compiled anywhere: the audit stage of a cell."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

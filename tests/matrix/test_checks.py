@@ -1,7 +1,5 @@
 """What the calls of a cell gave, all of them together."""
 
-from __future__ import annotations
-
 import msgspec
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Rules of the policy's `numbers`: a comparison is corrected without writing a golden again."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import msgspec

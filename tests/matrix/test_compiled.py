@@ -1,7 +1,5 @@
 """Cells of missing platforms, compiled for a described TPU and a described GPU by the newest release's plugins."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """--dump-ir: each module as text, as exported and as compiled, named by case."""
 
-from __future__ import annotations
-
 import pytest
 
 from export_core.matrix import Verdict

@@ -1,7 +1,5 @@
 """What fails around a cell is tried once more, and then the cell is not run; what the cell does is its verdict."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import datetime

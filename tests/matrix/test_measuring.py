@@ -1,7 +1,5 @@
 """Which release measures the noise of stored goldens: that of the writer, or the oldest later one that runs them."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

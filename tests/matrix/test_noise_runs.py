@@ -1,7 +1,5 @@
 """The measurement of noise: which runs are made, what their outputs give, and what happens to runs that fail."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace

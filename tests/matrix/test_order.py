@@ -1,7 +1,5 @@
 """The promised cells of all readers run before the others, in environments that are built once."""
 
-from __future__ import annotations
-
 import dataclasses
 import threading
 from collections import Counter

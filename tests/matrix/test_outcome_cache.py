@@ -1,7 +1,5 @@
 """Kept outcomes are read back as they were, by several processes at once, and a broken file never stops a run."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import datetime

@@ -1,7 +1,5 @@
 """What a worker's reply says of a cell."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which cells are there to run, and what is said when there are none."""
 
-from __future__ import annotations
-
 import datetime
 import re
 

@@ -1,7 +1,5 @@
 """A message is a refusal only where a release is known to say it."""
 
-from __future__ import annotations
-
 import datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """An environment that broke is found by the hashes of its files, and the run ends as if nothing had happened."""
 
-from __future__ import annotations
-
 import sys
 import sysconfig
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Cells in real workers of this interpreter: whatever happens in one, each ends in exactly one outcome."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import signal

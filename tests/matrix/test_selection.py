@@ -1,7 +1,5 @@
 """Readers are named by release, with the jax to go with it, by wheel file; a candidate by what it touches."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a registration module may do and still be known by its content."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A plan is cut the same way everywhere: nothing lost, nothing twice, no environment built twice without need."""
 
-from __future__ import annotations
-
 import functools
 
 import pytest

@@ -1,7 +1,5 @@
 """Writes goldens with something wrong on other platforms, with the jax of the interpreter that runs it: FOLDER."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A user's own comparator, by its import path: what it may return, and the error when it is missing."""
 
-from __future__ import annotations
-
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Comparing outputs with the writer's: what may differ, by how much, and how a difference is reported."""
 
-from __future__ import annotations
-
 import math
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """What a difference looks like: planted patterns are recognised, not confused, and not seen where there is none."""
 
-from __future__ import annotations
-
 import time
 import zlib
 

@@ -1,7 +1,5 @@
 """Distances in units in the last place, counted against every number of the narrow dtypes; digests of bits."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

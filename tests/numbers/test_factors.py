@@ -1,7 +1,5 @@
 """Factors of the same matrix pass, however they were turned; wrong ones do not, however close they look."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

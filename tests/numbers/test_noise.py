@@ -1,7 +1,5 @@
 """Noise as the measure of numbers: what is spread, what jumps, what an element may be off by, and what passes by it."""
 
-from __future__ import annotations
-
 import tracemalloc
 from dataclasses import replace
 

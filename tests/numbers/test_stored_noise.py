@@ -1,7 +1,5 @@
 """Which outputs of a golden cannot tell right from wrong by their noise."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import msgspec

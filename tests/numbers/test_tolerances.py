@@ -1,7 +1,5 @@
 """The tolerance of a dtype between two platforms, and what a policy or marker may say about it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """A cache folder of a test's own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

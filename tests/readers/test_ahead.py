@@ -3,8 +3,6 @@
 And modules that a worker imports ahead: those that earlier cells of its environment have imported.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

@@ -3,8 +3,6 @@
 The hash of what is installed in this interpreter changes with everything that a cell can depend on.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

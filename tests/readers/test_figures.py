@@ -1,7 +1,5 @@
 """What a cell costs: figures of the compiler, which are the same each time, and times, which are not."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A CPython is found as people have it: on PATH, by pyenv, by uv; and a shim that leads nowhere is passed over."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 What those cost that are not there is known by those that are, else by typical figures.
 """
 
-from __future__ import annotations
-
 import datetime
 import errno
 import json

@@ -1,7 +1,5 @@
 """Programs whose results are moved inside: which move, by how much, and what stays as it is."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,7 +1,5 @@
 """Placements: which platforms, modes and targets there are, and what an environment for them has."""
 
-from __future__ import annotations
-
 import dataclasses
 import io
 import re

@@ -1,7 +1,5 @@
 """What a cell calls beside the plain call: derivatives, refusals, meshes, registrations; a planted fault in each."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

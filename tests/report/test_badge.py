@@ -1,7 +1,5 @@
 """`jaxexport badge`: the verdict of a run in a few words."""
 
-from __future__ import annotations
-
 import json
 from xml.etree import ElementTree as Xml
 

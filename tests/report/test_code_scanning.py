@@ -1,7 +1,5 @@
 """Annotations and SARIF: what GitHub shows at the lines of tests, within its limits."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re

@@ -1,7 +1,5 @@
 """The pictures of a run and the pages around them, in Chromium at three sizes and in both themes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

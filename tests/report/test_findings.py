@@ -1,7 +1,5 @@
 """What came out, in sentences that a person can act on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

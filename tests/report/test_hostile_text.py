@@ -3,8 +3,6 @@
 The fields are found by walking a complete value: every text that the type accepts another one for.
 """
 
-from __future__ import annotations
-
 import functools
 import html
 import io

@@ -1,7 +1,5 @@
 """A run as JUnit XML: each cell is a test case with its outcome, whatever is in the results."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 from xml.etree import ElementTree as Xml

@@ -1,7 +1,5 @@
 """A run as Markdown: what is seen first, what is folded, and that it stays within GitHub's limits at any size."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is owed to a deployment target, in every format; and its deployment target in a baseline and a proposal."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """The page of a run as a document: what is in it before a script runs, and what the script reads."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

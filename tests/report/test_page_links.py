@@ -1,7 +1,5 @@
 """Addresses in the page in Chromium: cells, causes and filters, which survive a reload and the back button."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

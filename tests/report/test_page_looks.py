@@ -3,8 +3,6 @@
 `PAGE_IMAGES=docs/images nox -s browser -- -k picture` makes the pictures of the docs.
 """
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The table of the page in Chromium: filters, ranges, order, keyboard."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A plan before it runs: each cell, the counts, the jobs that run it."""
 
-from __future__ import annotations
-
 import io
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The map of a run: which square has which colour and count, where it is, and where it leads."""
 
-from __future__ import annotations
-
 import datetime
 from urllib.parse import unquote
 from xml.etree import ElementTree as Xml

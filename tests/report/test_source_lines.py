@@ -1,7 +1,5 @@
 """The file and line of a test, for annotations and code scanning."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """How a matrix looks on a terminal: nothing is cut off, nothing is taken for markup."""
 
-from __future__ import annotations
-
 import io
 import re
 from itertools import pairwise

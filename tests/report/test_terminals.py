@@ -1,7 +1,5 @@
 """The end of a run in real terminals: 80 and 140 columns, without colour, in a pipe, and without Unicode."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

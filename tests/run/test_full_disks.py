@@ -1,7 +1,5 @@
 """A full disk loses no cell: the run reports what it could not run or store, is not green, and can be resumed."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

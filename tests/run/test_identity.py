@@ -1,7 +1,5 @@
 """What a run is a run of, as far as files and environment tell."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A results folder belongs to one run at a time, and a run that was killed goes on from its last whole line."""
 
-from __future__ import annotations
-
 import datetime
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Shards of a plan, run one by one and merged, are the undivided run; anything else is refused."""
 
-from __future__ import annotations
-
 import datetime
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The command that a result prints runs its cell again: the same verdict and message, and the first run untouched."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shlex

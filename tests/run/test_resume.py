@@ -1,7 +1,5 @@
 """A matrix that is killed at any moment and resumed ends as one that nobody disturbed; run again, it runs nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """The use case "run a matrix": the command that reproduces a cell is made from the options of the run."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import shlex

@@ -1,7 +1,5 @@
 """The difference from a baseline: one word for every pair of results, and caveats for what makes it doubtful."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The difference from a baseline: both verdicts, both dates, and the command to reproduce."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

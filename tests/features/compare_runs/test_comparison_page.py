@@ -1,7 +1,5 @@
 """`report --baseline OLD --html`: what regressed and what works again first, and the maps of both runs."""
 
-from __future__ import annotations
-
 import json
 import re
 from xml.etree import ElementTree as Xml

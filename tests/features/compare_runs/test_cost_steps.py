@@ -1,7 +1,5 @@
 """Where the cost of a golden changes, by build date of the reader."""
 
-from __future__ import annotations
-
 from making import result
 
 from export_core.features.compare_runs.trend import cost_lines, cost_steps

@@ -1,7 +1,5 @@
 """How the outputs of a golden move from reader to reader, by build date."""
 
-from __future__ import annotations
-
 import pytest
 from making import result
 

@@ -1,7 +1,5 @@
 """What `jaxexport trend` says: in which release which outputs changed, and by how much."""
 
-from __future__ import annotations
-
 import json
 
 import jsonschema

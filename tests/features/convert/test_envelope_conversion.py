@@ -172,7 +172,7 @@ def resharded(**fields: object) -> Artifact:
             "calling convention is 8.*JAX's own bypass, .*DESERIALIZE_EXPIRED_VERSIONS=1.*not cover",
         ),
     ],
-    ids="space memory unreduced axes old new devices mesh bare bypass".split(),
+    ids=["space", "memory", "unreduced", "axes", "old", "new", "devices", "mesh", "bare", "bypass"],
 )
 def test_what_has_no_form_in_the_reader_is_refused(artifact, jaxlib, reason):
     with pytest.raises(ConversionRefused, match=reason) as refused:

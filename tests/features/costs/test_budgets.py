@@ -1,7 +1,5 @@
 """What a call may cost: which promised cells are over-budget, by which line of the policy."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

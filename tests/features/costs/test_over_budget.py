@@ -1,7 +1,5 @@
 """A cell that works and costs too much, in every format; and what a page and a baseline show of costs."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

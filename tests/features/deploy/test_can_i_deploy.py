@@ -1,7 +1,5 @@
 """May an artifact be deployed: yes, no and unknown, from stored results and from what its bytes foresee."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """What a policy may say of deployment targets, and what is said of a deployment target that cannot be."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

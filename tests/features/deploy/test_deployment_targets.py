@@ -1,7 +1,5 @@
 """The cells of deployment targets: planned with the window, for their cases, before what decides nothing."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import msgspec

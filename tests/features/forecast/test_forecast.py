@@ -1,7 +1,5 @@
 """The forecast says what happens to the goldens here on which day, and nothing of the days between."""
 
-from __future__ import annotations
-
 import datetime
 
 import msgspec

@@ -1,7 +1,5 @@
 """The forecast for people: text, Markdown and a page."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import re

@@ -1,7 +1,5 @@
 """A replay that runs nothing: what happens in each release is what a test says."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Generator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Fixtures of these tests: what changes modules, in one process for all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

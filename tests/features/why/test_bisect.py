@@ -1,7 +1,5 @@
 """`jaxexport bisect`: since which release a cell fails, with releases that end as each test says."""
 
-from __future__ import annotations
-
 import dataclasses
 import signal
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A bundle: its script runs with jax alone, and its issue has what a maintainer asks for."""
 
-from __future__ import annotations
-
 import datetime
 import os
 import re

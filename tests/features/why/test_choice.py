@@ -1,7 +1,5 @@
 """How a person names one cell: by words, by options, by the results of a run; and the errors where it is not one."""
 
-from __future__ import annotations
-
 import datetime
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Delta debugging against brute force: what is left is interesting, and no smaller part of it is."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Sequence
 

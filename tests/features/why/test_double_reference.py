@@ -1,7 +1,5 @@
 """A reference in double precision: how a module is rewritten for it, and which release is nearer to it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

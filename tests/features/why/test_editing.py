@@ -1,7 +1,5 @@
 """The changes that a reduction tries on a module, by the text of the module before and after."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

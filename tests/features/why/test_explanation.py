@@ -1,7 +1,5 @@
 """Why a cell fails: the cause of each kind, what to do about it, and what would have shown it earlier."""
 
-from __future__ import annotations
-
 import datetime
 import functools
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What fails alike for a bisection and a reduction: what has one failure signature, and died in the same way."""
 
-from __future__ import annotations
-
 import pytest
 from making import golden, release, result
 

@@ -1,7 +1,5 @@
 """The nightlies of an index: those of which both jax and jaxlib are there, by the day in their version."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

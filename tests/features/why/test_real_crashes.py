@@ -1,7 +1,5 @@
 """Goldens of this repository in releases in which they crash, by the commands: since when, and by which operation."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

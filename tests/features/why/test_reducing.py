@@ -1,7 +1,5 @@
 """A reduction in the release that is installed, where an artifact calls a function that nobody has registered."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The search for an edge in a row of releases, against trying all of them; and what changed at an edge."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -178,6 +178,7 @@ def nothing(project: Path) -> None:
         (lambda p: (ran(CRASH)(p), summary('"backward": 180', '"backward": 1')(p)), JUDGE, 2, "summary.json: policy: expected what plan.json beside it has"),
         (summary('"as_of": "2026-11-21"', '"as_of": "2026-01-21"'), JUDGE, 2, "summary.json: as_of: expected what plan.json"),
         (summary('"newest_jaxlib": "0.12.0.1"', '"newest_jaxlib": "0.9.2"'), JUDGE, 2, "summary.json: calendar: expected what plan.json"),
+        (summary('"plan": "', '"plan": "0'), JUDGE, 2, "summary.json: plan: expected what plan.json"),
         (summary('"whole": true', '"whole": false'), JUDGE, 2, "summary.json: selection: expected what plan.json"),
         (lambda p: (ran(CRASH)(p), summary('"exit_code": 1', '"exit_code": 0')(p)), ("report", "out"), 2, "summary.json: exit_code: expected what results.jsonl says"),
         (lambda p: (ran(CRASH)(p), summary('"broken": 1', '"kept": 1')(p)), ("report", "out"), 2, "summary.json: judgements, promised, exit_code: expected what results.jsonl"),

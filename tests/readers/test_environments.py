@@ -27,6 +27,7 @@ from export_core.readers.environment import (
     requirements,
     this_interpreter,
     with_variables,
+    writer_variables,
 )
 from export_core.readers.errors import EnvironmentFailed
 from export_core.readers.installed import hash_of_this_interpreter
@@ -71,6 +72,8 @@ def test_cells_get_what_they_need_and_neither_settings_nor_secrets(monkeypatch):
     variables = cell_variables()
     assert {**needed, **kernels, "JAX_PLATFORMS": "cpu"}.items() <= variables.items()
     assert not [name for name, value in variables.items() if "s3cret" in value]
+    told = {name for name, value in writer_variables().items() if value == "s3cret"}
+    assert told == {*SECRETS}, "tests that write goldens are the project's own, and get all but settings"
     assert kernels_in_words(variables) == "ran with OPENBLAS_CORETYPE=Haswell, OPENBLAS_L2_SIZE=0x100"
     here = this_interpreter(release("0.12.0.1"))
     assert {**kernels, "PYTHONPATH": "s3cret"}.items() <= here.variables.items(), "here it is part of the interpreter"

@@ -221,8 +221,10 @@ def test_the_finished_results_replace_the_growing_ones(tmp_path):
 
 def test_a_place_where_no_results_can_be_written_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(RunError, match=r"--results .*: cannot write there"):
-        Journal(tmp_path / "file", record())
+    (tmp_path / "folder" / PLAN).mkdir(parents=True)
+    for name in ("file", "folder"):
+        with pytest.raises(RunError, match=r"--results .*: cannot write there"):
+            Journal(tmp_path / name, record())
 
 
 @pytest.mark.parametrize(

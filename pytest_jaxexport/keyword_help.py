@@ -7,7 +7,7 @@ NAME = "export_compat"
 SECOND_RUN = "jaxexport-second-export"
 """The name of the plugin that makes a run of pytest the second one of `second_export`."""
 
-Keyword = tuple[str, str, str]
+Keyword = tuple[str, str, str]  # Its default, its meaning and an example.
 
 KEYWORDS: dict[str, Keyword] = {
     "platforms": (
@@ -94,11 +94,13 @@ KEYWORDS: dict[str, Keyword] = {
 
 
 def all_keywords() -> dict[str, Keyword]:
-    """Those above and those of features, which only `pytest --markers` needs to load."""
+    """`KEYWORDS` and the keywords that features add, which only `pytest --markers` needs to load."""
     from export_core.base.feature import features
 
-    of_features = (feature.keywords for feature in features().values())
-    return {**KEYWORDS, **{name: ("None", *told) for keywords in of_features for name, told in keywords.items()}}
+    keywords = dict(KEYWORDS)
+    for feature in features().values():
+        keywords |= feature.keywords
+    return keywords
 
 
 def signature(keywords: Mapping[str, Keyword]) -> str:

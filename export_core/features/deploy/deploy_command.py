@@ -86,10 +86,10 @@ def can_i_deploy(
     subjects = answers.subjects_named(names, stored)
     check_claims([subject.golden for subject in subjects if subject.golden], calendar, all_known=False)
     pairs = answers.asked_pairs(subjects, targets, to)
-    found = answers.deployability(pairs, question, day)
+    deployability = answers.deployability(pairs, question, day)
     if as_json:
-        echo_json(found)
+        echo_json(deployability)
     else:
-        for line in deploy_lines(found, console().width):
+        for line in deploy_lines(deployability, console().width):
             echo(line)
-    raise click.exceptions.Exit(found.exit_code)
+    raise click.exceptions.Exit(deployability.exit_code)

@@ -84,7 +84,7 @@ def nearer(written: Sequence[Leaf], read: Sequence[Leaf], exact: Sequence[Leaf])
     for number, (leaf, *others) in enumerate(zip(written, read, exact, strict=True)):
         if leaf.dtype not in FLOATS:
             continue
-        want, got, true = (to_double(each.numpy()) for each in (leaf, *others))
+        want, got, true = (to_double(output.numpy()) for output in (leaf, *others))
         finite = np.isfinite(want) & np.isfinite(got) & np.isfinite(true)
         differs = finite & (want != got)
         size = _rms(true[finite])

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import structs
 
+from export_core.base.phrases import first_line
 from export_core.base.processes import deciding_variables
 from export_core.features.why.bisect.criterion import Answer, BisectBy, Criterion, Measure
 from export_core.features.why.bisect.report import (
@@ -178,8 +179,7 @@ def result_line(result: Result | Outcome) -> str:
     """What happened to a cell, in a line: ``crash in stage run: died by signal 11 (SIGSEGV)``."""
     if result.verdict.works:
         return str(result.verdict)
-    message = "".join(f": {line}" for line in result.message.strip().splitlines()[:1])
-    return f"{result.verdict} in stage {result.stage}{message}"
+    return f"{result.verdict} in stage {result.stage}: {first_line(result.message)}".removesuffix(": ")
 
 
 def _tried(trials: Trials, measure: Measure, criterion: Criterion | None) -> tuple[TriedRelease, ...]:

@@ -10,7 +10,7 @@ import msgspec
 
 from export_core.base.escaping import plain_text
 from export_core.base.layout import aligned, wrapped
-from export_core.base.phrases import plural
+from export_core.base.phrases import first_line, plural
 from export_core.features.why.bisect.criterion import Answer, BisectBy
 from export_core.judge.result import ReaderOf, WriterOf, release_name
 from export_core.matrix import Verdict
@@ -166,8 +166,7 @@ def _row(bisection: Bisection, run: Sequence[TriedRelease]) -> tuple[str, str, s
     days = separator.join(dict.fromkeys(str(tried.reader.built) for tried in (first, last)))
     text = str(first.verdict)
     if first.label != text:
-        message = "".join(f": {line}" for line in first.message.strip().splitlines()[:1])
-        text = f"{first.label.partition(':')[0]}{message}"
+        text = f"{first.label.partition(':')[0]}: {first_line(first.message)}".removesuffix(": ")
     sizes = sorted({tried.size for tried in run if tried.size is not None})
     if sizes:
         form = ",.0f" if bisection.by is BisectBy.COST else ".3g"

@@ -132,9 +132,7 @@ def explain(
             shown.append(("differs at", f"{first.operation}{ulp}"))
 
     tried: list[TriedRelease | Result] = [*(bisection.tried if bisection else ()), *choice.stored, result]
-    rows = {
-        release.reader: InRelease(release.reader, release.verdict, first_line(release.message)) for release in tried
-    }
+    rows = {trial.reader: InRelease(trial.reader, trial.verdict, first_line(trial.message)) for trial in tried}
     releases = tuple(sorted(rows.values(), key=lambda row: row.reader.date_order))
     is_bisected = bisection is not None and bisection.first_bad is not None
     return Explanation(
@@ -168,7 +166,7 @@ def _cause(
         words = "The release that wrote the golden cannot replay it either: look at the test first."
         return FailureCause.OWN_WRITER, words
     if result.verdict is Verdict.NUMERICS:
-        words = f"It runs, and its numbers are not those of the writer: {result.message.strip().splitlines()[0]}"
+        words = f"It runs, and its numbers are not those of the writer: {first_line(result.message)}"
         return FailureCause.NUMBERS, words
     if _REGISTRATION.search(f"{result.message}\n{result.stderr}"):
         return FailureCause.REGISTRATION, "The reader lacks what a library registers when it is imported."

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
+from export_core.base.phrases import first_line
 from export_core.base.tolerances import FLOATS
 from export_core.features.why.bisect.bisection import result_line
 from export_core.features.why.choice import Choice
@@ -291,7 +292,7 @@ def failing_call(golden: Golden, message: str) -> Check:
 def _check_reducible(cell: Cell, call: Check, outcome: Outcome) -> None:
     """Raise `WhyError` for what no smaller program shows."""
     what = f"{cell.key}: {outcome.verdict} in stage {outcome.stage}"
-    message = outcome.message.splitlines()[0] if outcome.message else ""
+    message = first_line(outcome.message)
     if outcome.verdict in (Verdict.PASS, Verdict.COMPILED):
         raise NotReproducedError(f"{cell.key} works here: {outcome.verdict}. There is nothing to reduce.")
     if outcome.verdict is Verdict.NOT_RUN:

@@ -128,7 +128,7 @@ _LOADING = (Stage.READ, Stage.DESERIALIZE, Stage.MODULE)  # Stages in which a re
 def deployability(
     pairs: Sequence[tuple[Subject, DeploymentTarget]], question: Question, as_of: datetime.date
 ) -> Deployability:
-    """Answer for each artifact in its places.
+    """Answer for each artifact in its deployment targets.
 
     Raises `ArtifactError` for an artifact with a module that cannot be read.
     """
@@ -321,7 +321,7 @@ def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subj
 
 
 def targets_named(name: str, policy: Policy, day: datetime.date) -> tuple[DeploymentTarget, ...]:
-    """The place of this name, in force or not; for `all` those that are in force on a day.
+    """The deployment target of this name, in force or not; for `all` those that are in force on a day.
 
     Raises `DeployingError` where there is none, or its release was not built by then.
     """

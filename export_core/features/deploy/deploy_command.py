@@ -51,8 +51,7 @@ def can_i_deploy(
     that is foreseen to refuse the artifact. All else is unknown, with the command that answers it. Results count where
     the policy now compares cells, and allows custom calls, as it did in that run.
 
-    Exit codes: 0 yes for all, 1 at least one no, 2 bad input, 3 nothing is a no, but
-    something is unknown.
+    Exit codes: 0 yes for all, 1 at least one no, 2 bad input, 3 nothing is a no, but something is unknown.
     """
     from export_core.features.deploy import answers
     from export_core.features.deploy.deploy_text import deploy_lines

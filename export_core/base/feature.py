@@ -31,9 +31,9 @@ class Feature(NamedTuple):
     compare: str = ""
     """What is different from an earlier run: gets the `Run` and the folder of the other, and returns a `Comparison`."""
     policy_key: str = ""  # A key of the policy, a `FeatureKey` in its module `policy_key`.
-    keywords: Mapping[str, tuple[str, str, str]] = {}
-    """Keywords of the marker, each the name of its key of the policy: default, meaning and an example, which is all
-    that `pytest --markers` needs."""
+    keywords: Mapping[str, tuple[str, str]] = {}
+    """Keywords of the marker, each the name of its key of the policy: the meaning and an example, which is all that
+    `pytest --markers` needs."""
     rule: str = ""
     """A rule over a run that has ended: gets its results, its policy, and the results of an earlier run by cell, or
     None; returns the results as they are judged by it."""

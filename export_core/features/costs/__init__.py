@@ -6,7 +6,6 @@ FEATURE = Feature(
     policy_key="policy_key:BUDGETS",
     keywords={
         "budgets": (
-            "None",
             "{limit: number}, what a call may cost in this run's jaxlib, as in the policy's table of that name and "
             "before it; `jaxexport matrix` sees only the policy",
             "{'max_temp_bytes': 100_000_000}",

@@ -236,7 +236,7 @@ def _candidates(asked: Asked, goldens: Sequence[Golden], run: Run | None) -> lis
     platform = asked.platform.partition(":")[0]
     candidates = []
     for result in run.results if run else ():
-        names = result.reader.jaxlib, f"{result.reader.jaxlib}-jax{result.reader.jax}"
+        names = result.reader.jaxlib, result.reader.pair
         if result.golden in by_id and platform in ("", result.platform) and (asked.reader in ("", *names)):
             # In the mode in which it was run, unless another one was asked for.
             as_run = result.platform if result.platform == "cpu" else f"{result.platform}:{result.mode}"

@@ -247,7 +247,7 @@ def _candidates(choice: Choice, measure: Measure) -> list[Release]:
         return is_beyond, abs((result.reader.built - reader.built).days)
 
     works = [] if measure.is_size else [result for result in choice.stored if result.verdict.works]
-    names = [f"{near.reader.jaxlib}-jax{near.reader.jax}" for near in sorted(works, key=distance)]
+    names = [near.reader.pair for near in sorted(works, key=distance)]
     releases: dict[Release, None] = {}
     for name in (*names, f"{writer.jaxlib}-jax{writer.jax}", choice.plan.calendar.newest()):
         with contextlib.suppress(ReleaseError):  # it was withdrawn, or is not published by the day that was asked for

@@ -181,7 +181,7 @@ def uv_lines(choice: Choice, rows: Sequence[InRelease]) -> list[str]:
     for row in reversed(rows):
         if row.verdict is Verdict.PASS:
             with contextlib.suppress(ReleaseError):  # the results are of another calendar, or were changed
-                reader = choice.release(f"{row.reader.jaxlib}-jax{row.reader.jax}")
+                reader = choice.release(row.reader.pair)
                 python, wanted = _python_and_packages(choice, reader)
                 packages = " ".join(f"--with {shlex.quote(package)}" for package in wanted)
                 return [*lines, f"uv run --no-project --python {python} {packages} python {SCRIPT}   # works"]

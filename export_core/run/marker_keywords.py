@@ -1,7 +1,7 @@
 """The keywords of `@pytest.mark.export_compat`, which `export_core.export_artifact` and `write_golden` take too.
 
 Their values are checked, and become options of an export and a comparison. Each is explained in
-pytest_jaxexport/keyword_help.py.
+pytest_jaxexport/marker.py.
 """
 
 from __future__ import annotations

@@ -93,19 +93,24 @@ def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
                 "--index: expected a URL such as https://nightlies.example/simple or a folder, found neither in "
                 f"{index.rpartition('@')[2]!r}."
             )
-    # An index has nightlies, and their versions name the days. Nightlies of both packages are published together.
+    if selection.indexes:
+        known = _with_nightlies(known, [text for text in named if text not in files])
+    return KnownReleases(known, files, wheels)
+
+
+def _with_nightlies(calendar: Calendar, named: Sequence[str]) -> Calendar:
+    """The calendar with the nightlies among these readers: an index has them, and a version names its day."""
     jaxlibs: dict[str, JaxlibRelease] = {}
     jaxes: dict[str, JaxRelease] = {}
-    for text in [text for text in named if text not in files] if selection.indexes else ():
+    for text in named:
         version, with_jax = _split_pair(text)
-        jax = with_jax or version
-        if version not in known.jaxlib and (built := date_in_version(version)):
+        jax = with_jax or version  # nightlies of both packages are published together
+        if version not in calendar.jaxlib and (built := date_in_version(version)):
             jaxlibs[version] = JaxlibRelease(built)
-        if jax not in known.jax and (built := date_in_version(jax)):
+        if jax not in calendar.jax and (built := date_in_version(jax)):
             # What it really needs is in its metadata: the installer refuses a pair that does not fit.
             jaxes[jax] = JaxRelease(built, version)
-    known = known.extended(jaxlibs, jaxes)
-    return KnownReleases(known, files, wheels)
+    return calendar.extended(jaxlibs, jaxes)
 
 
 def choose_readers(

@@ -142,15 +142,8 @@ def choose_readers(
             spelled |= {existing.release(version): version for version in window_readers(written, existing, windows)}
         elif text != DEPLOYED:
             spelled[single(text)] = text
-    # The release just before each writer, with the jax that it had until then. Its newest jax may be that of the
-    # writer, which nobody had deployed: jaxlib 0.12.0 goes with jax 0.12.0.1 by now.
-    for_writers: dict[Release, frozenset[datetime.date]] = {}
-    for date in {*written} if "window" in selection.named else ():
-        earlier = existing.as_of(date - datetime.timedelta(days=1))
-        for version in earlier.versions()[-1:]:
-            release = earlier.release(version)
-            if release not in spelled:
-                for_writers[release] = for_writers.get(release, frozenset()) | {date}
+    before = _just_before(written, existing) if "window" in selection.named else {}
+    for_writers = {release: frozenset(dates) for release, dates in before.items() if release not in spelled}
     spelled |= {release: release.pair for release in for_writers}
     for_targets: dict[Release, str] = {}
     if not {*GROUPS, DEPLOYED}.isdisjoint(selection.named):
@@ -171,6 +164,19 @@ def choose_readers(
     return Readers(
         tuple(chosen), touching, existing, sources, spelled, frozenset(for_targets) - {touching}, for_writers
     )
+
+
+def _just_before(written: Iterable[datetime.date], calendar: Calendar) -> dict[Release, set[datetime.date]]:
+    """The release just before each writer, with the jax that it had until then, and the build dates of such writers.
+
+    Its newest jax may be that of the writer, which nobody had deployed: jaxlib 0.12.0 goes with jax 0.12.0.1 by now.
+    """
+    before: dict[Release, set[datetime.date]] = {}
+    for date in {*written}:  # a project has many goldens of one writer
+        earlier = calendar.as_of(date - datetime.timedelta(days=1))
+        for version in earlier.versions()[-1:]:
+            before.setdefault(earlier.release(version), set()).add(date)
+    return before
 
 
 def release_named(text: str, calendar: Calendar) -> Release:

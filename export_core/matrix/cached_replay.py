@@ -24,6 +24,7 @@ from typing import Protocol, Self, TypeVar
 import filelock
 import msgspec
 
+from export_core.base.cache_folder import STORED_DAYS
 from export_core.matrix.cache_keys import OutcomeKeys, depends_on_more
 from export_core.matrix.outcome import Outcome, Verdict
 from export_core.matrix.replay import EnvironmentProvider, Notify, ignore, replay
@@ -39,7 +40,6 @@ from export_core.releases import Release
 
 FILE = "outcomes.sqlite3"
 LOCKS = "cells"  # The folder of the locks of cells that are running.
-STORED_DAYS = 180
 _BUSY_SECONDS = 30.0  # How long to wait for another process that writes.
 _AT_ONCE = 500  # Keys of one query: SQLite before 3.32 takes at most 999 parameters.
 _CHECK_BYTES = 8

@@ -54,7 +54,7 @@ FLOATS = (
 """dtypes that tolerances are for; of all others every element must be equal."""
 
 ROUNDING = "rounding: "
-"""How a difference of numbers is described that looks like rounding: see comparing/precision.py."""
+"""How a difference of numbers is described that looks like rounding: see numbers/diagnosis.py."""
 
 
 class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

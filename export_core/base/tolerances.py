@@ -146,6 +146,11 @@ def amount_for(dtype: str, amount: Any) -> Any:
     return amount.get(dtype) if isinstance(amount, Mapping) else amount
 
 
+def given_tolerance(comparison: Any, dtype: str) -> Tolerance:
+    """What a golden's comparison, or a rule for one, has for a dtype."""
+    return Tolerance(*(amount_for(dtype, getattr(comparison, kind)) for kind in AMOUNTS))
+
+
 def takes_tolerances(compare: str) -> bool:
     """Whether a comparator looks at tolerances."""
     return compare not in WITHOUT_TOLERANCE and ":" not in compare

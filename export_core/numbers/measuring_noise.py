@@ -27,6 +27,7 @@ from export_core.numbers.noise import (
     moved_by,
     noise_and_jumps,
     noise_text,
+    output_name,
     proves_nothing,
     spread,
     undecided_outputs,
@@ -276,7 +277,7 @@ def _measured(
         noises.append((plain, tuple(noise for noise, _ in measured)))
         for number, (leaf, (_, count)) in enumerate(zip(plain, measured, strict=True)):
             if count:
-                jumping[f"{checks[0].name}/{number}".removeprefix("/")] = (count, leaf.data.size)
+                jumping[output_name(checks[0].name, number)] = (count, leaf.data.size)
     data = noise_to_npz(noises)
     stored = noise_from_npz(data, NOISE, [plain for plain, _ in noises])
     undecided = undecided_outputs(golden, dict(zip(calls, stored, strict=True)), jumping)

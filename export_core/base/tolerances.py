@@ -70,7 +70,6 @@ class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 Tolerances = Mapping[str, Mapping[str, Tolerance]]  # By platform, then by dtype.
 
-
 Sources = Mapping[str, str | Mapping[str, str]]
 """What set the parts of a comparison (`compare`, `rtol`, `atol`, `ulp`), in a few words for messages.
 

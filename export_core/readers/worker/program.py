@@ -728,7 +728,6 @@ REPLIED = ("stage", "check", "variant", "shardings", "device", "driver", "cost")
 """What of a cell's messages goes into its reply, the latest of each."""
 STAGES = ("environment", "read", "deserialize", "module", "lower", "compile", "run")
 
-
 FORMS: dict[str, Callable[[Any], bool]] = {
     "stage": lambda value: value in STAGES,
     "end": lambda value: value in ("ok", "error", "fault"),

@@ -1,11 +1,118 @@
-"""The marker ``@pytest.mark.export_compat(...)``: its arguments, and those of a class or a module around a test."""
+"""The marker ``@pytest.mark.export_compat(...)``: its keywords, and the arguments that a test has by its marker."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from pytest_jaxexport.keyword_help import NAME
 from pytest_jaxexport.settings import Marked, usage_error, user_code
+
+NAME = "export_compat"
+
+Keyword = tuple[str, str, str]
+
+KEYWORDS: dict[str, Keyword] = {
+    "platforms": (
+        "None",
+        "list of cpu, cuda, rocm, tpu to export for; default: the platform of this process",
+        "['cpu', 'cuda']",
+    ),
+    "vjp_order": ("0", "how many orders of derivatives to serialize; each is checked against jax.vjp", "1"),
+    "rtol": (
+        "None",
+        "relative tolerance of floating-point outputs, a number or {dtype: number}; default: the noise that the "
+        "golden's writer measured",
+        "{'float32': 1e-5}",
+    ),
+    "atol": ("None", "absolute tolerance, a number or {dtype: number}; default: as for rtol", "1e-8"),
+    "ulp": (
+        "None",
+        "tolerance in units in the last place, a number or {dtype: number}; can be given without rtol and atol",
+        "4",
+    ),
+    "compare": (
+        "'allclose'",
+        "allclose, exact, shape, eigh, eig, svd, qr, lu, schur, or your own function as 'module:function'",
+        "'exact'",
+    ),
+    "allow": (
+        "None",
+        "{custom-call target: reason} for targets outside JAX's stable list",
+        "{'my_target': 'our own library keeps it'}",
+    ),
+    "disabled_checks": (
+        "None",
+        "{'platform', 'ALL' or a custom-call target: reason}, safety checks that jax.export leaves out, also "
+        "'shape_assertions' where jax is older than 0.4.29; the audit still requires that every target is allowed",
+        "{'platform': 'the same module runs on both'}",
+    ),
+    "changed_module": (
+        "'fail'",
+        "'fail' or 'warn', what happens where the export is not that of its golden, beyond locations and names, "
+        "although its outputs are; 'warn' lets the test pass, and the summary says it; default: the policy's",
+        "'warn'",
+    ),
+    "symbolic_shapes": (
+        "None",
+        "dimensions as jax.export.symbolic_args_specs takes them: one text for all arguments, one or None for each "
+        "positional argument, such as ('b, 4', None), or by position and name, such as {0: 'b, 4', 'mask': 'b'}",
+        "('b, 4', None)",
+    ),
+    "constraints": ("()", "on these dimensions, such as ('b >= 2',)", "['b >= 2']"),
+    "mesh": ("None", "{axis: size} to export for; needs no such devices where jax can do without", "{'data': 4}"),
+    "in_specs": (
+        "None",
+        "a PartitionSpec, a tree of them, or None for each positional argument, or by position and name",
+        "(PartitionSpec('data'), None)",
+    ),
+    "spread_over": (
+        "0",
+        "for an artifact of one device, also call it with its arguments spread over this number of devices",
+        "4",
+    ),
+    "calling_convention_version": ("None", "one that jax.export supports; default: jax's", "9"),
+    "ignore_forward_compatibility": ("False", "export with jax_export_ignore_forward_compatibility", "True"),
+    "register": (
+        "()",
+        "modules that the reader imports first, for your own tree nodes, effects or custom-call targets; the golden "
+        "contains a copy",
+        "['my_nodes']",
+    ),
+    "refused_on": ("()", "platforms that it is not exported for, and on which it must be refused", "['cpu']"),
+    "nothing_to_compare": (
+        "None",
+        "why a golden is meant although it has no output, only empty ones or nothing but NaN: such a golden hardly "
+        "shows more than that the artifact runs, and without this reason it is not written",
+        "'it only prints'",
+    ),
+    "without_outputs": (
+        "None",
+        "why a golden has no outputs, for a function of other platforms that this process cannot run: readers load, "
+        "lower and compile it, and compare no numbers",
+        "'a Pallas kernel for TPU'",
+    ),
+}
+"""By name, in the order of the signature."""
+
+
+def all_keywords() -> dict[str, Keyword]:
+    """All keywords of the marker, also those of features, which only `pytest --markers` needs to load."""
+    from export_core.base.feature import features
+
+    keywords = dict(KEYWORDS)
+    for feature in features().values():
+        for name, (meaning, example) in feature.keywords.items():
+            keywords[name] = ("None", meaning, example)
+    return keywords
+
+
+def signature(keywords: Mapping[str, Keyword]) -> str:
+    """What pytest is told of the marker."""
+    return (
+        f"{NAME}({', '.join(f'{name}={default}' for name, (default, _, _) in keywords.items())}): "
+        "what the test passes to `export_golden` is exported with jax.export and checked against its goldens. "
+        + " ".join(f"{name}: {meaning}." for name, (_, meaning, _) in keywords.items())
+    )
 
 
 def read_marker(item: pytest.Item) -> Marked | None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jaxexport import keyword_help, marker, settings, unittest_classes
+from pytest_jaxexport import marker, settings, unittest_classes
 from pytest_jaxexport.location import full_name
 from pytest_jaxexport.unused_goldens import CollectedTests, CollectionListener, ReportedTests, why_partial
 
@@ -52,8 +52,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker with its whole signature, and request devices before anything uses one."""
     # Nothing but `pytest --markers` shows the keywords, and only that loads those of features.
-    shown = keyword_help.all_keywords() if config.getoption("markers", False) else keyword_help.KEYWORDS
-    config.addinivalue_line("markers", keyword_help.signature(shown))
+    shown = marker.all_keywords() if config.getoption("markers", False) else marker.KEYWORDS
+    config.addinivalue_line("markers", marker.signature(shown))
     config.stash[STARTED_WITH] = dict(os.environ)
     settings.request_devices(config)
     listener = CollectionListener(config)
@@ -121,7 +121,7 @@ def export_golden(request: pytest.FixtureRequest) -> Recorder:
     """
     item = request.node
     if item.stash.get(MARKED, None) is None:
-        pytest.fail(f"{item.nodeid} uses export_golden: mark it with @pytest.mark.{keyword_help.NAME}.", pytrace=False)
+        pytest.fail(f"{item.nodeid} uses export_golden: mark it with @pytest.mark.{marker.NAME}.", pytrace=False)
     return _recorder(item)
 
 
@@ -231,7 +231,7 @@ class GoldensReporter:
         elif self._wrote_nothing(config) and exitstatus != pytest.ExitCode.USAGE_ERROR:  # which says why itself
             reason = "no marked test wrote one" if self.reported.tests else "no selected test is marked"
             terminalreporter.write_line(
-                f"--update-goldens: {reason} (@pytest.mark.{keyword_help.NAME}); nothing was written.", red=True
+                f"--update-goldens: {reason} (@pytest.mark.{marker.NAME}); nothing was written.", red=True
             )
         elif self.events or self.unused:
             from export_core.base.escaping import shown
@@ -301,7 +301,7 @@ def _finish(item: pytest.Item) -> None:
     recorder = item.stash.get(RECORDER, None)
     if recorder is None or not recorder.called:
         pytest.fail(
-            f"{item.nodeid} is marked with {keyword_help.NAME} and never called export_golden: request the fixture (in "
+            f"{item.nodeid} is marked with {marker.NAME} and never called export_golden: request the fixture (in "
             "a class of unittest, take self.export_golden) and call export_golden(jax.jit(f), *args), or remove the "
             "marker.",
             pytrace=False,
@@ -316,7 +316,7 @@ def _recorder(item: pytest.Item) -> Recorder:
     from pytest_jaxexport.second_export import SEEDS, SecondExport
 
     config = item.config
-    if (second_run := config.pluginmanager.get_plugin(keyword_help.SECOND_RUN)) is not None:
+    if (second_run := config.pluginmanager.get_plugin(settings.SECOND_RUN)) is not None:
         item.stash[RECORDER] = second_run.recorder(item, item.stash[MARKED], config.stash[SETTINGS])
         return item.stash[RECORDER]
     if SECOND_EXPORT not in config.stash:

@@ -324,17 +324,17 @@ class Recorder:
             differs_again = bool(self._exports_again_otherwise(produced, len(self._second_exports)))
             export = [] if differs_again else export
         fails = (self._marked["changed_module"] or self._settings.policy.changed_module) == "fail"
-        told = changes.other
-        if export and (fails or told):
-            told += ["export changed, beyond locations and names:", *(f"  {line}" for line in export)]
-        if told:
+        lines = changes.other
+        if export and (fails or lines):
+            lines += ["export changed, beyond locations and names:", *(f"  {line}" for line in export)]
+        if lines:
             differing = source_difference(
                 reference.folder, produced.files, reference.manifest, manifest, operations=not export
             )
             self._fail(
                 f"What this test exports differs from its golden by jaxlib {reference.manifest.writer.jaxlib} "
                 f"(built {reference.manifest.writer.built}) in {reference.folder}:\n"
-                + "\n".join([*told, *changes.flags, *differing])
+                + "\n".join([*lines, *changes.flags, *differing])
                 + f"\nIf the change is intended: {self._remedy(manifest.test)}\n"
                 "Goldens by other writers are not changed: they represent what is deployed."
             )

@@ -144,10 +144,10 @@ class Replayer:
     def _replay_ahead(self, goldens: Future[list[Golden]], marked: Marked) -> Replayed | None:
         if goldens.cancelled() or goldens.exception():
             return None  # the test says what is wrong with them
-        found = goldens.result()
-        if sum(golden.artifact.stat().st_size for golden in found) > LARGE:
+        of_case = goldens.result()
+        if sum(golden.artifact.stat().st_size for golden in of_case) > LARGE:
             return None  # beside an export, which takes many times its artifact, there may be no memory for it
-        return self._replay([marked_now(golden, marked, self._settings) for golden in found]) if found else None
+        return self._replay([marked_now(golden, marked, self._settings) for golden in of_case]) if of_case else None
 
     def _verified(self, case: str) -> list[Golden]:
         goldens = self._store.generations(case)

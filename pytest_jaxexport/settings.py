@@ -22,6 +22,9 @@ Marked = Mapping[str, Any]
 """The value of every keyword of the marker, None for one that no marker of the test has. `entries` are those of the
 policy's keys that features bring."""
 
+SECOND_RUN = "jaxexport-second-export"
+"""The name of the plugin that makes a run of pytest the second one of `second_export`."""
+
 _USER_CODE: pytest.StashKey[UserCode] = pytest.StashKey()
 _OPTIONS = ("goldens", "export_platforms", "export_rtol", "export_atol", "export_policy")
 

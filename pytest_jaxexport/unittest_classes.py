@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_jaxexport.keyword_help import NAME
+from pytest_jaxexport.marker import NAME
 
 HINT = (
     f"export_golden exists in tests that are marked with @pytest.mark.{NAME}, on the method or on its class. "

@@ -174,13 +174,13 @@ def judge_calls(
     return tuple(findings)
 
 
-PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 _PREFIXES = {
     "cpu": ("lapack_", "blas_"),
     "cuda": ("cusolver_", "cusparse_", "cublas_", "cudnn_", "cu_", "__cu", "__gpu$", "mosaic_gpu"),
     "rocm": ("hipsolver_", "hipsparse_", "hipblas_", "hip_", "__hip", "__gpu$"),
     "tpu": ("tpu_custom_call",),
 }
+PLATFORMS = (*_PREFIXES,)
 # The TPU compiler's own, which have no prefix.
 _TPU = frozenset({"Eigh", "LuDecomposition", "ProductOfElementaryHouseholderReflectors", "Qr", "ApproxTopK"})
 

@@ -4,6 +4,7 @@ import os
 import sys
 
 NAME = "jaxexport"
+STORED_DAYS = 180  # How long outcomes, and what a policy means, are kept without being used.
 
 
 def cache_path(*names: str) -> str:

@@ -9,7 +9,6 @@ _LONGEST_NAME = 100  # Characters of a name that an error shows.
 UNFORESEEN = 70
 """The exit code of a command that ends with an error that nobody foresaw: EX_SOFTWARE, which is no command's answer."""
 
-
 NOBODY_READS = 141
 """The exit code of a command whose output nobody reads to its end, as of a program that SIGPIPE ends."""
 

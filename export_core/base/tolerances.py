@@ -54,7 +54,7 @@ FLOATS = (
 """dtypes that tolerances are for; of all others every element must be equal."""
 
 ROUNDING = "rounding: "
-"""How a difference of numbers is described that looks like rounding: see comparing/precision.py."""
+"""How a difference of numbers is described that looks like rounding: see numbers/diagnosis.py."""
 
 
 class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -69,7 +69,6 @@ class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 Tolerances = Mapping[str, Mapping[str, Tolerance]]  # By platform, then by dtype.
-
 
 Sources = Mapping[str, str | Mapping[str, str]]
 """What set the parts of a comparison (`compare`, `rtol`, `atol`, `ulp`), in a few words for messages.
@@ -144,6 +143,11 @@ def tolerance_for(
 def amount_for(dtype: str, amount: Any) -> Any:
     """The part of a comparison that applies to a dtype: it is one for all, or a mapping; None where that has none."""
     return amount.get(dtype) if isinstance(amount, Mapping) else amount
+
+
+def given_tolerance(comparison: Any, dtype: str) -> Tolerance:
+    """What a golden's comparison, or a rule for one, has for a dtype."""
+    return Tolerance(*(amount_for(dtype, getattr(comparison, kind)) for kind in AMOUNTS))
 
 
 def takes_tolerances(compare: str) -> bool:

@@ -49,8 +49,8 @@ class HelpfulGroup(HelpfulCommand, click.Group):
     def in_sections(self) -> dict[str, list[click.Command]]:
         """The commands of each section, in the order in which they were added."""
         sections: dict[str, list[click.Command]] = {section: [] for section in SECTIONS}
-        for each in self.commands.values():
-            sections[getattr(each, "section", SECTIONS[-1])].append(each)
+        for listed in self.commands.values():
+            sections[getattr(listed, "section", SECTIONS[-1])].append(listed)
         return {section: commands for section, commands in sections.items() if commands}
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -60,9 +60,9 @@ class HelpfulGroup(HelpfulCommand, click.Group):
         sections = self.in_sections() if ctx.parent is None else {"Commands": [self.commands[name] for name in names]}
         for title, commands in sections.items():
             rows = []
-            for each in commands:
-                text = " ".join((each.help or "").split("\n\n")[0].split())
-                rows.append((str(each.name).ljust(width), f"{text.split('. ')[0].rstrip('.')}."))
+            for listed in commands:
+                text = " ".join((listed.help or "").split("\n\n")[0].split())
+                rows.append((str(listed.name).ljust(width), f"{text.split('. ')[0].rstrip('.')}."))
             with formatter.section(title):
                 formatter.write_dl(rows)
 

@@ -47,12 +47,9 @@ _FORMATS = {
     help="Print workflow commands of GitHub Actions: annotations at the lines of affected tests.",
 )
 @click.option("--baseline", metavar="OLD", help="Folder of an earlier run: show what is different from it first.")
-@click.option(
-    "--policy",
+@click_options.declared(
     "policy_file",
-    metavar="FILE",
-    type=click_options.PATH,
-    help="Judge the results again by this policy, as `jaxexport judge` does. [default: as the run was judged]",
+    text="Judge the results again by this policy, as `jaxexport judge` does. [default: as the run was judged]",
 )
 @click_options.rejudge_day_option
 @click_options.fail_on_option

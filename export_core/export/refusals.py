@@ -95,7 +95,6 @@ _JAX = str(Path(jax.__file__).parent) + os.sep
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
 _OWN = str(Path(__file__).parents[1]) + os.sep
 
-
 Call = tuple[str, list[FrameSummary]]
 """The primitive of an equation, and the lines of source outside jax that make it, the innermost first."""
 

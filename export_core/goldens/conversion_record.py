@@ -1,6 +1,5 @@
 """The record of a conversion: a JSON file beside the converted artifact, which says what it was and what was shown."""
 
-import functools
 import os.path
 from pathlib import Path
 
@@ -69,14 +68,3 @@ def record_file(artifact: Path) -> Path:
 def dump_record(record: ConversionRecord) -> bytes:
     """The bytes of its file; equal records give equal bytes."""
     return msgspec.json.format(json_bytes(record), indent=2) + b"\n"
-
-
-@functools.cache
-def tool_name() -> str:
-    """``pytest-jaxexport 0.1.0``."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return f"pytest-jaxexport {version('pytest-jaxexport')}"
-    except PackageNotFoundError:
-        return "pytest-jaxexport"

@@ -8,10 +8,11 @@ import msgspec
 import numpy as np
 
 from export_core.base.phrases import few
-from export_core.base.tolerances import FLOATS, amount_for
+from export_core.base.tolerances import FLOATS, Tolerance, given_tolerance
 from export_core.goldens import Comparison, Golden, GoldenError, Leaf
 from export_core.matrix.comparisons import comparison_in_words, quirks_of, relaxation, rule_of
 from export_core.numbers.compare import compare_leaves
+from export_core.numbers.noise import output_name
 from export_core.policy import Policy
 from export_core.releases import load_calendar
 
@@ -75,15 +76,10 @@ def _outputs_that_may_be_zero(golden: Golden) -> list[str]:
     names = []
     for file, leaves in outputs.items():
         for number, leaf in enumerate(leaves):
-            amounts = (comparison.rtol, comparison.atol, comparison.ulp)
-            if (
-                leaf.dtype in FLOATS
-                and leaf.data.any()
-                and any(amount_for(leaf.dtype, it) is not None for it in amounts)
-            ):
+            if leaf.dtype in FLOATS and leaf.data.any() and given_tolerance(comparison, leaf.dtype) != Tolerance():
                 zeros = Leaf(leaf.dtype, np.zeros_like(leaf.data))
                 if compare_leaves([leaf], [zeros], comparison).ok:
-                    names.append(f"output {golden.calls[file].name}/{number}".replace(" /", " "))
+                    names.append(f"output {output_name(golden.calls[file].name, number)}")
     return names
 
 

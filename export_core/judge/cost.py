@@ -11,11 +11,8 @@ from export_core.judge.result import Result
 from export_core.readers.worker.protocol import Cost
 
 FIGURES = Cost.__struct_fields__  # The figures of the compiler, which are the same each time.
-
 LEAST_STEP = 0.01  # By which part of itself a figure changes before that is a step.
-
 FEWEST_RUNS = 5  # Repetitions that both sides need: with fewer, no test can tell a slower cell from a busy machine.
-
 CERTAIN = 0.01  # How likely it may be that any of all the cells of a report is called slower by chance.
 
 

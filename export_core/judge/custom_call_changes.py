@@ -120,7 +120,7 @@ def _judge(change: CustomCallChange, windows: Windows, day: datetime.date, resul
     back = datetime.timedelta(days=windows.forward_days)
     for result in results:
         writer = result.writer
-        if change.new in result.custom_calls and result.writer.built < status.new_from:
+        if change.new in result.custom_calls and writer.built < status.new_from:
             broken[result.golden] = (
                 f"{result.golden}, written by jaxlib {writer.jaxlib} (built {writer.built}), calls {change.new}: "
                 f"expected {change.old} in exports until {status.new_from}. It is promised to readers built since "

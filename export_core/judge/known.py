@@ -64,7 +64,7 @@ def check_width(known: Sequence[KnownFailure], promised: Iterable[Scope]) -> Non
 
 
 def promised_scopes(cells: Iterable[Cell]) -> Iterator[Scope]:
-    """The promised cells of a plan, and those of places."""
+    """The scopes of the cells of a plan that are promised, or that a deployment target has to run."""
     for cell in cells:
         if cell.decides:
             manifest = cell.golden.manifest
@@ -92,8 +92,8 @@ def stale_entries(results: Iterable[Result], policy: Policy, as_of: datetime.dat
 def _untruths(entry: KnownFailure, results: Sequence[Result], as_of: datetime.date, *, whole: bool) -> Iterator[str]:
     """What is no longer true of one known failure.
 
-    Outside the window only wrong numbers break a promise, and only what a place needs is owed: no other cell there is
-    one that an entry can be about.
+    Outside the window only wrong numbers break a promise, and only what a deployment target has to run is owed: no
+    other cell there is one that an entry can be about.
     """
     excusable = [judgement for judgement in Judgement if judgement.is_breach or judgement is Judgement.KNOWN]
     matching = [

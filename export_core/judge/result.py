@@ -50,6 +50,11 @@ class ReaderOf(msgspec.Struct, frozen=True, gc=False):
     built: datetime.date  # The day on which its jaxlib was built.
 
     @property
+    def pair(self) -> str:
+        """``0.11.2-jax0.12.0.1``: names both, as `Release.pair` does."""
+        return f"{self.jaxlib}-jax{self.jax}"
+
+    @property
     def date_order(self) -> tuple[datetime.date, str, str]:
         """Sort key: by build date; one jaxlib may be read with several jax."""
         return self.built, self.jaxlib, self.jax

@@ -98,9 +98,9 @@ def retention_status(
         for pin in policy.retention.pinned:
             if any(matches(golden.id, pattern) for pattern in pin.goldens):
                 reasons.append(f"pinned: {pin.reason}")
-        for place in policy.deployed:
-            if place.has_case(manifest.case) and day <= (place.until or day):
-                reasons.append(f"must run in deployment target {place}")
+        for deployment in policy.deployed:
+            if deployment.has_case(manifest.case) and day <= (deployment.until or day):
+                reasons.append(f"must run in deployment target {deployment}")
         if newest[manifest.case, manifest.writer.platform] is golden:
             reasons.append(f"the last of its case by a writer on {manifest.writer.platform}")
         statuses.append(RetentionStatus(golden, tuple(reasons)))

@@ -48,9 +48,9 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
         for name in policy.platforms or ()
         if name not in names["platforms"]
     ]
-    for place in policy.deployed:
-        where = f"{place.location}: deployed {place.name}".removeprefix(": ")
-        unmatched += [Unmatched(f"{where}: {text}") for text, _ in _patterns_without(place, names, ("cases",))]
+    for deployment in policy.deployed:
+        where = f"{deployment.location}: deployed {deployment.name}".removeprefix(": ")
+        unmatched += [Unmatched(f"{where}: {text}") for text, _ in _patterns_without(deployment, names, ("cases",))]
     for key, noun in (("readers", "reader"), ("writers", "writer"), ("platforms", "golden's platform")):
         for pattern in _matching_none(key, getattr(policy.required, key), names):
             unmatched.append(Unmatched(f"required.{key}: {pattern!r} matches no {noun}.", "by all"))

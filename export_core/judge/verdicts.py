@@ -133,7 +133,7 @@ class Judgement(StrEnum):
         next_step="Do not deploy it there: export it with a release that this one reads (`jaxexport inspect FILE`), "
         "convert it, or upgrade the deployment target; `jaxexport can-i-deploy` names the first release that runs it.",
     )  # fmt: skip
-    """A cell of a place of `deployed` fails outside its window: an obligation of the policy is broken."""
+    """A cell of a deployment target fails outside its window: an obligation of the policy is broken."""
     INCOMPLETE = "incomplete", JudgementFacts(
         "has no result", "no result", "❔", "bold magenta", 5,
         exit_code=ExitCode.INCOMPLETE, junit="error", kind=MISSING_RESULT,

@@ -24,9 +24,10 @@ from typing import Protocol, Self, TypeVar
 import filelock
 import msgspec
 
+from export_core.base.cache_folder import STORED_DAYS
 from export_core.matrix.cache_keys import OutcomeKeys, depends_on_more
 from export_core.matrix.outcome import Outcome, Verdict
-from export_core.matrix.replay import EnvironmentProvider, Notify, no_notes, replay
+from export_core.matrix.replay import EnvironmentProvider, Notify, ignore, replay
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.compare import Difference
 from export_core.readers.build import cache_folder
@@ -39,7 +40,6 @@ from export_core.releases import Release
 
 FILE = "outcomes.sqlite3"
 LOCKS = "cells"  # The folder of the locks of cells that are running.
-STORED_DAYS = 180
 _BUSY_SECONDS = 30.0  # How long to wait for another process that writes.
 _AT_ONCE = 500  # Keys of one query: SQLite before 3.32 takes at most 999 parameters.
 _CHECK_BYTES = 8
@@ -67,7 +67,7 @@ def replay_unknown(
     environments: Environments,
     options: ReplayOptions,
     replay: Replay,
-    notify: Notify = no_notes,
+    notify: Notify = ignore,
     *,
     claim: bool = False,
 ) -> Generator[Outcome, None, None]:
@@ -159,8 +159,8 @@ def replay_here(
     cells: Sequence[Cell],
     options: ReplayOptions,
     *,
-    notify: Notify = no_notes,
-    ready: Callable[[Release], None] = lambda release: None,
+    notify: Notify = ignore,
+    ready: Callable[[Release], None] = ignore,
 ) -> Generator[Outcome, None, None]:
     """One outcome for each cell.
 
@@ -221,7 +221,7 @@ class OutcomeCache:
     many outcomes it has given so far.
     """
 
-    def __init__(self, folder: Path, notify: Notify = no_notes) -> None:
+    def __init__(self, folder: Path, notify: Notify = ignore) -> None:
         self._path = folder / FILE
         self._notify = notify
         self._connection: sqlite3.Connection | None = None

@@ -1,24 +1,15 @@
-"""What happened to a cell: its verdict, and how that follows from what its worker replied, or that the machine failed.
+"""What happened to a cell: its verdict, and how that follows from what its worker replied."""
 
-A refusal is a message by which a release is known to refuse an artifact. Those messages, and those that say that a
-release needs a driver, are in data/, each with the releases that say it: the same words from any other release are an
-error, which is judged.
-"""
-
-import datetime
-import functools
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-
-import msgspec
 
 from export_core.base.errors import InfrastructureFault
 from export_core.base.escaping import without_credentials
 from export_core.base.phrases import signal_name
 from export_core.goldens import GoldenError
 from export_core.matrix.comparisons import CallResults, check_calls
+from export_core.matrix.refusals import find_driver_need, find_refusal
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.compare import Difference
 from export_core.numbers.errors import CompareError
@@ -93,7 +84,6 @@ class Outcome:
         return self.cell.mode
 
 
-_DATA = Path(__file__).with_name("data")
 SENT_FROM_OUTSIDE = frozenset({1, 2, 9, 15})
 """SIGHUP, SIGINT, SIGKILL and SIGTERM by number, since Windows lacks some of the names.
 
@@ -219,55 +209,3 @@ def _custom_calls(cell: Cell, stage: Stage, message: str) -> str:
     if stage is not Stage.COMPILE or not targets or any(target in message for target in targets):
         return ""
     return f"\nIts custom calls: {', '.join(targets)}."
-
-
-class KnownMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A message, as a regular expression, of releases built from `since` to `until`, both days included."""
-
-    message: str
-    meaning: str
-    since: datetime.date | None = None
-    until: datetime.date | None = None
-
-    def is_said(self, text: str, built: datetime.date) -> bool:
-        """Whether a release built on this day is known to say this."""
-        known = (self.since is None or self.since <= built) and (self.until is None or built <= self.until)
-        return known and bool(re.search(self.message, text))
-
-
-class Refusal(KnownMessage, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What jax releases raise on purpose: "I do not take this artifact". Their days are those of jax."""
-
-    stage: str
-    exception: str
-
-
-class NeedsDriver(KnownMessage, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What releases say in compile mode where only a driver or a device could help. Their days are those of jaxlib."""
-
-    platform: str
-    stages: tuple[str, ...]
-
-
-def find_refusal(stage: str, exception: str, message: str, jax_built: datetime.date) -> Refusal | None:
-    """The table's entry for this error, or None: then it is no refusal but an error."""
-    entries = (entry for entry in load_refusals() if (entry.stage, entry.exception) == (stage, exception))
-    return next((entry for entry in entries if entry.is_said(message, jax_built)), None)
-
-
-def find_driver_need(platform: str, stage: str, message: str, built: datetime.date) -> NeedsDriver | None:
-    """The table's entry for this error in compile mode, or None: then it is an error of the artifact."""
-    entries = (entry for entry in load_driver_needs() if platform == entry.platform and stage in entry.stages)
-    return next((entry for entry in entries if entry.is_said(message, built)), None)
-
-
-@functools.cache
-def load_refusals() -> tuple[Refusal, ...]:
-    """The table of refusals."""
-    return msgspec.yaml.decode((_DATA / "refusals.yaml").read_bytes(), type=tuple[Refusal, ...])
-
-
-@functools.cache
-def load_driver_needs() -> tuple[NeedsDriver, ...]:
-    """The table of what cannot be compiled without a driver."""
-    return msgspec.yaml.decode((_DATA / "driverless.yaml").read_bytes(), type=tuple[NeedsDriver, ...])

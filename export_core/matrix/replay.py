@@ -45,8 +45,8 @@ Look = Callable[[Cell, Reply, Path], None]
 """Called with each reply that came and the folder of the outputs, before they are compared; from several threads."""
 
 
-def no_notes(text: str) -> None:
-    """A `Notify` that does nothing."""
+def ignore(*_: object) -> None:
+    """The callback that does nothing."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def replay(
     environment_for: EnvironmentProvider,
     options: ReplayOptions,
     *,
-    notify: Notify = no_notes,
+    notify: Notify = ignore,
     start: WorkerStarter = start_worker,
     stopping: threading.Event | None = None,
     repairs: Repairs | None = None,
@@ -431,7 +431,7 @@ def replay_with_outputs(
     environment_for: EnvironmentProvider,
     options: ReplayOptions,
     *,
-    notify: Notify = no_notes,
+    notify: Notify = ignore,
     start: WorkerStarter = start_worker,
     repairs: Repairs | None = None,
 ) -> Generator[Ran, None, None]:
@@ -461,7 +461,7 @@ class OneReader:
         self._environment_for = lambda placement: environment
         self._workers = WarmWorkers()
         self._start = start or self._workers.start
-        self._repairs = Repairs(self._environment_for, no_notes)
+        self._repairs = Repairs(self._environment_for, ignore)
 
     def __enter__(self) -> Self:
         return self

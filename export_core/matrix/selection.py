@@ -93,19 +93,24 @@ def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
                 "--index: expected a URL such as https://nightlies.example/simple or a folder, found neither in "
                 f"{index.rpartition('@')[2]!r}."
             )
-    # An index has nightlies, and their versions name the days. Nightlies of both packages are published together.
+    if selection.indexes:
+        known = _with_nightlies(known, [text for text in named if text not in files])
+    return KnownReleases(known, files, wheels)
+
+
+def _with_nightlies(calendar: Calendar, named: Sequence[str]) -> Calendar:
+    """The calendar with the nightlies among these readers: an index has them, and a version names its day."""
     jaxlibs: dict[str, JaxlibRelease] = {}
     jaxes: dict[str, JaxRelease] = {}
-    for text in [text for text in named if text not in files] if selection.indexes else ():
+    for text in named:
         version, with_jax = _split_pair(text)
-        jax = with_jax or version
-        if version not in known.jaxlib and (built := date_in_version(version)):
+        jax = with_jax or version  # nightlies of both packages are published together
+        if version not in calendar.jaxlib and (built := date_in_version(version)):
             jaxlibs[version] = JaxlibRelease(built)
-        if jax not in known.jax and (built := date_in_version(jax)):
+        if jax not in calendar.jax and (built := date_in_version(jax)):
             # What it really needs is in its metadata: the installer refuses a pair that does not fit.
             jaxes[jax] = JaxRelease(built, version)
-    known = known.extended(jaxlibs, jaxes)
-    return KnownReleases(known, files, wheels)
+    return calendar.extended(jaxlibs, jaxes)
 
 
 def choose_readers(
@@ -137,15 +142,8 @@ def choose_readers(
             spelled |= {existing.release(version): version for version in window_readers(written, existing, windows)}
         elif text != DEPLOYED:
             spelled[single(text)] = text
-    # The release just before each writer, with the jax that it had until then. Its newest jax may be that of the
-    # writer, which nobody had deployed: jaxlib 0.12.0 goes with jax 0.12.0.1 by now.
-    for_writers: dict[Release, frozenset[datetime.date]] = {}
-    for date in {*written} if "window" in selection.named else ():
-        earlier = existing.as_of(date - datetime.timedelta(days=1))
-        for version in earlier.versions()[-1:]:
-            release = earlier.release(version)
-            if release not in spelled:
-                for_writers[release] = for_writers.get(release, frozenset()) | {date}
+    before = _just_before(written, existing) if "window" in selection.named else {}
+    for_writers = {release: frozenset(dates) for release, dates in before.items() if release not in spelled}
     spelled |= {release: release.pair for release in for_writers}
     for_targets: dict[Release, str] = {}
     if not {*GROUPS, DEPLOYED}.isdisjoint(selection.named):
@@ -166,6 +164,19 @@ def choose_readers(
     return Readers(
         tuple(chosen), touching, existing, sources, spelled, frozenset(for_targets) - {touching}, for_writers
     )
+
+
+def _just_before(written: Iterable[datetime.date], calendar: Calendar) -> dict[Release, set[datetime.date]]:
+    """The release just before each writer, with the jax that it had until then, and the build dates of such writers.
+
+    Its newest jax may be that of the writer, which nobody had deployed: jaxlib 0.12.0 goes with jax 0.12.0.1 by now.
+    """
+    before: dict[Release, set[datetime.date]] = {}
+    for date in {*written}:  # a project has many goldens of one writer
+        earlier = calendar.as_of(date - datetime.timedelta(days=1))
+        for version in earlier.versions()[-1:]:
+            before.setdefault(earlier.release(version), set()).add(date)
+    return before
 
 
 def release_named(text: str, calendar: Calendar) -> Release:

@@ -22,10 +22,9 @@ from export_core.base.tolerances import (
     ROUNDING,
     Allowed,
     Sources,
-    Tolerance,
     Tolerances,
-    amount_for,
     default_rtol,
+    given_tolerance,
     is_asked_for,
     problem_of_name,
     tolerance_for,
@@ -414,8 +413,7 @@ class Rules:
         measured = Rule(dtype, noise=noise, narrowest_float=self.noise.narrowest_float, factor=self.noise.factor)
         if dtype not in FLOATS:
             return measured
-        comparison = self.comparison
-        given = Tolerance(*(amount_for(dtype, item) for item in (comparison.rtol, comparison.atol, comparison.ulp)))
+        given = given_tolerance(self.comparison, dtype)
         if noise is not None and not is_asked_for(dtype, given, self.platforms, self.tolerances):
             is_wider = any(platform in PLATFORM_RTOL for platform in self.platforms)
             rtol = default_rtol(dtype, self.platforms) if is_wider else 0.0

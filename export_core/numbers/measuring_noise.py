@@ -27,6 +27,7 @@ from export_core.numbers.noise import (
     moved_by,
     noise_and_jumps,
     noise_text,
+    output_name,
     proves_nothing,
     spread,
     undecided_outputs,
@@ -180,15 +181,9 @@ def measure_noise(
             # Whatever ran may have said anything: only what was asked for counts.
             if reply.variant not in names or reply.variant in failed:
                 return _ending(reply)
-            # It took its process along, so the others run again without its program, that of one call where it is
-            # rewritten: after a timeout, those before it.
+            # It took its process along, so the others run again without its program: after a timeout, those before it.
             first, *later = variants[names.index(reply.variant) :]
-            call = first.name.rpartition("/")[0]
-            lost = [
-                one.name
-                for one in later
-                if reply.end == "timeout" or (first.numbers and one.numbers and one.name.rpartition("/")[0] == call)
-            ]
+            lost = [one.name for one in later if reply.end == "timeout" or _are_one_program(first, one)]
             failed |= {**reply.failed, **dict.fromkeys([first.name, *lost], _ending(reply))}
         failed = {name: text for name, text in {**failed, **reply.failed}.items() if name in names}
         calls: dict[str, list[CheckRequest]] = {}
@@ -229,6 +224,12 @@ def _variants(check: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
             # Each run has a seed of its own: what is computed from constants is the same in every run.
             seed = 100 * ulps + number
             yield variant(f"{name} {number}", moved(seed, ulps), options=OPTIONS, numbers=tuple(moves(seed, ulps)))
+
+
+def _are_one_program(one: VariantRequest, other: VariantRequest) -> bool:
+    """Whether two variants run one rewritten program: that of their call."""
+    calls = {variant.name.rpartition("/")[0] for variant in (one, other)}
+    return len(calls) == 1 and bool(one.numbers and other.numbers)
 
 
 def _ending(reply: Reply) -> str:
@@ -276,7 +277,7 @@ def _measured(
         noises.append((plain, tuple(noise for noise, _ in measured)))
         for number, (leaf, (_, count)) in enumerate(zip(plain, measured, strict=True)):
             if count:
-                jumping[f"{checks[0].name}/{number}".removeprefix("/")] = (count, leaf.data.size)
+                jumping[output_name(checks[0].name, number)] = (count, leaf.data.size)
     data = noise_to_npz(noises)
     stored = noise_from_npz(data, NOISE, [plain for plain, _ in noises])
     undecided = undecided_outputs(golden, dict(zip(calls, stored, strict=True)), jumping)

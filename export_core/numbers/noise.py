@@ -24,7 +24,7 @@ from msgspec import to_builtins
 
 from export_core.artifact.numerics import narrowest_float
 from export_core.base.phrases import plural
-from export_core.base.tolerances import FLOATS, amount_for
+from export_core.base.tolerances import FLOATS, Tolerance, given_tolerance
 from export_core.goldens import Comparison, Golden, GoldenError, Leaf
 from export_core.goldens.arrays import KEYS, Array, Noise, from_npz
 from export_core.goldens.manifest import NoiseRecord, UndecidedOutput
@@ -300,19 +300,23 @@ def undecided_outputs(
         factors = [] if check.vjp else [output for group in golden.factors for output in group.outputs]
         leaves = outputs[file] if outputs else from_npz(golden.folder / file)
         comparison = Comparison() if check.vjp else golden.manifest.comparison
-        amounts = (comparison.rtol, comparison.atol, comparison.ulp)
         for number, (leaf, own) in enumerate(zip(leaves, noises, strict=True)):
             # Of other types, and by a tolerance or a comparator of their own, noise does not decide.
-            asked = [amount for amount in amounts if amount_for(leaf.dtype, amount) is not None]
+            asked = given_tolerance(comparison, leaf.dtype) != Tolerance()
             if own is None or leaf.dtype not in FLOATS or number in factors or asked or comparison.compare != _BY_NOISE:
                 continue
-            name, largest = f"{check.name}/{number}".removeprefix("/"), scale_of([leaf])
+            name, largest = output_name(check.name, number), scale_of([leaf])
             count = count_undecided(own, largest) - jumping.get(name, (0,))[0]
             if count > 0:
                 worst, scale = (float(f"{value:.3g}") for value in (own.max(), largest))
                 place = next(iter(paths(check.vjp)[number:]), "")
                 undecided[name] = UndecidedOutput(count, own.size, worst, scale, place)
     return undecided
+
+
+def output_name(call: str, number: int) -> str:
+    """How records and messages name an output of a call: ``vjp1/0``, and ``0`` of the plain one."""
+    return f"{call}/{number}".removeprefix("/")
 
 
 def _paths_of_outputs(golden: Golden, order: int) -> list[str]:
@@ -418,7 +422,7 @@ def undecided_in(goldens: Iterable[Golden]) -> list[str]:
             for file, noises in noise.items():
                 for number, (leaf, own) in enumerate(zip(outputs[file], noises, strict=True)):
                     if own is not None and leaf.dtype not in FLOATS and (count := int((own > 0).sum())):
-                        jumping[f"{golden.calls[file].name}/{number}".removeprefix("/")] = (count, own.size)
+                        jumping[output_name(golden.calls[file].name, number)] = (count, own.size)
             texts = [*_undecided(undecided_outputs(golden, noise, record.jumping, outputs)), *_jumping(jumping)]
         except GoldenError as error:
             texts = [f"its noise cannot be read: {error}"]

@@ -308,11 +308,11 @@ class RunOptions(CellOptions, ProjectOptions):
 def options_of(kind: type) -> dict[str, Option]:
     """The options that a class declares or inherits, by the name of the field, whose type most options have."""
     declared = {}
-    for each in fields(kind):
-        option: Option = each.metadata[_KEY]
-        of_field = _KINDS.get(str(each.type).removesuffix(" | None"))
+    for declaration in fields(kind):
+        option: Option = declaration.metadata[_KEY]
+        of_field = _KINDS.get(str(declaration.type).removesuffix(" | None"))
         read = option.read or (Path if of_field is Path else None)
-        declared[each.name] = replace(option, kind=option.kind or of_field or str, read=read)
+        declared[declaration.name] = replace(option, kind=option.kind or of_field or str, read=read)
     return declared
 
 
@@ -320,12 +320,12 @@ OPTIONS = {**options_of(ProjectOptions), **options_of(Selection), **options_of(R
 """Every option by the name of its field, in the order in which help lists them and commands repeat them."""
 ONE_CELL = tuple(name for name, option in OPTIONS.items() if option.repeated and name not in ("executor", "repeat"))
 """What the commands about one cell take too, and read in a printed command: they run it here, and time nothing."""
-DEFAULTS = {each.name: each.default for kind in (RunOptions, Selection) for each in fields(kind)}
+DEFAULTS = {declaration.name: declaration.default for kind in (RunOptions, Selection) for declaration in fields(kind)}
 """The default of each field, by its name."""
 
 
 def _names(kind: type) -> list[str]:
-    return [each.name for each in fields(kind)]
+    return [declaration.name for declaration in fields(kind)]
 
 
 def of_cell(options: CellOptions) -> dict[str, Any]:

@@ -223,25 +223,25 @@ def toml_lines(text: str, data: Any) -> dict[Key, int]:
     lines: dict[Key, int] = {(): 1}
     counts: Counter[Key] = Counter()  # how many tables an array of tables has so far
     table: Key = ()
-    text = _LONG_TEXT.sub(lambda found: "\n" * found[0].count("\n") if found["long"] else found[0], text)
+    text = _LONG_TEXT.sub(lambda match: "\n" * match[0].count("\n") if match["long"] else match[0], text)
     for number, line in enumerate(text.split("\n"), 1):
         header = _HEADER.fullmatch(line)
         match = header or _ASSIGNMENT.match(line)
         names = _names(match["names"]) if match else []
         key: Key = () if header else table
-        found: list[Key] = []
+        keys: list[Key] = []
         for place, name in enumerate(names, 1):
             key = (*key, name)
-            found.append(key)
+            keys.append(key)
             is_new = bool(header and header["array"]) and place == len(names)
             # A header such as [a.b] after [[a]] is about the newest element of a.
             if header and (is_new or counts[key]):
                 key = (*key, counts[key] - (not is_new))
-                found.append(key)
+                keys.append(key)
         if not names or not _has(data, key):
             continue
-        for each in found:
-            lines.setdefault(each, number)
+        for begun in keys:
+            lines.setdefault(begun, number)
         if header:
             table = key
             counts[key[:-1]] += bool(header["array"])

@@ -13,6 +13,7 @@ import time
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
+from export_core.base.cache_folder import STORED_DAYS, cache_path
 from export_core.base.untrusted import read_named
 from export_core.releases.entries import CalendarEntry, calendar_entries, from_rows, shipped_entries
 from export_core.releases.windows import Windows
@@ -27,7 +28,6 @@ RELEASES_FILE = "export_releases.yaml"
 POLICY_FILES = ("export_compat.yaml", "export_compat.yml", RELEASES_FILE)
 """Files that make a folder a project with terms of its own. The second is a mistake that the loader reports."""
 PROJECT_FILE = "pyproject.toml"
-STORED_DAYS = 180
 _CODE = ("base", "policy", "releases", "releases/data")
 """Folders of this package whose files decide what a policy means, beside those of features, which add keys. Another
 version has others, in size or time."""
@@ -106,8 +106,6 @@ def _may_have_policy() -> bool:
 def _terms_path(files: Sequence[str]) -> str | None:
     """The file for the terms that these files set, of which some may be missing; None where one cannot be read."""
     import hashlib
-
-    from export_core.base.cache_folder import cache_path
 
     digest = hashlib.sha256()
     try:

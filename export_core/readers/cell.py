@@ -72,7 +72,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Limits(CellOptions):
-    """The options of each cell, and how many run at once. A limit of 0 is none.
+    """The options of each cell, and how many run at once. A limit of 0 is no limit.
 
     `jobs` is how many cells run at once, `device_jobs` how many of those may be on an accelerator: two processes do
     not share its memory, each takes what it finds. `fork` says how a cold process is made.

@@ -199,7 +199,6 @@ class ReaderEnvironments:
         """
         release, interpreter = placement.reader, self._interpreter(placement)
         recipe = self._recipe(placement, interpreter)
-
         download = TYPICAL.get(placement.name, Figures()).download if placement.name else None
         announcement = ""
         if download:  # for a platform other than the CPU, often gigabytes

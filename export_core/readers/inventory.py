@@ -94,8 +94,9 @@ def remove(environment: CachedEnvironment) -> bool:
 
 def _parts(folder: Path) -> tuple[str, str, str]:
     """What the name of a folder says: ``jaxlib`` or ``writer``, the release, and what is beside it, often nothing."""
-    kind, jaxlib, plugin = f"{folder.name.rsplit('-', 1)[0]}--".split("-", 2)
-    return kind, jaxlib, plugin.rstrip("-")
+    kind, _, release = folder.name.rsplit("-", 1)[0].partition("-")
+    jaxlib, _, plugin = release.partition("-")
+    return kind, jaxlib, plugin
 
 
 def _describe(folder: Path) -> CachedEnvironment:

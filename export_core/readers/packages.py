@@ -129,12 +129,18 @@ def import_problems(files: Mapping[str, bytes], packages: Sequence[str]) -> list
     return problems
 
 
+@functools.cache
+def _distributions() -> Mapping[str, list[str]]:
+    """The packages that have each module here: asked once, since that reads the metadata of all, for 0.1 s."""
+    return packages_distributions()
+
+
 def _is_in_a_reader(module: str, packages: tuple[str, ...]) -> bool:
     """Whether a reader has a module: a package that is installed with it has it here, or is called like it."""
     package = module.partition(".")[0]
     if package in sys.stdlib_module_names:
         return True
-    names = map(canonicalize_name, (package, *packages_distributions().get(package, ())))
+    names = map(canonicalize_name, (package, *_distributions().get(package, ())))
     return not _brought_by((*_IN_EVERY_READER, *packages)).isdisjoint(names)
 
 
@@ -179,7 +185,7 @@ def _brought_by(requirements: tuple[str, ...]) -> frozenset[str]:
 
 def _problem(register: str, module: str) -> str:
     has = "jax, numpy, scipy, ml_dtypes, flatbuffers and the standard library"
-    packages = packages_distributions().get(module.partition(".")[0], ())
+    packages = _distributions().get(module.partition(".")[0], ())
     if module.startswith(".") or not packages:
         way = "Let the module be self-contained: the golden has a copy of it alone"
     else:

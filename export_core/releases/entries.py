@@ -50,11 +50,10 @@ def calendar_entries(calendar: Calendar) -> tuple[CalendarEntry, ...]:
     return tuple(
         CalendarEntry(
             jaxlib,
-            str(entry.built),
+            str(calendar.built(jaxlib)),
             calendar.release(jaxlib).jax,
-            entry.stablehlo,
+            calendar.jaxlib[jaxlib].stablehlo,
             tuple(calendar.all_matching_jax(jaxlib)),
         )
         for jaxlib in calendar.versions()
-        for entry in (calendar.jaxlib[jaxlib],)
     )

@@ -30,8 +30,8 @@ class DatedCalendar(msgspec.Struct, frozen=True):
     forward_days: int  # The length of the forward window.
     releases: tuple[DatedRelease, ...]  # The releases.
     withdrawn: dict[str, str | None]
-    """Releases that the index took back, by version, with its reason; null where it gives none. They are never chosen.
-"""
+    """Releases that the index took back, by version, with its reason; null where it gives none. They are never
+    chosen."""
 
 
 def dated_calendar(calendar: Calendar, windows: Windows, day: datetime.date) -> DatedCalendar:

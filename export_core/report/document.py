@@ -15,6 +15,7 @@ from export_core.base.layout import aligned, labelled_lines
 from export_core.base.phrases import plural
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
+from export_core.judge.result import grouped
 from export_core.judge.verdicts import ExitCode, Kind
 from export_core.policy.known_issues import KnownIssue
 from export_core.readers.cell import CellKey
@@ -151,9 +152,7 @@ class Document:
 
 def by_kind(findings: Iterable[Finding]) -> dict[Kind, list[Finding]]:
     """Findings of each kind, in their order."""
-    findings = list(findings)
-    kinds = dict.fromkeys(finding.kind for finding in findings)
-    return {kind: [finding for finding in findings if finding.kind == kind] for kind in kinds}
+    return grouped(findings, lambda finding: finding.kind)
 
 
 def capped(findings: Iterable[Finding], most: int) -> tuple[list[Finding], Counter[Kind]]:

@@ -57,8 +57,8 @@ def markdown_text(document: Document, folder: Path = Path()) -> str:
     fitting, cut = _fitting(sections, room)
     kinds_of_changes = {finding.kind for finding in changes}
     of_changes = sum(finding.kind in kinds_of_changes for finding, _ in fitting)
-    counted = {kind: cells_of(some, summary) for kind, some in by_kind(findings).items()}
-    changed, others = (_folded(some, counted) for some in (fitting[:of_changes], fitting[of_changes:]))
+    counted = {kind: cells_of(of_kind, summary) for kind, of_kind in by_kind(findings).items()}
+    changed, others = (_folded(part, counted) for part in (fitting[:of_changes], fitting[of_changes:]))
     parts = [*head, *changed, *overview, *others]
     if counts := counts_line({kind.title: count for kind, count in (cut + left_out).items()}):
         parts.append(f"Not shown here: {counts}. `jaxexport report DIR --html FILE` has everything.\n")
@@ -123,12 +123,12 @@ def _what(finding: Finding, summary: Summary) -> str:
         words += ", not replayable by its own writer either"
     if finding.kind is NUMBERS_MOVED:
         words += ", looks like rounding"
-    said = for_markdown(_cut(issue.title if issue else first_line(cause.message), _LONGEST_WORDS))
+    message = for_markdown(_cut(issue.title if issue else first_line(cause.message), _LONGEST_WORDS))
     # GitHub's own redirect: a comment with the plain URL would be announced in the upstream issue.
     url = issue.issue.replace("https://github.com/", "https://redirect.github.com/") if issue else ""
     to_do = first_sentence(dict(finding.details).get("to do", "")).replace("`", "")
     advice = f"<br>To do: {for_markdown(_cut(to_do, 2 * _LONGEST_WORDS))}" if to_do else ""
-    return f"**{for_markdown(words)}**: {said}{f' ({_link(issue.id, url)})' if issue and url else ''}{advice}"
+    return f"**{for_markdown(words)}**: {message}{f' ({_link(issue.id, url)})' if issue and url else ''}{advice}"
 
 
 def _test(finding: Finding, summary: Summary, folder: Path) -> str:

@@ -198,8 +198,9 @@ def _address(finding: Finding) -> str:
     if finding.cause:
         return filter_link(cause=finding.cause.id, judgement=finding.cause.judgement)
     judgements = {result.judgement for result in finding.results}
-    (judgement,) = judgements if len(judgements) == 1 else (Judgement.KEPT,)
-    return filter_link(judgement=judgement) if judgement.facts.works and judgement.fails_run else ""
+    # Cells that work and fail the run, as those over a budget, have no cause: only their judgement tells them apart.
+    own = [judgement for judgement in judgements if judgement.facts.works and judgement.fails_run]
+    return filter_link(judgement=own[0]) if own and len(judgements) == 1 else ""
 
 
 def rendered(template: Path, scripts: Sequence[str] = (), **values: Any) -> str:

@@ -79,7 +79,7 @@ class RunProgress:
 
     def result(self, result: Result) -> None:
         """Count the result of a cell."""
-        reader = f"{result.reader.jaxlib}-jax{result.reader.jax}"
+        reader = result.reader.pair
         self._left[reader] -= 1
         self._verdicts[reader, result.verdict] += 1
         self._ready.add(reader)

@@ -320,8 +320,8 @@ def exceeded_text(exceeded: Exceeded) -> str:
         return text
     if not exceeded.against:
         return f"{exceeded.figure} {exceeded.found:,.0f}, and 0 in its {exceeded.whose}"
-    times = exceeded.allowed / exceeded.against
-    return f"{text}, which is {times:.4g} times the {exceeded.against:,.0f} of its {exceeded.whose}"
+    ratio = exceeded.allowed / exceeded.against
+    return f"{text}, which is {ratio:.4g} times the {exceeded.against:,.0f} of its {exceeded.whose}"
 
 
 def limits_line(result: Result) -> str:

@@ -1,7 +1,7 @@
 """The keywords of `@pytest.mark.export_compat`, which `export_core.export_artifact` and `write_golden` take too.
 
 Their values are checked, and become options of an export and a comparison. Each is explained in
-pytest_jaxexport/keyword_help.py.
+pytest_jaxexport/marker.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 
 from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import close_match
-from export_core.base.tolerances import problem_of_name, read_amount, similar_platform
+from export_core.base.tolerances import PLATFORMS, problem_of_name, read_amount, similar_platform
 from export_core.policy import Policy
 from export_core.policy.feature_keys import marker_keywords
 
@@ -100,14 +100,12 @@ def comparison(
 def parse_platforms(value: object, where: str) -> tuple[str, ...]:
     """Platform names of jax.export. Raises `KeywordError` for any other."""
     names = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-    known = ("cpu", "cuda", "rocm", "tpu")
     for name in names:
-        if name not in known:
-            raise KeywordError(
-                f"{where}: unknown platform {name!r}; jax.export knows {', '.join(known)}.{similar_platform(str(name))}"
-            )
+        if name not in PLATFORMS:
+            known, hint = ", ".join(PLATFORMS), similar_platform(str(name))
+            raise KeywordError(f"{where}: unknown platform {name!r}; jax.export knows {known}.{hint}")
     if not names:
-        raise KeywordError(f"{where}: expected at least one platform of {', '.join(known)}.")
+        raise KeywordError(f"{where}: expected at least one platform of {', '.join(PLATFORMS)}.")
     return tuple(dict.fromkeys(names))
 
 

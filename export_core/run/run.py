@@ -82,8 +82,8 @@ class Cells:
         These are the rows of a map: `by_reader` of each are the squares.
         """
         groups = grouped(self.results, lambda result: (result.writer.release, result.platform))
-        in_order = sorted(groups, key=lambda key: (key[0].date_order, key[1]))
-        return {key: Cells(groups[key]) for key in in_order}
+        by_date = sorted(groups, key=lambda key: (key[0].date_order, key[1]))
+        return {key: Cells(groups[key]) for key in by_date}
 
     @cached_property
     def by_cause(self) -> Mapping[tuple[Judgement, str], Sequence[Result]]:

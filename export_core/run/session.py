@@ -25,7 +25,7 @@ from export_core.matrix import Cell, Outcome, Plan, Selection, make_plan
 from export_core.matrix.cached_replay import OutcomeCache, replay_here, replay_unknown
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.plan import part_of, planned_cell
-from export_core.matrix.replay import replay
+from export_core.matrix.replay import ignore, replay
 from export_core.matrix.replay_options import ReplayOptions, user_code_within
 from export_core.matrix.reproduce_command import reproduce_command
 from export_core.numbers.measuring_noise import lacks_noise
@@ -81,10 +81,6 @@ class Interpreter:
         return replay_unknown(cells, self.cache, self, options, run, notify, claim=True)
 
 
-def ignore(*_: object) -> None:
-    """The callback that does nothing."""
-
-
 @dataclass(frozen=True)
 class Observer:
     """What is called while a run goes on; each does nothing unless given."""
@@ -125,18 +121,18 @@ def run_matrix(
     Raises `GoldenError` for a golden that is not complete, `MatrixError` for an empty plan, `RunError` where the folder
     of results cannot be used, and `ResultsNotWritten` where it has no room for more.
     """
-    limits, resumed = Limits.of(options), options
+    limits, plan_options = Limits.of(options), options
     if options.resume and options.results and not options.as_of and (last := recorded_plan(options.results)):
         # For the plan alone, which is that of the day on which the run began: what a cell's command says is what was
         # asked.
-        resumed = replace(options, as_of=parse_day(last.as_of))
+        plan_options = replace(options, as_of=parse_day(last.as_of))
     with ExitStack() as stack:
         user_code = interpreter.user_code if interpreter else None
         user_code = user_code or stack.enter_context(user_code_within(limits, policy.environment))
         if interpreter:
-            whole = plan_here(policy, selection, resumed, goldens or (), interpreter.environment.release)
+            whole = plan_here(policy, selection, plan_options, goldens or (), interpreter.environment.release)
         else:
-            whole = plan_matrix(policy, selection, resumed, goldens, user_code, is_run=True)
+            whole = plan_matrix(policy, selection, plan_options, goldens, user_code, is_run=True)
         plan = part_of(whole, options.shard) if options.shard else whole
         observer.planned(plan, whole)
         started = time.monotonic()

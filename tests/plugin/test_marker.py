@@ -15,8 +15,7 @@ from jax.sharding import PartitionSpec
 from export_core.base.tolerances import COMPARATORS
 from export_core.goldens import Comparison
 from export_core.run import marker_keywords as core
-from pytest_jaxexport.keyword_help import all_keywords, signature
-from pytest_jaxexport.marker import Marked, own_targets, read_marker
+from pytest_jaxexport.marker import Marked, all_keywords, own_targets, read_marker, signature
 from pytest_jaxexport.settings import Settings, read_settings
 
 MARKED = """

@@ -7,7 +7,7 @@ import inspect
 from typing import Any
 
 from pytest_jaxexport import sessions
-from pytest_jaxexport.keyword_help import all_keywords
+from pytest_jaxexport.marker import all_keywords
 from pytest_jaxexport.settings import add_options
 from tools.reference.api import documented
 from tools.reference.markdown import code, table

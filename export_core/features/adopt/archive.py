@@ -116,13 +116,13 @@ class Archive:
                 except GoldenError as error:
                     yield GoldenError(f"{listed}: {entry.file}: {error}")
             return
-        for found in sorted(files_of([str(self.folder)])):
-            path = Path(found.path)
-            if not found.error and (path.parent / MANIFEST).exists():
+        for file in sorted(files_of([str(self.folder)])):
+            path = Path(file.path)
+            if not file.error and (path.parent / MANIFEST).exists():
                 left_out["a golden"] += 1
                 continue
             try:
-                artifact = artifact_in(found)
+                artifact = artifact_in(file)
             except ArtifactError as error:
                 yield GoldenError(str(error))
                 continue

@@ -186,13 +186,14 @@ def _add_all(adoption: Adoption, archive: Archive, *, dry_run: bool) -> int:
     Raises `ArtifactError` where there is no artifact.
     """
     from export_core.artifact.archive import no_artifacts
+    from export_core.features.adopt.adoption import NOT_ADDED
     from export_core.goldens import GoldenError
 
     left_out: Counter[str] = Counter()
     counts: Counter[str] = Counter()
 
     def fail(problem: str) -> None:
-        counts["not added"] += 1
+        counts[NOT_ADDED] += 1
         echo(f"{PREFIX}{problem}", err=True)
 
     if dry_run:
@@ -208,14 +209,15 @@ def _add_all(adoption: Adoption, archive: Archive, *, dry_run: bool) -> int:
             computed = "none" if candidate.given.without_outputs else "computed by its writer"
             inputs, outputs = candidate.inputs or "made", candidate.outputs or computed
             echo(f"{candidate.case}: {candidate.file}, inputs {inputs}, outputs {outputs}")
-    for adopted in () if dry_run else adoption.adopt(archive.candidates(left_out)):
-        if adopted.golden is None:
-            fail(adopted.problem)
-            continue
-        counts[adopted.status] += 1
-        echo(f"{adopted.golden.folder}: {adopted.status}, by jaxlib {adopted.golden.manifest.writer.jaxlib}")
-        for remark in adopted.remarks:
-            echo(f"  {remark}")
+    else:
+        for adopted in adoption.adopt(archive.candidates(left_out)):
+            if adopted.golden is None:
+                fail(adopted.problem)
+                continue
+            counts[adopted.status] += 1
+            echo(f"{adopted.golden.folder}: {adopted.status}, by jaxlib {adopted.golden.manifest.writer.jaxlib}")
+            for remark in adopted.remarks:
+                echo(f"  {remark}")
     if not counts:
         raise no_artifacts([str(archive.folder)], left_out)
     if not dry_run and (unknown := sorted(adoption.dims.keys() - adoption.symbols)):
@@ -223,7 +225,7 @@ def _add_all(adoption: Adoption, archive: Archive, *, dry_run: bool) -> int:
     numbers = ", ".join(f"{count:,} {what}" for what, count in counts.items())
     others = f"; left out: {plural(left_out.total(), 'other file')}" if left_out else ""
     echo(f"{plural(counts.total(), 'artifact')}: {numbers}{others}")
-    return NOT_ALL_ADDED if counts["not added"] else DONE
+    return NOT_ALL_ADDED if counts[NOT_ADDED] else DONE
 
 
 @command(

@@ -120,14 +120,14 @@ class _Reader(ast.NodeTransformer):
         """The dictionary that a subscript is of."""
         match node:
             case ast.Name(id=name):
-                found = self.values.get(name)
+                table = self.values.get(name)
             case ast.Subscript(value=outer, slice=key):
-                found = self.table(outer).get(str(self.value(key)))
+                table = self.table(outer).get(str(self.value(key)))
             case _:
-                found = None
-        if not isinstance(found, dict):
+                table = None
+        if not isinstance(table, dict):
             raise DataError(f"expected a dict of this file, found {ast.unparse(node)[:80]}", node.lineno)
-        return found
+        return table
 
     def of_numpy(self, node: ast.expr) -> str:
         """The name in NumPy that an expression stands for."""

@@ -115,8 +115,8 @@ def _is_stored(manifest: Manifest, store: GoldenStore) -> bool:
     """Whether the same golden is stored, of whichever jax: its noise may have been measured since."""
     for golden in store.generations(manifest.case):
         stored = golden.manifest
-        said = [(one.writer, one.options, one.comparison) for one in (stored, manifest)]
-        if said[0] == said[1] and manifest.files.items() <= stored.files.items():
+        facts = [(one.writer, one.options, one.comparison) for one in (stored, manifest)]
+        if facts[0] == facts[1] and manifest.files.items() <= stored.files.items():
             with contextlib.suppress(GoldenError):  # it is damaged, and written again
                 golden.verify()
                 return True

@@ -10,6 +10,7 @@ from export_core.base.errors import PREFIX
 from export_core.base.scratch import scratch_folder
 from export_core.base.untrusted import read_named
 from export_core.cli.output import echo
+from export_core.judge.verdicts import ExitCode
 from export_core.matrix.selection import DEPLOYED, Readers, choose_readers, known_releases
 from export_core.policy.run_options import GROUPS, Selection
 from export_core.readers.build import Built, EnvironmentLocks, Recipe, build, interpreter_for, uv_command
@@ -17,8 +18,6 @@ from export_core.readers.environment import requirements, writer_variables
 from export_core.readers.errors import EnvironmentFailed
 from export_core.readers.packages import own_requirement
 from export_core.releases import Calendar, Release, ReleaseError, Windows
-
-INCOMPLETE = 3
 
 SESSION_ENDED = "JAXEXPORT_SESSION_ENDED"
 """The environment variable with the path of a file that the plugin makes when a run of pytest ends as it should."""
@@ -76,7 +75,7 @@ def write_goldens(
                 codes.append(_run_to_its_end([str(environment.python), "-m", "pytest", *words, *pytest_args]))
         except EnvironmentFailed as error:
             echo(f"{PREFIX}jaxlib {release.jaxlib}: {error}", err=True)
-            codes.append(INCOMPLETE)
+            codes.append(ExitCode.INCOMPLETE)
     return max(codes)
 
 
@@ -104,7 +103,7 @@ def _run_to_its_end(command: Sequence[str]) -> int:
         "goldens may not be written.",
         err=True,
     )
-    return INCOMPLETE
+    return ExitCode.INCOMPLETE
 
 
 def _build_writer(

@@ -127,7 +127,7 @@ def as_comparison(difference: BaselineDifference) -> Comparison:
 def _changes(difference: BaselineDifference) -> Iterator[Finding]:
     """Every change by kind, the worst first; cells with one cause and one change are one finding."""
     for change, kind in CHANGED.items():
-        alike = grouped((cell for cell in difference.cells if cell.change is change), _likeness)
+        alike = grouped((cell for cell in difference.cells if cell.change is change), _change_key)
         # Within a kind of change, the worst verdict first.
         groups = sorted(
             alike.values(), key=lambda group: (WORST_FIRST.index(group[0].result.verdict), group[0].result.golden_order)
@@ -162,7 +162,7 @@ def baseline_line(difference: BaselineDifference) -> str:
     )
 
 
-def _likeness(cell: CellDifference) -> tuple[str, ...]:
+def _change_key(cell: CellDifference) -> tuple[str, ...]:
     """A key of changes that are one finding: equal judgements and verdicts in both runs, one platform, equal causes."""
     causes = (cell.then.cause if cell.then else "", cell.now.cause if cell.now else "")
     return _state(cell.then), _state(cell.now), str(cell.other_golden), cell.result.platform, *causes

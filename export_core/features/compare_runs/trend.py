@@ -155,8 +155,13 @@ def trend_lines(trend: Trend) -> Iterator[str]:
 
 
 def _name(drift: GoldenDrift) -> str:
-    where = [drift.platform] * (drift.platform != drift.writer.platform) + [drift.device] * bool(drift.device)
-    return " ".join((drift.golden, *(["on", *where] if where else ())))
+    return f"{drift.golden} {_where(drift)}".rstrip()
+
+
+def _where(shown: GoldenDrift | CostStep) -> str:
+    """``on cuda H100``: the platform where it is not the writer's, and the device; empty for neither."""
+    words = ("" if shown.platform == shown.writer.platform else shown.platform, shown.device)
+    return f"on {' '.join(filter(None, words))}" if any(words) else ""
 
 
 def _error(drift: GoldenDrift, stretch: Stretch) -> str:
@@ -235,11 +240,10 @@ def _row(step: CostStep) -> tuple[str, ...]:
     releases = step.before.jaxlib, step.after.jaxlib
     if releases[0] == releases[1]:  # one jaxlib with two jax
         releases = f"{step.before.jaxlib} with jax {step.before.jax}", f"{step.after.jaxlib} with jax {step.after.jax}"
-    where = [step.platform] * (step.platform != step.writer.platform) + [step.device] * bool(step.device)
     return (
         times(was, now),
         figure,
         f"{amount(figure, was)} -> {amount(figure, now)}",
         " -> ".join(releases),
-        f"on {' '.join(where)}" if where else "",
+        _where(step),
     )

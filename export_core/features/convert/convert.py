@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 
 import msgspec
 
@@ -14,7 +15,6 @@ from export_core.artifact.numerics import LAPACK
 from export_core.artifact.readers import Reader, loads, module_reasons, version_numbers
 from export_core.features.convert.envelope import rewrite_envelope, shardings_of
 from export_core.features.convert.errors import ConversionRefused
-from export_core.goldens.conversion_record import tool_name
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.policy import load_check
 from export_core.policy.terms import Terms
@@ -74,7 +74,8 @@ class Converted:
 
     def origin(self, original: str) -> ConvertedFrom:
         """What it was made of, and how, as a golden and a record say it; `original` is the SHA-256 of the original."""
-        return ConvertedFrom(original, self.reader.jaxlib, self.way, self.rewrites, tool_name(), self.module_by)
+        tool = f"pytest-jaxexport {version('pytest-jaxexport')}"
+        return ConvertedFrom(original, self.reader.jaxlib, self.way, self.rewrites, tool, self.module_by)
 
 
 def find_reader(jaxlib: str, calendar: Calendar) -> Reader:

@@ -96,8 +96,6 @@ def convert(
     Exit codes: 0 converted and verified, 1 refused (nothing is written), 2 bad input, 3 converted and not verified, or,
     with --expiring, an artifact of which the last promised day is not known.
     """
-    import msgspec
-
     from export_core.features.convert.conversions import Conversions, check_targets, expiring_targets, targets_of
     from export_core.features.convert.errors import ConversionError
     from export_core.features.convert.programs import ModuleRewriter
@@ -152,7 +150,7 @@ def convert(
             continue
         codes.add(VERIFIED if record.verdict == CONVERTED else NOT_VERIFIED)
         if as_json:
-            echo_json(msgspec.to_builtins(record), indent=-1)
+            echo_json(record, indent=-1)
             continue
         origin = record.converted_from
         echo(f"{target.written}: {record.verdict}: {record.message}")

@@ -127,13 +127,8 @@ class _Target:
         return tuple(aval._replace(memory_space=None) for aval in avals)
 
     def _shardings(self, shardings: Sequence[Sharding], avals: Sequence[Aval]) -> tuple[Sharding, ...]:
-        fitted = []
-        for sharding, aval in zip(shardings, avals, strict=False):
-            if self.number < formats.NAMED_SHARDINGS:
-                fitted.append(self._as_xla(sharding, len(aval.shape)))
-            else:
-                fitted.append(self._as_named(sharding, len(aval.shape)))
-        return tuple(fitted)
+        fit = self._as_xla if self.number < formats.NAMED_SHARDINGS else self._as_named
+        return tuple(fit(sharding, len(aval.shape)) for sharding, aval in zip(shardings, avals, strict=False))
 
     def _as_xla(self, sharding: Sharding, rank: int) -> Sharding:
         """A sharding of an array with `rank` dimensions, in a format that has only XLA's."""

@@ -59,16 +59,16 @@ def with_budgets(
 
 def _exceeded(result: Result, limit: Limit, others: Sequence[tuple[str, Result | None]]) -> Iterator[Exceeded]:
     """What of a limit a cell exceeds: the limit itself, or the growth against each of the others."""
-    if limit.key == SLOWER or (found := cost_of(result, limit.figure)) is None:
+    if limit.key == SLOWER or (cost := cost_of(result, limit.figure)) is None:
         return
     if limit.key != GROWTH:
-        if found > limit.value:
-            yield Exceeded(limit.key, limit.figure, limit.value, found, limit.location)
+        if cost > limit.value:
+            yield Exceeded(limit.key, limit.figure, limit.value, cost, limit.location)
         return
     for whose, other in others:
         was = cost_of(other, limit.figure)
-        if was is not None and grows(was, found, limit.figure, limit.value):
-            yield Exceeded(limit.key, limit.figure, was * limit.value, found, limit.location, was, whose)
+        if was is not None and grows(was, cost, limit.figure, limit.value):
+            yield Exceeded(limit.key, limit.figure, was * limit.value, cost, limit.location, was, whose)
 
 
 def own_cells(results: Iterable[Result]) -> dict[tuple[str, str, str, Mode], Result]:

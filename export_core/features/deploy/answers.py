@@ -128,7 +128,7 @@ _LOADING = (Stage.READ, Stage.DESERIALIZE, Stage.MODULE)  # Stages in which a re
 def deployability(
     pairs: Sequence[tuple[Subject, DeploymentTarget]], question: Question, as_of: datetime.date
 ) -> Deployability:
-    """Answer for each artifact in its places.
+    """Answer for each artifact in its deployment targets.
 
     Raises `ArtifactError` for an artifact with a module that cannot be read.
     """
@@ -158,11 +158,10 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
     if result is not None and ran(result):
         return Answer.YES, f"it ran in jaxlib {target.jaxlib} and agrees with its writer's outputs", result
     if result is not None and result.verdict.fails:
-        message = "".join(f": {line}" for line in result.message.strip().splitlines()[:1])
         issue = question.issues.get(result.upstream)
         fixed = f", fixed in {issue.mended_in}" if issue and issue.mended_in else ""
         known = f", known as: {issue.title}{fixed}" if issue else ""
-        return Answer.NO, f"{result.verdict} in stage {result.stage}{message}{known}", result
+        return Answer.NO, f"{result.verdict} in {result.ending}{known}", result
     if _is_refused_on(subject.artifact, target.platform):
         exported = subject.artifact.envelope.platforms if subject.artifact.envelope else ()
         return Answer.NO, f"it was exported for {', '.join(exported)}, and not for {target.platform}", None
@@ -322,7 +321,7 @@ def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subj
 
 
 def targets_named(name: str, policy: Policy, day: datetime.date) -> tuple[DeploymentTarget, ...]:
-    """The place of this name, in force or not; for `all` those that are in force on a day.
+    """The deployment target of this name, in force or not; for `all` those that are in force on a day.
 
     Raises `DeployingError` where there is none, or its release was not built by then.
     """

@@ -51,8 +51,7 @@ def can_i_deploy(
     that is foreseen to refuse the artifact. All else is unknown, with the command that answers it. Results count where
     the policy now compares cells, and allows custom calls, as it did in that run.
 
-    Exit codes: 0 yes for all, 1 at least one no, 2 bad input, 3 nothing is a no, but
-    something is unknown.
+    Exit codes: 0 yes for all, 1 at least one no, 2 bad input, 3 nothing is a no, but something is unknown.
     """
     from export_core.features.deploy import answers
     from export_core.features.deploy.deploy_text import deploy_lines
@@ -86,10 +85,10 @@ def can_i_deploy(
     subjects = answers.subjects_named(names, stored)
     check_claims([subject.golden for subject in subjects if subject.golden], calendar, all_known=False)
     pairs = answers.asked_pairs(subjects, targets, to)
-    found = answers.deployability(pairs, question, day)
+    deployability = answers.deployability(pairs, question, day)
     if as_json:
-        echo_json(found)
+        echo_json(deployability)
     else:
-        for line in deploy_lines(found, console().width):
+        for line in deploy_lines(deployability, console().width):
             echo(line)
-    raise click.exceptions.Exit(found.exit_code)
+    raise click.exceptions.Exit(deployability.exit_code)

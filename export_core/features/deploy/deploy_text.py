@@ -30,24 +30,24 @@ def target_findings(run: Run) -> Iterator[Finding]:
         yield Finding(TARGETS, 1_000_000, " ".join(sentences))
 
 
-def deploy_lines(found: Deployability, width: int) -> Iterator[str]:
+def deploy_lines(deployability: Deployability, width: int) -> Iterator[str]:
     """A line for each artifact and target, then what to do; wrapped at a width."""
-    for _, answers in itertools.groupby(found.answers, lambda answer: answer.target):
+    for _, answers in itertools.groupby(deployability.answers, lambda answer: answer.target):
         own = list(answers)
         first = own[0]
         yield f"{first.target} (jaxlib {first.jaxlib}{'' if first.platform == 'cpu' else f' on {first.platform}'})"
         for answer in own:
             yield from wrapped(_sentence(answer), width, f"  {answer.answer:<{_LABEL}}", _LABEL + 2)
     yield ""
-    for upgrade in found.upgrades:
+    for upgrade in deployability.upgrades:
         yield from wrapped(_upgrade(upgrade), width, f"{'upgrade':<{_LABEL + 2}}", _LABEL + 2)
     # Each command in one line: it is copied as it is.
-    for command in dict.fromkeys(answer.run for answer in found.answers if answer.run):
+    for command in dict.fromkeys(answer.run for answer in deployability.answers if answer.run):
         yield f"{'run':<{_LABEL + 2}}{plain_text(command)}"
-    counts = Counter(str(answer.answer) for answer in found.answers)
+    counts = Counter(str(answer.answer) for answer in deployability.answers)
     counted = counts_line({name: counts[name] for name in Answer if counts[name]})
-    word = {0: "YES", 1: "NO", 3: "UNKNOWN"}[found.exit_code]
-    yield f"{word}: {counted}. As of {found.as_of}, exit code {found.exit_code}."
+    word = {0: "YES", 1: "NO", 3: "UNKNOWN"}[deployability.exit_code]
+    yield f"{word}: {counted}. As of {deployability.as_of}, exit code {deployability.exit_code}."
 
 
 def _sentence(answer: Deployment) -> str:

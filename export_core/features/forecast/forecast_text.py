@@ -118,8 +118,7 @@ def deployed_line(reader: DeployedReader) -> str:
     targets = f"{few(reader.targets)}: " if reader.targets else ""
     start = (
         f"{targets}reader {reader.jaxlib} (built {reader.built}) is promised to run what jaxlibs built until "
-        f"{reader.promised_until} export; "
-        f"the last such release is {reader.last_writer}"
+        f"{reader.promised_until} export; the last such release is {reader.last_writer}"
     )
     if reader.promised:
         return f"{start}, the newest"

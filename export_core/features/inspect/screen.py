@@ -115,8 +115,8 @@ def _rows(facts: Inspection) -> _Rows:
         # JAX promises nothing for it, whatever its original was promised.
         about = f"for jaxlib {converted.reader} by {converted.tool}, {converted.way}, from SHA-256 "
         rewrites = [f"- {rewrite}" for rewrite in converted.rewrites]
-        said = [f"{about}{converted.sha256[:16]}…", f"{converted.verdict}: {converted.message}", *rewrites]
-        yield "converted", converted.problem or said
+        lines = [f"{about}{converted.sha256[:16]}…", f"{converted.verdict}: {converted.message}", *rewrites]
+        yield "converted", converted.problem or lines
     loading = [reader for reader in facts.readers if reader.loads]
     count = f"{len(loading)} of the {len(facts.readers)} releases known"
     yield "loads in", f"{spans(facts.readers, loading)} ({count})"

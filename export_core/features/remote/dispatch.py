@@ -15,7 +15,7 @@ from export_core.features.remote.job import Job, JobResult, make_job, run_job
 from export_core.matrix.cache_keys import ExecutionKeys
 from export_core.matrix.cell_audit import audit_problem
 from export_core.matrix.outcome import Outcome, Verdict, not_run
-from export_core.matrix.replay import Notify, deciding_first, no_notes
+from export_core.matrix.replay import Notify, deciding_first, ignore
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.cell import Cell, CellKey
 from export_core.readers.placement import Mode, Placement
@@ -65,7 +65,7 @@ def replay_on(
     cells: Sequence[Cell],
     options: ReplayOptions,
     *,
-    notify: Notify = no_notes,
+    notify: Notify = ignore,
     run: Callable[[Job], JobResult] = run_job,
 ) -> Outcomes:
     """Run cells on a cluster and yield one outcome for each, in the order in which their jobs end.

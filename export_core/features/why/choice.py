@@ -200,7 +200,7 @@ def choose(asked: Asked) -> Choice:
     results: tuple[Result, ...] = ()
     if run and run.goldens.get(cell.golden.id) == hash_of(cell.golden.manifest):
         place = cell.golden.id, cell.platform, cell.mode
-        results = tuple(each for each in run.results if (each.golden, each.platform, each.mode) == place)
+        results = tuple(result for result in run.results if (result.golden, result.platform, result.mode) == place)
     options = ReplayOptions(plan.calendar, policy, Limits.of(asked.run), plan.sources, asked.run.cache)
     return Choice(cell, plan, options, results, asked.run)
 
@@ -234,22 +234,22 @@ def _candidates(asked: Asked, goldens: Sequence[Golden], run: Run | None) -> lis
     """The cells that may be meant: those of the run, and where a reader is named, its cells with all these goldens."""
     by_id = {golden.id: golden for golden in goldens}
     platform = asked.platform.partition(":")[0]
-    found = []
+    candidates = []
     for result in run.results if run else ():
-        names = result.reader.jaxlib, f"{result.reader.jaxlib}-jax{result.reader.jax}"
+        names = result.reader.jaxlib, result.reader.pair
         if result.golden in by_id and platform in ("", result.platform) and (asked.reader in ("", *names)):
             # In the mode in which it was run, unless another one was asked for.
             as_run = result.platform if result.platform == "cpu" else f"{result.platform}:{result.mode}"
             place = asked.platform if ":" in asked.platform else as_run
-            found.append(_Candidate(by_id[result.golden], names[1], place, result))
+            candidates.append(_Candidate(by_id[result.golden], names[1], place, result))
     if asked.reader:
-        known = {(each.golden.id, each.platform.partition(":")[0]) for each in found}
+        known = {(candidate.golden.id, candidate.platform.partition(":")[0]) for candidate in candidates}
         for golden in goldens:
             platforms = golden.manifest.replayed_on
             place = asked.platform or ("cpu" if "cpu" in platforms else platforms[0])
             if (golden.id, place.partition(":")[0]) not in known:
-                found.append(_Candidate(golden, asked.reader, place))
-    return found
+                candidates.append(_Candidate(golden, asked.reader, place))
+    return candidates
 
 
 def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: Run | None) -> _Candidate:

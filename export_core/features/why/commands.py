@@ -273,13 +273,13 @@ def bisect(
             raise click.UsageError(f"{option} is for --by {kind}, found --by {by}.")
     measure = Measure(BisectBy(by), figure, threshold if by == "numbers" else factor)
     with _interrupted_with("Interrupted. The same command with --resume runs the releases that are left."):
-        found = bisection_of(choice, _notes(quiet=quiet), good=good, measure=measure, every=every, resume=resume)
+        bisection = bisection_of(choice, _notes(quiet=quiet), good=good, measure=measure, every=every, resume=resume)
     if as_json:
-        echo_json(found)
+        echo_json(bisection)
     else:
-        for line in bisect_lines(found, console().width):
+        for line in bisect_lines(bisection, console().width):
             echo(line)
-    context.exit(found.exit_code)
+    context.exit(bisection.exit_code)
 
 
 @command(

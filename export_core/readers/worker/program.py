@@ -185,7 +185,7 @@ def run_check(
         say({"timings": {"run": few_digits(seconds), "peak_bytes": peak_bytes()}})
     save_leaves(check["outputs"], results)
     if not check["name"] and check["mesh"]:
-        say({"shardings": [parts(value) for value in results]})
+        say({"shardings": [shard_layout(value) for value in results]})
     # With ordered effects a compiled program takes a token from its first call that it lacks in the second.
     takes_token = bool(getattr(exported, "ordered_effects", ()))
     if request["repeat"] and not check["name"] and not takes_token:
@@ -337,13 +337,13 @@ def are_figures(value: Any) -> bool:
 
 def driver_of(platform: str, device: Any) -> str:
     """The versions of the kernel module and of the client that drive a device."""
-    parts = []
+    versions = []
     module = {"cuda": "nvidia", "rocm": "amdgpu"}.get(platform)
     if module and os.path.exists("/sys/module/%s/version" % module):
         with open("/sys/module/%s/version" % module) as file:
-            parts.append("%s %s" % (module, file.read().strip()))
-    parts.append(" ".join(str(getattr(device.client, "platform_version", "")).split()))
-    return ", ".join(filter(None, parts))[:LONGEST_DRIVER]
+            versions.append("%s %s" % (module, file.read().strip()))
+    versions.append(" ".join(str(getattr(device.client, "platform_version", "")).split()))
+    return ", ".join(filter(None, versions))[:LONGEST_DRIVER]
 
 
 def one_device(devices: Any) -> Any:
@@ -422,7 +422,7 @@ def shardings_on(devices: Any, exported: Any, leaves: list[Any], check: dict[str
     ]
 
 
-def parts(value: Any) -> str:
+def shard_layout(value: Any) -> str:
     """Which part of an array is on which device, by the device's place in the mesh: ``0:[0:8] 1:[8:16]``.
 
     Of an unreduced array also the axes over which it is to be summed.
@@ -727,7 +727,6 @@ class Transcript:
 REPLIED = ("stage", "check", "variant", "shardings", "device", "driver", "cost")
 """What of a cell's messages goes into its reply, the latest of each."""
 STAGES = ("environment", "read", "deserialize", "module", "lower", "compile", "run")
-
 
 FORMS: dict[str, Callable[[Any], bool]] = {
     "stage": lambda value: value in STAGES,

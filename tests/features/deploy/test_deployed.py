@@ -64,7 +64,8 @@ def test_a_place_may_have_a_release_from_the_file_beside_the_policy(load, tmp_pa
         ("    since: 2026-05-01\n    until: 2026-05-01",
          "5: deployed[0].until: expected a day after 2026-05-01 (since), found 2026-05-01."),
         ("    platform: cuda", "4: deployed[0].platform: expected one of the policy's platforms (cpu), found 'cuda'."),
-        ("    platform: cpus", "found 'cpus'. Did you mean 'cpu'?"),
+        ("    platform: cpus",
+         "4: deployed[0].platform: expected one of the policy's platforms (cpu), found 'cpus'. Did you mean 'cpu'?"),
         ("    cases: []", "4: deployed[0].cases: expected at least one name or glob, found none."),
         ("    case: a", "4: deployed[0].case: unknown key. Did you mean `cases`?"),
         ("  - name: serving\n    jaxlib: '0.10.2'",
@@ -82,7 +83,7 @@ def test_an_entry_that_cannot_be_is_one_error_with_its_line(load, tmp_path, more
     with pytest.raises(PolicyError) as error:
         load(SERVING + more + "\n")
     (line,) = str(error.value).splitlines()
-    assert line.removeprefix(f"{tmp_path}/export_compat.yaml:").startswith(message) or message in line
+    assert line.removeprefix(f"{tmp_path}/export_compat.yaml:").startswith(message)
 
 
 @pytest.mark.parametrize(

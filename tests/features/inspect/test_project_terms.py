@@ -12,9 +12,8 @@ import platformdirs
 import pytest
 from artifacts import DATA, Run, changed, unlisted
 
-from export_core.base.cache_folder import cache_path
+from export_core.base.cache_folder import STORED_DAYS, cache_path
 from export_core.policy import FILE, PROJECT_FILE, Policy, terms
-from export_core.policy.terms import STORED_DAYS
 from export_core.releases import Windows
 from export_core.releases.entries import shipped_entries
 from export_core.releases.project_releases import FILE as RELEASES

@@ -9,17 +9,17 @@ class RefusedError(Exception):
 
 def operations(module: Any) -> list[Any]:
     """All operations of a module, those in regions too."""
-    found: list[Any] = []
+    listed: list[Any] = []
 
     def walk(operation: Any) -> None:
         for region in operation.regions:
             for block in region:
                 for inner in block:
-                    found.append(inner.operation)
+                    listed.append(inner.operation)
                     walk(inner.operation)
 
     walk(module.operation)
-    return found
+    return listed
 
 
 def attributes(operation: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import structs
 
+from export_core.base.phrases import first_line
 from export_core.base.processes import deciding_variables
 from export_core.features.why.bisect.criterion import Answer, BisectBy, Criterion, Measure
 from export_core.features.why.bisect.report import (
@@ -75,7 +76,7 @@ def bisect(
     """
     calendar = with_nightlies_of(choice.plan.selection.indexes, choice.plan.calendar)
     options = replace(choice.options, calendar=calendar)
-    found = Bisection(
+    bisection = Bisection(
         *cell_names(choice.cell),
         by=measure.by,
         as_of=choice.plan.as_of,
@@ -94,7 +95,7 @@ def bisect(
             first, criterion = _good_end(choice, good, measure, trials)
         except NotBisectedError as error:
             tried = _tried(trials, measure, None)
-            return structs.replace(found, exit_code=error.exit_code, message=str(error), tried=tried)
+            return structs.replace(bisection, exit_code=error.exit_code, message=str(error), tried=tried)
         row = between(first, choice.cell.reader, choice.plan.calendar)
         releases, edge = len(row), _edge(row, trials, criterion, every=every)
         # Nightlies only around the edge: all of them would be hundreds.
@@ -110,7 +111,7 @@ def bisect(
         }
     folders = {release: environment.folder for release, environment in built.items() if environment}
     return structs.replace(
-        found,
+        bisection,
         exit_code=NO_ANSWER if silent else FOUND,
         message=f"not narrowed down further: no answer from jaxlib {', '.join(silent)}" if silent else "",
         threshold=criterion.threshold,
@@ -178,8 +179,7 @@ def result_line(result: Result | Outcome) -> str:
     """What happened to a cell, in a line: ``crash in stage run: died by signal 11 (SIGSEGV)``."""
     if result.verdict.works:
         return str(result.verdict)
-    message = "".join(f": {line}" for line in result.message.strip().splitlines()[:1])
-    return f"{result.verdict} in stage {result.stage}{message}"
+    return f"{result.verdict} in stage {result.stage}: {first_line(result.message)}".removesuffix(": ")
 
 
 def _tried(trials: Trials, measure: Measure, criterion: Criterion | None) -> tuple[TriedRelease, ...]:
@@ -223,14 +223,14 @@ def _good_end(choice: Choice, good: str, measure: Measure, trials: Trials) -> tu
         if not measure.is_size and criterion.is_bad(result):
             raise WhyError(f"--good {good}: it fails there as in {reader.jaxlib}: {result_line(result)}. Name another.")
         if criterion.is_bad(result) or not criterion.is_bad(bad):
-            sizes = " and ".join(f"{measure.size(each) or 0:.6g}" for each in (result, bad))
+            sizes = " and ".join(f"{measure.size(end) or 0:.6g}" for end in (result, bad))
             raise NotBisectedError(
                 NOT_REPRODUCED,
                 f"jaxlib {result.reader.jaxlib} and {bad.reader.jaxlib} are alike by {measure.by}: {sizes}, where more "
                 f"than {criterion.threshold:.6g} is bad",
             )
         return candidate, criterion
-    tried = ", ".join(f"{each.jaxlib} ({trials[each].verdict})" for each in candidates) or "none"
+    tried = ", ".join(f"{candidate.jaxlib} ({trials[candidate].verdict})" for candidate in candidates) or "none"
     raise NotBisectedError(NO_ANSWER, f"no release is known in which it works; tried: {tried}. Name one with --good")
 
 
@@ -247,13 +247,13 @@ def _candidates(choice: Choice, measure: Measure) -> list[Release]:
         return is_beyond, abs((result.reader.built - reader.built).days)
 
     works = [] if measure.is_size else [result for result in choice.stored if result.verdict.works]
-    names = [f"{near.reader.jaxlib}-jax{near.reader.jax}" for near in sorted(works, key=distance)]
-    found: dict[Release, None] = {}
+    names = [near.reader.pair for near in sorted(works, key=distance)]
+    releases: dict[Release, None] = {}
     for name in (*names, f"{writer.jaxlib}-jax{writer.jax}", choice.plan.calendar.newest()):
         with contextlib.suppress(ReleaseError):  # it was withdrawn, or is not published by the day that was asked for
-            found[choice.release(name)] = None
-    found.pop(reader, None)
-    return list(found)
+            releases[choice.release(name)] = None
+    releases.pop(reader, None)
+    return list(releases)
 
 
 # --- the releases between, and the edge among them --------------------------------------------------------------------

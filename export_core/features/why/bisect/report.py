@@ -10,7 +10,7 @@ import msgspec
 
 from export_core.base.escaping import plain_text
 from export_core.base.layout import aligned, wrapped
-from export_core.base.phrases import plural
+from export_core.base.phrases import first_line, plural
 from export_core.features.why.bisect.criterion import Answer, BisectBy
 from export_core.judge.result import ReaderOf, WriterOf, release_name
 from export_core.matrix import Verdict
@@ -108,11 +108,11 @@ def commits_between(good: Release, bad: Release, folders: Mapping[Release, Path 
             names.setdefault(f"{_REPOSITORY}/compare/{start}...{end}", []).append(package)
 
     if older.jax != younger.jax:
-        compare("jax", [_tag(each.jax) or _commit(folders.get(each), "jax") for each in (older, younger)])
+        compare("jax", [_tag(release.jax) or _commit(folders.get(release), "jax") for release in (older, younger)])
     if older.jaxlib != younger.jaxlib:
-        built_from = {each: _commit(folders.get(each), "jaxlib") for each in (older, younger)}
+        built_from = {release: _commit(folders.get(release), "jaxlib") for release in (older, younger)}
         # A jaxlib that does not say its commit has that of the jax with the same number.
-        compare("jaxlib", [commit or _tag(each.jaxlib) for each, commit in built_from.items()])
+        compare("jaxlib", [commit or _tag(release.jaxlib) for release, commit in built_from.items()])
         for release, commit in built_from.items():
             if commit:
                 names[f"{_REPOSITORY}/tree/{commit}/third_party/xla"] = [f"XLA of jaxlib {release.jaxlib}"]
@@ -138,65 +138,64 @@ def _commit(folder: Path | None, package: str) -> str:
 # --- the text ---------------------------------------------------------------------------------------------------------
 
 
-def bisect_lines(found: Bisection, width: int) -> Iterator[str]:
+def bisect_lines(bisection: Bisection, width: int) -> Iterator[str]:
     """The lines, wrapped at a width; the last one has the answer and the exit code."""
-    by = f"{found.by}, {found.figure}" if found.figure else str(found.by)
-    yield plain_text(f"{found.golden} on {found.platform}, by {by}, as of {found.as_of}")
+    by = f"{bisection.by}, {bisection.figure}" if bisection.figure else str(bisection.by)
+    yield plain_text(f"{bisection.golden} on {bisection.platform}, by {by}, as of {bisection.as_of}")
     yield ""
     # A row for each run of releases that are alike, next to each other by build date.
-    runs = itertools.groupby(found.tried, lambda tried: (tried.label, tried.is_bad))
-    yield from map(plain_text, aligned((_row(found, list(run)) for _, run in runs), indent="  "))
-    if found.tried:
+    runs = itertools.groupby(bisection.tried, lambda tried: (tried.label, tried.is_bad))
+    yield from map(plain_text, aligned((_row(bisection, list(run)) for _, run in runs), indent="  "))
+    if bisection.tried:
         yield ""
-    told = list(answer(found))
-    for label, text in told:
+    labelled = list(answer(bisection))
+    for label, text in labelled:
         first, text = f"{label:<{_LABEL}} ", plain_text(text)
         # A link stays on one line: it is copied as it is.
         yield from [f"{first}{text}"] if "://" in text else wrapped(text, width, first, _LABEL + 1)
-    edge = f": {told[0][0]} is jaxlib {found.first_bad.jaxlib}" if found.first_bad else ""
-    word = {FOUND: "FOUND", NOT_REPRODUCED: "NOT REPRODUCED"}.get(found.exit_code, "NO ANSWER")
-    yield plain_text(f"{word}{edge}. Exit code {found.exit_code}.")
+    edge = f": {labelled[0][0]} is jaxlib {bisection.first_bad.jaxlib}" if bisection.first_bad else ""
+    word = {FOUND: "FOUND", NOT_REPRODUCED: "NOT REPRODUCED"}.get(bisection.exit_code, "NO ANSWER")
+    yield plain_text(f"{word}{edge}. Exit code {bisection.exit_code}.")
 
 
-def _row(found: Bisection, run: Sequence[TriedRelease]) -> tuple[str, str, str]:
+def _row(bisection: Bisection, run: Sequence[TriedRelease]) -> tuple[str, str, str]:
     first, last = run[0], run[-1]
-    names = [each.reader.jaxlib for each in run]
+    names = [tried.reader.jaxlib for tried in run]
     releases = ", ".join(names) if len(names) < 3 else f"{names[0]} to {names[-1]} ({len(names)})"
     separator = " to " if len(names) > 2 else ", "
-    days = separator.join(dict.fromkeys(str(each.reader.built) for each in (first, last)))
+    days = separator.join(dict.fromkeys(str(tried.reader.built) for tried in (first, last)))
     text = str(first.verdict)
     if first.label != text:
-        message = "".join(f": {line}" for line in first.message.strip().splitlines()[:1])
-        text = f"{first.label.partition(':')[0]}{message}"
-    sizes = sorted({each.size for each in run if each.size is not None})
+        text = f"{first.label.partition(':')[0]}: {first_line(first.message)}".removesuffix(": ")
+    sizes = sorted({tried.size for tried in run if tried.size is not None})
     if sizes:
-        form = ",.0f" if found.by is BisectBy.COST else ".3g"
+        form = ",.0f" if bisection.by is BisectBy.COST else ".3g"
         shown = dict.fromkeys(f"{size:{form}}" for size in (sizes[0], sizes[-1]))
-        text += f", {' to '.join(shown)} {found.figure or 'x noise'}"
+        text += f", {' to '.join(shown)} {bisection.figure or 'x noise'}"
     return releases, days, text
 
 
-def answer(found: Bisection) -> Iterator[tuple[str, str]]:
+def answer(bisection: Bisection) -> Iterator[tuple[str, str]]:
     """Labels with texts: the bad side of the edge, the other one, what changed, links, doubts."""
-    if found.first_bad and found.last_good:
+    if bisection.first_bad and bisection.last_good:
         # Where the good side is younger, the failure has ended there. It may also fail in another way.
-        began = found.last_good.date_order < found.first_bad.date_order
-        works = not any(tried.reader == found.last_good and not tried.verdict.works for tried in found.tried)
+        began = bisection.last_good.date_order < bisection.first_bad.date_order
+        works = not any(tried.reader == bisection.last_good and not tried.verdict.works for tried in bisection.tried)
         bad, good, other = ("first bad", "last good", "before it") if began else ("last bad", "first good", "after it")
-        yield bad, release_name(found.first_bad)
-        yield good if works else other, release_name(found.last_good)
+        yield bad, release_name(bisection.first_bad)
+        yield good if works else other, release_name(bisection.last_good)
         changed = []
-        for part in found.changes:
+        for part in bisection.changes:
             older, younger = (part.good, part.bad) if began else (part.bad, part.good)
             changed.append(f"{part.name} {older or '?'} → {younger or '?'}")
         yield "changed", ", ".join(changed)
-        for each in found.commits:
-            yield "commits", f"{each.name}: {each.link}"
-    if found.message:
-        yield "note", f"{found.message.removesuffix('.')}."
-    if found.first_bad and len(found.tried) < found.releases:
+        for commits in bisection.commits:
+            yield "commits", f"{commits.name}: {commits.link}"
+    if bisection.message:
+        yield "note", f"{bisection.message.removesuffix('.')}."
+    if bisection.first_bad and len(bisection.tried) < bisection.releases:
         yield (
             "note",
-            f"{len(found.tried)} of {plural(found.releases, 'release')} were run, by binary search. A failure that "
-            "comes and goes has other edges too, which --all shows.",
+            f"{len(bisection.tried)} of {plural(bisection.releases, 'release')} were run, by binary search. A failure "
+            "that comes and goes has other edges too, which --all shows.",
         )

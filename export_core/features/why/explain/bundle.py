@@ -181,7 +181,7 @@ def uv_lines(choice: Choice, rows: Sequence[InRelease]) -> list[str]:
     for row in reversed(rows):
         if row.verdict is Verdict.PASS:
             with contextlib.suppress(ReleaseError):  # the results are of another calendar, or were changed
-                reader = choice.release(f"{row.reader.jaxlib}-jax{row.reader.jax}")
+                reader = choice.release(row.reader.pair)
                 python, wanted = _python_and_packages(choice, reader)
                 packages = " ".join(f"--with {shlex.quote(package)}" for package in wanted)
                 return [*lines, f"uv run --no-project --python {python} {packages} python {SCRIPT}   # works"]
@@ -209,9 +209,9 @@ def issue(choice: Choice, result: Result, explanation: Explanation, program: Pro
         fence = "`" * (1 + max((len(run) for run in re.findall("`{3,}", text)), default=2))  # longer than any in it
         module = f"Its module, reduced:\n\n{fence}mlir\n{text.strip()}\n{fence}\n\n"
     if explanation.bisection and explanation.bisection.first_bad:
-        told = answer(explanation.bisection)
+        pairs = answer(explanation.bisection)
         # Links are this project's own.
-        lines = (f"- {label}: {text if label == 'commits' else for_markdown(text)}\n" for label, text in told)
+        lines = (f"- {label}: {text if label == 'commits' else for_markdown(text)}\n" for label, text in pairs)
         edge = "".join(lines) + "\n"
     # The link to an issue that is known is this project's own; other causes quote what a library says.
     is_known = explanation.cause is FailureCause.UPSTREAM

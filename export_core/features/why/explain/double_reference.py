@@ -8,7 +8,7 @@ from msgspec import structs
 
 from export_core.artifact.envelope.fields import Aval
 from export_core.base.errors import ExportCompatError, InfrastructureFault
-from export_core.base.phrases import plural
+from export_core.base.phrases import first_line, plural
 from export_core.base.tolerances import FLOATS
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
@@ -59,7 +59,7 @@ def reference_lines(choice: Choice, result: Result, notify: Callable[[str], None
                 exact = _outputs(choice, replace(wide, reader=newest.release), newest, double)
         return nearer(written, read, exact) or ["no reference in double precision: no floats differ here"]
     except (ExportCompatError, InfrastructureFault) as error:
-        return [f"no reference in double precision: {str(error).strip().partition(chr(10))[0]}"]
+        return [f"no reference in double precision: {first_line(str(error))}"]
 
 
 def in_double(program: ReducedProgram, editor: ModuleEditor) -> ReducedProgram:
@@ -84,7 +84,7 @@ def nearer(written: Sequence[Leaf], read: Sequence[Leaf], exact: Sequence[Leaf])
     for number, (leaf, *others) in enumerate(zip(written, read, exact, strict=True)):
         if leaf.dtype not in FLOATS:
             continue
-        want, got, true = (to_double(each.numpy()) for each in (leaf, *others))
+        want, got, true = (to_double(output.numpy()) for output in (leaf, *others))
         finite = np.isfinite(want) & np.isfinite(got) & np.isfinite(true)
         differs = finite & (want != got)
         size = _rms(true[finite])

@@ -110,7 +110,7 @@ def explain(
         WhyError: the folder is that of another cell.
     """
     policy, manifest, jaxlib = choice.options.policy, choice.cell.golden.manifest, choice.cell.reader.jaxlib
-    issue = next((each for each in known_issues(policy.known_issues) if each.id == result.upstream), None)
+    issue = next((issue for issue in known_issues(policy.known_issues) if issue.id == result.upstream), None)
     artifact = choice.cell.golden.read_artifact()
     (load,) = loads(artifact, [find_reader(jaxlib, Terms(calendar_entries(choice.plan.calendar)))])
     # The manifest knows the writer, where the artifact alone leaves several.
@@ -132,7 +132,7 @@ def explain(
             shown.append(("differs at", f"{first.operation}{ulp}"))
 
     tried: list[TriedRelease | Result] = [*(bisection.tried if bisection else ()), *choice.stored, result]
-    rows = {each.reader: InRelease(each.reader, each.verdict, first_line(each.message)) for each in tried}
+    rows = {trial.reader: InRelease(trial.reader, trial.verdict, first_line(trial.message)) for trial in tried}
     releases = tuple(sorted(rows.values(), key=lambda row: row.reader.date_order))
     is_bisected = bisection is not None and bisection.first_bad is not None
     return Explanation(
@@ -166,7 +166,7 @@ def _cause(
         words = "The release that wrote the golden cannot replay it either: look at the test first."
         return FailureCause.OWN_WRITER, words
     if result.verdict is Verdict.NUMERICS:
-        words = f"It runs, and its numbers are not those of the writer: {result.message.strip().splitlines()[0]}"
+        words = f"It runs, and its numbers are not those of the writer: {first_line(result.message)}"
         return FailureCause.NUMBERS, words
     if _REGISTRATION.search(f"{result.message}\n{result.stderr}"):
         return FailureCause.REGISTRATION, "The reader lacks what a library registers when it is imported."

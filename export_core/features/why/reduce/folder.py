@@ -78,7 +78,7 @@ class ReductionFolder:
             raise WhyError(f"{self.path}: is the current folder, which is not replaced. Name another one.")
         if resume:
             earlier = self.read()
-            names = sorted(each.name for each in self.path.iterdir())
+            names = sorted(path.name for path in self.path.iterdir())
             if others := [name for name in names if name not in _OWN and not name.endswith(".register.py")]:
                 raise WhyError(
                     f"{self.path}: expected what a reduction writes, found {few(others)} too, which would be lost. "
@@ -116,10 +116,10 @@ class ReductionFolder:
 
     def read_of(self, cell: str) -> Reduced:
         """What is left of this cell. Raises `WhyError` where nothing is, or it is what is left of another one."""
-        found = self.read()
-        if found.reduction.cell != cell:
-            raise WhyError(f"{self.path}: expected what is left of {cell}, found that of {found.reduction.cell}.")
-        return found
+        reduced = self.read()
+        if reduced.reduction.cell != cell:
+            raise WhyError(f"{self.path}: expected what is left of {cell}, found that of {reduced.reduction.cell}.")
+        return reduced
 
     def read(self) -> Reduced:
         """What an earlier reduction has left, its program without a text: that in the folder may be anybody's.

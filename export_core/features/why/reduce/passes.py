@@ -92,10 +92,10 @@ class Passes:
 
     def _first(self, programs: Iterable[ReducedProgram | None], kind: str) -> int | None:
         """The place of the first of these programs that still fails; it becomes the smallest one."""
-        found = self.oracle.first(programs)
-        if found is None:
+        failing = self.oracle.first(programs)
+        if failing is None:
             return None
-        place, program = found
+        place, program = failing
         if program.key != self.program.key:
             self.program = program
             self.keep(program, kind)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
+from export_core.base.phrases import first_line
 from export_core.base.tolerances import FLOATS
 from export_core.features.why.bisect.bisection import result_line
 from export_core.features.why.choice import Choice
@@ -224,8 +225,8 @@ class _Run:
         if not (wrong.works and right.works and len(wrong.outputs) == len(right.outputs) == len(sources)):
             return None
         for place, (source, one, other) in enumerate(zip(sources, right.outputs, wrong.outputs, strict=True), 1):
-            found = divergence([one], [other])
-            if found.units or found.unequal:
+            apart = divergence([one], [other])
+            if apart.units or apart.unequal:
                 is_float = one.dtype in FLOATS
                 ulp = int(ulp_distance(one.numpy(), other.numpy()).max(initial=0)) if is_float else None
                 return DivergingOperation(source.text, place, len(sources), ulp)
@@ -257,13 +258,13 @@ class _Run:
         for reader, tried in ((self.failing, wrong), (self.second, right)):
             if not tried.works:
                 raise WhyError(f"{reader.cell.key}: {result_line(tried.outcome)}. Name another release with --good.")
-        found = divergence(right.outputs, wrong.outputs)
-        if not (found.units or found.unequal):
+        apart = divergence(right.outputs, wrong.outputs)
+        if not (apart.units or apart.unequal):
             raise NotReproducedError(
                 f"{self.cell.key}: jaxlib {self.second.cell.reader.jaxlib} gives the same numbers here, which are not "
                 "those of the golden. Name a release that gives the golden's with --good, if there is one."
             )
-        return found
+        return apart
 
     def keep(self, program: ReducedProgram, done: str) -> Reduced:
         """Write the smallest program so far, which a pass has found, and return what is in the folder now."""
@@ -291,13 +292,13 @@ def failing_call(golden: Golden, message: str) -> Check:
 def _check_reducible(cell: Cell, call: Check, outcome: Outcome) -> None:
     """Raise `WhyError` for what no smaller program shows."""
     what = f"{cell.key}: {outcome.verdict} in stage {outcome.stage}"
-    said = outcome.message.splitlines()[0] if outcome.message else ""
+    message = first_line(outcome.message)
     if outcome.verdict in (Verdict.PASS, Verdict.COMPILED):
         raise NotReproducedError(f"{cell.key} works here: {outcome.verdict}. There is nothing to reduce.")
     if outcome.verdict is Verdict.NOT_RUN:
-        raise NotReproducedError(f"{cell.key} cannot be run here: {said}")
+        raise NotReproducedError(f"{cell.key} cannot be run here: {message}")
     if outcome.verdict is Verdict.ERROR and outcome.stage is Stage.COMPARE:
-        raise WhyError(f"{what}: {said}: what is wrong is around the module, so that no smaller one shows it.")
+        raise WhyError(f"{what}: {message}: what is wrong is around the module, so that no smaller one shows it.")
     if call.refused is not None or call.mesh or call.spread:
         raise WhyError(
             f"{what}: it fails in the call {call.name}, which has another mesh or has to be refused: such "

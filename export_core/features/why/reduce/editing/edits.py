@@ -222,9 +222,9 @@ def _constant_text(kind: Any) -> str:
     """A constant of a type, as it is written; empty where there is none."""
     if str(kind) == TOKEN:
         return TOKEN
-    if (found := type_of(kind)) is None:
+    if (typed := type_of(kind)) is None:
         return ""
-    dtype = found[1]
+    dtype = typed[1]
     number = "false" if dtype == "bool" else "(1.0, 0.0)" if "complex" in dtype else "0" if "int" in dtype else "1.0"
     return f"dense<{number}> : {kind}"
 

@@ -170,12 +170,12 @@ def has_effects(operation: Any) -> bool:
 
 def attributes(operation: Any) -> dict[str, Any]:
     """The attributes of an operation by name, but for those that MLIR for Python has no class for."""
-    found = {}
+    known = {}
     for number in range(len(operation.attributes)):
         name = operation.attributes[number].name
         with contextlib.suppress(TypeError):  # of complex numbers; asked for by number, it would end the process
-            found[name] = operation.attributes[name]
-    return found
+            known[name] = operation.attributes[name]
+    return known
 
 
 def name_of(operation: Any) -> str:

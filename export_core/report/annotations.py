@@ -15,11 +15,11 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
 from export_core.base.escaping import shown
-from export_core.base.phrases import first_line, plural
+from export_core.base.phrases import plural
 from export_core.base.untrusted import read_regular
 from export_core.judge import Result
 from export_core.report.document import Document, Finding
-from export_core.report.wording import limits_line
+from export_core.report.wording import reason_line
 from export_core.run.run import Cells
 
 MOST = 10  # Annotations of one type that GitHub shows of a step; it drops the others.
@@ -86,7 +86,7 @@ class AffectedTest:
         lines += [f"{label}: {text}" for label, text in self.finding.advice]
         if self.results:
             example = self.results[0]
-            lines.insert(1, f"message: {limits_line(example) or first_line(example.message) or example.verdict}")
+            lines.insert(1, f"message: {reason_line(example)}")
             lines[2:2] = [f"looks like: {example.looks_like}"] if example.looks_like else []
             lines.append(f"reproduce: {example.reproduce}")
         return "\n".join(lines)

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from xml.etree import ElementTree as Xml
 
 from export_core.base.layout import labelled_lines
-from export_core.base.phrases import first_line
 from export_core.judge import Judgement, Result
 from export_core.judge.verdicts import NUMBERS_MOVED, ExitCode
 from export_core.policy import Policy
@@ -20,13 +19,16 @@ from export_core.readers.placement import Mode
 from export_core.report.document import Document, Finding
 from export_core.report.svg import text_of
 from export_core.report.view import entry_text
-from export_core.report.wording import cell_sentence, evidence, limits_line, window_line
+from export_core.report.wording import cell_sentence, evidence, reason_line, window_line
 
 
 def junit_xml(document: Document) -> str:
     """The file: a suite for each reader on each platform, and one for the run."""
     run, summary = document.run, document.run.summary
-    by_cell = {result.key: finding for finding in document.findings if finding.cause for result in finding.results}
+    # Of a cell with several findings, its cause comes first, then the worst.
+    about_cells = [finding for finding in reversed(document.findings) if finding.cause or len(finding.results) == 1]
+    about_cells.sort(key=lambda finding: finding.cause is not None)
+    by_cell = {result.key: finding for finding in about_cells for result in finding.results}
     suites = []
     for (reader, platform), cells in run.by_reader.items():
         name = f"jaxlib {reader.jaxlib} with jax {reader.jax} on {platform}"
@@ -88,7 +90,7 @@ def _cell(result: Result, reader: str, policy: Policy, finding: Finding | None) 
         kind = result.verdict if by_verdict else result.judgement
         is_moved = finding is not None and finding.kind is NUMBERS_MOVED
         what = NUMBERS_MOVED.title.lower() if is_moved else str(result.judgement)
-        message = f"{what}: {limits_line(result) or first_line(result.message) or result.verdict}"
+        message = f"{what}: {reason_line(result)}"
         if listed := entry_text(result, policy):
             message = f"known failure: {listed}"
         element = Xml.SubElement(case, outcome, type=f"jaxexport.{kind}", message=message)

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.base.escaping import plain_text
-from export_core.base.phrases import few, plural
+from export_core.base.phrases import few, first_line, plural
 from export_core.base.processes import KERNELS, kernel_settings
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
@@ -322,6 +322,11 @@ def exceeded_text(exceeded: Exceeded) -> str:
         return f"{exceeded.figure} {exceeded.found:,.0f}, and 0 in its {exceeded.whose}"
     ratio = exceeded.allowed / exceeded.against
     return f"{text}, which is {ratio:.4g} times the {exceeded.against:,.0f} of its {exceeded.whose}"
+
+
+def reason_line(result: Result) -> str:
+    """Why a cell is judged as it is, in one line: the limits that it exceeds, else its message, else its verdict."""
+    return limits_line(result) or first_line(result.message) or str(result.verdict)
 
 
 def limits_line(result: Result) -> str:

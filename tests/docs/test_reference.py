@@ -12,8 +12,10 @@ from export_core.cli.app import jaxexport
 from export_core.releases.index import VARIABLES
 from tools.reference import PARTS, pages, parts_of, renewed
 from tools.reference.commands import every_command
+from tools.reference.files import FILES, OUTPUT
 from tools.reference.policy import EXAMPLES, keys
 from tools.reference.variables import READ
+from tools.schemas import KINDS
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("export_core", "pytest_jaxexport")
@@ -27,6 +29,10 @@ def test_a_page_is_what_the_code_says(page):
 
 def test_every_part_is_in_one_page():
     assert Counter(name for page in pages() for name in parts_of(page.read_text(encoding="utf-8"))) == Counter([*PARTS])
+
+
+def test_every_schema_has_a_table():
+    assert sorted({*FILES, *OUTPUT} & set(KINDS)) == sorted(set(KINDS) - {"policy"})  # the policy has a page of its own
 
 
 def test_an_older_part_is_replaced():

@@ -263,6 +263,13 @@ def libraries(session: nox.Session) -> None:
 
 
 @nox.session(python=newest_python(), default=False)
+def jax_goldens(session: nox.Session) -> None:
+    """JAX's own goldens as goldens of this project. -- 0.12.0.1 --goldens DIR: those of a wheel file or a release."""
+    session.install("-e", ".")
+    session.run("python", "-m", "studies.from_jax.jax_goldens", *session.posargs)
+
+
+@nox.session(python=newest_python(), default=False)
 def from_jax(session: nox.Session) -> None:
     """JAX's own goldens, by JAX's own tests and by ours. -- --docs docs/explanation/agreement-with-jax.md: the page."""
     session.install("-e", ".")

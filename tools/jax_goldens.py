@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from export_core.features.adopt.jax_data import DataError, read_data
 from export_core.goldens.store import sha256
 from export_core.goldens.verify import JAX_GOLDENS, days_of_jax_goldens
+from studies.from_jax.jax_data import DataError, read_data
 
 
 def main(folders: list[str]) -> None:

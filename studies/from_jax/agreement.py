@@ -19,10 +19,12 @@ from pathlib import Path
 from export_core.base.phrases import signal_name
 from export_core.judge import Result
 from export_core.matrix import Verdict
+from export_core.policy import Policy
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
 from export_core.run.results import read_results
+from studies.from_jax.jax_goldens import store_goldens
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("jax_verdicts.py")
@@ -46,9 +48,7 @@ def main() -> None:
     options.work = options.work.resolve()
     options.work.mkdir(parents=True, exist_ok=True)
     goldens = options.work / f"golden-{options.release}"
-    imported = jaxexport(
-        options.work, "goldens", "import", "--from-jax", options.release, "--goldens", str(goldens), "--quiet"
-    )
+    imported = store_goldens(options.release, goldens, Policy(), quiet=True)
     results: dict[str, list[Result]] = defaultdict(list)
     chosen = ["--cases", f"jax.*{options.only}*"] if options.only else []
     for platforms, readers in (("cpu", options.readers), ("cuda,tpu", options.compiling)):
@@ -67,7 +67,7 @@ def main() -> None:
         page = options.docs.read_text()
         options.docs.write_text(MARKED.sub(lambda found: f"{found[1]}{text}\n{found[2]}", page))
     if imported:
-        problems.append(f"jaxexport goldens import ended with {imported}")
+        problems.append(f"nox -s jax_goldens ended with {imported}")
     agreed = f"{len(theirs)} CPU goldens of jax {options.release}: JAX's own test and this project agree on each"
     print("\n".join(problems) or agreed)
     sys.exit(1 if problems or not theirs else 0)

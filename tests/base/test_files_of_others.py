@@ -26,7 +26,6 @@ from export_core.artifact.archive import Found, artifact_in, read_archive
 from export_core.base import untrusted
 from export_core.base.errors import ExportCompatError
 from export_core.features.adopt.archive import Archive, Candidate, read_artifact_list
-from export_core.features.adopt.jax_data import find_data
 from export_core.features.convert.proof import given_evidence
 from export_core.features.inspect import inventory
 from export_core.goldens import GoldenStore, adopt
@@ -34,7 +33,6 @@ from export_core.goldens.adopt import StatedFacts, adopt_inputs
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.conversion_record import read_record
 from export_core.goldens.manifest_file import load_manifest
-from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues
 from export_core.policy.load import load_policy
 from export_core.policy.terms import Terms
@@ -100,7 +98,6 @@ PLACES: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a file of releases": ("export_releases.yaml", read_releases),
     "a table of known issues": ("issues.yaml", lambda path: known_issues(str(path))),
     "a wheel": ("jaxlib-0.12.0-cp312-cp312-none-any.whl", read_wheel),
-    "a wheel of jax": ("jax-0.12.0-py3-none-any.whl", lambda path: find_data(str(path), Policy(), print)),
     "a manifest": ("golden.yaml", load_manifest),
     "arrays of a golden": ("inputs.npz", from_npz),
     "a summary": ("summary.json", lambda path: read_summary(path.parent)),
@@ -298,7 +295,6 @@ OWN = {
     "export_core/goldens/adopt.py": "an open file",
     "export_core/goldens/verify.py": "data of the package",
     "export_core/goldens/arrays.py": "an open file",
-    "export_core/features/adopt/jax_data.py": "an open file",
     "export_core/releases/wheels.py": "an open file",
     "export_core/matrix/cache_keys.py": "the package itself, and the system's",
     "export_core/matrix/refusals.py": "data of the package",

@@ -3,6 +3,6 @@
 from export_core.base.feature import Feature
 
 FEATURE = Feature(
-    commands={"goldens add": "commands:add", "goldens import": "commands:import_goldens"},
+    commands={"goldens add": "commands:add"},
     schemas={"artifacts": ("archive:ArtifactList", "artifacts.yaml: what belongs to each artifact of an archive")},
 )

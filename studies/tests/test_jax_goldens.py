@@ -1,4 +1,4 @@
-"""`jaxexport goldens import --from-jax`: JAX's own goldens, read as literals, become goldens of this project."""
+"""`nox -s jax_goldens`: JAX's own goldens, read as literals, become goldens of this project."""
 
 import datetime
 import runpy
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import assert_bad_input
+from commands import Ended, assert_bad_input
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -15,13 +15,13 @@ from making import ARTIFACTS, make_wheel
 from replaying import misbehaving, replayed
 
 from export_core.artifact import read
-from export_core.features.adopt.jax_data import FOLDER, DataError, DataRecord, JaxData, find_data, read_data
-from export_core.features.adopt.jax_goldens import comparison_of, import_goldens
 from export_core.goldens import GoldenStore, verify
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import sha256
 from export_core.matrix import Cell, Limits
 from export_core.policy import Policy
+from studies.from_jax.jax_data import FOLDER, DataError, DataRecord, JaxData, find_data, read_data
+from studies.from_jax.jax_goldens import comparison_of, import_goldens, main
 
 HEAD = """# A licence.
 import datetime
@@ -56,6 +56,17 @@ def golden(**changes: str) -> str:
 
 
 @pytest.fixture
+def store_goldens(monkeypatch, capsys, tmp_path):
+    """Runs the study with these words, in a folder without a policy."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str) -> Ended:
+        return Ended(main(words), *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
 def known(monkeypatch):
     """The module of these goldens is one of JAX's own."""
     days = verify.days_of_jax_goldens() | {sha256(MODULE): [datetime.date(2025, 4, 2)]}
@@ -68,7 +79,7 @@ def wheel(folder: Path, **files: str) -> str:
     return str(make_wheel(folder, "jax", "0.12.0.1", modules={f"{FOLDER}/__init__.py": "", **modules}))
 
 
-def test_each_golden_of_a_wheel_is_stored_with_what_its_data_file_says(jaxexport, tmp_path, known):
+def test_each_golden_of_a_wheel_is_stored_with_what_its_data_file_says(store_goldens, jaxexport, tmp_path, known):
     qr = golden(platform="'tpu'", custom_call_targets="['Qr', 'of_nobody']", nr_devices="")
     path = wheel(
         tmp_path,
@@ -77,7 +88,7 @@ def test_each_golden_of_a_wheel_is_stored_with_what_its_data_file_says(jaxexport
         export_with_memory_space="serializations = [dict(serialization_version=6, exported_serialized=bytearray(b''))]",
     )
     store = str(tmp_path / "golden")
-    code, out, err = jaxexport("goldens", "import", "--from-jax", path, "--goldens", store)
+    code, out, err = store_goldens(path, "--goldens", store)
     first, second = sorted(GoldenStore(Path(store)).goldens(), key=lambda golden: golden.manifest.case)
     assert (code, err) == (0, "")
     assert out.splitlines()[-1] == "3 goldens in jax 0.12.0.1: 2 new, 1 left out"
@@ -95,7 +106,7 @@ def test_each_golden_of_a_wheel_is_stored_with_what_its_data_file_says(jaxexport
     assert first.manifest.origin.source == f"jax 0.12.0.1: cpu_cholesky_lapack_potrf.py:{line}"
     assert set(first.manifest.origin.derived) == {"writer", "envelope", "comparison"}
     assert jaxexport("goldens", "verify", "--goldens", store).code == 0
-    again = jaxexport("goldens", "import", "--from-jax", path, "--goldens", store, "--quiet")
+    again = store_goldens(path, "--goldens", store, "--quiet")
     assert again.out == "3 goldens in jax 0.12.0.1: 2 unchanged, 1 left out\n"
 
 
@@ -129,11 +140,10 @@ REFUSED = {
 }
 
 
-def test_what_cannot_be_read_is_named_with_its_file_and_line(jaxexport, tmp_path, monkeypatch, known):
-    monkeypatch.chdir(tmp_path)  # where an executed `open` would make a file
+def test_what_cannot_be_read_is_named_with_its_file_and_line(store_goldens, known, tmp_path):
     files = {f"data_{number}": f"{HEAD}{text}\n" for number, (text, _) in enumerate(REFUSED.values())}
     path = wheel(tmp_path, cpu_good=f"{HEAD}data = {golden()}", **files, no_python="data = dict(\n)]", deep="(" * 999)
-    code, out, err = jaxexport("goldens", "import", "--from-jax", path, "--goldens", "golden", "--quiet")
+    code, out, err = store_goldens(path, "--goldens", "golden", "--quiet")
     assert code == 2
     assert out == f"{len(files) + 3} goldens in jax 0.12.0.1: 1 new, {len(files) + 2} refused\n"
     lines = {line.split(":")[2].strip(): line for line in err.splitlines()}
@@ -143,21 +153,21 @@ def test_what_cannot_be_read_is_named_with_its_file_and_line(jaxexport, tmp_path
         assert message in lines[f"data_{number}.py"]
     assert "no_python.py:2: not a file of Python literals" in lines["no_python.py"]
     assert "not a file of Python literals" in lines["deep.py"]
-    assert not Path("made").exists()
+    assert not Path("made").exists()  # which an executed `open` would have made
     assert [one.manifest.case for one in GoldenStore(Path("golden")).goldens()] == ["jax.cpu_good.data"]
 
 
-def test_what_is_no_golden_of_jax_is_refused(jaxexport, tmp_path):
+def test_what_is_no_golden_of_jax_is_refused(store_goldens, tmp_path):
     path = wheel(tmp_path, cpu_forged=f"{HEAD}data = {golden()}")
-    ended = jaxexport("goldens", "import", "--from-jax", path, "--goldens", str(tmp_path / "golden"))
+    ended = store_goldens(path, "--goldens", str(tmp_path / "golden"))
     assert ended.code == 2
     assert "expected a golden of JAX that this version of pytest-jaxexport knows by its SHA-256" in ended.err
     assert not (tmp_path / "golden").exists()
 
 
-def test_an_import_that_finds_no_golden_is_an_error(jaxexport, tmp_path):
+def test_an_import_that_finds_no_golden_is_an_error(store_goldens, tmp_path):
     path = wheel(tmp_path, cpu_nothing=HEAD)
-    ended = jaxexport("goldens", "import", "--from-jax", path, "--goldens", str(tmp_path / "golden"))
+    ended = store_goldens(path, "--goldens", str(tmp_path / "golden"))
     assert (ended.code, ended.out) == (2, "0 goldens in jax 0.12.0.1: none\n")
 
 
@@ -171,19 +181,17 @@ def test_an_import_that_finds_no_golden_is_an_error(jaxexport, tmp_path):
         ("9.9.9", None, "jaxlib 9.9.9 is not in the release calendar"),
     ],
 )
-def test_what_is_no_wheel_of_jax_and_no_release_is_refused(jaxexport, tmp_path, name, content, message):
+def test_what_is_no_wheel_of_jax_and_no_release_is_refused(store_goldens, tmp_path, name, content, message):
     named = name if name == "9.9.9" else str(tmp_path / name)
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    ended = jaxexport("goldens", "import", "--from-jax", named, "--goldens", str(tmp_path / "golden"))
+    ended = store_goldens(named, "--goldens", str(tmp_path / "golden"))
     assert_bad_input(ended)
     assert any(part in ended.err for part in message.split("|")), ended.err
 
 
-def test_a_wheel_without_goldens_is_refused_and_the_source_has_to_be_named(jaxexport, tmp_path):
-    path = str(make_wheel(tmp_path, "jax", "0.3.0"))
-    assert_bad_input(jaxexport("goldens", "import", "--from-jax", path), FOLDER, "found none in jax 0.3.0")
-    assert_bad_input(jaxexport("goldens", "import"), "expected --from-jax")
+def test_a_wheel_without_goldens_is_refused(store_goldens, tmp_path):
+    assert_bad_input(store_goldens(str(make_wheel(tmp_path, "jax", "0.3.0"))), FOLDER, "found none in jax 0.3.0")
 
 
 numbers = st.one_of(

@@ -201,14 +201,14 @@ class JaxData(NamedTuple):
 
 
 def find_data(named: str, policy: Policy, notify: Callable[[str], None]) -> JaxData:
-    """The data files of what ``--from-jax`` names: a wheel file, a release, or nothing for the installed jax.
+    """The data files of a wheel file of jax, of a release, or of the installed jax where nothing is named.
 
     Nothing of jax is imported. Raises `ExportCompatError` where there is none, or no such files are in it.
     """
     if not named:
         spec = importlib.util.find_spec("jax")
         if spec is None or spec.origin is None:
-            raise GoldenError("--from-jax: expected jax to be installed, found none. Name a wheel file or a release.")
+            raise GoldenError("expected jax to be installed, found none. Name a wheel file or a release.")
         root = Path(spec.origin).parents[1]
         try:
             data = JaxData(version("jax"), _in_folder(root))
@@ -226,7 +226,7 @@ def find_data(named: str, policy: Policy, notify: Callable[[str], None]) -> JaxD
     else:
         data = _in_wheel(Path(named))
     if not data.files:
-        raise GoldenError(f"--from-jax {named}: expected data files in {FOLDER}, found none in jax {data.jax}.")
+        raise GoldenError(f"{named or 'jax'}: expected data files in {FOLDER}, found none in jax {data.jax}.")
     return data
 
 
@@ -255,5 +255,5 @@ def _in_wheel(path: Path) -> JaxData:
             return JaxData(str(number), tuple((name[len(FOLDER) + 1 :], archive.read(name)) for name in names))
     except Exception as error:  # zipfile and zlib raise about ten types on damaged bytes
         raise GoldenError(
-            f"--from-jax {path}: expected a wheel of jax, such as jax-0.12.0.1-py3-none-any.whl, or a release: {error}."
+            f"{path}: expected a wheel of jax, such as jax-0.12.0.1-py3-none-any.whl, or a release: {error}."
         ) from None

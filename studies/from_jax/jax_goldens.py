@@ -1,8 +1,23 @@
-"""JAX's own goldens as goldens of a store: a bare module in an envelope as JAX's test runner makes it, and a writer."""
+"""JAX's own goldens as goldens of this project: `nox -s jax_goldens -- [WHEEL|RELEASE] [--goldens DIR]`.
 
+Stores each golden that ships inside jax as a case `jax.FILE.VARIABLE`: those of a wheel file of jax, of a release such
+as 0.12.0.1, whose environment is built where it is missing, or of the installed jax. They are read as literals: no code
+of the wheel is run, and no jax is imported. Each has a bare module, so its envelope is made as JAX's own test runner
+makes it. Its writer is the first release from the day of the data on, and its outputs are compared as JAX's own test
+compares them. golden.yaml says so under `origin`.
+
+None is run here: the matrix does that next. One that is refused is named with its file and line, and does not stop the
+others; the exit code is 2 then, and where there is none.
+"""
+
+import argparse
 import contextlib
 import datetime
+import sys
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -13,10 +28,9 @@ from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.fields import ByteSpan, Dim
 from export_core.artifact.envelope.formats import WIDE_NR_DEVICES, fields_of
 from export_core.artifact.main_check import fits
-from export_core.base.errors import ExportCompatError
+from export_core.base.errors import PREFIX, ExportCompatError
 from export_core.base.phrases import plural
 from export_core.base.tolerances import PLATFORMS
-from export_core.features.adopt.jax_data import WHOLE, DataError, DataRecord, JaxData, read_data
 from export_core.goldens import Comparison, GoldenError, GoldenStore, Manifest, Origin, Writer
 from export_core.goldens.adopt import StatedFacts, adopt_artifact
 from export_core.goldens.arrays import Array
@@ -24,9 +38,10 @@ from export_core.goldens.manifest import UNKNOWN
 from export_core.goldens.store import WriteStatus
 from export_core.goldens.verify import check_read_whole, is_jax_golden
 from export_core.numbers.factorizations import FACTORIZATIONS
-from export_core.policy import Policy
+from export_core.policy import Policy, find_policy
 from export_core.releases import Calendar
 from export_core.releases.stable_targets import stable_targets
+from studies.from_jax.jax_data import WHOLE, DataError, DataRecord, JaxData, find_data, read_data
 
 CASES = "jax"  # What the name of each case begins with.
 
@@ -35,6 +50,41 @@ LEFT_OUT, REFUSED = "left out", "refused"
 _TESTDATA_VERSION = 1
 _LINEAR_ALGEBRA = {"cholesky", "hessenberg", "triangular", "tridiagonal", *FACTORIZATIONS}
 _SINGLE, _DOUBLE = ("float32", "complex64"), ("float64", "complex128")
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Read the command line, and return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", metavar="WHEEL|RELEASE", nargs="?", default="", help="[default: the installed jax]")
+    parser.add_argument("--goldens", metavar="DIR", help="where they are stored [default: the policy's, else golden]")
+    parser.add_argument("--policy", metavar="FILE", help="policy file [default: that of this folder, if it has one]")
+    parser.add_argument("--quiet", "-q", action="store_true", help="do not list the goldens that are stored")
+    options = parser.parse_args(words)
+    try:
+        policy = find_policy(Path(), options.policy)
+        return store_goldens(options.source, Path(options.goldens or policy.goldens), policy, quiet=options.quiet)
+    except ExportCompatError as error:
+        print(f"{PREFIX}{error}", file=sys.stderr)
+        return error.exit_code
+
+
+def store_goldens(source: str, goldens: Path, policy: Policy, *, quiet: bool = False) -> int:
+    """Store the goldens of what `find_data` finds in this folder, print what became of each, and return the exit code.
+
+    Raises `ExportCompatError` where there is no such jax.
+    """
+    data = find_data(source, policy, partial(print, file=sys.stderr))
+    counts: Counter[str] = Counter()
+    for imported in import_goldens(data, GoldenStore(goldens), policy):
+        counts[imported.status] += 1
+        if imported.status == REFUSED:
+            print(f"{PREFIX}{imported.text}", file=sys.stderr)
+        elif not quiet:
+            print(imported.text)
+    numbers = ", ".join(f"{count} {what}" for what, count in counts.items())
+    print(f"{plural(counts.total(), 'golden')} in jax {data.jax}: {numbers or 'none'}")
+    # A wheel without goldens is most likely not the one that was meant.
+    return 0 if counts and not counts[REFUSED] else 2
 
 
 class Imported(NamedTuple):
@@ -211,3 +261,7 @@ def _arrays(record: DataRecord, key: str) -> tuple[Array, ...]:
     if not all(isinstance(value, np.ndarray) for value in values):
         raise DataError(f"{key}: expected arrays, found {', '.join(type(value).__name__ for value in values)}")
     return tuple(values)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 ROOMS = (
     ("base",),
     ("releases",),
-    ("artifact",),
+    ("artifact", "runtimes"),
     ("policy",),
     ("goldens",),
     ("export", "readers"),

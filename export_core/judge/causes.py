@@ -177,7 +177,8 @@ def stretches(results: Sequence[Result], group: Callable[[Result], str], written
     points.sort(key=lambda point: point.reader.date_order)
     writer = results[0].writer.release
     # On another platform it has not run, and its outputs are no point there.
-    if results[0].platform == results[0].writer.platform and all(point.reader != writer for point in points):
+    is_alike = results[0].platform == results[0].writer.platform and not results[0].reader.runtime
+    if is_alike and all(point.reader != writer for point in points):
         place = sum(point.reader.date_order < writer.date_order for point in points)
         around = {point.group for point in points[max(place - 1, 0) : place + 1]}
         # Releases before and after it agree with each other and not with it: no release changed the numbers and

@@ -337,7 +337,7 @@ def in_order(results: Iterable[Result]) -> list[Result]:
     return sorted(
         results,
         key=lambda result: (
-            *(result.reader.built, result.reader.jaxlib, result.reader.jax, result.case),
+            *(result.reader.built, result.reader.name, result.reader.jax, result.case),
             *(result.writer.built, result.golden, result.platform),
         ),
     )

@@ -91,13 +91,13 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
     Whatever was planned is required to run, inside the window or not, unless the policy says otherwise of what is
     outside and of no deployment target.
     """
-    targets = names_of(policy.deployed, result.case, result.reader.jaxlib, result.platform, as_of)
+    targets = names_of(policy.deployed, result.case, result.reader.name, result.platform, as_of)
     window = promise(result.writer.built, result.reader.built, policy.window_lengths())
     promised = window.promised and not result.converted
     required = policy.required
     must_run = (
         required.outside
-        or any(matches(result.reader.jaxlib, pattern) for pattern in required.readers)
+        or any(matches(result.reader.name, pattern) for pattern in required.readers)
         or any(matches(result.writer.jaxlib, pattern) for pattern in required.writers)
     )
     judged = replace(
@@ -151,7 +151,7 @@ def _foreseen_note(cell: Cell) -> str:
     """What a platform other than the CPU is foreseen to make of the golden; empty where its artifact cannot be read."""
     if cell.platform == "cpu":
         return ""
-    promised, reader = stable_targets(cell.reader.jax), f"jaxlib {cell.reader.jaxlib}"
+    promised, reader = stable_targets(cell.reader.jax), cell.reader.title
     try:
         return foreseen(_artifact(cell.golden.artifact), cell.platform, promised, reader).note
     except ArtifactError:

@@ -4,7 +4,7 @@ import datetime
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from export_core.judge.result import Result, grouped
+from export_core.judge.result import Result, grouped, titles
 from export_core.judge.verdicts import Judgement
 from export_core.matrix import Cell
 from export_core.matrix.comparisons import is_about
@@ -25,7 +25,7 @@ class Scope(NamedTuple):
 
 def scope_of(result: Result) -> Scope:
     """The scope of a cell that was judged."""
-    return Scope(result.case, result.writer.jaxlib, result.reader.jaxlib, result.platform)
+    return Scope(result.case, result.writer.jaxlib, result.reader.name, result.platform)
 
 
 def matching_entry(result: Result, known: Sequence[KnownFailure]) -> KnownFailure | None:
@@ -68,7 +68,7 @@ def promised_scopes(cells: Iterable[Cell]) -> Iterator[Scope]:
     for cell in cells:
         if cell.decides:
             manifest = cell.golden.manifest
-            yield Scope(manifest.case, manifest.writer.jaxlib, cell.reader.jaxlib, cell.platform)
+            yield Scope(manifest.case, manifest.writer.jaxlib, cell.reader.name, cell.platform)
 
 
 def stale_entries(results: Iterable[Result], policy: Policy, as_of: datetime.date, *, whole: bool) -> list[str]:
@@ -163,7 +163,4 @@ def _cells(results: Sequence[Result]) -> str:
     """Every cell by name, those of one golden together."""
     ordered = sorted(results, key=lambda result: (*result.golden_order, result.platform, result.reader.built))
     goldens = grouped(ordered, lambda result: f"{result.golden} on {result.platform}")
-    return "; ".join(
-        f"{golden} in jaxlib {', '.join(dict.fromkeys(result.reader.jaxlib for result in cells))}"
-        for golden, cells in goldens.items()
-    )
+    return "; ".join(f"{golden} in {titles(result.reader for result in cells)}" for golden, cells in goldens.items())

@@ -23,9 +23,11 @@ from export_core.readers.cell import Cell, CellKey
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Cost, Stage, Timings
 from export_core.releases import Direction, Release
+from export_core.releases.calendar import Named
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
+Series = tuple[str, str, str, Mode, str]  # Golden, platform, device, mode and runtime.
 
 
 class WriterOf(msgspec.Struct, frozen=True, gc=False):
@@ -42,35 +44,35 @@ class WriterOf(msgspec.Struct, frozen=True, gc=False):
         return ReaderOf(self.jax, self.jaxlib, self.built)
 
 
-class ReaderOf(msgspec.Struct, frozen=True, gc=False):
+class ReaderOf(msgspec.Struct, Named, frozen=True, gc=False):
     """The release that ran it."""
 
-    jax: str  # The version of its jax.
-    jaxlib: str  # The version of its jaxlib.
-    built: datetime.date  # The day on which its jaxlib was built.
-
-    @property
-    def pair(self) -> str:
-        """``0.11.2-jax0.12.0.1``: names both, as `Release.pair` does."""
-        return f"{self.jaxlib}-jax{self.jax}"
-
-    @property
-    def date_order(self) -> tuple[datetime.date, str, str]:
-        """Sort key: by build date; one jaxlib may be read with several jax."""
-        return self.built, self.jaxlib, self.jax
+    jax: str  # The version of its jax; empty for a runtime that is not jaxlib.
+    jaxlib: str  # The version of its jaxlib; empty for a runtime that is not jaxlib.
+    built: datetime.date  # The day on which its jaxlib, or its runtime, was built.
+    runtime: str = ""  # A runtime that is not jaxlib, and its version: `tensorflow==2.21.0`. Empty for jaxlib.
 
 
 def release_name(release: WriterOf | ReaderOf) -> str:
     """``jaxlib 0.11.2 with jax 0.12.0.1 (built 2026-09-17)``; jax only where it has another number."""
-    jax = "" if release.jax == release.jaxlib else f" with jax {release.jax}"
-    return f"jaxlib {release.jaxlib}{jax} (built {release.built})"
+    reader = release.release if isinstance(release, WriterOf) else release
+    jax = "" if reader.jax == reader.jaxlib else f" with jax {reader.jax}"
+    return f"{reader.title}{jax} (built {reader.built})"
 
 
 def by_build_date(releases: Iterable[WriterOf | ReaderOf]) -> list[str]:
-    """The jaxlib versions of releases, each once, oldest build first, as every list of releases is."""
-    return list(
-        dict.fromkeys(jaxlib for _, jaxlib in sorted({(release.built, release.jaxlib) for release in releases}))
-    )
+    """The names of releases, each once, oldest build first, jaxlib before other runtimes."""
+    each = {release.release if isinstance(release, WriterOf) else release for release in releases}
+    return list(dict.fromkeys(release.name for release in sorted(each, key=lambda release: release.date_order)))
+
+
+def titles(readers: Iterable[ReaderOf]) -> str:
+    """``jaxlib 0.9.2, 0.12.0.1, tensorflow 2.21.0``: readers in a sentence, in their order."""
+    names: list[str] = []
+    for reader in dict.fromkeys(readers):
+        begun = any(name.startswith("jaxlib ") for name in names) and not reader.runtime
+        names.append(reader.jaxlib if begun else reader.title)
+    return ", ".join(names)
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
@@ -91,7 +93,7 @@ def writer_of(writer: Writer) -> WriterOf:
 @functools.cache
 def reader_of(reader: Release) -> ReaderOf:
     """A release as a result names it."""
-    return ReaderOf(reader.jax, reader.jaxlib, reader.built)
+    return ReaderOf(reader.jax, reader.jaxlib, reader.built, reader.runtime)
 
 
 def cell_names(cell: Cell) -> tuple[str, str, WriterOf, ReaderOf, str, Mode]:
@@ -234,12 +236,12 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     @property
     def key(self) -> CellKey:
         """The name of its cell."""
-        return CellKey(self.golden, self.reader.jaxlib, self.reader.jax, self.platform)
+        return CellKey(self.golden, self.reader.name, self.reader.jax, self.platform)
 
     @property
-    def series(self) -> tuple[str, str, str, Mode]:
+    def series(self) -> Series:
         """What it has in common with the cells whose costs and numbers can be compared with its own."""
-        return self.golden, self.platform, self.device, self.mode
+        return self.golden, self.platform, self.device, self.mode, self.reader.family
 
 
 def shared_result(result: Result) -> Result:

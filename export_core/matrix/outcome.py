@@ -99,7 +99,7 @@ def outcome_of(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) 
     if reply.stage is Stage.ENVIRONMENT:  # there is no device to try it on: the artifact was not tried
         reason = f"{reply.type}: {reply.message}" if reply.type else reply.message
         reason = reason or (signal_name(reply.signal) if reply.signal else reply.end)
-        message = f"jaxlib {cell.reader.jaxlib} has no {cell.platform} here: {reason}"
+        message = f"{cell.reader.title} has no {cell.platform} here: {reason}"
         return _ended(cell, reply, Verdict.NOT_RUN, message)
     if reply.end == "ok":
         return _ran(cell, reply, outputs, options)

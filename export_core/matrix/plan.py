@@ -122,7 +122,7 @@ def planned_cell(
     """
     manifest = golden.manifest
     promised = manifest.converted_from is None and promise(manifest.writer.built, reader.built, windows).promised
-    targets = names_of(deployed, manifest.case, reader.jaxlib, platform, None)
+    targets = names_of(deployed, manifest.case, reader.name, platform, None)
     return Cell(golden, reader, platform, mode, target, promised, targets)
 
 
@@ -246,7 +246,7 @@ def split(cells: Sequence[Cell], count: int) -> list[tuple[Cell, ...]]:
     # Numbers and not cells: each part is put back into the order of the plan.
     groups: dict[tuple[str, str, str], list[int]] = {}
     for number, cell in enumerate(cells):
-        groups.setdefault((cell.reader.jaxlib, cell.reader.jax, cell.platform), []).append(number)
+        groups.setdefault((cell.reader.name, cell.reader.jax, cell.platform), []).append(number)
     whole = list(groups.values())
     parts = _packed(whole, count) if len(whole) >= count else _cut(whole, count)
     return [tuple(cells[number] for number in sorted(part)) for part in parts]

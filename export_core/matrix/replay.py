@@ -142,7 +142,7 @@ class _Replay:
     def _build(self, placement: Placement) -> Environment:
         environment = self._environment_for(placement)
         plugin = f" for {placement.name}" if placement.name else ""
-        self.notify(f"environment of jaxlib {placement.reader.jaxlib}{plugin} is ready")
+        self.notify(f"environment of {placement.reader.title}{plugin} is ready")
         return environment
 
     def _environment_for(self, placement: Placement) -> Environment:
@@ -219,7 +219,7 @@ class _Replay:
         if attempts and not self.stopping.is_set():
             count = sum(len(attempt.cells) for attempt in attempts)
             reason = attempts[0].problem.splitlines()[0]
-            self.notify(f"jaxlib {environment.release.jaxlib}: {count} cells are tried again: {reason}")
+            self.notify(f"{environment.release.title}: {count} cells are tried again: {reason}")
 
     def _retry(self, attempts: list[_Attempt], environment: Environment, finish: Finish) -> list[_Attempt]:
         """The second attempt at cells. Returns those that the worker was not given."""
@@ -399,7 +399,7 @@ class Repairs:
         """An environment, asked for again: what broke of it meanwhile is repaired. Raises `EnvironmentFailed`."""
         damaged = self.damage(environment)
         if damaged:
-            self._notify(f"the environment of jaxlib {environment.release.jaxlib} is built again: {damaged}")
+            self._notify(f"the environment of {environment.release.title} is built again: {damaged}")
         repaired = self._provider(placement)
         if damaged:  # what a package still says wrongly of its own files is no damage
             self._damage[id(repaired)] = repaired, ""

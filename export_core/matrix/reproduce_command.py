@@ -12,7 +12,7 @@ from export_core.readers.cell import Cell
 def reproduce_command(plan: Plan, cell: Cell, options: Sequence[str]) -> str:
     """The shell command that runs one cell of a plan again, just as it was run; `options` of `reproduce_options`."""
     golden = cell.golden.manifest
-    reader = plan.spelled.get(cell.reader, cell.reader.jaxlib)
+    reader = plan.spelled.get(cell.reader, cell.reader.name)
     # Without the mode, another machine would run what this one compiled, or the other way round.
     platform = cell.platform if cell.platform == "cpu" else f"{cell.platform}:{cell.mode}"
     words = ["jaxexport", "matrix", "--cases", golden.case, "--writers", golden.writer.jaxlib]

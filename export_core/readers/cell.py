@@ -27,15 +27,20 @@ WRONG_PLATFORM = r"(exported|lowered) for platforms"
 
 
 class CellKey(NamedTuple):
-    """The name of a cell, the same in every run: its golden, the reader's jaxlib and jax, the platform."""
+    """The name of a cell, the same in every run: its golden, the name of its reader, the reader's jax, the platform."""
 
     golden: str
-    jaxlib: str
+    reader: str
     jax: str
     platform: str
 
+    @property
+    def pair(self) -> str:
+        """The reader with its jax, as `Release.pair` names it."""
+        return f"{self.reader}-jax{self.jax}" if self.jax else self.reader
+
     def __str__(self) -> str:
-        return f"{self.golden} in {self.jaxlib}-jax{self.jax} on {self.platform}"
+        return f"{self.golden} in {self.pair} on {self.platform}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,7 @@ class Cell:
     @property
     def key(self) -> CellKey:
         """Unique in a plan."""
-        return CellKey(self.golden.id, self.reader.jaxlib, self.reader.jax, self.platform)
+        return CellKey(self.golden.id, self.reader.name, self.reader.jax, self.platform)
 
     @property
     def placement(self) -> Placement:
@@ -147,7 +152,7 @@ def cell_dump_folder(cell: Cell, check: str, folder: Path) -> str:
     ``compiled.hlo``. Each further check of the golden has a folder of its own in it, by its name.
     """
     golden = folder / cell.golden.manifest.case / cell.golden.manifest.writer.id
-    own = golden / f"{cell.reader.jaxlib}-{cell.platform}" / re.sub(r"[^\w.-]+", "_", check)
+    own = golden / f"{cell.reader.name}-{cell.platform}" / re.sub(r"[^\w.-]+", "_", check)
     own.mkdir(parents=True, exist_ok=True)
     writers_module = cell.golden.folder / MODULE_TEXT
     with contextlib.suppress(FileNotFoundError):

@@ -52,18 +52,52 @@ class CalendarFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Packages that environments need beside jax and jaxlib; of the shipped calendar only."""
 
 
-@dataclass(frozen=True)
-class Release:
-    """A jaxlib release with the jax that goes with it: what a reader or a writer is made of."""
+class Named:
+    """The names of a reader, by its `jaxlib`, its `jax` and its `runtime`."""
 
-    jaxlib: str  # The version of jaxlib.
-    jax: str  # The version of jax.
-    built: datetime.date  # The day on which the jaxlib was built.
+    __slots__ = ()
+    jaxlib: str
+    jax: str
+    built: datetime.date
+    runtime: str
+
+    @property
+    def name(self) -> str:
+        """What options take and policies name: ``0.12.0.1`` of jaxlib, ``tensorflow==2.21.0`` of another runtime."""
+        return self.runtime or self.jaxlib
+
+    @property
+    def title(self) -> str:
+        """What people read: ``jaxlib 0.12.0.1``, ``tensorflow 2.21.0``."""
+        return self.runtime.replace("==", " ") or f"jaxlib {self.jaxlib}"
 
     @property
     def pair(self) -> str:
-        """``0.11.2-jax0.12.0.1``: names both, as the folders of goldens do."""
-        return f"{self.jaxlib}-jax{self.jax}"
+        """``0.11.2-jax0.12.0.1``: names both, as the folders of goldens do; ``tensorflow==2.21.0``."""
+        return self.runtime or f"{self.jaxlib}-jax{self.jax}"
+
+    @property
+    def family(self) -> str:
+        """The runtime without its version: empty for jaxlib."""
+        return self.runtime.partition("==")[0]
+
+    @property
+    def date_order(self) -> tuple[str, datetime.date, str, str]:
+        """Sort key: jaxlib first, then each runtime, by build date; one jaxlib may be read with several jax."""
+        return self.family, self.built, self.name, self.jax
+
+
+@dataclass(frozen=True)
+class Release(Named):
+    """A jaxlib release with the jax that goes with it: what a reader or a writer is made of.
+
+    A reader may be another runtime: then `jaxlib` and `jax` are empty.
+    """
+
+    jaxlib: str  # The version of jaxlib.
+    jax: str  # The version of jax.
+    built: datetime.date  # The day on which the jaxlib, or the runtime, was built.
+    runtime: str = ""  # A runtime that is not jaxlib, and its version: `tensorflow==2.21.0`.
 
 
 @functools.cache

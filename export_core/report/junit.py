@@ -31,9 +31,9 @@ def junit_xml(document: Document) -> str:
     by_cell = {result.key: finding for finding in about_cells for result in finding.results}
     suites = []
     for (reader, platform), cells in run.by_reader.items():
-        name = f"jaxlib {reader.jaxlib} with jax {reader.jax} on {platform}"
+        name = f"{reader.title}{f' with jax {reader.jax}' if reader.jax else ''} on {platform}"
         cases = [_cell(result, name, run.policy, by_cell.get(result.key)) for result in cells.results]
-        facts = {"jaxlib": reader.jaxlib, "jax": reader.jax, "built": reader.built, "platform": platform}
+        facts = {"jaxlib": reader.name, "jax": reader.jax, "built": reader.built, "platform": platform}
         counts = {f"cells {judgement}": len(results) for judgement, results in cells.by_judgement.items()}
         suites.append(_suite(name, cases, facts | counts))
     is_shown = any(int(suite.attrib[name]) for suite in suites for name in ("failures", "errors"))

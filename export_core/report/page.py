@@ -163,7 +163,7 @@ def _card(finding: Finding, run: Run) -> dict[str, Any]:
     writers = ranges(cause.writers, by_build_date(run.writers))
     readers = ranges(cause.readers, by_build_date(run.readers))
     # Where no run shows when it began or ended, the oldest that fails.
-    when = began_and_ended(cause, issue) or [("oldest reader affected", cause.first_reader.jaxlib)]
+    when = began_and_ended(cause, issue) or [("oldest reader affected", cause.first_reader.name)]
     where = [
         plural(len(cause.cases), "case") if len(cause.cases) > 1 else cause.cases[0].rpartition(".")[2],
         f"written by {writers}",

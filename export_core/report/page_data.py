@@ -23,7 +23,7 @@ from export_core.judge.verdicts import VERDICTS
 from export_core.readers.cell import CellKey
 from export_core.readers.placement import Mode
 from export_core.report.document import Document
-from export_core.report.run_tables import GridBlock, release_term
+from export_core.report.run_tables import GridBlock
 from export_core.report.wording import figures_line, judgement_mark, limits_line, window_line
 
 _ELEMENT = re.compile(r"(?m)^\s*((?:worst|first) at \[[^\]\n]*\]): expected (.+), got (.+)$")
@@ -111,7 +111,7 @@ def _cell(result: Result) -> dict[str, Hashable]:
         *(str(result.judgement), str(result.verdict), str(result.stage), VERDICTS[result.verdict].phrase),
         *(judgement_mark(result), result.promised, plain_text(result.cause), mode),
     )
-    values = (result.case, result.writer.jaxlib, result.reader.jaxlib)
+    values = (result.case, result.writer.jaxlib, result.reader.name)
     more = result.device, result.driver, result.foreseen, result.flaky, result.allowed, few(result.deployed)
     return {
         "reader": result.reader,
@@ -166,11 +166,12 @@ def _pieces(text: str, values: Sequence[str]) -> tuple[str | int, ...]:
 
 
 def _release(release: WriterOf | ReaderOf) -> dict[str, str]:
+    named = release.release if isinstance(release, WriterOf) else release
     return {
-        "jaxlib": plain_text(release.jaxlib),
-        "jax": plain_text(release.jax),
-        "built": str(release.built),
-        "name": plain_text(release_term(release.jaxlib, release.jax)),
+        "jaxlib": plain_text(named.name),
+        "jax": plain_text(named.jax),
+        "built": str(named.built),
+        "name": plain_text(named.pair),
         "platform": plain_text(release.platform) if isinstance(release, WriterOf) else "",
     }
 
@@ -188,7 +189,7 @@ def term(name: str, value: str) -> str:
 
 def cell_link(key: CellKey) -> str:
     """All details of a cell."""
-    return f"#cell={_quoted(f'{key.golden} {key.jaxlib}-jax{key.jax} {key.platform}')}"
+    return f"#cell={_quoted(f'{key.golden} {key.pair} {key.platform}')}"
 
 
 def cause_link(cause: str, judgement: str = "") -> str:

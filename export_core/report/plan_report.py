@@ -114,8 +114,9 @@ def print_plan_report(console: Console, plan: Plan, windows: Windows, cost: Envi
     """Each cell on a line, then the counts, then what has to be built."""
     report = plan_report(plan, windows, cost)
     for cell in report.cells:
+        with_jax = f" with jax {cell.reader.jax}" if cell.reader.jax else ""
         line = (
-            f"{cell.golden}  in {cell.reader.jaxlib} with jax {cell.reader.jax} on {cell.platform}  "
+            f"{cell.golden}  in {cell.reader.name}{with_jax} on {cell.platform}  "
             f"{cell.direction} {cell.days} days  {_promise_name(cell)}"
             f"{f'  for {few(cell.deployed)}' if cell.deployed else ''}"
         )
@@ -189,4 +190,4 @@ def _environments_key(plan: Plan, cells: Sequence[Cell]) -> str:
 
 def _reader_name(plan: Plan, reader: Release) -> str:
     """As the user named it on the command line, where it is not just a jaxlib version."""
-    return plan.spelled.get(reader, reader.jaxlib)
+    return plan.spelled.get(reader, reader.name)

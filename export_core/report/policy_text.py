@@ -235,7 +235,7 @@ def proposal(results: Sequence[Result], summary: Summary) -> str:
         for result in results
         if (result.promised or result.deployed) and not result.judgement.is_breach
     }
-    built = {release.jaxlib: release.built for result in broken for release in (result.writer, result.reader)}
+    built = {release.name: release.built for result in broken for release in (result.writer.release, result.reader)}
     issues = {issue.id: issue for issue in summary.known_issues}
     failures = grouped(
         broken, lambda result: (str(result.verdict), str(result.stage), _expected_message(result), result.upstream)

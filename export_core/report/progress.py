@@ -98,7 +98,7 @@ class RunProgress:
         count = f"[{task.completed:.0f}/{task.total:.0f}]"
         if not self._left[reader]:
             counts = counts_line({name: count for (of, name), count in sorted(self._verdicts.items()) if of == reader})
-            self._line(f"{count} jaxlib {result.reader.jaxlib}: {counts}{self._state()}")
+            self._line(f"{count} {result.reader.title}: {counts}{self._state()}")
         elif self._clock() - self._last_line > SILENCE_SECONDS:
             self._line(f"{count}{self._state()}")
 
@@ -110,7 +110,7 @@ class RunProgress:
         self._kinds.add(kind)
         if len(self._kinds) <= MOST_FAILURES:
             message = first_line(result.message) or str(result.verdict)
-            text = f"  {result.judgement}: {result.golden} in jaxlib {result.reader.jaxlib}: {message}"
+            text = f"  {result.judgement}: {result.golden} in {result.reader.title}: {message}"
             self._line(text, style="red")
         elif len(self._kinds) == MOST_FAILURES + 1:
             self._line("  further failures are only counted here; the report at the end lists them", style="red")

@@ -48,7 +48,7 @@ def grid(run: Run) -> list[GridBlock]:
 
 def with_several_jax(releases: Iterable[ReaderOf]) -> set[str]:
     """The jaxlib versions that are there with several jax: only that tells them apart."""
-    counts = Counter(jaxlib for jaxlib, _ in {(release.jaxlib, release.jax) for release in releases})
+    counts = Counter(name for name, _ in {(release.name, release.jax) for release in releases})
     return {jaxlib for jaxlib, count in counts.items() if count > 1}
 
 
@@ -60,11 +60,6 @@ def _short_names(cases: Collection[str]) -> dict[str, str]:
     while len(parts) > 1 and all(len(part) > shared + 1 and part[shared] == parts[0][shared] for part in parts):
         shared += 1
     return {case: ".".join(case.split(".")[shared:]) for case in cases}
-
-
-def release_term(jaxlib: str, jax: str) -> str:
-    """A release as a filter names it where one jaxlib was used with several jax."""
-    return f"{jaxlib}-jax{jax}"
 
 
 @dataclass(frozen=True)
@@ -89,7 +84,7 @@ class MapRelease:
     @property
     def term(self) -> str:
         """As a filter of the page names it."""
-        return release_term(self.jaxlib, self.jax) if self.several else self.jaxlib
+        return f"{self.jaxlib}-jax{self.jax}" if self.several else self.jaxlib
 
     @property
     def order(self) -> tuple[datetime.date, str, str]:
@@ -175,8 +170,7 @@ def map_releases(releases: Sequence[ReaderOf]) -> dict[ReaderOf, MapRelease]:
     """Releases as a map names them."""
     several = with_several_jax(releases)
     return {
-        release: MapRelease(release.built, release.jaxlib, release.jax, release.jaxlib in several)
-        for release in releases
+        release: MapRelease(release.built, release.name, release.jax, release.name in several) for release in releases
     }
 
 

@@ -188,7 +188,7 @@ def _promised_and_others(cells: Cells, readers: Sequence[str]) -> tuple[Text, Te
     promised: dict[str, Counter[Judgement]] = {reader: Counter() for reader in readers}
     outside: Counter[Judgement] = Counter()
     for result in cells.results:
-        (promised[result.reader.jaxlib] if result.promised else outside)[result.judgement] += 1
+        (promised[result.reader.name] if result.promised else outside)[result.judgement] += 1
     bad = [judgement for judgement in Judgement if judgement.facts.badness]
     alike = itertools.groupby(
         (reader for reader in readers if promised[reader]),
@@ -234,9 +234,9 @@ def print_table(console: Console, run: Run) -> None:
     several = with_several_jax(run.readers)
     titles = {
         reader: (
-            reader.jaxlib,
+            reader.name,
             f"{reader.built:%y-%m-%d}",
-            *([f"jax {reader.jax}"] if reader.jaxlib in several else []),
+            *([f"jax {reader.jax}"] if reader.name in several else []),
         )
         for reader in run.readers
     }

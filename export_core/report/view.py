@@ -224,7 +224,7 @@ def _flaky(results: Sequence[Result]) -> Finding:
         "of this run's verdict."
     )
     cells = [
-        f"{result.golden} in jaxlib {result.reader.jaxlib} on {result.platform}: {result.verdict}, {result.flaky}"
+        f"{result.golden} in {result.reader.title} on {result.platform}: {result.verdict}, {result.flaky}"
         for result in results
     ]
     return Finding(FLAKY, 0, sentence, (("cells", first_lines(cells)),), tuple(results))

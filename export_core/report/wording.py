@@ -137,7 +137,7 @@ def _readers_affected(summary: Summary) -> str:
     """The readers in which something is broken or owed, those of each cause apart; empty where nothing is."""
     broken = [cause for cause in summary.causes if cause.judgement.is_breach]
     broken.sort(key=lambda cause: (cause.first_reader.date_order, cause.last_reader.date_order))
-    spans = list(dict.fromkeys((cause.first_reader.jaxlib, cause.last_reader.jaxlib) for cause in broken))
+    spans = list(dict.fromkeys((cause.first_reader.name, cause.last_reader.name) for cause in broken))
     if not spans:
         return ""
     texts = [oldest if oldest == newest else f"{oldest} to {newest}" for oldest, newest in spans]
@@ -234,7 +234,7 @@ def why_command(name: str, result: Result, *words: str) -> str:
 def writer_and_reader(result: Result) -> str:
     """The case, the release that wrote it and the one that read it. Without a full stop: a sentence may go on."""
     writer, reader = (
-        f"jax {release.jax} with jaxlib {release.jaxlib} (built {release.built})"
+        f"{f'jax {release.jax} with ' if release.jax else ''}{release.title} (built {release.built})"
         for release in (result.writer.release, result.reader)
     )
     return f"{result.case}, written by {writer} and read by {reader} on {result.platform}"

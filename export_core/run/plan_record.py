@@ -175,7 +175,7 @@ def policy_hash(policy: Mapping[str, Any]) -> str:
 
 
 def _place(key: CellKey) -> str:
-    return f"{key.jaxlib}-jax{key.jax} on {key.platform}"
+    return f"{key.pair} on {key.platform}"
 
 
 def _ranges(numbers: Iterable[int]) -> str:

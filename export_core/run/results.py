@@ -268,7 +268,8 @@ def read_run(folder: Path) -> Run:
         calendar = run.policy.calendar()
     except ReleaseError as error:
         raise RunError(f"{folder / SUMMARY}: policy: {error} {AGAIN}") from None
-    releases = {(release.jaxlib, release.built) for result in results for release in (result.writer, result.reader)}
+    used = {release for result in results for release in (result.writer.release, result.reader)}
+    releases = {(release.jaxlib, release.built) for release in used}
     for jaxlib, built in sorted(releases):
         known = calendar.jaxlib.get(jaxlib)
         if known and known.built != built:

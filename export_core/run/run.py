@@ -16,11 +16,10 @@ import msgspec
 from export_core.base.feature import hooks
 from export_core.judge.causes import find_causes
 from export_core.judge.gate import RunFacts, Summary, in_order, summarize
-from export_core.judge.result import ReaderOf, Result, grouped
+from export_core.judge.result import ReaderOf, Result, Series, grouped
 from export_core.judge.verdicts import Judgement
 from export_core.policy import Policy
 from export_core.readers.cell import CellKey
-from export_core.readers.placement import Mode
 from export_core.releases import load_calendar
 from export_core.run.plan_record import PlanRecord
 
@@ -60,7 +59,7 @@ class Cells:
         return grouped(self.results, lambda result: (result.golden, result.platform))
 
     @cached_property
-    def by_series(self) -> Mapping[tuple[str, str, str, Mode], Sequence[Result]]:
+    def by_series(self) -> Mapping[Series, Sequence[Result]]:
         """Results that differ in the reader only: by golden, platform, kind of device and mode."""
         return grouped(self.results, lambda result: result.series)
 

@@ -107,7 +107,7 @@ def break_lines(results: Sequence[Result], folder: Path) -> Iterator[str]:
         known = f"[{named}]({link})" if link else named
         own = " (in its own writer)" if cause.not_replayable else ""
         said = for_markdown(f"{cause.verdict}{own}: {first_line(cause.message)}")
-        example = f"`{cause.example.golden}` in {cause.example.jaxlib}"
+        example = f"`{cause.example.golden}` in {cause.example.reader}"
         where = f"{_some(cause.writers)} | {_some(cause.readers)}"
         yield f"| {number} | {cause.promised} | {said} | {example} | {where} | {known} |"
     yield from ("", "The example of each again, in a process of its own:", "", "```sh")

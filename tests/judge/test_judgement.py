@@ -112,7 +112,7 @@ def test_a_results_line_has_exactly_the_fields_of_the_contract():
         "deployed looks_like cause"
     )
     assert list(line["writer"]) == ["jax", "jaxlib", "platform", "built"]
-    assert list(line["reader"]) == ["jax", "jaxlib", "built"]
+    assert list(line["reader"]) == ["jax", "jaxlib", "built", "runtime"]
     assert line["writer"]["built"] == "2026-03-18"
 
 

@@ -140,7 +140,7 @@ def _costs(difference: BaselineDifference) -> Iterator[Finding]:
     if not (costs := difference.costs):
         return
     lines = [
-        f"{cell.result.golden} in jaxlib {cell.result.reader.jaxlib}: {change.figure} "
+        f"{cell.result.golden} in {cell.result.reader.title}: {change.figure} "
         f"{amount(change.figure, change.was)} -> {amount(change.figure, change.now)}"
         for cell, change in costs
     ]

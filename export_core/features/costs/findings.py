@@ -54,7 +54,7 @@ def newest_costs(run: Run) -> Table | None:
         values += [("run_seconds", median(timings.runs) if timings.runs else timings.run)]
         where = "" if result.platform == result.writer.platform else f" on {result.platform}"
         texts = ["-" if value is None else amount(name, value) for name, value in values]
-        rows.append((f"{result.golden}{where}", result.reader.jaxlib, *texts))
+        rows.append((f"{result.golden}{where}", result.reader.name, *texts))
     return Table(HEAD, rows) if rows else None
 
 
@@ -76,7 +76,7 @@ def row_line(results: Sequence[Result]) -> RowLine | None:
         return None
     change, after = max(steps, key=lambda step: step[0].size)
     was, now = amount(change.figure, change.was), amount(change.figure, change.now)
-    words = f"{change.figure} {was} -> {now} ({times(change.was, change.now)}) in {after.reader.jaxlib}"
+    words = f"{change.figure} {was} -> {now} ({times(change.was, change.now)}) in {after.reader.name}"
     return words, tuple(cost_of(result, change.figure) for result in results)
 
 
@@ -94,7 +94,7 @@ def _over_budget(exceeding: Mapping[Result, Exceeded], number: int, run: Run) ->
     if len(goldens) > 1:
         sentence = (
             f"{plural(len(exceeding), 'cell')} of {plural(len(goldens), 'golden')} over {limit}; the worst is "
-            f"{worst.golden} in jaxlib {worst.reader.jaxlib}: {exceeded_text(exceeding[worst])}."
+            f"{worst.golden} in {worst.reader.title}: {exceeded_text(exceeding[worst])}."
         )
     details = (
         ("goldens", first_lines(lines) if len(goldens) > 1 else ""),
@@ -128,7 +128,7 @@ def _slower(run: Run) -> Iterator[Finding]:
         return
     slower.sort(key=lambda item: -item[2].ratio)
     lines = [
-        f"{result.golden} in jaxlib {result.reader.jaxlib}: {test.now / test.was:.3g} times, "
+        f"{result.golden} in {result.reader.title}: {test.now / test.was:.3g} times, "
         f"{amount('run_seconds', test.was)} to {amount('run_seconds', test.now)} "
         f"({limit.key}: {limit.value:g}, {limit.location})"
         for result, limit, test in slower

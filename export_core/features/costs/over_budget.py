@@ -14,12 +14,11 @@ from msgspec.structs import replace
 from export_core.base.phrases import plural
 from export_core.features.costs.policy_key import BUDGETS, FIGURES, Budget
 from export_core.judge.cost import FEWEST_RUNS, cost_of, grows, runs_of
-from export_core.judge.result import Exceeded, Result
+from export_core.judge.result import Exceeded, Result, Series
 from export_core.judge.verdicts import Judgement
 from export_core.policy import Policy
 from export_core.policy.entries import matches
 from export_core.readers.cell import CellKey
-from export_core.readers.placement import Mode
 
 GROWTH, SLOWER = "max_growth", "warn_slower"
 
@@ -71,7 +70,7 @@ def _exceeded(result: Result, limit: Limit, others: Sequence[tuple[str, Result |
             yield Exceeded(limit.key, limit.figure, was * limit.value, cost, limit.location, was, whose)
 
 
-def own_cells(results: Iterable[Result]) -> dict[tuple[str, str, str, Mode], Result]:
+def own_cells(results: Iterable[Result]) -> dict[Series, Result]:
     """The cells of goldens in the release of their writer, on whichever platform, by `Result.series`."""
     return {result.series: result for result in results if result.reader == result.writer.release}
 
@@ -115,7 +114,7 @@ def find_limits(policy: Policy) -> Callable[[Result], Sequence[Limit]]:
                 limits |= {key: limit for key, limit in own.items() if key not in limits}
         return list(limits.values())
 
-    return lambda result: matching(result.case, result.writer.jaxlib, result.reader.jaxlib, result.platform)
+    return lambda result: matching(result.case, result.writer.jaxlib, result.reader.name, result.platform)
 
 
 def _limits_of(budget: Budget) -> Iterator[Limit]:

@@ -285,7 +285,7 @@ def stored_evidence(
             ]
             # A jaxlib that was read with several jax is as good as the worst of them, which comes last.
             counted.sort(key=lambda result: 0 if ran(result) else 2 if result.verdict.fails else 1)
-            evidence |= {(result.golden, result.reader.jaxlib, result.platform): result for result in counted}
+            evidence |= {(result.golden, result.reader.name, result.platform): result for result in counted}
     return evidence
 
 

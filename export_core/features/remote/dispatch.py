@@ -57,7 +57,7 @@ class _Batch:
 
     def __str__(self) -> str:
         first = self.cells[0]
-        return f"{len(self.cells)} cells of jaxlib {first.reader.jaxlib} on {first.platform}"
+        return f"{len(self.cells)} cells of {first.reader.title} on {first.platform}"
 
 
 def replay_on(

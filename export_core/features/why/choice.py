@@ -89,7 +89,7 @@ def spelled_out(asked: Asked, run: Run | None) -> Asked:
         )
     causes = run.summary.causes if run else ()
     if key := next((cause.example for cause in causes if cause.id == asked.cell), None):
-        golden, words = key.golden, {"reader": f"{key.jaxlib}-jax{key.jax}", "platform": key.platform}
+        golden, words = key.golden, {"reader": key.pair, "platform": key.platform}
     elif match := _WORDS.fullmatch(asked.cell):
         golden, words = match["golden"], {"reader": match["reader"], "platform": match["platform"] or ""}
     else:
@@ -236,7 +236,7 @@ def _candidates(asked: Asked, goldens: Sequence[Golden], run: Run | None) -> lis
     platform = asked.platform.partition(":")[0]
     candidates = []
     for result in run.results if run else ():
-        names = result.reader.jaxlib, result.reader.pair
+        names = result.reader.name, result.reader.pair
         if result.golden in by_id and platform in ("", result.platform) and (asked.reader in ("", *names)):
             # In the mode in which it was run, unless another one was asked for.
             as_run = result.platform if result.platform == "cpu" else f"{result.platform}:{result.mode}"

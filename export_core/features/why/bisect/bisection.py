@@ -208,12 +208,12 @@ def _good_end(choice: Choice, good: str, measure: Measure, trials: Trials) -> tu
     trials.run([reader, *candidates[:1]])
     bad = trials[reader]
     if bad.verdict is Verdict.NOT_RUN:
-        raise NotBisectedError(NO_ANSWER, f"jaxlib {reader.jaxlib} could not be run: {bad.message}")
+        raise NotBisectedError(NO_ANSWER, f"{reader.title} could not be run: {bad.message}")
     if measure.is_size:
         measure.known_size(bad)
     elif bad.verdict.works:
         then = f". The results say {result_line(choice.result)}" if choice.result else ""
-        raise NotBisectedError(NOT_REPRODUCED, f"it does not fail here in jaxlib {reader.jaxlib}: {bad.verdict}{then}")
+        raise NotBisectedError(NOT_REPRODUCED, f"it does not fail here in {reader.title}: {bad.verdict}{then}")
     for candidate in candidates:
         result = trials[candidate]
         is_good = measure.size(result) is not None if measure.is_size else result.verdict.works
@@ -221,12 +221,12 @@ def _good_end(choice: Choice, good: str, measure: Measure, trials: Trials) -> tu
             continue
         criterion = Criterion.between(measure, bad, result)
         if not measure.is_size and criterion.is_bad(result):
-            raise WhyError(f"--good {good}: it fails there as in {reader.jaxlib}: {result_line(result)}. Name another.")
+            raise WhyError(f"--good {good}: it fails there as in {reader.name}: {result_line(result)}. Name another.")
         if criterion.is_bad(result) or not criterion.is_bad(bad):
             sizes = " and ".join(f"{measure.size(end) or 0:.6g}" for end in (result, bad))
             raise NotBisectedError(
                 NOT_REPRODUCED,
-                f"jaxlib {result.reader.jaxlib} and {bad.reader.jaxlib} are alike by {measure.by}: {sizes}, where more "
+                f"{result.reader.title} and {bad.reader.name} are alike by {measure.by}: {sizes}, where more "
                 f"than {criterion.threshold:.6g} is bad",
             )
         return candidate, criterion

@@ -59,7 +59,7 @@ class Measure:
         """The size of a result. Raises `WhyError` where it has none."""
         if (size := self.size(result)) is not None:
             return size
-        where = f"{result.golden} in jaxlib {result.reader.jaxlib} on {result.platform}"
+        where = f"{result.golden} in {result.reader.title} on {result.platform}"
         if self.by is BisectBy.COST:
             raise WhyError(
                 f"--by cost: {where} ended in {result.verdict} and says no {self.figure}. Name another --figure."

@@ -115,7 +115,7 @@ def commits_between(good: Release, bad: Release, folders: Mapping[Release, Path 
         compare("jaxlib", [commit or _tag(release.jaxlib) for release, commit in built_from.items()])
         for release, commit in built_from.items():
             if commit:
-                names[f"{_REPOSITORY}/tree/{commit}/third_party/xla"] = [f"XLA of jaxlib {release.jaxlib}"]
+                names[f"{_REPOSITORY}/tree/{commit}/third_party/xla"] = [f"XLA of {release.title}"]
     return tuple(CommitsLink(" and ".join(parts), link) for link, parts in names.items())
 
 
@@ -160,7 +160,7 @@ def bisect_lines(bisection: Bisection, width: int) -> Iterator[str]:
 
 def _row(bisection: Bisection, run: Sequence[TriedRelease]) -> tuple[str, str, str]:
     first, last = run[0], run[-1]
-    names = [tried.reader.jaxlib for tried in run]
+    names = [tried.reader.name for tried in run]
     releases = ", ".join(names) if len(names) < 3 else f"{names[0]} to {names[-1]} ({len(names)})"
     separator = " to " if len(names) > 2 else ", "
     days = separator.join(dict.fromkeys(str(tried.reader.built) for tried in (first, last)))

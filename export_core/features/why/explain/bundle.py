@@ -160,7 +160,7 @@ def script(choice: Choice, result: Result, program: Program) -> bytes:
         PROGRAM.read_text(encoding="utf-8").partition(_CELL)[0] + _CELL,
         f"DEVICES = {envelope.nr_devices if envelope else 1}",
         f"X64 = {bool(choice.cell.golden.manifest.flags.get('jax_enable_x64'))}",
-        f"REPORTED = {f'{VERDICTS[result.verdict].phrase} in jaxlib {choice.cell.reader.jaxlib}'!r}",
+        f"REPORTED = {f'{VERDICTS[result.verdict].phrase} in {choice.cell.reader.title}'!r}",
         f"MEASURED = {program.measured!r}",
     ]
     for name, data in (("ARTIFACT", program.artifact), ("INPUTS", program.inputs), ("OUTPUTS", program.outputs)):
@@ -201,7 +201,7 @@ def issue(choice: Choice, result: Result, explanation: Explanation, program: Pro
     )
     commands = textwrap.indent("\n".join(uv_lines(choice, explanation.releases)), "    ")
     rows = "\n".join(
-        f"| {for_markdown(f'jax {row.reader.jax}, jaxlib {row.reader.jaxlib}')} | {row.reader.built} | {row.verdict} |"
+        f"| {for_markdown(f'jax {row.reader.jax}, {row.reader.title}')} | {row.reader.built} | {row.verdict} |"
         for row in explanation.releases
     )
     module = edge = ""
@@ -218,7 +218,7 @@ def issue(choice: Choice, result: Result, explanation: Explanation, program: Pro
     known = explanation.because if is_known else for_markdown(explanation.because)
     device = f" ({for_markdown(result.device)})" if result.device else ""
     return f"""\
-<!-- Title: a serialized jax.export artifact of jaxlib {writer.jaxlib} {phrase} in jaxlib {reader.jaxlib} -->
+<!-- Title: a serialized jax.export artifact of jaxlib {writer.jaxlib} {phrase} in {reader.title} -->
 <!-- Look for the same issue first: {_TRACKER} -->
 
 ### Description
@@ -244,6 +244,6 @@ A function exported by jax {writer.jax} with jaxlib {writer.jaxlib} {phrase} whe
 
 ### System info (python version, jaxlib version, accelerator, etc.)
 
-jax {reader.jax}, jaxlib {reader.jaxlib}, CPython {python}, {platform}{device}. \
+jax {reader.jax}, {reader.title}, CPython {python}, {platform}{device}. \
 `uv run {SCRIPT} --info` prints the rest.
 """

@@ -118,5 +118,5 @@ def _outputs(choice: Choice, cell: Cell, environment: Environment, program: Redu
         (ran,) = reader.run([program])
     if not ran.works:
         outcome = ran.outcome
-        raise WhyError(f"{outcome.verdict} in stage {outcome.stage} of jaxlib {cell.reader.jaxlib}: {outcome.message}")
+        raise WhyError(f"{outcome.verdict} in stage {outcome.stage} of {cell.reader.title}: {outcome.message}")
     return ran.outputs

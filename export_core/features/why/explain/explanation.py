@@ -109,7 +109,7 @@ def explain(
         ArtifactError: the artifact cannot be read.
         WhyError: the folder is that of another cell.
     """
-    policy, manifest, jaxlib = choice.options.policy, choice.cell.golden.manifest, choice.cell.reader.jaxlib
+    policy, manifest, jaxlib = choice.options.policy, choice.cell.golden.manifest, choice.cell.reader.name
     issue = next((issue for issue in known_issues(policy.known_issues) if issue.id == result.upstream), None)
     artifact = choice.cell.golden.read_artifact()
     (load,) = loads(artifact, [find_reader(jaxlib, Terms(calendar_entries(choice.plan.calendar)))])
@@ -152,7 +152,7 @@ def _cause(
     result: Result, load: LoadResult, calls: Sequence[str], issue: KnownIssue | None
 ) -> tuple[FailureCause, str]:
     """The kind of cause, and the cause in words. What the artifact itself shows comes before what looks alike."""
-    jaxlib = result.reader.jaxlib
+    jaxlib = result.reader.name
     if load.ok is False:
         reasons = "; ".join(load.reasons)
         if "expired" in reasons:
@@ -203,8 +203,8 @@ def _steps(
 ) -> Iterator[str]:
     if issue:
         yield issue.todo
-    working = [row.reader.jaxlib for row in rows if row.verdict.works]
-    if works := ranges(working, [row.reader.jaxlib for row in rows]):
+    working = [row.reader.name for row in rows if row.verdict.works]
+    if works := ranges(working, [row.reader.name for row in rows]):
         yield f"Pin: it works in jaxlib {works}."
     if cause is FailureCause.OWN_WRITER:
         yield "`jaxexport goldens verify` checks the golden's files; export it again if they are whole."
@@ -231,7 +231,7 @@ def _steps(
 
 def _earlier(choice: Choice, result: Result, cause: FailureCause, load: LoadResult) -> Iterator[str]:
     file = shlex.quote(str(choice.cell.golden.artifact))
-    jaxlib, was_known = result.reader.jaxlib, result.direction is Direction.FORWARD
+    jaxlib, was_known = result.reader.name, result.direction is Direction.FORWARD
     since_built = f"since {result.reader.built}, when jaxlib {jaxlib} was built"
     if cause is FailureCause.OWN_WRITER:
         yield "`pytest --update-goldens` replays each golden in its own writer when it writes it."

@@ -167,7 +167,7 @@ class _Run:
         is_numerics = outcome.verdict is Verdict.NUMERICS
         wanted = self._divergence() if is_numerics else Divergence()
         if not is_numerics and self.second and not (tried := self.second.run([self.program])[0]).works:
-            self.notify(f"jaxlib {self.second.cell.reader.jaxlib} does not run it either: {result_line(tried.outcome)}")
+            self.notify(f"{self.second.cell.reader.title} does not run it either: {result_line(tried.outcome)}")
             self.second = None
         self.oracle = Oracle(self.failing, self.second, self.failure, wanted)
         if not self.oracle.fails_alike(self.program):
@@ -180,7 +180,7 @@ class _Run:
             call=call.name,
             artifact=golden.manifest.files[ARTIFACT],
             failure=result_line(outcome),
-            second=self.second.cell.reader.jaxlib if self.second else "",
+            second=self.second.cell.reader.name if self.second else "",
             operations=operations,
             units=wanted.units or None,
             first_diverging=self._first_diverging(self.second) if self.second and is_numerics else None,
@@ -261,7 +261,7 @@ class _Run:
         apart = divergence(right.outputs, wrong.outputs)
         if not (apart.units or apart.unequal):
             raise NotReproducedError(
-                f"{self.cell.key}: jaxlib {self.second.cell.reader.jaxlib} gives the same numbers here, which are not "
+                f"{self.cell.key}: {self.second.cell.reader.title} gives the same numbers here, which are not "
                 "those of the golden. Name a release that gives the golden's with --good, if there is one."
             )
         return apart

@@ -1,0 +1,207 @@
+"""Runtimes that read artifacts and are not jaxlib: their releases, what they promise, and what they need to run.
+
+A runtime is a YAML file and a worker half beside it, named by an entry point of the group `jaxexport.runtimes`, which
+is a function without arguments that returns a `Runtime`; five ship in export_core.runtimes.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import re
+from collections.abc import Iterable, Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import msgspec
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import Version
+
+from export_core.base.phrases import did_you_mean
+from export_core.releases.calendar import Calendar, Release
+from export_core.releases.errors import ReleaseError
+from export_core.releases.windows import Windows
+
+GROUP = "jaxexport.runtimes"
+JAXLIB = "jaxlib"
+_NAMED = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9_-]*)(?P<versions>\s*[=<>!~].*)?")
+
+
+class RuntimeRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One release of a runtime. What is null was not measured."""
+
+    built: datetime.date  # The newest time stamp inside its x86-64 Linux wheel.
+    python: tuple[str, ...] = ("3.12",)  # The versions of CPython that it has wheels for.
+    stablehlo: str | None = None  # The version of StableHLO that it reads.
+    convention: int | None = None  # The highest calling convention of jax.export that it takes; null for any.
+    dialects: tuple[str, ...] = ()  # The dialects that it parses beside VHLO and MLIR's own, such as sdy.
+    requires: tuple[str, ...] = ()  # What its environment needs beside the requirements of all releases.
+
+
+class RuntimePromise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a runtime promises, in days between the build dates of the writer's jaxlib and its own."""
+
+    backward_days: int  # How long after the writer a release may be built that has to read its artifacts.
+    forward_days: int  # How long before the writer a release may be built that has to read its artifacts.
+    source: str  # The address of the page that says so.
+    says: str  # The sentence in which it says so.
+
+
+class RuntimeRefusal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A message by which a runtime is known to refuse an artifact."""
+
+    message: str  # A regular expression, found in the message of the error or in what was printed on stderr.
+    meaning: str  # What it means, and how to export an artifact that is taken.
+
+
+class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A runtime: what is installed for a release of it, what its cells run, and what it promises."""
+
+    name: str  # What comes before `==` in the name of a reader.
+    about: str  # What it is, in a sentence or two.
+    worker: str  # The file of its worker half, beside its YAML file.
+    requirements: tuple[str, ...]  # Pip requirements of a release, with `{version}`; numpy and ml_dtypes are added.
+    check: str  # Code that must run in its environment. The last line that it prints is the version.
+    variables: dict[str, str] = {}  # Environment variables of its cells.
+    megabytes: int | None = None  # The typical size of its environment on disk.
+    download_megabytes: int | None = None  # What is typically downloaded for it.
+    promise: RuntimePromise | None = None  # What it promises; null for nothing.
+    releases_of: str = ""  # Whose releases it has, if they are not its own: `jaxlib`, or another runtime.
+    refusals: tuple[RuntimeRefusal, ...] = ()  # The messages by which it refuses artifacts.
+    releases: dict[str, RuntimeRelease] = {}  # Its releases, by version.
+    folder: Path = Path()  # Where its files are; set when they are read.
+
+    @property
+    def half(self) -> Path:
+        """The file of its worker half."""
+        return self.folder / self.worker
+
+    def release(self, version: str, calendar: Calendar) -> RuntimeRelease:
+        """A release. Raises `ReleaseError` for one that is not known on the day of the calendar."""
+        known = self.known(calendar)
+        if version not in known:
+            newest = ", ".join(list(known)[-3:])
+            as_of = f" as of {calendar.day}" if calendar.day else ""
+            raise ReleaseError(
+                f"{self.name} {version} is not in the calendar of {self.name}{as_of}."
+                f"{did_you_mean(version, known)} The newest known are {newest or 'none'}. `jaxexport releases list "
+                f"--runtime {self.name}` shows all."
+            )
+        return known[version]
+
+    def known(self, calendar: Calendar) -> dict[str, RuntimeRelease]:
+        """The releases that were built by the day of a calendar, oldest build first."""
+        if self.releases_of == JAXLIB:
+            entries = {version: calendar.jaxlib[version] for version in calendar.versions()}
+            return {
+                version: RuntimeRelease(entry.built, entry.python, entry.stablehlo[0], dialects=("sdy",))
+                for version, entry in entries.items()
+            }
+        if self.releases_of:
+            return runtime_named(self.releases_of).known(calendar)
+        built = {
+            version: release
+            for version, release in self.releases.items()
+            if calendar.day is None or release.built <= calendar.day
+        }
+        return dict(sorted(built.items(), key=lambda item: (item[1].built, Version(item[0]))))
+
+    def refusal(self, message: str) -> RuntimeRefusal | None:
+        """The refusal that this message, or what was printed with it, is known for; None if it is another error."""
+        return next((refusal for refusal in self.refusals if re.search(refusal.message, message)), None)
+
+
+def load_runtime(path: Path) -> Runtime:
+    """A runtime from its YAML file; `NAME_releases.yaml` beside it has its releases where it has none itself.
+
+    Raises `ReleaseError` with the file where it is not as `Runtime` says.
+    """
+    try:
+        runtime = msgspec.yaml.decode(path.read_bytes(), type=Runtime)
+        releases, table = runtime.releases, path.with_name(f"{runtime.name}_releases.yaml")
+        if not releases and table.exists():
+            releases = msgspec.yaml.decode(table.read_bytes(), type=dict[str, RuntimeRelease])
+    except (OSError, msgspec.MsgspecError) as error:
+        raise ReleaseError(f"{path}: expected the file of a runtime: {error}") from error
+    return msgspec.structs.replace(runtime, releases=releases, folder=path.parent.resolve())
+
+
+@functools.cache
+def known_runtimes() -> Mapping[str, Runtime]:
+    """Every runtime that is installed, by name. Raises `ReleaseError` where two have one name, or one cannot load."""
+    found: dict[str, Runtime] = {}
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        try:
+            runtime = point.load()()
+        except ReleaseError:
+            raise
+        except Exception as error:
+            raise ReleaseError(
+                f"The runtime {point.name} of {point.value} cannot be loaded: {type(error).__name__}: {error}"
+            ) from error
+        if runtime.name in found or runtime.name == JAXLIB:
+            raise ReleaseError(f"{point.value}: a runtime {runtime.name} is there already. Uninstall one of the two.")
+        found[runtime.name] = runtime
+    return found
+
+
+def runtime_named(name: str) -> Runtime:
+    """The runtime of this name. Raises `ReleaseError` for none."""
+    runtimes = known_runtimes()
+    if name not in runtimes:
+        raise ReleaseError(
+            f"Expected a runtime of {', '.join((JAXLIB, *runtimes))}, found {name!r}."
+            f"{did_you_mean(name, (JAXLIB, *runtimes))}"
+        )
+    return runtimes[name]
+
+
+def runtime_of(reader: str) -> Runtime:
+    """The runtime of a reader, such as ``tensorflow==2.21.0``."""
+    return runtime_named(reader.partition("==")[0])
+
+
+def names_runtime(text: str) -> bool:
+    """Whether a text names readers of a runtime that is not jaxlib: ``tensorflow``, ``iree==3.13.0``."""
+    match = _NAMED.fullmatch(text)
+    return match is not None and (match["versions"] is not None or match["name"] in known_runtimes())
+
+
+def runtime_readers(text: str, calendar: Calendar) -> list[Release]:
+    """The readers that a text names, oldest build first: the newest one of ``iree``, all of ``tensorflow>=2.19``.
+
+    Raises `ReleaseError` for a runtime or a release that is not known.
+    """
+    match = _NAMED.fullmatch(text)
+    assert match, text
+    name, versions = match["name"], (match["versions"] or "").replace(" ", "")
+    if name == JAXLIB:
+        raise ReleaseError(f"--readers {text}: a release of jaxlib is named by its version alone, such as 0.12.0.1.")
+    runtime = runtime_named(name)
+    known = runtime.known(calendar)
+    if versions.startswith("==") and "," not in versions and "*" not in versions:
+        known = {versions[2:]: runtime.release(versions[2:], calendar)}
+    elif versions:
+        try:
+            chosen = {*SpecifierSet(versions).filter(known, prereleases=True)}
+        except InvalidSpecifier:
+            raise ReleaseError(f"--readers {text}: expected a range such as {name}>=2.19, found {text!r}.") from None
+        known = {version: release for version, release in known.items() if version in chosen}
+    else:
+        known = dict(list(known.items())[-1:])
+    if not known:
+        raise ReleaseError(f"--readers {text}: no known release of {name} was built by {calendar.day or 'now'}.")
+    return [Release("", "", release.built, f"{name}=={version}") for version, release in known.items()]
+
+
+def promised_windows(reader: str, windows: Windows) -> Windows | None:
+    """The windows of a reader by its `runtime`: those of the policy for jaxlib, else what its runtime promises."""
+    if not reader:
+        return windows
+    promise = runtime_of(reader).promise
+    return Windows(promise.backward_days, promise.forward_days) if promise else None
+
+
+def in_order(readers: Iterable[Release]) -> list[Release]:
+    """Readers by build date, those of one day by version."""
+    return sorted(readers, key=lambda release: release.date_order)

@@ -95,7 +95,7 @@ def peers(cells: Sequence[Cell], environment: Environment, matrix: Callable[...,
 
 def pool(cells: Sequence[Cell], environment: Environment, kind: str) -> float:
     """Wall seconds a cell in a pool of Python's own."""
-    command = [str(environment.python), str(POOLS), str(PROGRAM), kind, str(CORES)]
+    command = [str(environment.python), str(POOLS), str(PROGRAM), str(environment.half), kind, str(CORES)]
     with tempfile.TemporaryDirectory() as scratch:
         lines = ""
         for number, cell in enumerate(cells):

@@ -6,12 +6,12 @@ the figures take. Both sides run in turn; the ratio is that of the medians.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import statistics
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from unittest import mock
 
 from benchmarks.line import Line
 from export_core.goldens import GoldenStore
@@ -21,7 +21,6 @@ from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy import load_policy
 from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.placement import Placement
-from export_core.readers.worker import client
 
 ROOT = Path(__file__).parents[1]
 BUDGET = 1.05
@@ -39,14 +38,13 @@ def measure(rounds: int) -> list[Line]:
     cells = [Cell(golden, reader, "cpu") for golden in GoldenStore(ROOT / "golden").goldens()[::EVERY]]
     options = ReplayOptions(calendar)
     with tempfile.TemporaryDirectory() as folder:
-        silent = Path(folder, "program.py")
-        silent.write_text(_without_figures(client.PROGRAM.read_text()))
-        programs = {True: client.PROGRAM, False: silent}
+        silent = Path(folder, "silent_worker.py")
+        silent.write_text(_without_figures(environment.half.read_text()))
+        environments = {True: environment, False: dataclasses.replace(environment, half=silent)}
         seconds: dict[bool, list[float]] = {True: [], False: []}
         for number in range(2 * rounds + 1):
             asked = number % 2 == 1
-            with mock.patch.object(client, "PROGRAM", programs[asked]):
-                used = _processor_seconds(cells, environment, options, asked=asked)
+            used = _processor_seconds(cells, environments[asked], options, asked=asked)
             if number:  # the first round warms the disk's cache
                 seconds[asked].append(used / len(cells))
     with_figures, without = (statistics.median(seconds[asked]) for asked in (True, False))
@@ -63,7 +61,7 @@ def measure(rounds: int) -> list[Line]:
 
 
 def _without_figures(program: str) -> str:
-    assert program.count(SAID) == 1, "expected one place in program.py that asks for the figures"
+    assert program.count(SAID) == 1, "expected one place in jaxlib_worker.py that asks for the figures"
     return program.replace(SAID, "")
 
 

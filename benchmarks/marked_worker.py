@@ -1,14 +1,15 @@
 """The worker's program with marks: each cell notes the processor time after each of its parts.
 
-Runs in a reader's environment, as `marked_worker.py serve NOTES` in place of the program that $WORKER names; or as
-`marked_worker.py warm`, which runs cell after cell in one process. A line of the file $MARKS is a cell's parts with
-the processor seconds of its process at their ends; the last line of a worker has its own and all its cells'.
+Runs in a reader's environment, as `marked_worker.py serve NOTES HALF` in place of the program that $WORKER names; or as
+`marked_worker.py warm PROGRAM HALF`, which runs cell after cell in one process. A line of the file $MARKS is a
+cell's parts with the processor seconds of its process at their ends; the last line of a worker has its own and all its
+cells'.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib.util
+import importlib
 import json
 import os
 import resource
@@ -69,7 +70,8 @@ def around(worker: Any, name: str, *, before: Callable[[], None] | None = None, 
 
 def serve(worker: Any) -> None:
     """As the worker does, with marks."""
-    parent, writer_to, fork, serve_cells = os.getpid(), worker.writer_to, worker.Server.fork, worker.Server.serve
+    parent, writer_to, start_half = os.getpid(), worker.writer_to, worker.start_half
+    fork, serve_cells = worker.Server.fork, worker.Server.serve
     before_cells: list[float] = []
 
     def begin() -> None:
@@ -88,9 +90,14 @@ def serve(worker: Any) -> None:
         start, cells = before_cells[0], seconds(resource.RUSAGE_CHILDREN)
         note({"start": start, "worker": seconds() - start, "cells": cells})
 
+    def starting(path: str) -> Any:
+        half = start_half(path)
+        around(half, "start_ahead", after="client")
+        return half
+
+    worker.start_half = starting
     around(worker, "die_with", before=begin)
     around(worker, "copy_pages", after="pages")
-    around(worker, "start_ahead", after="client")
     around(worker, "report_cell", before=lambda: mark("request"))
     worker.writer_to = lambda descriptor: (
         writer_to(descriptor) if os.getpid() == parent else marking(writer_to(descriptor))
@@ -101,24 +108,23 @@ def serve(worker: Any) -> None:
 
 def warm(worker: Any) -> None:
     """Run cells one after the other in this process."""
+    half = worker.start_half(sys.argv[3])
     for line in sys.stdin:
         marks.clear()
         mark("start")
         say = marking(lambda message: None)
         with contextlib.suppress(Exception):  # a golden that this release refuses
-            worker.run_cell(json.loads(line), say)
+            half.run_cell(json.loads(line), say)
         say({"end": "ok"})
         print("0", flush=True)
 
 
 def main() -> None:
     """Serve, or run cells in this process."""
-    sys.path.pop(0)  # this folder has a package called `numbers`, as the standard library has a module
-    spec = importlib.util.spec_from_file_location("worker", os.environ["WORKER"])
-    assert spec
-    assert spec.loader
-    worker = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(worker)
+    path = Path(os.environ["WORKER"])
+    sys.path[0] = str(path.parent)  # not this folder: it has a package called `numbers`, as the standard library has
+    worker = importlib.import_module(path.stem)
+    del sys.path[0]
     (warm if sys.argv[1] == "warm" else serve)(worker)
 
 

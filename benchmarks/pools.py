@@ -1,4 +1,4 @@
-"""Cells in pools of Python's own: `pools.py PROGRAM fork|forkserver JOBS`, with requests as JSON lines on stdin.
+"""Cells in pools of Python's own: `pools.py PROGRAM HALF fork|forkserver JOBS`, with requests as JSON lines on stdin.
 
 Each cell has a process of its own, from a process that has imported jax, and runs as the worker runs it. Nothing
 limits its time or its memory, nothing is audited or compared, and one that crashes takes the pool along. Prints the
@@ -9,28 +9,27 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import importlib.util
 import json
 import multiprocessing
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 
 def run(line: str) -> None:
     """One cell."""
-    spec = importlib.util.spec_from_file_location("worker", sys.argv[1])
-    assert spec
-    assert spec.loader
-    worker = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(worker)
+    path = Path(sys.argv[1])
+    sys.path.insert(0, str(path.parent))
+    program = importlib.import_module(path.stem)
+    del sys.path[0]
     with contextlib.suppress(Exception):  # a golden that this release refuses
-        worker.run_cell(json.loads(line), lambda message: None)
+        program.start_half(sys.argv[2]).run_cell(json.loads(line), lambda message: None)
 
 
 def main() -> None:
     """All requests, as many at once as there are jobs."""
-    lines, kind, jobs = sys.stdin.readlines(), sys.argv[2], int(sys.argv[3])
+    lines, kind, jobs = sys.stdin.readlines(), sys.argv[3], int(sys.argv[4])
     if kind == "fork":
         importlib.import_module("jax.export")
 

@@ -16,14 +16,15 @@ from export_core.readers.worker.client import PROGRAM
 from export_core.readers.worker.protocol import Request
 
 _WARM = """
-import importlib.util, json, sys, time
-spec = importlib.util.spec_from_file_location("worker", sys.argv[1])
-worker = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(worker)
+import json, os, sys, time
+sys.path.insert(0, os.path.dirname(sys.argv[1]))
+import program
+del sys.path[0]
+half = program.start_half(sys.argv[2])
 for line in sys.stdin:
     started = time.perf_counter()
     try:
-        worker.run_cell(json.loads(line), lambda message: None)
+        half.run_cell(json.loads(line), lambda message: None)
     except Exception:  # a golden that this release refuses
         pass
     print(time.perf_counter() - started, flush=True)
@@ -33,9 +34,9 @@ for line in sys.stdin:
 class WarmProcess:
     """One process that runs cell after cell with the worker's own code. Some crashes hide in it, others end it."""
 
-    def __init__(self, environment: Environment, program: Sequence[str] = ("-c", _WARM, str(PROGRAM))) -> None:
+    def __init__(self, environment: Environment, program: Sequence[str] = ("-c", _WARM)) -> None:
         self._process = subprocess.Popen(
-            [str(environment.python), *program],
+            [str(environment.python), *program, str(PROGRAM), str(environment.half)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

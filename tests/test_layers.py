@@ -34,7 +34,7 @@ FLOORS |= {f"export_core.features.{name}": len(ROOMS) for name in FEATURES}
 FLOORS |= {"export_core.features": len(ROOMS), "export_core.__main__": len(ROOMS), "pytest_jaxexport": len(ROOMS) + 1}
 
 JAX = {
-    "export_core.readers.worker.program",
+    "export_core.readers.worker.jaxlib_worker",
     "export_core.readers.worker.moved_inside",
     "export_core.artifact.module_text",
     "export_core.features.convert.rewriting.program",
@@ -81,7 +81,9 @@ def _imports_of(path: Path, at_load_only: bool) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: a relative import hides which floor it goes to"
+            # The worker's files find each other where there is no package of ours.
+            beside = path.parent.name == "worker" and node.level == 1
+            assert beside or not node.level, f"{path}: a relative import hides which floor it goes to"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
         if at_load_only and (isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) or _for_types(node)):
             continue
@@ -134,7 +136,7 @@ def test_the_core_has_no_pytest_and_no_nox_in_it():
 
 
 def test_the_worker_loads_nothing_of_ours_and_nothing_heavy():
-    for name in ("program", "moved_inside"):
+    for name in ("program", "jaxlib_worker", "moved_inside"):
         worker = ROOT / "export_core" / "readers" / "worker" / f"{name}.py"
         assert all(room_of(imported) is None for imported in imports_of(worker))
         assert not packages_of(worker, at_load_only=True) & NUMERIC

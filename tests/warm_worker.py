@@ -93,7 +93,7 @@ Start = Callable[..., "subprocess.Popen[bytes] | ForkedWorker"]
 def starts(path_of: Callable[[Mapping[str, str]], Path | None]) -> Start:
     """A `client.start_process` whose workers are forks of what listens on `path_of` the deciding variables."""
     from export_core.base.processes import deciding_variables
-    from export_core.readers.environment import Environment
+    from export_core.readers.environment import JAXLIB_WORKER, Environment
     from export_core.readers.worker import client
 
     anew = client.start_process
@@ -104,10 +104,11 @@ def starts(path_of: Callable[[Mapping[str, str]], Path | None]) -> Start:
         deciding = dict(deciding_variables(environment.variables))
         for name in LATE:
             deciding.pop(name, None)
-        path = path_of(deciding) if str(environment.python) == sys.executable else None
+        usual = str(environment.python) == sys.executable and environment.half == JAXLIB_WORKER
+        path = path_of(deciding) if usual else None
         if path is None:
             return anew(environment, *words)
-        return ForkedWorker(path, [str(client.PROGRAM), *words], dict(environment.variables))
+        return ForkedWorker(path, [str(client.PROGRAM), *words, str(environment.half)], dict(environment.variables))
 
     return start
 
@@ -119,8 +120,9 @@ def main(path: str) -> None:
     sys.path[0] = str(Path(__file__).parents[1] / "export_core/readers/worker")
     import program
 
+    half = program.start_half(str(Path(sys.path[0]) / "jaxlib_worker.py"))
     del sys.path[0]
-    program.import_jax()
+    program.start_half = lambda path: half  # a fork has it already
     gc.freeze()  # or the first collection of each fork would copy every page
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listening.bind(path)
@@ -132,7 +134,7 @@ def main(path: str) -> None:
         request, descriptors, *_ = socket.recv_fds(connection, LONGEST_REQUEST, 3)
         words, variables, folder = json.loads(request)
         # What an earlier worker noted, this one would import first of all.
-        if modules := [name for name in program.read_notes(words[-1]) if name not in sys.modules]:
+        if modules := [name for name in program.read_notes(words[-2]) if name not in sys.modules]:
             program.import_all(modules)
             gc.freeze()
         if os.fork() == 0:

@@ -157,7 +157,7 @@ def shard_layout(value: jax.Array) -> str:
     """Which part of an array is on which device, by the device's place in the mesh: ``0:[0:8] 1:[8:16]``.
 
     Of an unreduced array also the axes over which it is to be summed: ``0:[0:8] 1:[0:8] unreduced over data``.
-    The worker (worker/program.py) writes the same text of a reader's outputs, and the two are compared as text.
+    The worker (worker/jaxlib_worker.py) writes the same text of a reader's outputs, and the two are compared as text.
     """
     sharding: Any = value.sharding
     unreduced = getattr(getattr(sharding, "spec", None), "unreduced", None)

@@ -69,7 +69,9 @@ class OutcomeKeys:
             jax = self._calendar.jax.get(reader.jax)  # its date decides which messages are refusals
             # Such as LD_LIBRARY_PATH, which decides the native libraries that a cell loads, and what the policy adds.
             inherited = _digest(deciding_variables(environment.variables))
-            decides = environment.content_hash, inherited, str(jax.built if jax else reader.built), code(), machine()
+            half = hashlib.sha256(environment.half.read_bytes()).hexdigest()  # a vendor's is in no room of ours
+            built = str(jax.built if jax else reader.built)
+            decides = environment.content_hash, inherited, built, half, code(), machine()
             # The environment is stored too: while it lives, no other object gets its id.
             self._readers[id(environment)] = environment, "\n".join(decides)
         of_reader = self._readers[id(environment)][1]
@@ -104,10 +106,10 @@ def code() -> str:
     """A hash of the code and the tables that run a cell and say how it ended, on this machine or another one."""
     # With remote: machines that exchange jobs must have the same `tool`. Without judge: cells are judged in every run.
     names = "artifact", "base", "features/remote", "goldens", "matrix", "numbers", "policy", "readers", "releases"
-    rooms = (_CORE / name for name in names)
-    paths = [path for room in rooms for pattern in ("*.py", "data/*.*") for path in sorted(room.rglob(pattern))]
+    patterns = "*.py", "*.yaml", "data/*.*"
+    paths = {path for name in (*names, "runtimes") for pattern in patterns for path in (_CORE / name).rglob(pattern)}
     digest = hashlib.sha256()
-    for path in paths:
+    for path in sorted(paths):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

@@ -45,6 +45,7 @@ _SETTINGS = ("JAX_", "XLA_", "PYTHON", "PYTEST_", "TF_", "LIBTPU", "TPU_")
 CELL_VARIABLES = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1") | {
     "JAX_PLATFORMS": "cpu"
 }
+JAXLIB_WORKER = Path(__file__).parent / "worker" / "jaxlib_worker.py"
 _CHECK = """
 import importlib.util, json, jax, jaxlib.version, numpy, flatbuffers
 importlib.import_module("jax.export" if importlib.util.find_spec("jax.export") else "jax.experimental.export")
@@ -58,7 +59,7 @@ class Environment:
 
     `content_hash` is of everything installed that can decide an outcome; empty where nobody knows. `note` is what
     outcomes have to say of it. `folder` is where it was built, and may be built again; None for an interpreter that is
-    the user's own.
+    the user's own. `half` is what its worker runs, beside the program that all workers share: see program.py.
     """
 
     release: Release
@@ -67,6 +68,7 @@ class Environment:
     content_hash: str = ""
     note: str = ""
     folder: Path | None = None
+    half: Path = JAXLIB_WORKER
 
 
 def with_variables(environment: Environment, **variables: str) -> Environment:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import jax
 
-from export_core.readers.worker.program import save_leaves
+from export_core.readers.worker.jaxlib_worker import save_leaves
 from studies.numbers.programs import PROGRAMS
 
 

@@ -310,7 +310,8 @@ OWN = {
     "export_core/features/why/reduce/reduced_program.py": "what a program of ours wrote into a scratch folder",
     "export_core/features/why/explain/reproduce.py": "bytes in the program itself",
     "pytest_jaxexport/settings.py": "pyproject.toml, which pytest itself has read",
-    "export_core/readers/worker/program.py": "files whose hashes were compared; the system's",
+    "export_core/readers/worker/program.py": "the system's, and an open file",
+    "export_core/readers/worker/jaxlib_worker.py": "files whose hashes were compared; the system's",
 }
 """The modules that open a file otherwise, each with what it is."""
 

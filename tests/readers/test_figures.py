@@ -17,7 +17,8 @@ from export_core.matrix.replay import replay
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.placement import Placement
-from export_core.readers.worker.program import Transcript, cost_of
+from export_core.readers.worker.jaxlib_worker import cost_of
+from export_core.readers.worker.program import Transcript
 from export_core.readers.worker.protocol import Cost, Timings
 from export_core.releases import load_calendar
 

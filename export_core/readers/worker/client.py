@@ -1,7 +1,7 @@
 """The client of a worker: starts its process, gives it cells and brings back one reply for each, whatever dies.
 
-Much of what a process prints is read and little of it stored. The modules that its cells import are noted for the next
-worker of the same environment.
+What the process runs is the half of a runtime, of which nothing is known here but its path. Much of what it prints is
+read and little of it stored. The modules that its cells import are noted for the next worker of the same environment.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ from export_core.readers.worker.program import LONGEST_LINE, LONGEST_STDERR, Tra
 from export_core.readers.worker.protocol import Reply, Request, Worker
 
 PROGRAM = Path(__file__).with_name("program.py")
-START_SECONDS = 120.0  # How long a worker may take to import jax.
+START_SECONDS = 120.0  # How long a worker may take to import its runtime.
 CLOSE_SECONDS = 5.0  # How long a worker may take to end its cells and itself once its stdin is closed.
 GRACE_SECONDS = 30.0  # How long a worker may be silent beyond its cells' limits, before it counts as stuck.
 JOIN_SECONDS = 5.0
@@ -37,8 +37,15 @@ LOOK_SECONDS = 0.05  # How often a cell's time and memory are checked.
 
 
 def start_worker(environment: Environment, slots: int, *, fork: bool = hasattr(os, "fork")) -> Worker:
-    """A worker that forks, or one new interpreter for each cell where `fork` is missing."""
-    return ForkingWorker(environment) if fork else FreshInterpreters(environment, slots)
+    """A worker that forks, or one new interpreter for each cell where `fork` is missing or the runtime has threads."""
+    if fork:
+        with contextlib.suppress(_HasThreadsError):
+            return ForkingWorker(environment)
+    return FreshInterpreters(environment, slots)
+
+
+class _HasThreadsError(Exception):
+    """A runtime starts threads when it is imported: a fork would lack them, and hang."""
 
 
 class _Numbered(Reply, frozen=True, kw_only=True):
@@ -51,21 +58,27 @@ class ForkingWorker:
     """Talks to ``program.py serve`` over its stdin and stdout."""
 
     def __init__(self, environment: Environment) -> None:
+        """Raises `WorkerDied` where it does not start."""
         notes = notes_file(environment)
         self._process = start_process(environment, "serve", notes)
         self._started = time.monotonic()
         self._pending: dict[int, Future[Reply]] = {}
         self._lock = threading.Lock()
         self._ready = threading.Event()
+        self._greeting: dict[str, Any] = {}
         self._garbage = ""
         self.ended = False
         self._pipes = _Pipes(self._process, self._read)
-        if not self._ready.wait(START_SECONDS) or self.ended:
+        started = self._ready.wait(START_SECONDS)
+        if "threads" in self._greeting:
+            self.close()
+            raise _HasThreadsError
+        if not started or self.ended:
             problem = self._last_lines()
             self.close()
             with contextlib.suppress(OSError):  # the notes may be what it died of
                 Path(notes).unlink()
-            raise WorkerDied(f"the worker of jaxlib {environment.release.jaxlib} did not start: {problem}")
+            raise WorkerDied(f"the worker of {environment.release.title} did not start: {problem}")
 
     def submit(self, request: Request) -> Future[Reply]:
         """Run a cell in a process that is forked for it."""
@@ -100,7 +113,8 @@ class ForkingWorker:
         self._pipes.close()
 
     def _read(self) -> None:
-        if read_until_ready(self._process):
+        self._greeting = read_greeting(self._process)
+        if self._greeting:
             self._ready.set()
         # A line that is longer than any message comes in pieces, none of which is a message.
         while line := _open(self._process.stdout).readline(LONGEST_LINE):
@@ -158,7 +172,7 @@ class FreshInterpreters:
         transcript, ready = Transcript(), threading.Event()
 
         def read() -> None:
-            if read_until_ready(process):
+            if read_greeting(process):
                 ready.set()
             while data := available_bytes(process.stdout):
                 transcript.feed(data)
@@ -171,7 +185,7 @@ class FreshInterpreters:
         if not ready.is_set() or self._closing.is_set():
             what = "was ended" if ready.is_set() else "did not start"
             raise WorkerDied(
-                f"the interpreter of jaxlib {self._environment.release.jaxlib} {what}: "
+                f"the interpreter of {self._environment.release.title} {what}: "
                 f"exit status {process.returncode}\n{pipes.last_lines()}"
             )
         transcript.close()
@@ -200,10 +214,10 @@ class FreshInterpreters:
 
 
 def start_process(environment: Environment, *words: str) -> subprocess.Popen[bytes]:
-    """Start ``program.py WORDS`` in an environment. Raises `WorkerDied` if its interpreter cannot be started."""
+    """Start ``program.py WORDS HALF`` in an environment. Raises `WorkerDied` if its interpreter cannot be started."""
     try:
         return subprocess.Popen(
-            [str(environment.python), str(PROGRAM), *words],
+            [str(environment.python), str(PROGRAM), *words, str(environment.half)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -269,17 +283,14 @@ def available_bytes(pipe: IO[bytes] | None) -> bytes:
     return _open(pipe).read1(1 << 16)
 
 
-def read_until_ready(process: subprocess.Popen[bytes]) -> bool:
-    """Read up to the line in which a worker says that it has imported jax; what libraries print comes before.
-
-    False where it never comes.
-    """
+def read_greeting(process: subprocess.Popen[bytes]) -> dict[str, Any]:
+    """Read up to the line in which a worker says that it is ready, after what libraries print. Empty if none comes."""
     while line := _open(process.stdout).readline(LONGEST_LINE):
         with contextlib.suppress(ValueError, RecursionError):
             message = json.loads(line)
             if isinstance(message, dict) and message.get("ready") is True:
-                return True
-    return False
+                return message
+    return {}
 
 
 def notes_file(environment: Environment) -> str:

@@ -1,6 +1,6 @@
 """Rewrites a lowered call so that what is rounded inside it can be moved: the worker's half of measuring noise.
 
-The worker (program.py) loads this file by its path, in the interpreter of the release that measures; like the worker it
+jaxlib_worker.py loads this file by its path, in the interpreter of the release that measures; like the worker it
 imports nothing of this project. Every result whose last digits IEEE 754 leaves open (a sum of several terms, a product
 of matrices, a transcendental function, a custom call, a product that an addition may swallow) is moved by some units in
 the last place. How far, and which way, follows from a hash of the value's own bits, of the place in the program, and of

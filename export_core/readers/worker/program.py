@@ -1,14 +1,26 @@
 """The worker's program: runs goldens in the reader's own interpreter, each in a cold process.
 
-This one file runs in every reader's environment. It imports the standard library, numpy and jax and nothing of this
-project, and works on every Python and jax of the release calendar (CPython 3.10 or newer). What differs between
-releases is adapted here and nowhere else; each place says which release.
+This file runs in every reader's environment. It imports the standard library, numpy and ml_dtypes and nothing of this
+project, and works on CPython 3.10 or newer. What it runs is the half of a runtime: a module that is loaded by its path,
+wherever that is. Such a half has
 
-``program.py serve FILE`` imports jax once and forks for every cell. It never starts a client itself: after that a fork
-would hang. The processes of the next cells are forked ahead; while they wait they start their clients. Each still runs
-one cell, and dies. FILE has the names of the modules that cells import, for the next worker; it may be empty, missing
-or old.
-``program.py cell`` runs a single cell, for systems that cannot fork.
+    warm()                          imports what every cell needs, and starts no thread and no client; it may answer the
+                                    versions of what it imported, by name
+    run(call, leaves, stage)        one call of one module in a cold process: a `ModuleCall` of protocol.py and NumPy
+                                    arrays in, arrays out; `stage` is called with the name of what comes next
+
+or in place of `run`
+
+    run_cell(request, say)          a whole cell, for a runtime that takes the artifact itself
+    start_ahead(client)             what any process does before its first cell; `client`: in a process for one cell
+    has_client()                    whether this process is warm already
+    LEARNS_MODULES                  whether `run_cell` says which modules later cells should find imported
+
+Of these only `run_cell` is needed. ``program.py serve NOTES HALF`` warms a half once and forks for every cell; a half
+that has more than one thread by then cannot be forked, and is told to be started by ``program.py cell HALF`` for each
+cell, as on systems that cannot fork. The processes of the next cells are forked ahead; while they wait they start their
+clients. Each still runs one cell, and dies. NOTES has the names of the modules that cells import, for the next worker;
+it may be empty, missing or old.
 
 Requests come as JSON lines on stdin, replies leave as JSON lines on the descriptor that stdout was at the start. Their
 fields are those of `Request` and `Reply` in protocol.py, and the "id" of the cell.
@@ -19,19 +31,19 @@ from __future__ import annotations
 import array
 import contextlib
 import ctypes
+import functools
 import gc
 import importlib
 import importlib.machinery
 import importlib.util
-import inspect
 import json
 import os
-import re
 import selectors
 import signal
 import sys
 import threading
 import time
+import types
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,106 +52,63 @@ if TYPE_CHECKING:
 
     Say = Callable[[dict[str, Any]], None]
 
-HERE = os.path.dirname(os.path.abspath(__file__))  # not on the path: jax and the artifact must not find its modules
+HERE = os.path.dirname(os.path.abspath(__file__))  # not on the path: a runtime must not find its modules
 LONGEST_MESSAGE = 4000
 LONGEST_STDERR = 4000
-LONGEST_DRIVER = 200
 LONGEST_LINE = 8 << 20  # of a cell's messages; the longest says where its outputs are on a large mesh
-KEY_IMPLEMENTATIONS = {"key_fry": "threefry2x32", "key_rbg": "rbg", "key_urbg": "unsafe_rbg"}
-FILE_NAMES = {"key<fry>": "key_fry", "key<rbg>": "key_rbg", "key<urbg>": "key_urbg"}
 
 
-# --- one cell: its stages ---------------------------------------------------------------------------------------------
+FILE_NAMES = {"key<fry>": "key_fry", "key<rbg>": "key_rbg", "key<urbg>": "key_urbg", "float0": "float0"}
+"""The names in files of the dtypes that NumPy and ml_dtypes lack."""
 
 
-class NotRefusedError(Exception):
-    """A call that must be refused, and was not."""
+# --- the half of a runtime --------------------------------------------------------------------------------------------
 
 
-class NotWrittenError(Exception):
-    """The outputs could not be written."""
+class Half:
+    """What a runtime adds to this program, as its module has it. `versions` are what that has imported."""
+
+    def __init__(self, module: Any) -> None:
+        self.versions: dict[str, str] = module.warm() or {}
+        self.run_cell = getattr(module, "run_cell", None) or functools.partial(run_calls, module.run)
+        self.start_ahead = getattr(module, "start_ahead", lambda client: None)
+        self.has_client = getattr(module, "has_client", lambda: False)
+        self.learns: bool = getattr(module, "LEARNS_MODULES", False)
+
+    def greeting(self) -> dict[str, Any]:
+        """What a worker says when it is ready."""
+        return {"ready": True, **self.versions, "python": sys.version.split()[0]}
 
 
-class NotImportedError(Exception):
-    """A registration module does not work in this reader."""
+def start_half(path: str) -> Half:
+    """Load the half of a runtime, and have it import what it needs. Ends this process where that fails.
 
-
-class NoDevicesError(Exception):
-    """The platform has not as many devices as the cell needs."""
-
-
-def run_cell(request: dict[str, Any], say: Say) -> None:
-    """Take one artifact through its stages. `say` reports each stage before it starts."""
-    devices = prepare_devices(request, say)
-    say({"stage": "read"})
-    data = bytearray(os.path.getsize(request["artifact"]))
-    with open(request["artifact"], "rb") as file:
-        file.readinto(data)
-    for module, path in request["register"]:
-        register(module, path)
-    say({"stage": "deserialize"})
-    export = export_module()
-    seconds, exported = timed(export.deserialize, data)
-    del data  # the largest thing in memory, of which jax has made a copy
-    say({"stage": "module", "timings": {"deserialize": few_digits(seconds)}})
-    parse_module(exported)
-    if request.get("warm"):
-        import jax
-        import numpy as np
-
-        # Until 0.9.2 LAPACK calls die in a process that has not traced linear algebra.
-        jax.jit(jax.numpy.linalg.cholesky).lower(np.eye(2, dtype=np.float32))
-    for check in request["checks"]:
-        say({"stage": "lower", "check": check["name"]})
-        if check["outputs"] is not None:
-            run_check(export, exported, check, devices, request, say)
-            continue
-        try:
-            run_check(export, exported, check, devices, request, lambda message: None)
-        except Exception as error:
-            if is_machine_fault(error):
-                raise
-            say({"refusals": {check["name"]: "%s: %s" % (type(error).__name__, whole_message(error))}})
-        else:
-            raise NotRefusedError("expected this call to be refused, and it was not")
-
-
-def prepare_devices(request: dict[str, Any], say: Say) -> Any:
-    """The devices of a platform other than the CPU; None for the CPU, whose devices a call finds by itself."""
-    import jax
-
-    platform, described, count = request["platform"], request["described"], request["devices"]
-    configure(x64=request["x64"], devices=count if platform == "cpu" else 1)
-    if platform == "cpu":
-        return None
-    say({"stage": "environment"})
-    if described:
-        from jax.experimental import topologies
-
-        name, options = described["name"], described["options"]
-        devices = topologies.get_topology_desc(platform=platform, topology_name=name, **options).devices
-    else:
-        devices = jax.devices(platform)
-    say({"device": devices[0].device_kind, "driver": "" if described else driver_of(platform, devices[0])})
-    if len(devices) < count:
-        raise NoDevicesError("expected %d devices of %s, found %d" % (count, platform, len(devices)))
-    return devices
-
-
-def register(module: str, path: str) -> None:
-    """Import the golden's copy of a module under the module's own name. Raises `NotImportedError`."""
+    A half finds this program as the module beside it, wherever either is: ``from .program import timed``.
+    """
+    package = types.ModuleType("jaxexport_worker")
+    sys.modules.update({"jaxexport_worker": package, "jaxexport_worker.program": sys.modules[__name__]})
     try:
-        spec = importlib.util.spec_from_file_location(module, path, loader=SourceOnly(module, path))
-        assert spec
-        assert spec.loader
-        loaded = importlib.util.module_from_spec(spec)
-        sys.modules[module] = loaded
-        spec.loader.exec_module(loaded)
-    except BaseException as error:
-        if is_machine_fault(error):
-            raise
-        reason = "%s: %s" % (type(error).__name__, error)
-        raise NotImportedError("the module %s cannot be imported in this reader: %s" % (module, reason)) from error
+        import zipfile  # noqa: F401
+
+        import ml_dtypes  # noqa: F401
+        import numpy as np  # noqa: F401
+
+        return Half(load_module("jaxexport_worker.half", path))
+    except Exception as error:
+        import traceback
+
+        traceback.print_exc()
+        raise SystemExit("%s does not start: %s" % (path, full_message(error))) from None
+
+
+def load_module(name: str, path: str) -> types.ModuleType:
+    """Import a file as the module of a name."""
+    spec = importlib.util.spec_from_file_location(name, path, loader=SourceOnly(name, path))
+    assert spec
+    assert spec.loader
+    sys.modules[name] = loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
 
 
 class SourceOnly(importlib.machinery.SourceFileLoader):
@@ -149,124 +118,115 @@ class SourceOnly(importlib.machinery.SourceFileLoader):
         return self.source_to_code(self.get_data(self.path), self.path)
 
 
-def run_check(
-    export: Any, exported: Any, check: dict[str, Any], devices: Any, request: dict[str, Any], say: Say
-) -> None:
-    """One call of the artifact: lower, compile, run, and write what comes out. On described devices nothing runs."""
-    import jax
+# --- one cell of a runtime that runs calls ----------------------------------------------------------------------------
 
-    for _ in range(check["vjp"]):
-        exported = exported.vjp()
-    if check.get("dump"):
-        jax.config.update("jax_dump_ir_to", check["dump"])
-        dump(check, "exported.mlir", exported.mlir_module)
-    leaves, devices, described = load_leaves(check["inputs"]), devices or jax.devices(), request["described"]
-    args, kwargs = placed_arguments(exported, leaves, check, devices, described)
-    # On described devices, a call without arguments compiles for those of its results.
-    outputs = {"out_shardings": one_device(devices)} if described and not check["mesh"] else {}
-    with mesh_around(check, leaves, devices):
-        lowering, lowered = timed(jax.jit(call_of(export, exported), **outputs).lower, *args, **kwargs)
-    say({"stage": "compile"})
-    compiling, compiled = timed(lowered.compile)
-    if not check["name"]:
-        times = {"lower": few_digits(lowering), "compile": few_digits(compiling), "peak_bytes": peak_bytes()}
-        say({"cost": cost_of(compiled), "timings": times})
-    if check.get("dump"):
-        dump(check, "compiled.hlo", compiled.as_text)
-    if request.get("learn"):  # before the run: linear algebra may die there
-        say({"modules": sorted(sys.modules)})
-    if described:
-        return
-    say({"stage": "run"})
-    seconds, results = timed(lambda: jax.block_until_ready(jax.tree_util.tree_leaves(compiled(*args, **kwargs))))
-    if check["outputs"] is None:
-        return
-    if not check["name"]:
-        say({"timings": {"run": few_digits(seconds), "peak_bytes": peak_bytes()}})
-    save_leaves(check["outputs"], results)
-    if not check["name"] and check["mesh"]:
-        say({"shardings": [shard_layout(value) for value in results]})
-    # With ordered effects a compiled program takes a token from its first call that it lacks in the second.
-    takes_token = bool(getattr(exported, "ordered_effects", ()))
-    if request["repeat"] and not check["name"] and not takes_token:
-        runs = [timed(lambda: jax.block_until_ready(compiled(*args, **kwargs)))[0] for _ in range(request["repeat"])]
-        say({"timings": {"runs": runs}})
-    programs = Variants(call_of(export, exported), lowered, compiled, again=takes_token)
-    compiled = None  # no name but one holds a program: its memory is free when the next one is compiled
-    for variant in check.get("variants", ()):
-        say({"variant": variant["name"]})
+
+class NotRefusedError(Exception):
+    """A call that must be refused, and was not."""
+
+    def __init__(self) -> None:
+        super().__init__("expected this call to be refused, and it was not")
+
+
+def run_calls(run: Callable[..., Any], request: dict[str, Any], say: Say) -> None:
+    """The calls of a cell in order. What a half raises before its first stage says that it cannot pass the golden."""
+    for check in request["checks"]:
+        say({"stage": "read", "check": check["name"]})
+        leaves, stage = [data for _, data in load_arrays(check["inputs"])], Stages(say)
         try:
-            args, kwargs = placed_arguments(exported, load_leaves(variant["inputs"]), check, devices, None)
-            with mesh_around(check, leaves, devices):
-                results = programs.run(variant, args, kwargs)
-            save_leaves(variant["outputs"], jax.tree_util.tree_leaves(results))
+            results = run(check["call"], leaves, stage)
         except Exception as error:
-            if is_machine_fault(error):
+            if check["outputs"] is not None or stage.name == "read" or is_machine_fault(error):
                 raise
-            say({"failed": {variant["name"]: "%s: %s" % (type(error).__name__, whole_message(error))}})
+            say({"stage": "run", "refusals": {check["name"]: full_message(error)}})
+            continue
+        stage("run")  # it may have said less, and a cell ends well in this stage alone
+        if check["outputs"] is None:
+            raise NotRefusedError
+        if not check["name"]:
+            times = {name: few_digits(stage.seconds[name]) for name in stage.seconds if name in KINDS}
+            say({"timings": {**times, "peak_bytes": peak_bytes()}})
+        save_results(check["outputs"], results, check["call"]["outputs"])
 
 
-class Variants:
-    """Runs the variants of a call. A program is compiled once for those that follow each other with the same one.
+class Stages:
+    """The `stage` of a call: says what comes next, and measures how long the stages took, in seconds."""
 
-    `again`: each run compiles anew, since a program cannot be called twice.
+    def __init__(self, say: Say) -> None:
+        self.say = say
+        self.name = "read"
+        self.seconds: dict[str, float] = {}
+        self.started = time.perf_counter()
+
+    def __call__(self, name: str) -> None:
+        if name not in STAGES[2:]:
+            raise ValueError("expected one of %s as a stage, found %r" % (", ".join(STAGES[2:]), name))
+        now = time.perf_counter()
+        self.seconds[self.name] = self.seconds.get(self.name, 0.0) + now - self.started
+        self.name, self.started = name, now
+        self.say({"stage": name})
+
+
+# --- arrays on disk ---------------------------------------------------------------------------------------------------
+
+
+class NotWrittenError(Exception):
+    """The outputs could not be written."""
+
+
+def load_arrays(path: str) -> list[tuple[str, Any]]:
+    """Arrays as the coordinator stores them, each after the name of its dtype: .npy knows no bfloat16, key, float0.
+
+    Keys are their data, and float0 is zeros. Members are called ``0000.DTYPE``.
     """
+    import ml_dtypes
+    import numpy as np
 
-    def __init__(self, call: Callable[..., Any], lowered: Any, compiled: Any, *, again: bool) -> None:
-        self.call = call
-        self.lowered = lowered
-        self.program = compiled
-        self.again = again
-        self.kind: tuple[bool, dict[str, Any]] = (False, {})
-        self.problem: Exception | None = None
-
-    def run(self, variant: dict[str, Any], args: Any, kwargs: Any) -> Any:
-        is_moved, options = kind = bool(variant["numbers"]), variant["options"]
-        if self.again or kind != self.kind:
-            self.program, self.kind, self.problem = None, kind, None
-            try:
-                lowered = self.lowered
-                if is_moved:
-                    if "moved_inside" not in sys.modules:
-                        register("moved_inside", os.path.join(HERE, "moved_inside.py"))
-                    lowered = sys.modules["moved_inside"].lower_moved(self.call, args, kwargs)
-                self.program = lowered.compile(compiler_options=options or None)
-            except Exception as error:
-                self.problem = error
-        if self.problem:  # it would fail again for each variant of this program
-            raise self.problem
-        if not is_moved:
-            return self.program(*args, **kwargs)
-        import numpy as np
-
-        return self.program(np.array(variant["numbers"], np.uint32), args, kwargs)
+    arrays = []
+    with np.load(path, allow_pickle=False) as archive:
+        for name in sorted(archive.files, key=lambda name: int(name.partition(".")[0])):
+            dtype, data = name.partition(".")[2], archive[name]
+            if dtype not in FILE_NAMES.values() and dtype != data.dtype.name:
+                data = data.view(getattr(ml_dtypes, dtype))
+            arrays.append((dtype, data))
+    return arrays
 
 
-def dump(check: dict[str, Any], name: str, text: Callable[[], Any]) -> None:
-    """Write a text beside what jax dumps. That there is no text, or no room for it, is no fault of the artifact."""
+def save_arrays(path: str, arrays: list[tuple[str, Any]]) -> None:
+    """Write arrays in the same form. Raises `NotWrittenError` where the disk refuses."""
+    import numpy as np
+
+    members = {}
+    for index, (dtype, data) in enumerate(arrays):
+        if data.dtype.kind == "V" or data.dtype.isbuiltin == 2:  # a dtype that NumPy itself lacks
+            data = data.view("u%d" % data.dtype.itemsize)
+        members["%04d.%s" % (index, dtype)] = data
     try:
-        with open(os.path.join(check["dump"], name), "w", encoding="utf-8") as file:
-            file.write(str(text() or ""))
-    except Exception as error:
-        print("no %s: %s" % (name, error), file=sys.stderr)
+        np.savez(path, **members)
+    except OSError as error:  # numpy raises some without an errno, by which `is_machine_fault` knows them
+        raise NotWrittenError("the outputs could not be written: %s" % error) from error
+
+
+def save_results(path: str, results: Any, types: list[Any]) -> None:
+    """Write what a call returned. `types`: what is expected, whose last names are those of jax, for keys and float0."""
+    import numpy as np
+
+    found = [np.asarray(value) for value in results]
+    if len(found) != len(types):
+        raise ValueError("expected %d outputs, found %d" % (len(types), len(found)))
+    names = [FILE_NAMES.get(dtype, data.dtype.name) for data, (_, _, dtype) in zip(found, types, strict=True)]
+    save_arrays(path, list(zip(names, found, strict=True)))
 
 
 # --- one cell: what it costs ------------------------------------------------------------------------------------------
 
-MEMORY = {
-    "temp_bytes": "temp_size_in_bytes",
-    "argument_bytes": "argument_size_in_bytes",
-    "output_bytes": "output_size_in_bytes",
-    "alias_bytes": "alias_size_in_bytes",
-    "code_bytes": "generated_code_size_in_bytes",
-}
-ESTIMATES = {"flops": "flops", "transcendentals": "transcendentals", "bytes_accessed": "bytes accessed"}
 KINDS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys((*MEMORY, "instructions", "fusions", "peak_bytes"), (int,)),
-    **dict.fromkeys((*ESTIMATES, "deserialize", "lower", "compile", "run"), (int, float)),
+    **dict.fromkeys(("temp_bytes", "argument_bytes", "output_bytes", "alias_bytes", "code_bytes"), (int,)),
+    **dict.fromkeys(("instructions", "fusions", "peak_bytes"), (int,)),
+    **dict.fromkeys(("flops", "transcendentals", "bytes_accessed"), (int, float)),
+    **dict.fromkeys(("deserialize", "lower", "compile", "run"), (int, float)),
 }
-# A line of HLO as text: "  ROOT %name = f32[2]{0} fusion(%other), kind=kLoop", where the shape may have T(8,128) in it.
-INSTRUCTION = re.compile(r"^ +(?:ROOT )?%?[^ ]+ = .*? ([a-z][a-z0-9-]*)\(", re.MULTILINE)
+"""Figures of a cell by name, and what they may be: those of `Cost` and `Timings` in protocol.py."""
 
 
 def timed(do: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[float, Any]:
@@ -291,32 +251,6 @@ def peak_bytes() -> int | None:
     return int(few_digits(peak * (1 if sys.platform == "darwin" else 1024)))
 
 
-def cost_of(compiled: Any) -> dict[str, Any]:
-    """What the compiler says of a program. What this release or platform does not say is None, and is no error."""
-
-    def memory() -> dict[str, Any]:
-        stats = compiled.memory_analysis()
-        return {name: getattr(stats, field, None) for name, field in MEMORY.items()}
-
-    def estimates() -> dict[str, Any]:
-        estimate = compiled.cost_analysis()
-        estimate = estimate[0] if isinstance(estimate, list) else estimate  # until 0.4.38, one for each program
-        # XLA leaves zeros out, and has -1 for what it cannot estimate.
-        return {name: estimate.get(key, 0.0) for name, key in ESTIMATES.items()} if estimate else {}
-
-    def counts() -> dict[str, Any]:
-        opcodes = INSTRUCTION.findall(compiled.as_text())  # which spells out no large constant
-        return {"instructions": len(opcodes), "fusions": opcodes.count("fusion")} if opcodes else {}
-
-    figures: dict[str, Any] = {}
-    for figures_of in (memory, estimates, counts):
-        try:
-            figures.update(figures_of())
-        except Exception:  # such as "Unimplemented", of some plugins
-            continue
-    return {name: value if is_figure(value, KINDS[name]) else None for name, value in figures.items()}
-
-
 def is_figure(value: Any, kinds: tuple[type, ...] = (int, float)) -> bool:
     """Whether this is a number that a reply can hold: neither negative, nor NaN, nor infinite."""
     return type(value) in kinds and 0 <= value < 1 << 63
@@ -332,287 +266,17 @@ def are_figures(value: Any) -> bool:
     )
 
 
-# --- one cell: devices, arguments and outputs -------------------------------------------------------------------------
-
-
-def driver_of(platform: str, device: Any) -> str:
-    """The versions of the kernel module and of the client that drive a device."""
-    versions = []
-    module = {"cuda": "nvidia", "rocm": "amdgpu"}.get(platform)
-    if module and os.path.exists("/sys/module/%s/version" % module):
-        with open("/sys/module/%s/version" % module) as file:
-            versions.append("%s %s" % (module, file.read().strip()))
-    versions.append(" ".join(str(getattr(device.client, "platform_version", "")).split()))
-    return ", ".join(filter(None, versions))[:LONGEST_DRIVER]
-
-
-def one_device(devices: Any) -> Any:
-    """The sharding of an array that is whole on the first device."""
-    from jax.sharding import SingleDeviceSharding
-
-    return SingleDeviceSharding(devices[0])
-
-
-def placed_arguments(exported: Any, leaves: list[Any], check: dict[str, Any], devices: Any, described: Any) -> Any:
-    """The arguments of a call, positional and by keyword, on these devices; on described ones without any data."""
-    import jax
-
-    shardings: list[Any] = [None] * len(leaves)
-    if check["mesh"]:
-        shardings = shardings_on(devices, exported, leaves, check)
-    elif described:
-        shardings = [None if leaf.dtype == jax.dtypes.float0 else one_device(devices) for leaf in leaves]
-
-    def place(leaf: Any, sharding: Any) -> Any:
-        if described:
-            return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
-        return jax.device_put(leaf, sharding)
-
-    leaves = [leaf if at is None else place(leaf, at) for leaf, at in zip(leaves, shardings, strict=True)]
-    return jax.tree_util.tree_unflatten(exported.in_tree, leaves)
-
-
-def mesh_on(devices: Any, check: dict[str, Any]) -> Any:
-    """The mesh of a check."""
-    import numpy as np
-    from jax.sharding import Mesh
-
-    names, sizes = [axis for axis, _ in check["mesh"]], [size for _, size in check["mesh"]]
-    chosen = list(devices)[: int(np.prod(sizes))]
-    # "whole" and "spread" stand for a caller whose mesh is not the exporter's: the same devices in another order.
-    return Mesh(np.array(chosen if check["place"] == "own" else chosen[::-1]).reshape(sizes), tuple(names))
-
-
-def mesh_around(check: dict[str, Any], leaves: list[Any], devices: Any) -> Any:
-    """The context in which an artifact is called: without arguments, its devices are those of the mesh around it.
-
-    Until 0.6.2, which has no `jax.set_mesh`, such an artifact for several devices cannot be called.
-    """
-    import jax
-
-    if leaves or not check["mesh"] or not hasattr(jax, "set_mesh"):
-        return contextlib.nullcontext()
-    return jax.set_mesh(mesh_on(devices, check))
-
-
-def shardings_on(devices: Any, exported: Any, leaves: list[Any], check: dict[str, Any]) -> list[Any]:
-    """The sharding of each argument on the mesh of a check; None for an argument without data.
-
-    As the artifact wants it, whole on each device, or split along its first axis.
-    """
-    import jax
-    from jax.sharding import NamedSharding
-    from jax.sharding import PartitionSpec as Spec
-
-    mesh = mesh_on(devices, check)
-    wanted: list[Any] = [None] * len(leaves)
-    if check["place"] == "own":
-        # JSON has lists for the tuples of axes.
-        specs = [spec and [tuple(axes) if isinstance(axes, list) else axes for axes in spec] for spec in check["specs"]]
-        given = [None if spec is None else NamedSharding(mesh, Spec(*spec)) for spec in specs]
-        own = artifact_shardings(exported, mesh) or wanted
-        wanted = [at or other for at, other in zip(own, given or wanted, strict=True)]
-    elif check["place"] == "spread":
-        split = NamedSharding(mesh, Spec(mesh.axis_names[0]))
-        wanted = [split if leaf.ndim and leaf.shape[0] % mesh.size == 0 else None for leaf in leaves]
-    whole = NamedSharding(mesh, Spec())
-    return [
-        None if leaf.dtype == jax.dtypes.float0 else sharding or whole
-        for leaf, sharding in zip(leaves, wanted, strict=True)
-    ]
-
-
-def shard_layout(value: Any) -> str:
-    """Which part of an array is on which device, by the device's place in the mesh: ``0:[0:8] 1:[8:16]``.
-
-    Of an unreduced array also the axes over which it is to be summed.
-    """
-    described = []
-    axes = unreduced_axes(value.sharding)
-    for place, index in enumerate(without_unreduced(value.sharding).devices_indices_map(value.shape).values()):
-        extents = [part.indices(size) for part, size in zip(index, value.shape, strict=True)]
-        described.append("%d:[%s]" % (place, ",".join("%d:%d" % extent[:2] for extent in extents)))
-    return " ".join(described) + (" unreduced over %s" % ", ".join(axes) if axes else "")
-
-
-def load_leaves(path: str) -> list[Any]:
-    """Arrays as the coordinator stores them. Members are called ``0000.DTYPE``: .npy knows no bfloat16, key, float0."""
-    import jax
-    import numpy as np
-
-    leaves = []
-    with np.load(path, allow_pickle=False) as archive:
-        for name in sorted(archive.files, key=lambda name: int(name.partition(".")[0])):
-            dtype, data = name.partition(".")[2], archive[name]
-            if dtype in KEY_IMPLEMENTATIONS:
-                data = jax.random.wrap_key_data(data, impl=KEY_IMPLEMENTATIONS[dtype])
-            elif dtype == "float0":
-                data = np.zeros(data.shape, jax.dtypes.float0)
-            elif dtype != data.dtype.name:
-                import ml_dtypes
-
-                data = data.view(getattr(ml_dtypes, dtype))
-            leaves.append(data)
-    return leaves
-
-
-def save_leaves(path: str, values: list[Any]) -> None:
-    """Write outputs in the same form. Raises `NotWrittenError` where the disk refuses."""
-    import jax
-    import numpy as np
-
-    members = {}
-    for index, value in enumerate(values):
-        if unreduced_axes(getattr(value, "sharding", None)):  # jax gives nobody the terms of such a sum
-            value = jax.sharding.reshard(value, jax.sharding.NamedSharding(value.sharding.mesh, jax.P()))
-        dtype = str(value.dtype)
-        if dtype.startswith("key<"):
-            data = np.asarray(jax.random.key_data(value))
-        elif value.dtype == jax.dtypes.float0:
-            dtype, data = "float0", np.zeros(value.shape, np.bool_)
-        else:
-            data = np.asarray(value)
-            if data.dtype.kind == "V" or data.dtype.isbuiltin == 2:  # a dtype that NumPy itself lacks
-                data = data.view("u%d" % data.dtype.itemsize)
-        members["%04d.%s" % (index, FILE_NAMES.get(dtype, dtype))] = data
-    try:
-        np.savez(path, **members)  # type: ignore[arg-type]  # its own keyword is no member name
-    except OSError as error:  # numpy raises some without an errno, by which `is_machine_fault` knows them
-        raise NotWrittenError("the outputs could not be written: %s" % error) from error
-
-
-# --- one cell: what differs between releases of jax -------------------------------------------------------------------
-
-
-def export_module() -> Any:
-    """`jax.export` since 0.4.30, `jax.experimental.export` before."""
-    is_new = importlib.util.find_spec("jax.export")
-    return importlib.import_module("jax.export" if is_new else "jax.experimental.export")
-
-
-def parse_module(exported: Any) -> None:
-    """Have jaxlib parse the module. Until 0.10.0 jax then also prints it: large constants take several times as much.
-
-    What is not public may be gone in a later release, and then it is printed.
-    """
-    try:
-        from jax._src.interpreters import mlir
-
-        if "serialized" not in inspect.signature(exported.mlir_module).parameters:
-            raise AttributeError("mlir_module")
-        context = mlir.make_ir_context()
-    except (ImportError, AttributeError):
-        exported.mlir_module()
-        return
-    with context:
-        exported.mlir_module(serialized=False)
-
-
-def call_of(export: Any, exported: Any) -> Any:
-    """The function of an artifact: a method since 0.4.30; `call` until 0.4.29 and `call_exported` until 0.4.23."""
-    if hasattr(exported, "call"):
-        return exported.call
-    old = getattr(export, "call", None) or export.call_exported
-    return old(exported)
-
-
-def artifact_shardings(exported: Any, mesh: Any) -> list[Any] | None:
-    """The sharding that an artifact wants of each argument, on this mesh; None until 0.4.28, which cannot say it."""
-    from jax.sharding import Mesh
-
-    if not hasattr(exported, "in_shardings_jax"):
-        return None
-
-    def mesh_like(abstract: Any) -> Any:
-        devices = mesh.devices.reshape(abstract.axis_sizes)
-        return Mesh(devices, abstract.axis_names, axis_types=abstract.axis_types)
-
-    # Since 0.9.0 shardings name their mesh, and jax places them on no other. Arguments may have different ones, and
-    # meshes may have explicit axes: each is made of the same devices.
-    named = getattr(exported, "_in_named_shardings", None) or ()
-    meshes = [None if sharding is None else mesh_like(sharding.mesh) for sharding in named]
-    if not any(meshes):
-        return list(exported.in_shardings_jax(mesh))
-    if len({at for at in meshes if at}) > 1:
-        # Each argument is given whole on the golden's mesh, the one with the most axes. Else jax gives results that of
-        # the first argument, which may have too few for them.
-        return None
-    # An unreduced argument is the sum of one that is whole on each device: jax makes it of that, and of nothing else.
-    return [at and without_unreduced(sharding.update(mesh=at)) for sharding, at in zip(named, meshes, strict=True)]
-
-
-def unreduced_axes(sharding: Any) -> list[str]:
-    """The axes over which an array is a sum that was not made, since 0.7; none for most."""
-    return sorted(getattr(getattr(sharding, "spec", None), "unreduced", None) or ())
-
-
-def without_unreduced(sharding: Any) -> Any:
-    """The sharding of an array whose sums are made."""
-    if not unreduced_axes(sharding):
-        return sharding
-    spec = sharding.spec
-    return sharding.update(spec=type(spec)(*getattr(spec, "partitions", spec)))  # the attribute exists since 0.10
-
-
-def configure(x64: bool, devices: int) -> None:
-    """Settings that a jax process takes before it starts its client."""
-    import jax
-
-    if x64:
-        jax.config.update("jax_enable_x64", True)
-    if devices == 1:
-        return
-    if "jax_num_cpu_devices" in jax.config.values:  # since 0.5.0
-        jax.config.update("jax_num_cpu_devices", devices)
-    else:  # until 0.4.38 only XLA knows such a setting, and reads it when the client starts
-        os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=%d" % devices
-
-
-def start_ahead(client: bool) -> None:
-    """Do ahead what any process does for its first artifact. A spare process starts its client, too.
-
-    MLIR registers its dialects, and Python reads which packages are installed, among which jax looks for plugins. In
-    the worker, once for all its cells, this takes 5 ms of each one's 12 before it reads its artifact
-    (docs/explanation/performance.md), and starts no thread. What fails here is no error, such as a release that has
-    moved something in `jax._src`: what matters fails in the cell once more.
-    """
-    try:
-        from importlib.metadata import entry_points
-
-        import jax
-        from jax._src.interpreters import mlir
-
-        if client:
-            jax.devices()
-        else:
-            entry_points(group="jax_plugins")
-        mlir.make_ir_context()
-    except Exception as error:
-        print("not done ahead: %s" % error, file=sys.stderr)
-
-
-def refuse_if_warm() -> None:
-    """End a worker that has a client or a second thread: later cells would be warm, or hang."""
-    # No public function of jax says so without starting a client. If a release renames this table, its threads show.
-    bridge = sys.modules.get("jax._src.xla_bridge")
-    if getattr(bridge, "_backends", None):
-        raise SystemExit("the worker has started a jax client, so its forks would not be cold")
-    tasks = "/proc/self/task"
-    if os.path.isdir(tasks) and len(os.listdir(tasks)) > 1:
-        raise SystemExit("the worker has %d threads, so its forks could hang" % len(os.listdir(tasks)))
-
-
 # --- one cell: how it ends, and what it says --------------------------------------------------------------------------
 
 
-def report_cell(request: dict[str, Any], say: Say, shared_memory: list[tuple[int, int]]) -> None:
+def report_cell(half: Half, request: dict[str, Any], say: Say, shared_memory: list[tuple[int, int]]) -> None:
     """Run a cell and say how it ended: a Python exception is reported here, any other end is seen by the parent.
 
     `shared_memory` is what the worker wants to know the written pages of. The last word comes last: whoever reads it
     need not wait until the process has ended, which takes the system 20 ms.
     """
     try:
-        run_cell(request, say)
+        half.run_cell(request, say)
         if shared_memory:
             say({"pages": written_pages(shared_memory)})
         end = {"end": "ok"}
@@ -632,6 +296,11 @@ def report_cell(request: dict[str, Any], say: Say, shared_memory: list[tuple[int
 def is_machine_fault(error: BaseException) -> bool:
     """Whether the system refused something, such as room on a disk: jax raises no errors of its own with an errno."""
     return isinstance(error, NotWrittenError) or (isinstance(error, OSError) and error.errno is not None)
+
+
+def full_message(error: BaseException) -> str:
+    """The type of an error and its whole message."""
+    return "%s: %s" % (type(error).__name__, whole_message(error))
 
 
 def whole_message(error: BaseException) -> str:
@@ -769,7 +438,7 @@ class CellProcess:
     starts the client. Its time begins when the cell is given to it.
     """
 
-    def __init__(self, spare: bool, not_its_own: list[int], pages: list[int] | None) -> None:
+    def __init__(self, half: Half, spare: bool, not_its_own: list[int], pages: list[int] | None) -> None:
         self.spare = spare
         self.request: dict[str, Any] = {}
         self.transcript = Transcript()
@@ -792,7 +461,7 @@ class CellProcess:
                 os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # the worker's stdin has requests, and not for a cell
                 os.dup2(stderr, 2)
                 os.dup2(2, 1)
-                become_cell(request, messages, spare, pages)
+                become_cell(half, request, messages, spare, pages)
             finally:
                 os._exit(0)
         for descriptor in (request, messages, stderr):
@@ -873,27 +542,28 @@ class CellProcess:
         }
 
 
-def become_cell(request: int, messages: int, spare: bool, pages: list[int] | None) -> None:
+def become_cell(half: Half, request: int, messages: int, spare: bool, pages: list[int] | None) -> None:
     """Wait for the request of a cell on one descriptor, run it, and say on another what it says."""
     # Before the client, which adds memory of its own: what is asked for is what the worker shares.
     memory = writable_memory() if pages is None else []
     if spare:
         copy_pages(pages or [])
-        start_ahead(True)
+        half.start_ahead(True)
     with os.fdopen(request, "rb") as pipe:
         line = pipe.readline()
     if line:  # else the worker is gone, or needs no more cells
-        report_cell(json.loads(line), writer_to(messages), memory)
+        report_cell(half, json.loads(line), writer_to(messages), memory)
 
 
 class Server:
     """Forks a cold process for each request until stdin closes.
 
-    The first cells teach it which modules to import beforehand. `notes` is the file in which earlier workers have noted
-    them; empty for none.
+    Where the half learns, the first cells teach it which modules to import beforehand. `notes` is the file in which
+    earlier workers have noted them; empty for none.
     """
 
-    def __init__(self, replies: int, notes: str = "") -> None:
+    def __init__(self, half: Half, replies: int, notes: str) -> None:
+        self.half = half
         self.replies = replies
         self.notes = notes
         self.say = writer_to(replies)
@@ -909,12 +579,15 @@ class Server:
         self.pages: list[int] | None = None  # that each cell writes, whatever is in it; None before they are known
 
     def serve(self) -> None:
-        """Run what comes in on stdin. When no more comes, all that runs is ended."""
-        greeting = import_jax()
-        if modules := read_notes(self.notes):
+        """Run what comes in on stdin. When no more comes, all that runs is ended. With threads, nothing can run."""
+        if count_threads() > 1:
+            self.say({**self.half.greeting(), "threads": count_threads()})
+            return
+        modules = read_notes(self.notes) if self.half.learns else []
+        if modules or not self.half.learns:
             self.prepare(modules)
             self.first_is_over = self.modules_known = True
-        self.say(greeting)
+        self.say(self.half.greeting())
         self.selector.register(0, selectors.EVENT_READ, None)
         while True:
             # The first cell goes alone: the modules that it imports are imported here, and no later fork pays for them.
@@ -962,7 +635,7 @@ class Server:
         """A new process, to which we listen."""
         # A spare process that kept the pipe of another one open would keep it waiting after this worker was killed.
         not_its_own = [self.replies, *(other.requests for other in self.spares)]
-        cell = CellProcess(spare, not_its_own, self.pages if self.modules_known else [])
+        cell = CellProcess(self.half, spare, not_its_own, self.pages if self.modules_known else [])
         self.selector.register(cell.messages, selectors.EVENT_READ, cell)
         self.selector.register(cell.stderr, selectors.EVENT_READ, cell)
         return cell
@@ -990,8 +663,12 @@ class Server:
     def prepare(self, modules: list[str]) -> None:
         """Import what cells import, so that they need not."""
         import_all(modules)
-        start_ahead(False)
-        refuse_if_warm()
+        self.half.start_ahead(False)
+        # Later cells would be warm, or hang.
+        if self.half.has_client():
+            raise SystemExit("the worker has started a client, so its forks would not be cold")
+        if count_threads() > 1:
+            raise SystemExit("the worker has %d threads, so its forks could hang" % count_threads())
         gc.collect()
         gc.freeze()  # else each cell walks, and so copies, all that was imported here
 
@@ -1015,17 +692,6 @@ class Server:
 
 
 # --- modules that cells import ----------------------------------------------------------------------------------------
-
-
-def import_jax() -> dict[str, Any]:
-    """Import what every cell needs. The greeting of a worker that is ready."""
-    import jax
-    import jaxlib.version
-    import numpy  # noqa: F401
-
-    export_module()
-    versions = {"jax": jax.__version__, "jaxlib": jaxlib.version.__version__, "python": sys.version.split()[0]}
-    return {"ready": True, **versions}
 
 
 def import_all(modules: list[str]) -> None:
@@ -1129,6 +795,14 @@ def resident_bytes(pid: int) -> int:
         return 0
 
 
+def count_threads() -> int:
+    """The threads of this process; only Python's own where /proc is missing."""
+    try:
+        return len(os.listdir("/proc/self/task"))
+    except OSError:
+        return threading.active_count()
+
+
 def die_with(parent: int) -> None:
     """On Linux, a cell does not outlive a worker that was killed, even if it had just been forked."""
     if sys.platform == "linux":
@@ -1146,8 +820,9 @@ def main() -> None:
     os.dup2(2, 1)  # what libraries print goes to stderr
     os.write(replies, b"\n")  # what was printed before this line must not run into the first reply
     if sys.argv[1] == "serve":
-        Server(replies, *sys.argv[2:]).serve()
-        return
+        notes, path = sys.argv[2:]
+        Server(start_half(path), replies, notes).serve()
+        os._exit(0)  # a thread that the half has started may never end
     say = writer_to(replies)
     request = json.loads(sys.stdin.readline())
     coordinator = os.dup(0)
@@ -1159,8 +834,9 @@ def main() -> None:
 
     threading.Thread(target=end_with_coordinator, daemon=True).start()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    say(import_jax())
-    report_cell(request, say, [])
+    half = start_half(sys.argv[2])
+    say(half.greeting())
+    report_cell(half, request, say, [])
     os._exit(0)
 
 

@@ -39,11 +39,36 @@ class VariantRequest(msgspec.Struct, frozen=True):
     numbers: tuple[int, ...] = ()
 
 
+WireType = tuple[str, tuple[int | None, ...], str]
+"""The dtype that a runtime is given or gives, the shape with null for each symbolic size, and the dtype in jax.
+
+A key is given as its uint32 data, float0 as bool.
+"""
+
+
+class ModuleCall(msgspec.Struct, frozen=True):
+    """How a module is called, for a runtime without jax.export: jax.export's calling convention in plain words."""
+
+    module: str  # The path of a file with a StableHLO portable artifact.
+    version: int  # Of the calling convention.
+    platforms: tuple[str, ...]
+    kept: tuple[int, ...]  # Which arguments main takes, by index.
+    refine: bool  # Whether shapes must be refined before it is compiled: jax's `uses_global_constants`.
+    tokens: int  # How many ordered effects it has, each with a token that is passed in and out.
+    disabled_checks: tuple[str, ...]
+    inputs: tuple[WireType, ...]  # All arguments in order, also those that main does not take.
+    outputs: tuple[WireType, ...]
+    devices: int
+    x64: bool  # Whether jax exported it with 64-bit types enabled.
+    shardy: bool  # Whether it was exported with Shardy's dialect for shardings.
+
+
 class CheckRequest(msgspec.Struct, frozen=True):
     """One call of the artifact, or of its derivative of the order `vjp`, in paths.
 
     Without `outputs` it must be refused; `specs` says for each argument how it is sharded where the artifact does not;
-    `dump` is a folder that exists, for the modules as text. `variants` run after the call.
+    `dump` is a folder that exists, for the modules as text. `variants` run after the call. `call` says the same to a
+    runtime that does not read artifacts.
     """
 
     name: str
@@ -55,6 +80,7 @@ class CheckRequest(msgspec.Struct, frozen=True):
     specs: tuple[tuple[str | tuple[str, ...] | None, ...] | None, ...] = ()
     dump: str | None = None
     variants: tuple[VariantRequest, ...] = ()
+    call: ModuleCall | None = None
 
 
 class Request(msgspec.Struct, frozen=True):

@@ -1,0 +1,534 @@
+"""The half of a worker that knows jax: takes an artifact of `jax.export` through its stages.
+
+It runs in every reader's environment and imports the standard library, numpy, jax and the program beside it, which
+loads it; it works on every Python and jax of the release calendar (CPython 3.10 or newer). What differs between
+releases is adapted here and nowhere else; each place says which release.
+
+It never starts a client before a cell has begun, or a process waits for one: after that a fork would hang.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import inspect
+import os
+import re
+import sys
+
+from .program import (
+    FILE_NAMES,
+    KINDS,
+    NotRefusedError,
+    few_digits,
+    full_message,
+    is_figure,
+    is_machine_fault,
+    load_arrays,
+    load_module,
+    peak_bytes,
+    save_arrays,
+    timed,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .program import Say
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LEARNS_MODULES = True  # Cells say what they import, and later ones find it imported.
+LONGEST_DRIVER = 200
+KEY_IMPLEMENTATIONS = {"key_fry": "threefry2x32", "key_rbg": "rbg", "key_urbg": "unsafe_rbg"}
+
+
+class NotImportedError(Exception):
+    """A registration module does not work in this reader."""
+
+
+class NoDevicesError(Exception):
+    """The platform has not as many devices as the cell needs."""
+
+
+# --- before a cell ----------------------------------------------------------------------------------------------------
+
+
+def warm() -> dict[str, str]:
+    """Import what every cell needs. Answers the versions."""
+    import jax
+    import jaxlib.version
+
+    export_module()
+    return {"jax": jax.__version__, "jaxlib": jaxlib.version.__version__}
+
+
+def start_ahead(client: bool) -> None:
+    """Do ahead what any process does for its first artifact. A spare process starts its client, too.
+
+    MLIR registers its dialects, and Python reads which packages are installed, among which jax looks for plugins. In
+    the worker, once for all its cells, this takes 5 ms of each one's 12 before it reads its artifact
+    (docs/explanation/performance.md), and starts no thread. What fails here is no error, such as a release that has
+    moved something in `jax._src`: what matters fails in the cell once more.
+    """
+    try:
+        from importlib.metadata import entry_points
+
+        import jax
+        from jax._src.interpreters import mlir
+
+        if client:
+            jax.devices()
+        else:
+            entry_points(group="jax_plugins")
+        mlir.make_ir_context()
+    except Exception as error:
+        print("not done ahead: %s" % error, file=sys.stderr)
+
+
+def has_client() -> bool:
+    """Whether this process has started a client, so that its forks would not be cold."""
+    # No public function of jax says so without starting a client. If a release renames this table, its threads show.
+    return bool(getattr(sys.modules.get("jax._src.xla_bridge"), "_backends", None))
+
+
+# --- one cell: its stages ---------------------------------------------------------------------------------------------
+
+
+def run_cell(request: dict[str, Any], say: Say) -> None:
+    """Take one artifact through its stages. `say` reports each stage before it starts."""
+    devices = prepare_devices(request, say)
+    say({"stage": "read"})
+    data = bytearray(os.path.getsize(request["artifact"]))
+    with open(request["artifact"], "rb") as file:
+        file.readinto(data)
+    for module, path in request["register"]:
+        register(module, path)
+    say({"stage": "deserialize"})
+    export = export_module()
+    seconds, exported = timed(export.deserialize, data)
+    del data  # the largest thing in memory, of which jax has made a copy
+    say({"stage": "module", "timings": {"deserialize": few_digits(seconds)}})
+    parse_module(exported)
+    if request.get("warm"):
+        import jax
+        import numpy as np
+
+        # Until 0.9.2 LAPACK calls die in a process that has not traced linear algebra.
+        jax.jit(jax.numpy.linalg.cholesky).lower(np.eye(2, dtype=np.float32))
+    for check in request["checks"]:
+        say({"stage": "lower", "check": check["name"]})
+        if check["outputs"] is not None:
+            run_check(export, exported, check, devices, request, say)
+            continue
+        try:
+            run_check(export, exported, check, devices, request, lambda message: None)
+        except Exception as error:
+            if is_machine_fault(error):
+                raise
+            say({"refusals": {check["name"]: full_message(error)}})
+        else:
+            raise NotRefusedError
+
+
+def prepare_devices(request: dict[str, Any], say: Say) -> Any:
+    """The devices of a platform other than the CPU; None for the CPU, whose devices a call finds by itself."""
+    import jax
+
+    platform, described, count = request["platform"], request["described"], request["devices"]
+    configure(x64=request["x64"], devices=count if platform == "cpu" else 1)
+    if platform == "cpu":
+        return None
+    say({"stage": "environment"})
+    if described:
+        from jax.experimental import topologies
+
+        name, options = described["name"], described["options"]
+        devices = topologies.get_topology_desc(platform=platform, topology_name=name, **options).devices
+    else:
+        devices = jax.devices(platform)
+    say({"device": devices[0].device_kind, "driver": "" if described else driver_of(platform, devices[0])})
+    if len(devices) < count:
+        raise NoDevicesError("expected %d devices of %s, found %d" % (count, platform, len(devices)))
+    return devices
+
+
+def register(module: str, path: str) -> None:
+    """Import the golden's copy of a module under the module's own name. Raises `NotImportedError`."""
+    try:
+        load_module(module, path)
+    except BaseException as error:
+        if is_machine_fault(error):
+            raise
+        reason = "%s: %s" % (type(error).__name__, error)
+        raise NotImportedError("the module %s cannot be imported in this reader: %s" % (module, reason)) from error
+
+
+def run_check(
+    export: Any, exported: Any, check: dict[str, Any], devices: Any, request: dict[str, Any], say: Say
+) -> None:
+    """One call of the artifact: lower, compile, run, and write what comes out. On described devices nothing runs."""
+    import jax
+
+    for _ in range(check["vjp"]):
+        exported = exported.vjp()
+    if check.get("dump"):
+        jax.config.update("jax_dump_ir_to", check["dump"])
+        dump(check, "exported.mlir", exported.mlir_module)
+    leaves, devices, described = load_leaves(check["inputs"]), devices or jax.devices(), request["described"]
+    args, kwargs = placed_arguments(exported, leaves, check, devices, described)
+    # On described devices, a call without arguments compiles for those of its results.
+    outputs = {"out_shardings": one_device(devices)} if described and not check["mesh"] else {}
+    with mesh_around(check, leaves, devices):
+        lowering, lowered = timed(jax.jit(call_of(export, exported), **outputs).lower, *args, **kwargs)
+    say({"stage": "compile"})
+    compiling, compiled = timed(lowered.compile)
+    if not check["name"]:
+        times = {"lower": few_digits(lowering), "compile": few_digits(compiling), "peak_bytes": peak_bytes()}
+        say({"cost": cost_of(compiled), "timings": times})
+    if check.get("dump"):
+        dump(check, "compiled.hlo", compiled.as_text)
+    if request.get("learn"):  # before the run: linear algebra may die there
+        say({"modules": sorted(sys.modules)})
+    if described:
+        return
+    say({"stage": "run"})
+    seconds, results = timed(lambda: jax.block_until_ready(jax.tree_util.tree_leaves(compiled(*args, **kwargs))))
+    if check["outputs"] is None:
+        return
+    if not check["name"]:
+        say({"timings": {"run": few_digits(seconds), "peak_bytes": peak_bytes()}})
+    save_leaves(check["outputs"], results)
+    if not check["name"] and check["mesh"]:
+        say({"shardings": [shard_layout(value) for value in results]})
+    # With ordered effects a compiled program takes a token from its first call that it lacks in the second.
+    takes_token = bool(getattr(exported, "ordered_effects", ()))
+    if request["repeat"] and not check["name"] and not takes_token:
+        runs = [timed(lambda: jax.block_until_ready(compiled(*args, **kwargs)))[0] for _ in range(request["repeat"])]
+        say({"timings": {"runs": runs}})
+    programs = Variants(call_of(export, exported), lowered, compiled, again=takes_token)
+    compiled = None  # no name but one holds a program: its memory is free when the next one is compiled
+    for variant in check.get("variants", ()):
+        say({"variant": variant["name"]})
+        try:
+            args, kwargs = placed_arguments(exported, load_leaves(variant["inputs"]), check, devices, None)
+            with mesh_around(check, leaves, devices):
+                results = programs.run(variant, args, kwargs)
+            save_leaves(variant["outputs"], jax.tree_util.tree_leaves(results))
+        except Exception as error:
+            if is_machine_fault(error):
+                raise
+            say({"failed": {variant["name"]: full_message(error)}})
+
+
+class Variants:
+    """Runs the variants of a call. A program is compiled once for those that follow each other with the same one.
+
+    `again`: each run compiles anew, since a program cannot be called twice.
+    """
+
+    def __init__(self, call: Callable[..., Any], lowered: Any, compiled: Any, *, again: bool) -> None:
+        self.call = call
+        self.lowered = lowered
+        self.program = compiled
+        self.again = again
+        self.kind: tuple[bool, dict[str, Any]] = (False, {})
+        self.problem: Exception | None = None
+
+    def run(self, variant: dict[str, Any], args: Any, kwargs: Any) -> Any:
+        is_moved, options = kind = bool(variant["numbers"]), variant["options"]
+        if self.again or kind != self.kind:
+            self.program, self.kind, self.problem = None, kind, None
+            try:
+                lowered = self.lowered
+                if is_moved:
+                    if "moved_inside" not in sys.modules:
+                        register("moved_inside", os.path.join(HERE, "moved_inside.py"))
+                    lowered = sys.modules["moved_inside"].lower_moved(self.call, args, kwargs)
+                self.program = lowered.compile(compiler_options=options or None)
+            except Exception as error:
+                self.problem = error
+        if self.problem:  # it would fail again for each variant of this program
+            raise self.problem
+        if not is_moved:
+            return self.program(*args, **kwargs)
+        import numpy as np
+
+        return self.program(np.array(variant["numbers"], np.uint32), args, kwargs)
+
+
+def dump(check: dict[str, Any], name: str, text: Callable[[], Any]) -> None:
+    """Write a text beside what jax dumps. That there is no text, or no room for it, is no fault of the artifact."""
+    try:
+        with open(os.path.join(check["dump"], name), "w", encoding="utf-8") as file:
+            file.write(str(text() or ""))
+    except Exception as error:
+        print("no %s: %s" % (name, error), file=sys.stderr)
+
+
+# --- one cell: what a program costs -----------------------------------------------------------------------------------
+
+
+MEMORY = {
+    "temp_bytes": "temp_size_in_bytes",
+    "argument_bytes": "argument_size_in_bytes",
+    "output_bytes": "output_size_in_bytes",
+    "alias_bytes": "alias_size_in_bytes",
+    "code_bytes": "generated_code_size_in_bytes",
+}
+ESTIMATES = {"flops": "flops", "transcendentals": "transcendentals", "bytes_accessed": "bytes accessed"}
+# A line of HLO as text: "  ROOT %name = f32[2]{0} fusion(%other), kind=kLoop", where the shape may have T(8,128) in it.
+INSTRUCTION = re.compile(r"^ +(?:ROOT )?%?[^ ]+ = .*? ([a-z][a-z0-9-]*)\(", re.MULTILINE)
+
+
+def cost_of(compiled: Any) -> dict[str, Any]:
+    """What the compiler says of a program. What this release or platform does not say is None, and is no error."""
+
+    def memory() -> dict[str, Any]:
+        stats = compiled.memory_analysis()
+        return {name: getattr(stats, field, None) for name, field in MEMORY.items()}
+
+    def estimates() -> dict[str, Any]:
+        estimate = compiled.cost_analysis()
+        estimate = estimate[0] if isinstance(estimate, list) else estimate  # until 0.4.38, one for each program
+        # XLA leaves zeros out, and has -1 for what it cannot estimate.
+        return {name: estimate.get(key, 0.0) for name, key in ESTIMATES.items()} if estimate else {}
+
+    def counts() -> dict[str, Any]:
+        opcodes = INSTRUCTION.findall(compiled.as_text())  # which spells out no large constant
+        return {"instructions": len(opcodes), "fusions": opcodes.count("fusion")} if opcodes else {}
+
+    figures: dict[str, Any] = {}
+    for figures_of in (memory, estimates, counts):
+        try:
+            figures.update(figures_of())
+        except Exception:  # such as "Unimplemented", of some plugins
+            continue
+    return {name: value if is_figure(value, KINDS[name]) else None for name, value in figures.items()}
+
+
+# --- one cell: devices, arguments and outputs -------------------------------------------------------------------------
+
+
+def driver_of(platform: str, device: Any) -> str:
+    """The versions of the kernel module and of the client that drive a device."""
+    versions = []
+    module = {"cuda": "nvidia", "rocm": "amdgpu"}.get(platform)
+    if module and os.path.exists("/sys/module/%s/version" % module):
+        with open("/sys/module/%s/version" % module) as file:
+            versions.append("%s %s" % (module, file.read().strip()))
+    versions.append(" ".join(str(getattr(device.client, "platform_version", "")).split()))
+    return ", ".join(filter(None, versions))[:LONGEST_DRIVER]
+
+
+def one_device(devices: Any) -> Any:
+    """The sharding of an array that is whole on the first device."""
+    from jax.sharding import SingleDeviceSharding
+
+    return SingleDeviceSharding(devices[0])
+
+
+def placed_arguments(exported: Any, leaves: list[Any], check: dict[str, Any], devices: Any, described: Any) -> Any:
+    """The arguments of a call, positional and by keyword, on these devices; on described ones without any data."""
+    import jax
+
+    shardings: list[Any] = [None] * len(leaves)
+    if check["mesh"]:
+        shardings = shardings_on(devices, exported, leaves, check)
+    elif described:
+        shardings = [None if leaf.dtype == jax.dtypes.float0 else one_device(devices) for leaf in leaves]
+
+    def place(leaf: Any, sharding: Any) -> Any:
+        if described:
+            return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
+        return jax.device_put(leaf, sharding)
+
+    leaves = [leaf if at is None else place(leaf, at) for leaf, at in zip(leaves, shardings, strict=True)]
+    return jax.tree_util.tree_unflatten(exported.in_tree, leaves)
+
+
+def mesh_on(devices: Any, check: dict[str, Any]) -> Any:
+    """The mesh of a check."""
+    import numpy as np
+    from jax.sharding import Mesh
+
+    names, sizes = [axis for axis, _ in check["mesh"]], [size for _, size in check["mesh"]]
+    chosen = list(devices)[: int(np.prod(sizes))]
+    # "whole" and "spread" stand for a caller whose mesh is not the exporter's: the same devices in another order.
+    return Mesh(np.array(chosen if check["place"] == "own" else chosen[::-1]).reshape(sizes), tuple(names))
+
+
+def mesh_around(check: dict[str, Any], leaves: list[Any], devices: Any) -> Any:
+    """The context in which an artifact is called: without arguments, its devices are those of the mesh around it.
+
+    Until 0.6.2, which has no `jax.set_mesh`, such an artifact for several devices cannot be called.
+    """
+    import jax
+
+    if leaves or not check["mesh"] or not hasattr(jax, "set_mesh"):
+        return contextlib.nullcontext()
+    return jax.set_mesh(mesh_on(devices, check))
+
+
+def shardings_on(devices: Any, exported: Any, leaves: list[Any], check: dict[str, Any]) -> list[Any]:
+    """The sharding of each argument on the mesh of a check; None for an argument without data.
+
+    As the artifact wants it, whole on each device, or split along its first axis.
+    """
+    import jax
+    from jax.sharding import NamedSharding
+    from jax.sharding import PartitionSpec as Spec
+
+    mesh = mesh_on(devices, check)
+    wanted: list[Any] = [None] * len(leaves)
+    if check["place"] == "own":
+        # JSON has lists for the tuples of axes.
+        specs = [spec and [tuple(axes) if isinstance(axes, list) else axes for axes in spec] for spec in check["specs"]]
+        given = [None if spec is None else NamedSharding(mesh, Spec(*spec)) for spec in specs]
+        own = artifact_shardings(exported, mesh) or wanted
+        wanted = [at or other for at, other in zip(own, given or wanted, strict=True)]
+    elif check["place"] == "spread":
+        split = NamedSharding(mesh, Spec(mesh.axis_names[0]))
+        wanted = [split if leaf.ndim and leaf.shape[0] % mesh.size == 0 else None for leaf in leaves]
+    whole = NamedSharding(mesh, Spec())
+    return [
+        None if leaf.dtype == jax.dtypes.float0 else sharding or whole
+        for leaf, sharding in zip(leaves, wanted, strict=True)
+    ]
+
+
+def shard_layout(value: Any) -> str:
+    """Which part of an array is on which device, by the device's place in the mesh: ``0:[0:8] 1:[8:16]``.
+
+    Of an unreduced array also the axes over which it is to be summed.
+    """
+    described = []
+    axes = unreduced_axes(value.sharding)
+    for place, index in enumerate(without_unreduced(value.sharding).devices_indices_map(value.shape).values()):
+        extents = [part.indices(size) for part, size in zip(index, value.shape, strict=True)]
+        described.append("%d:[%s]" % (place, ",".join("%d:%d" % extent[:2] for extent in extents)))
+    return " ".join(described) + (" unreduced over %s" % ", ".join(axes) if axes else "")
+
+
+def load_leaves(path: str) -> list[Any]:
+    """Arrays as the coordinator stores them, with jax's own for keys and float0, which NumPy lacks."""
+    import jax
+    import numpy as np
+
+    leaves = []
+    for dtype, data in load_arrays(path):
+        if dtype in KEY_IMPLEMENTATIONS:
+            data = jax.random.wrap_key_data(data, impl=KEY_IMPLEMENTATIONS[dtype])
+        elif dtype == "float0":
+            data = np.zeros(data.shape, jax.dtypes.float0)
+        leaves.append(data)
+    return leaves
+
+
+def save_leaves(path: str, values: list[Any]) -> None:
+    """Write outputs in the same form. Raises `NotWrittenError` where the disk refuses."""
+    import jax
+    import numpy as np
+
+    arrays = []
+    for value in values:
+        if unreduced_axes(getattr(value, "sharding", None)):  # jax gives nobody the terms of such a sum
+            value = jax.sharding.reshard(value, jax.sharding.NamedSharding(value.sharding.mesh, jax.P()))
+        dtype = str(value.dtype)
+        if dtype.startswith("key<"):
+            data = np.asarray(jax.random.key_data(value))
+        elif value.dtype == jax.dtypes.float0:
+            dtype, data = "float0", np.zeros(value.shape, np.bool_)
+        else:
+            data = np.asarray(value)
+        arrays.append((FILE_NAMES.get(dtype, dtype), data))
+    save_arrays(path, arrays)
+
+
+# --- what differs between releases of jax -----------------------------------------------------------------------------
+
+
+def export_module() -> Any:
+    """`jax.export` since 0.4.30, `jax.experimental.export` before."""
+    is_new = importlib.util.find_spec("jax.export")
+    return importlib.import_module("jax.export" if is_new else "jax.experimental.export")
+
+
+def parse_module(exported: Any) -> None:
+    """Have jaxlib parse the module. Until 0.10.0 jax then also prints it: large constants take several times as much.
+
+    What is not public may be gone in a later release, and then it is printed.
+    """
+    try:
+        from jax._src.interpreters import mlir
+
+        if "serialized" not in inspect.signature(exported.mlir_module).parameters:
+            raise AttributeError("mlir_module")
+        context = mlir.make_ir_context()
+    except (ImportError, AttributeError):
+        exported.mlir_module()
+        return
+    with context:
+        exported.mlir_module(serialized=False)
+
+
+def call_of(export: Any, exported: Any) -> Any:
+    """The function of an artifact: a method since 0.4.30; `call` until 0.4.29 and `call_exported` until 0.4.23."""
+    if hasattr(exported, "call"):
+        return exported.call
+    old = getattr(export, "call", None) or export.call_exported
+    return old(exported)
+
+
+def artifact_shardings(exported: Any, mesh: Any) -> list[Any] | None:
+    """The sharding that an artifact wants of each argument, on this mesh; None until 0.4.28, which cannot say it."""
+    from jax.sharding import Mesh
+
+    if not hasattr(exported, "in_shardings_jax"):
+        return None
+
+    def mesh_like(abstract: Any) -> Any:
+        devices = mesh.devices.reshape(abstract.axis_sizes)
+        return Mesh(devices, abstract.axis_names, axis_types=abstract.axis_types)
+
+    # Since 0.9.0 shardings name their mesh, and jax places them on no other. Arguments may have different ones, and
+    # meshes may have explicit axes: each is made of the same devices.
+    named = getattr(exported, "_in_named_shardings", None) or ()
+    meshes = [None if sharding is None else mesh_like(sharding.mesh) for sharding in named]
+    if not any(meshes):
+        return list(exported.in_shardings_jax(mesh))
+    if len({at for at in meshes if at}) > 1:
+        # Each argument is given whole on the golden's mesh, the one with the most axes. Else jax gives results that of
+        # the first argument, which may have too few for them.
+        return None
+    # An unreduced argument is the sum of one that is whole on each device: jax makes it of that, and of nothing else.
+    return [at and without_unreduced(sharding.update(mesh=at)) for sharding, at in zip(named, meshes, strict=True)]
+
+
+def unreduced_axes(sharding: Any) -> list[str]:
+    """The axes over which an array is a sum that was not made, since 0.7; none for most."""
+    return sorted(getattr(getattr(sharding, "spec", None), "unreduced", None) or ())
+
+
+def without_unreduced(sharding: Any) -> Any:
+    """The sharding of an array whose sums are made."""
+    if not unreduced_axes(sharding):
+        return sharding
+    spec = sharding.spec
+    return sharding.update(spec=type(spec)(*getattr(spec, "partitions", spec)))  # the attribute exists since 0.10
+
+
+def configure(x64: bool, devices: int) -> None:
+    """Settings that a jax process takes before it starts its client."""
+    import jax
+
+    if x64:
+        jax.config.update("jax_enable_x64", True)
+    if devices == 1:
+        return
+    if "jax_num_cpu_devices" in jax.config.values:  # since 0.5.0
+        jax.config.update("jax_num_cpu_devices", devices)
+    else:  # until 0.4.38 only XLA knows such a setting, and reads it when the client starts
+        os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=%d" % devices

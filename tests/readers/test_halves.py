@@ -1,0 +1,222 @@
+"""Runtimes beside jaxlib: a worker that runs the half of a runtime, wherever its file is."""
+
+import dataclasses
+import re
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from commands import wait_for
+
+from export_core.goldens.arrays import Leaf, from_npz, key_leaf, leaf_of, to_npz
+from export_core.readers.environment import Environment, this_interpreter
+from export_core.readers.errors import WorkerDied
+from export_core.readers.worker.client import ForkingWorker, FreshInterpreters, start_worker
+from export_core.readers.worker.protocol import CheckRequest, ModuleCall, Reply, Request, Stage
+
+HALF = """
+import os, sys, time
+
+
+def warm():
+    import numpy
+    assert not {os.path.dirname(__file__), os.path.dirname(sys.argv[0])} & {*sys.path}
+    return {"adder": "1.0"}
+
+
+def run(call, leaves, stage):
+    does = call["module"]
+    if does == "cannot pass":
+        raise TypeError("this binding has no bfloat16")
+    kept = [leaves[place] for place in call["kept"]]
+    stage("deserialize")
+    if does == "refuse":
+        raise NotImplementedError("no such dialect")
+    stage("compile")
+    if does == "abort":
+        os.write(2, b"LLVM ERROR: Unsupported op\\n")
+        os.abort()
+    stage("run")
+    if does == "hang":
+        time.sleep(60)
+    if does == "too many":
+        return [*kept, *kept]
+    if does == "no such stage":
+        stage("link")
+    return [value if value.dtype == bool else value + value.dtype.type(1) for value in kept]
+"""
+THREADS = "import threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\n"
+
+
+@pytest.fixture
+def half(tmp_path) -> Path:
+    """The file of a runtime that adds one to all arguments, or does what its module is called."""
+    path = tmp_path / "vendor" / "adder_worker.py"
+    path.parent.mkdir()
+    path.write_text(HALF)
+    return path
+
+
+@pytest.fixture
+def environment(here, half) -> Environment:
+    plain = this_interpreter(here)
+    variables = {name: value for name, value in plain.variables.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    release = dataclasses.replace(here, jaxlib="", jax="", runtime="adder==1.0")
+    return dataclasses.replace(plain, release=release, half=half, variables=variables)
+
+
+@dataclasses.dataclass
+class Adder:
+    """Requests to the runtime, whose inputs and outputs are in a folder."""
+
+    folder: Path
+    arguments: tuple[Leaf, ...] = (leaf_of(np.float32([1, 2])),)
+
+    def check(self, does: str = "add", name: str = "", *, refused: bool = False) -> CheckRequest:
+        inputs = self.folder / "inputs.npz"
+        inputs.write_bytes(to_npz(self.arguments))
+        types = tuple((*wire(leaf), leaf.dtype) for leaf in self.arguments)
+        places = tuple(range(len(types)))
+        call = ModuleCall(does, 10, ("cpu",), places, False, 0, (), types, types, 1, False, True)
+        outputs = None if refused else str(self.folder / f"outputs{name}.npz")
+        return CheckRequest(name, 0, str(inputs), outputs, (), "own", call=call)
+
+    def request(self, *checks: CheckRequest, timeout: float = 60.0) -> Request:
+        return Request("no artifact", checks, (), 1, False, timeout, 0)
+
+    def outputs(self, name: str = "") -> tuple[Leaf, ...]:
+        return from_npz(self.folder / f"outputs{name}.npz")
+
+
+def wire(leaf: Leaf) -> tuple[str, tuple[int, ...]]:
+    data = np.asarray(leaf.data)
+    return {"float0": "bool"}.get(leaf.dtype, data.dtype.name), data.shape
+
+
+@pytest.fixture
+def adder(tmp_path) -> Adder:
+    return Adder(tmp_path)
+
+
+def replies(environment: Environment, *requests: Request, fork: bool = True) -> list[Reply]:
+    worker = start_worker(environment, 2, fork=fork)
+    try:
+        return [future.result(timeout=60) for future in map(worker.submit, requests)]
+    finally:
+        worker.close()
+
+
+@pytest.mark.parametrize("fork", [True, False], ids=["fork", "no fork"])
+def test_the_half_of_a_runtime_runs_calls_in_order_in_cold_processes(environment, adder, fork):
+    checks = (adder.check(), adder.check(name="again"), adder.check("refuse", "bad", refused=True))
+    (reply,) = replies(environment, adder.request(*checks), fork=fork)
+    assert (reply.end, reply.stage, reply.check) == ("ok", Stage.RUN, "bad")
+    assert reply.refusals == {"bad": "NotImplementedError: no such dialect"}
+    (added,), (again,) = adder.outputs(), adder.outputs("again")
+    assert added.data.tolist() == again.data.tolist() == [2, 3]
+    times = reply.timings
+    assert None not in (times.deserialize, times.compile, times.run, times.peak_bytes)
+    assert times.lower is None
+
+
+def test_arrays_of_every_kind_reach_a_runtime_and_come_back(environment, adder):
+    key = key_leaf("key<fry>", np.uint32([[1, 2], [3, 4]]))
+    arrays = np.array([1, 2], ml_dtypes.bfloat16), np.array([1, -2], ml_dtypes.int4), np.array(3, np.int8)
+    nothing = np.zeros(3, [("float0", "V")])
+    adder.arguments = (key, *map(leaf_of, arrays), leaf_of(nothing))
+    (reply,) = replies(environment, adder.request(adder.check()))
+    assert (reply.end, reply.message) == ("ok", None)
+    found = adder.outputs()
+    assert [leaf.dtype for leaf in found] == ["key<fry>", "bfloat16", "int4", "int8", "float0"]
+    more = np.array([2, 3], ml_dtypes.bfloat16), np.array([2, -1], ml_dtypes.int4), np.array(4, np.int8)
+    expected = (key_leaf("key<fry>", np.uint32([[2, 3], [4, 5]])), *map(leaf_of, more), leaf_of(nothing))
+    assert [leaf.data.tolist() for leaf in found] == [leaf.data.tolist() for leaf in expected]
+
+
+@pytest.mark.parametrize(
+    ("does", "refused", "end", "stage", "says"),
+    [
+        ("refuse", False, "error", Stage.DESERIALIZE, "no such dialect"),
+        ("add", True, "error", Stage.RUN, "expected this call to be refused, and it was not"),
+        ("cannot pass", False, "error", Stage.READ, "this binding has no bfloat16"),
+        ("cannot pass", True, "error", Stage.READ, "this binding has no bfloat16"),
+        ("too many", False, "error", Stage.RUN, "expected 1 outputs, found 2"),
+        ("no such stage", False, "error", Stage.RUN, "as a stage, found 'link'"),
+    ],
+)
+def test_what_a_runtime_raises_is_said_with_its_stage(environment, adder, does, refused, end, stage, says):
+    (reply,) = replies(environment, adder.request(adder.check(does, refused=refused)))
+    assert (reply.end, reply.stage) == (end, stage)
+    assert says in (reply.message or "")
+
+
+@pytest.mark.parametrize("fork", [True, False], ids=["fork", "no fork"])
+def test_a_runtime_that_aborts_or_hangs_takes_only_its_cell_along(environment, adder, fork):
+    hangs = adder.request(adder.check("hang", "slow"), timeout=3.0)
+    found = replies(environment, adder.request(adder.check("abort")), hangs, adder.request(adder.check()), fork=fork)
+    assert [(reply.end, reply.stage) for reply in found] == [
+        ("crash", Stage.COMPILE),
+        ("timeout", Stage.RUN),
+        ("ok", Stage.RUN),
+    ]
+    assert (found[0].signal, found[0].stderr) == (6, "LLVM ERROR: Unsupported op\n")
+    assert found[1].check == "slow"
+
+
+def test_processes_of_the_next_cells_are_forked_ahead_for_any_runtime(environment, adder):
+    worker = ForkingWorker(environment)
+    spares = []
+    for _ in range(2):
+        assert worker.submit(adder.request(adder.check())).result(timeout=60).end == "ok"
+        spares.append(
+            wait_for(lambda: len(asleep(worker._process.pid)) == 1 and asleep(worker._process.pid), "a spare")
+        )
+    worker.close()
+    assert spares[0] != spares[1]
+
+
+def asleep(pid: int) -> list[str]:
+    """The processes below this one that have not ended."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [child for child in children if ") Z " not in Path(f"/proc/{child}/stat").read_text()]
+
+
+def test_a_half_is_found_by_its_path_alone_and_nothing_is_written_beside_it(environment, adder, half):
+    (reply,) = replies(environment, adder.request(adder.check()))
+    assert reply.end == "ok"
+    assert [path.name for path in half.parent.iterdir()] == [half.name]
+
+
+@pytest.mark.parametrize("where", ["import", "warm"])
+def test_a_runtime_with_threads_gets_a_new_interpreter_for_each_cell(environment, adder, half, where):
+    half.write_text(THREADS + HALF if where == "import" else HALF.replace("    import numpy\n", indented(THREADS)))
+    worker = start_worker(environment, 2)
+    assert isinstance(worker, FreshInterpreters)
+    assert worker.submit(adder.request(adder.check())).result(timeout=60).end == "ok"
+    worker.close()
+    assert adder.outputs()[0].data.tolist() == [2, 3]
+
+
+def indented(text: str) -> str:
+    return "".join(f"    {line}\n" for line in text.splitlines())
+
+
+@pytest.mark.parametrize("fork", [True, False], ids=["fork", "no fork"])
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("import no_such_runtime\n", "ModuleNotFoundError: No module named 'no_such_runtime'"),
+        ("def warm():\n    raise RuntimeError('no license')\n", "RuntimeError: no license"),
+        ("def warm():\n    pass\n", "AttributeError: module 'jaxexport_worker.half' has no attribute 'run'"),
+        ("def warm(:\n", "SyntaxError: "),
+    ],
+    ids=["import", "warm", "no run", "syntax"],
+)
+def test_a_runtime_that_does_not_start_says_which_and_why(environment, adder, half, fork, text, says):
+    half.write_text(text)
+    with pytest.raises(WorkerDied) as told:
+        replies(environment, adder.request(adder.check()), fork=fork)
+    first, *_, last = str(told.value).splitlines()
+    assert re.fullmatch("the (worker|interpreter) of adder 1.0 did not start: exit status 1", first)
+    assert last.startswith(f"{half} does not start: {says}")

@@ -1,15 +1,24 @@
-"""What differs between what a test exports now and its golden, as lines of a message."""
+"""What differs between what a test exports now and its golden, as lines of a message.
 
+First what counts as a change, then jaxprs and StableHLO beside each other, in which renumbered names are no difference.
+"""
+
+import difflib
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
-from export_core.artifact import ArtifactError
-from export_core.artifact.export_changes import export_changes, independent_changes
+from export_core.artifact import ArtifactError, read_bytes
+from export_core.artifact.export_changes import export_changes, independent_changes, operations_that_differ
+from export_core.base.untrusted import read_regular
 from export_core.export.produce import ProducedGolden, outputs_for
 from export_core.goldens import Check, Golden, Leaf
 from export_core.goldens.arrays import from_npz
-from export_core.goldens.store import ARTIFACT, OUTPUTS
+from export_core.goldens.manifest import JaxprSummary, Manifest
+from export_core.goldens.store import ARTIFACT, JAXPR_TEXT, OUTPUTS
 from export_core.matrix.comparisons import GoldenOutputs
 from export_core.numbers.elements import bits_of
 from export_core.readers.hardware import instruction_set
@@ -108,3 +117,147 @@ def _listed(value: object) -> str:
 def _changed_names(what: str, now: Sequence[str], then: Sequence[str]) -> list[str]:
     gone, new = sorted(set(then) - set(now)), sorted(set(now) - set(then))
     return [f"{what}: gone {', '.join(gone) or 'none'}; new {', '.join(new) or 'none'}"] if gone or new else []
+
+
+WIDTH = 200  # Characters of a line that are shown. jax writes some parameters without a break.
+
+CONTEXT = 2
+TOO_LONG = 20_000  # Lines above which names are not followed: the alignment takes time in the square of what differs.
+
+_QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")
+_BINDER = re.compile(r"(?<!\S)(?!(?:inf|nan):)([a-z]+):(?=[a-z])")
+_NAME = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|(?<![^\s(])([a-z]+)(?=[ ,):]|$)")
+
+
+def source_difference(
+    folder: Path, files_now: Mapping[str, bytes], then: Manifest, now: Manifest, *, operations: bool = True
+) -> list[str]:
+    """Lines that show what is exported now beside what a golden holds; none where both say the same.
+
+    Args:
+        folder: the golden's. What it lacks, as a golden that was added without its source lacks a jaxpr, is left out.
+        files_now: files as `produce` gives them, by name.
+        then: the golden's manifest.
+        now: today's.
+        operations: with the operations of StableHLO that differ.
+    """
+    lines = summary_difference(then.jaxpr, now.jaxpr)
+    compared = [(JAXPR_TEXT, "jaxpr", _jaxprs_differ)]
+    if operations:
+        compared.append((ARTIFACT, "StableHLO", _operations_differ))
+    for name, what, difference in compared:
+        try:
+            old, new = read_regular(folder / name), files_now.get(name)
+        except OSError:
+            continue
+        if new is not None and (differing := difference(old, new)):
+            lines += [f"{what} (- golden, + now; {folder / name}):", *(f"  {line}" for line in differing)]
+    # Another jax lowers the same source to other operations: that is no change of the test.
+    if lines and then.writer.id != now.writer.id:
+        lines.append(
+            f"The golden is by jax {then.writer.jax}, this is jax {now.writer.jax}: "
+            "part of these differences may be jax's own."
+        )
+    return lines
+
+
+def summary_difference(then: JaxprSummary | None, now: JaxprSummary | None) -> list[str]:
+    """A line each for primitives, constants and effects that changed: ``primitives: tanh 2 → 3; new: erf 1``."""
+    if then is None or now is None:
+        return []
+    lines = []
+    changed = [
+        f"{name} {count} → {now.primitives[name]}"
+        for name, count in sorted(then.primitives.items())
+        if now.primitives.get(name, count) != count
+    ]
+    new = [f"{name} {count}" for name, count in sorted(now.primitives.items()) if name not in then.primitives]
+    gone = [f"{name} {count}" for name, count in sorted(then.primitives.items()) if name not in now.primitives]
+    parts = [", ".join(changed), f"new: {', '.join(new)}" if new else "", f"gone: {', '.join(gone)}" if gone else ""]
+    if any(parts):
+        lines.append(f"primitives: {'; '.join(filter(None, parts))}")
+    for what, old, today in (("constants", then.constants, now.constants), ("effects", then.effects, now.effects)):
+        if Counter(old) != Counter(today):
+            lines.append(f"{what}: golden {_counted(old)}; now {_counted(today)}")
+    return lines
+
+
+def _counted(names: tuple[str, ...]) -> str:
+    return ", ".join(name if count == 1 else f"{count} × {name}" for name, count in Counter(names).items()) or "none"
+
+
+def _jaxprs_differ(then: bytes, now: bytes) -> list[str]:
+    return jaxpr_difference(*(data.decode(errors="backslashreplace") for data in (then, now)))
+
+
+def _operations_differ(then: bytes, now: bytes) -> list[str]:
+    try:
+        return operations_that_differ(read_bytes(then), read_bytes(now))
+    except ArtifactError:  # its replay says so
+        return []
+
+
+def jaxpr_difference(then: str, now: str, *, most: int = 60) -> list[str]:
+    """Lines of a unified diff of two jaxprs, as in `jaxpr.txt`: none when only the names of variables differ.
+
+    Args:
+        then: the golden's.
+        now: today's. Its variables get the names that the golden has for them; one that the golden lacks is marked:
+            ``c'``.
+        most: lines to give; a last one says how many were left out.
+    """
+    old, new = then.splitlines(), now.splitlines()
+    if len(old) + len(new) <= TOO_LONG:
+        new = _with_old_names(old, new, _bound(then), _bound(now))
+    lines = list(difflib.unified_diff(old, new, lineterm="", n=CONTEXT))[2:]  # the first two would name two files
+    shown = [line if len(line) <= WIDTH else f"{line[:WIDTH]}… ({len(line) - WIDTH} more characters)" for line in lines]
+    if len(shown) <= most:
+        return shown
+    return [*shown[:most], f"… {len(shown) - most} more lines of this difference"]
+
+
+def _bound(jaxpr: str) -> frozenset[str]:
+    """The variables of a jaxpr. Each is bound once in the whole text, inner jaxprs included."""
+    return frozenset(_BINDER.findall(_QUOTED.sub("''", jaxpr)))
+
+
+def _with_old_names(then: list[str], now: list[str], old: frozenset[str], new: frozenset[str]) -> list[str]:
+    """The lines of `now` with the names of `then`. `old` and `new` are the variables of each.
+
+    Lines are paired by what they say without their names; then each name of a line is paired with the one at
+    the same position, and the first line that has a name decides, which is mostly the one that binds it.
+    """
+    partner: dict[str, str] = {}
+    taken: set[str] = set()
+    for left, right in _pairs([_blank(line, old) for line in then], [_blank(line, new) for line in now]):
+        was, names = _names(then[left], old), _names(now[right], new)
+        if len(was) == len(names):
+            for before, name in zip(was, names, strict=True):
+                if name not in partner and before not in taken:  # one to one: else two names would become one
+                    partner[name] = before
+                    taken.add(before)
+    known = {name for line in then for name in _names(line, old)}
+
+    def renamed(match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in new:
+            return match[0]
+        return partner.get(name) or (f"{name}'" if name in known else name)
+
+    return [_NAME.sub(renamed, line) for line in now]
+
+
+def _names(line: str, bound: frozenset[str]) -> list[str]:
+    return [match[1] for match in _NAME.finditer(line) if match[1] in bound]
+
+
+def _blank(line: str, bound: frozenset[str]) -> str:
+    return _NAME.sub(lambda match: "_" if match[1] in bound else match[0], line)
+
+
+def _pairs(then: list[str], now: list[str]) -> Iterator[tuple[int, int]]:
+    """Numbers of lines that are equal, and of lines that were replaced by the same number of others."""
+    # Without autojunk, which ignores lines that occur often: without their names, many lines of a program are equal.
+    for kind, i1, i2, j1, j2 in difflib.SequenceMatcher(None, then, now, autojunk=False).get_opcodes():
+        if kind == "equal" or (kind == "replace" and i2 - i1 == j2 - j1):
+            yield from zip(range(i1, i2), range(j1, j2), strict=True)

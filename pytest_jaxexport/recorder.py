@@ -20,7 +20,6 @@ from export_core.export.case import Case, case_id
 from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks, require_values
 from export_core.export.produce import LARGE, ProducedGolden, export_again, free_caches, produce
 from export_core.goldens import Golden, GoldenStore
-from export_core.goldens.source_difference import source_difference
 from export_core.goldens.store import ARTIFACT
 from export_core.matrix.comparisons import GoldenOutputs, under_policy
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
@@ -32,7 +31,7 @@ from export_core.report.view import broken_cell
 from export_core.report.wording import outcome_line
 from export_core.run.golden_writing import add_noise, first_crash, require_audited
 from export_core.run.run import by_rules
-from pytest_jaxexport.changes import Changes, changes_since
+from pytest_jaxexport.changes import Changes, changes_since, source_difference
 from pytest_jaxexport.location import full_name, locate
 from pytest_jaxexport.marker import own_targets
 from pytest_jaxexport.progress import progress

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from export_core.export.jaxprs import describe_jaxpr
 from export_core.goldens.manifest import JaxprSummary
-from export_core.goldens.source_difference import jaxpr_difference, source_difference, summary_difference
+from pytest_jaxexport.changes import jaxpr_difference, source_difference, summary_difference
 
 X = np.ones(3, np.float32)
 

@@ -21,7 +21,7 @@ import msgspec
 from msgspec.structs import replace
 
 from export_core.base.tolerances import ROUNDING
-from export_core.judge.result import ReaderOf, Result, by_build_date, grouped, release_name
+from export_core.judge.result import Cells, ReaderOf, Result, by_build_date, release_name
 from export_core.judge.verdicts import VERDICTS, WORST_FIRST, Judgement
 from export_core.matrix import Outcome, Verdict
 from export_core.readers.cell import CellKey
@@ -120,11 +120,11 @@ def causes_in(
     them: that golden was not run there. `changes` are those of the results, unless they are still to be found.
     """
     changes = _changes(results) if changes is None else changes
-    groups = grouped((result for result in results if result.cause), lambda result: (result.judgement, result.cause))
     not_replayable = {result.golden for result in results if _fails_in_own_writer(result)}
     days = {result.reader.built for result in results}
     days |= {calendar.built(version) for version in calendar.versions()} if calendar else set()
-    causes = [_cause(group, changes, not_replayable, sorted(days)) for group in groups.values()]
+    groups = [group for (_, cause), group in Cells(results).by_cause.items() if cause]
+    causes = [_cause(group, changes, not_replayable, sorted(days)) for group in groups]
     return sorted(
         causes,
         key=lambda cause: (
@@ -222,10 +222,10 @@ def _cause_id(result: Result, change: FailingStretch | None, *, not_replayable: 
     return f"{result.verdict}-{result.stage}-{digest}".replace("_", "-")
 
 
-def _changes(results: Iterable[Result]) -> dict[CellKey, FailingStretch]:
+def _changes(results: Sequence[Result]) -> dict[CellKey, FailingStretch]:
     """Of each cell whose message does not say what went wrong: the readers around its stretch that work."""
     changes: dict[CellKey, FailingStretch] = {}
-    for cells in grouped(results, lambda result: (result.golden, result.platform, result.device)).values():
+    for cells in Cells(results).by_series.values():
         for kind in {cell_signature(result) for result in cells if not VERDICTS[result.verdict].is_explained}:
             # What was only compiled agrees with nobody's numbers.
             compared = Verdict.NUMERICS in kind

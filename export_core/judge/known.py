@@ -4,7 +4,7 @@ import datetime
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from export_core.judge.result import Result, grouped, titles
+from export_core.judge.result import Cells, Result, titles
 from export_core.judge.verdicts import Judgement
 from export_core.matrix import Cell
 from export_core.matrix.comparisons import is_about
@@ -162,5 +162,7 @@ def _fails_so(entry: KnownFailure, result: Result) -> bool:
 def _cells(results: Sequence[Result]) -> str:
     """Every cell by name, those of one golden together."""
     ordered = sorted(results, key=lambda result: (*result.golden_order, result.platform, result.reader.built))
-    goldens = grouped(ordered, lambda result: f"{result.golden} on {result.platform}")
-    return "; ".join(f"{golden} in {titles(result.reader for result in cells)}" for golden, cells in goldens.items())
+    return "; ".join(
+        f"{golden} on {platform} in {titles(result.reader for result in cells)}"
+        for (golden, platform), cells in Cells(ordered).by_golden.items()
+    )

@@ -1,4 +1,4 @@
-"""A result, one line of results.jsonl: what happened to a cell, and what it means.
+"""A result, one line of results.jsonl: what happened to a cell, and what it means; and results, grouped.
 
 Nothing here can be part of a reference cycle, and a run holds a hundred thousand of them: `gc=False` keeps the garbage
 collector from visiting each of them again and again.
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import datetime
 import functools
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, TypeVar
 
 import msgspec
@@ -252,3 +254,75 @@ def shared_result(result: Result) -> Result:
 
 
 _SHARED = ("case", "golden", "writer", "reader", "message", "stderr", "custom_calls", "allowed", "deployed", "test")
+
+
+# Two are the same only if they are one object: comparing a hundred thousand results would take long.
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Results, grouped by whatever is asked of them: each group is made when it is first asked for, once."""
+
+    results: Sequence[Result]
+    """The results. Those of a run are in order: by reader, oldest build first, then case, writer and platform."""
+
+    @cached_property
+    def readers(self) -> tuple[ReaderOf, ...]:
+        """The releases that read, oldest build first."""
+        return tuple(sorted({result.reader for result in self.results}, key=lambda reader: reader.date_order))
+
+    @cached_property
+    def writers(self) -> tuple[ReaderOf, ...]:
+        """The releases that wrote, each on whichever platforms, oldest build first."""
+        releases = {writer.release for writer in {result.writer for result in self.results}}
+        return tuple(sorted(releases, key=lambda release: release.date_order))
+
+    @cached_property
+    def platforms(self) -> tuple[str, ...]:
+        """The platforms of the cells, in the order of the alphabet."""
+        return tuple(sorted({result.platform for result in self.results}))
+
+    @cached_property
+    def by_cell(self) -> Mapping[CellKey, Result]:
+        """The result of each cell, by the name of the cell."""
+        return {result.key: result for result in self.results}
+
+    @cached_property
+    def by_golden(self) -> Mapping[tuple[str, str], Sequence[Result]]:
+        """The results of each golden on each platform: its id and the platform are the key."""
+        return grouped(self.results, lambda result: (result.golden, result.platform))
+
+    @cached_property
+    def by_series(self) -> Mapping[Series, Sequence[Result]]:
+        """Results that differ in the reader only: by golden, platform, kind of device and mode."""
+        return grouped(self.results, lambda result: result.series)
+
+    @cached_property
+    def by_test(self) -> Mapping[str, Sequence[Result]]:
+        """The results of each test, as pytest names it; of each case, where a golden says no test."""
+        return grouped(self.results, lambda result: result.test or result.case)
+
+    @cached_property
+    def by_reader(self) -> Mapping[tuple[ReaderOf, str], Cells]:
+        """The cells in each reader on each platform."""
+        groups = grouped(self.results, lambda result: (result.reader, result.platform))
+        return {key: Cells(results) for key, results in groups.items()}
+
+    @cached_property
+    def by_writer(self) -> Mapping[tuple[ReaderOf, str], Cells]:
+        """The cells of each writer on each platform, by build date; where it wrote their goldens makes no difference.
+
+        These are the rows of a map: `by_reader` of each are the squares.
+        """
+        groups = grouped(self.results, lambda result: (result.writer.release, result.platform))
+        by_date = sorted(groups, key=lambda key: (key[0].date_order, key[1]))
+        return {key: Cells(groups[key]) for key in by_date}
+
+    @cached_property
+    def by_cause(self) -> Mapping[tuple[Judgement, str], Sequence[Result]]:
+        """The results of each cause, by judgement and id; those that work have the id ``""``."""
+        return grouped(self.results, lambda result: (result.judgement, result.cause))
+
+    @cached_property
+    def by_judgement(self) -> Mapping[Judgement, Sequence[Result]]:
+        """The results of each judgement that a cell has, the worst judgement first."""
+        groups = grouped(self.results, lambda result: result.judgement)
+        return {judgement: groups[judgement] for judgement in Judgement if judgement in groups}

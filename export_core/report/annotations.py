@@ -18,9 +18,9 @@ from export_core.base.escaping import shown
 from export_core.base.phrases import plural
 from export_core.base.untrusted import read_regular
 from export_core.judge import Result
+from export_core.judge.result import Cells
 from export_core.report.document import Document, Finding
 from export_core.report.wording import reason_line
-from export_core.run.run import Cells
 
 MOST = 10  # Annotations of one type that GitHub shows of a step; it drops the others.
 _MOST_OF_ONE = 3

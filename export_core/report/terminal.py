@@ -10,13 +10,13 @@ from rich.text import Text
 from export_core.base.layout import labelled_paragraphs, wrapped
 from export_core.base.phrases import few, first_line, plural, ranges
 from export_core.judge import Judgement, Summary
-from export_core.judge.result import by_build_date
+from export_core.judge.result import Cells, by_build_date
 from export_core.judge.verdicts import FAIL_ON, Kind
 from export_core.policy.run_options import RESULTS
 from export_core.report.document import Document, Finding, by_kind, cells_of
 from export_core.report.run_tables import grid, with_several_jax
 from export_core.report.wording import LEGEND, cell_mark, named_folder
-from export_core.run.run import Cells, Run
+from export_core.run.run import Run
 
 MOST_SHOWN = 3  # Findings with their evidence, all kinds together, but at least one of each kind.
 _MOST_LINES = 2  # Lines of one text in the short report.

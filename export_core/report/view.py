@@ -12,7 +12,7 @@ from export_core.judge import Judgement, Result
 from export_core.judge.causes import Cause, is_own_writer
 from export_core.judge.custom_call_changes import JudgedChange
 from export_core.judge.known import matching_entry
-from export_core.judge.result import by_build_date
+from export_core.judge.result import Cells, by_build_date
 from export_core.judge.verdicts import (
     BROKEN_PROMISE,
     FAIL_ON,
@@ -38,7 +38,7 @@ from export_core.report.wording import (
     why_command,
     writer_and_reader,
 )
-from export_core.run.run import Cells, Run
+from export_core.run.run import Run
 
 FLAKY = Kind("FLAKY", 3, "bold yellow", level="warning")
 CUSTOM_CALL = Kind("custom call", 6)

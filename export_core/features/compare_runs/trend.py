@@ -13,11 +13,10 @@ from export_core.base.layout import aligned
 from export_core.base.phrases import plural
 from export_core.judge.causes import stretches
 from export_core.judge.cost import CERTAIN, FIGURES, CostChange, change_in, cost_of, run_times, runs_of
-from export_core.judge.result import ReaderOf, Result, WriterOf, release_name
+from export_core.judge.result import Cells, ReaderOf, Result, WriterOf, release_name
 from export_core.matrix import Verdict
 from export_core.readers.placement import Mode
 from export_core.report.wording import amount, error_size, times
-from export_core.run.run import Cells
 
 SLOWER = 1.5  # How many times slower or faster the repetitions of a cell are before that is a step.
 

@@ -10,12 +10,12 @@ from export_core.features.costs.over_budget import SLOWER, Limit, find_limits, o
 from export_core.features.costs.policy_key import BUDGETS, GROWING
 from export_core.judge import Judgement, Result
 from export_core.judge.cost import CERTAIN, RunTimes, change_in, cost_of, run_times
-from export_core.judge.result import Exceeded, by_build_date
+from export_core.judge.result import Cells, Exceeded, by_build_date
 from export_core.judge.verdicts import Kind
 from export_core.readers.worker.protocol import Timings
 from export_core.report.document import Finding, RowLine, Table
 from export_core.report.wording import amount, exceeded_text, first_lines, times, writer_and_reader
-from export_core.run.run import Cells, Run
+from export_core.run.run import Run
 
 NOT_MEASURED = Kind("NOT MEASURED", 7, "bold yellow")
 SLOWER_CELLS = Kind("SLOWER", 8, "bold yellow", level="warning")

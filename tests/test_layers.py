@@ -36,6 +36,8 @@ FLOORS |= {"export_core.features": len(ROOMS), "export_core.__main__": len(ROOMS
 JAX = {
     "export_core.readers.worker.jaxlib_worker",
     "export_core.readers.worker.moved_inside",
+    "export_core.runtimes.pjrt_worker",
+    "export_core.runtimes.stablehlo_worker",
     "export_core.artifact.module_text",
     "export_core.features.convert.rewriting.program",
     "export_core.features.convert.rewriting.lapack",

@@ -1,0 +1,120 @@
+"""Compiles artifacts with IREE for the processor at hand, in this process, and runs them in IREE's runtime."""
+
+from __future__ import annotations
+
+import math
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+FLAGS = (
+    "--iree-hal-target-backends=llvm-cpu",
+    "--iree-llvmcpu-target-cpu=host",
+    "--iree-input-type=auto",
+    "--iree-input-demote-f64-to-f32=false",  # by default it computes in float32, and says nothing
+)
+PACKED = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2}  # The bits of integers that are denser than in NumPy's arrays.
+
+
+def warm() -> None:
+    """Import what every cell needs."""
+    import iree.compiler.api
+    import iree.runtime  # noqa: F401
+    import ml_dtypes  # noqa: F401
+    import numpy  # noqa: F401
+
+
+def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -> list[Any]:
+    """Compile for one device that computes in this thread, and call `main`."""
+    import numpy as np
+    from iree import runtime
+
+    if call["devices"] > 1:
+        raise ValueError(f"this runtime has one device, and the artifact is for {call['devices']}")
+    if call["tokens"]:
+        raise ValueError("the artifact takes tokens for its ordered effects, which IREE's binding cannot make")
+    values = [leaves[place] for place in call["kept"]]
+    if len(call["platforms"]) > 1:
+        number = call["platforms"].index("cpu")  # of the type that jax has for sizes
+        values.insert(0, np.asarray(number, np.int64 if call["x64"] else np.int32))
+    wires = [wire for wire, _, _ in call["outputs"]]
+    for wire in wires:
+        element_type(wire)
+    config = runtime.Config("local-sync")
+    arguments = runtime.VmVariantList(len(values))
+    for value in values:
+        arguments.push_ref(to_view(config.device, value))
+    code = compile_module(call["module"], stage)
+    stage("run")
+    module = runtime.VmModule.copy_buffer(config.vm_instance, code)
+    context = runtime.VmContext(config.vm_instance, [*config.default_vm_modules, module])
+    results = runtime.VmVariantList(len(wires))
+    context.invoke(module.lookup_function("main"), arguments, results)
+    return [from_view(results.get_as_object(n, runtime.HalBufferView), wire) for n, wire in enumerate(wires)]
+
+
+def compile_module(path: str, stage: Callable[[str], None]) -> bytes:
+    """The module of a portable artifact as bytecode for IREE's virtual machine."""
+    from iree.compiler.api import Invocation, Output, Session, Source
+
+    stage("deserialize")
+    session = Session()
+    session.set_flags(*FLAGS)
+    invocation = Invocation(session)
+    invocation.enable_console_diagnostics()
+    if not invocation.parse_source(Source.open_file(session, path)):
+        raise ValueError("IREE cannot read the module")
+    stage("compile")
+    if not invocation.execute():
+        raise ValueError("IREE cannot compile the module")
+    output = Output.open_membuffer()
+    invocation.output_vm_bytecode(output)
+    memory = output.map_memory()
+    return bytes(memory)
+
+
+def element_type(name: str) -> int:
+    """The number of the runtime's element type for a dtype. Raises `ValueError` where it has none."""
+    from iree.runtime import HalElementType
+
+    words = re.fullmatch(r"([a-z]+)(\d*)_?(\w*\d)?([a-z]*)", name)  # float8_e4m3fn is FLOAT_8_E4M3_FN there
+    assert words
+    family, bits, form, suffix = words.groups("")
+    spelled = ("SINT" if family == "int" else family, bits or "8", form, suffix)
+    kind = getattr(HalElementType, "_".join(filter(None, spelled)).upper(), None)
+    if kind is None:
+        raise ValueError(f"the runtime of this IREE has no element type for {name}")
+    return int(kind)
+
+
+def to_view(device: Any, value: Any) -> Any:
+    """An argument: the bits of an array in the device's memory, and what they mean."""
+    import numpy as np
+    from iree import runtime
+
+    data = np.frombuffer(value.tobytes(), np.uint8)
+    if bits := PACKED.get(value.dtype.name):  # the first number in the lowest bits of a byte
+        data = np.packbits(np.unpackbits(data[:, None], axis=1, bitorder="little")[:, :bits], bitorder="little")
+    buffer = device.allocator.allocate_buffer_copy(
+        memory_type=runtime.MemoryType.DEVICE_LOCAL,
+        allowed_usage=runtime.BufferUsage.DEFAULT,
+        device=device,
+        buffer=data,
+    )
+    return runtime.HalBufferView(buffer, value.shape, element_type(value.dtype.name))
+
+
+def from_view(view: Any, wire: str) -> Any:
+    """An array with the bits of a result."""
+    import ml_dtypes
+    import numpy as np
+
+    dtype = np.dtype(getattr(ml_dtypes, wire, wire))
+    data = view.map().asarray((view.byte_length,), np.dtype("uint8")).copy()
+    if bits := PACKED.get(wire):
+        numbers = np.unpackbits(data, bitorder="little")[: math.prod(view.shape) * bits].reshape(-1, bits)
+        data = np.packbits(numbers, axis=1, bitorder="little").reshape(-1)
+    return data.view(dtype).reshape(view.shape)

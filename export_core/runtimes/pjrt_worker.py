@@ -1,0 +1,120 @@
+"""Calls artifacts through a bare PJRT client, as callers from C, Go or Rust do: jaxlib's for the CPU, without jax.
+
+Such a caller gives `main` the arguments of the calling convention and nothing else. It registers no custom calls and
+refines no shapes, so artifacts that rely on jax for these do not run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import types
+from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+LAYOUT = "mhlo.layout_mode"  # The attribute by which an argument or a result of `main` asks for a layout of its own.
+
+
+def warm() -> None:
+    """Import what every cell needs."""
+    import jaxlib.mlir.dialects.builtin
+    import jaxlib.mlir.dialects.func
+    import jaxlib.mlir.dialects.stablehlo
+    import jaxlib.xla_client
+    import ml_dtypes  # noqa: F401
+    import numpy  # noqa: F401
+
+    with contextlib.suppress(ImportError):  # until 0.4.34
+        import jaxlib.mlir.dialects.sdy  # noqa: F401
+
+
+def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -> list[Any]:
+    """Put the arguments on the only device, compile the module for it, and execute."""
+    import numpy as np
+    from jaxlib import xla_client
+
+    if call["devices"] > 1:
+        raise ValueError(f"this client of PJRT has one device, and the artifact is for {call['devices']}")
+    client = xla_client.make_cpu_client()
+    # A buffer without elements passes for a token.
+    values = [np.zeros(0, np.bool_)] * call["tokens"] + [leaves[place] for place in call["kept"]]
+    if len(call["platforms"]) > 1:
+        number = call["platforms"].index("cpu")  # of the type that jax has for sizes
+        values.insert(0, np.asarray(number, np.int64 if call["x64"] else np.int32))
+    arguments = [put(client, value) for value in values]
+    stage("deserialize")
+    code, layouts = read_module(call["module"])
+    stage("compile")
+    program = compile_module(client, code, call["shardy"])
+    stage("run")
+    arguments = [
+        execute(compile_module(client, relayout(*layout).encode(), False), [argument])[0] if layout else argument
+        for argument, layout in zip(arguments, layouts, strict=True)
+    ]
+    results = execute(program, arguments)[call["tokens"] :]
+    return [result._single_device_array_to_np_array_did_copy()[0] for result in results]
+
+
+def put(client: Any, value: Any) -> Any:
+    """A buffer of the device that holds this array."""
+    device = client.local_devices()[0]
+    if hasattr(client, "buffer_from_pyval"):  # until 0.9.2
+        return client.buffer_from_pyval(value, device, True)
+    from jaxlib import _jax
+
+    aval = types.SimpleNamespace(shape=value.shape, dtype=value.dtype, weak_type=False)
+    sharding = _jax.SingleDeviceSharding(device)
+    return _jax.batched_device_put(aval, sharding, [value], [device], True, enable_x64=True)
+
+
+def read_module(path: str) -> tuple[bytes, list[tuple[str, str] | None]]:
+    """The module as bytecode of this very release, and the type and layout of each argument that asks for a layout.
+
+    A plugin reads portable artifacts itself; jaxlib's client does not.
+    """
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import stablehlo
+
+    with ir.Context() as context:
+        with contextlib.suppress(ImportError):  # until 0.4.34
+            from jaxlib.mlir.dialects import sdy
+
+            sdy.register_dialect(context)
+        module = stablehlo.deserialize_portable_artifact(context, Path(path).read_bytes())
+        (main,) = (op for op in module.body.operations if op.operation.attributes["sym_name"].value == "main")
+        layouts: list[tuple[str, str] | None] = [None] * len(main.type.inputs)
+        for number, attributes in enumerate(main.arg_attrs if "arg_attrs" in main.attributes else ()):
+            if LAYOUT in attributes and attributes[LAYOUT].value not in ("default", "auto"):
+                layouts[number] = str(main.type.inputs[number]), attributes[LAYOUT].value
+        output = io.BytesIO()
+        module.operation.write_bytecode(output)
+        return output.getvalue(), layouts
+
+
+def relayout(kind: str, layout: str) -> str:
+    """A program that returns its argument in this layout: PJRT's function for it is not in the binding."""
+    return f'func.func @main(%x: {kind}) -> ({kind} {{{LAYOUT} = "{layout}"}}) {{ return %x : {kind} }}'
+
+
+def compile_module(client: Any, code: bytes, shardy: bool) -> Any:
+    """The program of a module, for the only device."""
+    from jaxlib import xla_client
+
+    options = xla_client.CompileOptions()
+    if hasattr(options.executable_build_options, "use_shardy_partitioner"):  # since 0.4.36
+        options.executable_build_options.use_shardy_partitioner = shardy
+    if not hasattr(client, "compile_and_load"):  # until 0.6.0
+        return client.compile(code, options)
+    from jaxlib import _jax
+
+    return client.compile_and_load(code, _jax.DeviceList((client.local_devices()[0],)), options)
+
+
+def execute(program: Any, arguments: list[Any]) -> list[Any]:
+    """Run a program on the only device: its results, as buffers."""
+    results = program.execute_sharded(arguments).disassemble_into_single_device_arrays()
+    return [shards[0] for shards in results]

@@ -1,0 +1,154 @@
+"""Runs artifacts in the reference interpreter of StableHLO, which jaxlib contains: it shares no code with XLA.
+
+Arguments and results cross as their bits. The binding reads only integers of whole bytes and some floats back, so the
+results of other types are turned into these inside of the module, by operations that change no bit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+READ_BACK = ("bool", "float16", "float32", "float64", *(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64)))
+MASKS = {"int4": 15, "uint4": 15, "int2": 3, "uint2": 3}  # Of integers that NumPy's arrays give a whole byte.
+
+
+def warm() -> None:
+    """Import what every cell needs."""
+    import jaxlib.mlir.dialects.builtin
+    import jaxlib.mlir.dialects.func
+    import jaxlib.mlir.dialects.stablehlo
+    import ml_dtypes  # noqa: F401
+    import numpy  # noqa: F401
+
+    with contextlib.suppress(ImportError):  # until 0.4.34
+        import jaxlib.mlir.dialects.sdy  # noqa: F401
+
+
+def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -> list[Any]:
+    """Evaluate `main`. What the interpreter has no rule for, it says on stderr, and aborts."""
+    import numpy as np
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import stablehlo
+
+    if not hasattr(stablehlo, "eval_module"):
+        raise ValueError("this jaxlib has no function that calls the interpreter; 0.4.26 has")
+    if call["devices"] > 1:
+        raise ValueError(f"the interpreter has one device, and the artifact is for {call['devices']}")
+    if call["tokens"]:
+        raise ValueError("the artifact takes tokens for its ordered effects, and the interpreter's binding makes none")
+    values = [leaves[place] for place in call["kept"]]
+    if len(call["platforms"]) > 1:
+        number = call["platforms"].index("cpu")  # of the type that jax has for sizes
+        values.insert(0, np.asarray(number, np.int64 if call["x64"] else np.int32))
+    with ir.Context() as context, ir.Location.unknown():
+        if hasattr(stablehlo, "register_interpreter_dialect"):
+            stablehlo.register_interpreter_dialect(context)
+        with contextlib.suppress(ImportError):  # until 0.4.34
+            from jaxlib.mlir.dialects import sdy
+
+            sdy.register_dialect(context)
+        arguments = [to_attribute(value) for value in values]
+        stage("deserialize")
+        module = stablehlo.deserialize_portable_artifact(context, Path(call["module"]).read_bytes())
+        stage("module")
+        kinds = [wire for wire, _, _ in call["outputs"]]
+        return_bits(module, kinds)
+        stage("run")
+        results = stablehlo.eval_module(module, arguments)
+        return from_attributes(results, kinds)
+
+
+def mlir_type(name: str) -> str:
+    """The name in MLIR of NumPy's dtype: ui8 for uint8, complex<f32> for complex64, f8E4M3FN for float8_e4m3fn."""
+    if name == "bool":
+        return "i1"
+    if name.startswith("complex"):
+        return f"complex<f{int(name[7:]) // 2}>"
+    letters = name.replace("bfloat", "bf").replace("float", "f").replace("uint", "ui").replace("int", "i")
+    width, _, form = letters.partition("_")
+    return width + form.upper()
+
+
+def to_attribute(value: Any) -> Any:
+    """An attribute that holds the bits of an array."""
+    import numpy as np
+    from jaxlib.mlir import ir
+
+    if value.dtype == np.bool_:
+        return ir.DenseElementsAttr.get(np.ascontiguousarray(value).reshape(value.shape))
+    kind = ir.RankedTensorType.get(value.shape, ir.Type.parse(mlir_type(value.dtype.name)))
+    data = np.frombuffer(value.tobytes(), np.uint8)
+    if value.dtype.name in MASKS:  # MLIR wants the bits beside those of the number to be zero
+        data = data & np.uint8(MASKS[value.dtype.name])
+    return ir.DenseElementsAttr.get(data, type=kind)
+
+
+def return_bits(module: Any, kinds: list[str]) -> None:
+    """Have `main` return results that the binding can read, as `from_attributes` expects them."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import func
+
+    if all(kind in READ_BACK for kind in kinds):
+        return
+    (main,) = (op for op in module.body.operations if op.operation.attributes["sym_name"].value == "main")
+    (block,) = main.body
+    (*_, end) = block.operations
+    with ir.InsertionPoint(end):
+        results = [part for value, kind in zip(end.operands, kinds, strict=True) for part in bits_of(value, kind)]
+        func.ReturnOp(results)
+    end.operation.erase()
+    kind = ir.FunctionType.get(main.type.inputs, [result.type for result in results])
+    main.attributes["function_type"] = ir.TypeAttr.get(kind)
+    if "res_attrs" in main.attributes:  # one for each result: there may be more now
+        del main.attributes["res_attrs"]
+
+
+def bits_of(value: Any, kind: str) -> list[Any]:
+    """A result as values that can be read: the parts of complex numbers, the bits of small floats, wide integers."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import stablehlo
+
+    def cast(operation: Any, operand: Any, name: str) -> Any:
+        shape = ir.RankedTensorType(operand.type).shape
+        return operation(ir.RankedTensorType.get(shape, ir.Type.parse(name)), operand).result
+
+    if kind in READ_BACK:
+        return [value]
+    if kind.startswith("complex"):
+        return [stablehlo.RealOp(value).result, stablehlo.ImagOp(value).result]
+    if kind.startswith("bfloat"):
+        return [cast(stablehlo.BitcastConvertOp, value, "ui16")]
+    if kind.startswith("float8"):
+        return [cast(stablehlo.BitcastConvertOp, value, "ui8")]
+    if kind.startswith("float"):
+        value = cast(stablehlo.BitcastConvertOp, value, "ui4")
+    return [cast(stablehlo.ConvertOp, value, "i8" if kind.startswith("int") else "ui8")]
+
+
+def from_attributes(results: list[Any], kinds: list[str]) -> list[Any]:
+    """Arrays of these dtypes out of what `main` returned after `return_bits`."""
+    import numpy as np
+
+    left = iter(results)
+    return [array_of(kind, np.array(next(left)), left) for kind in kinds]
+
+
+def array_of(kind: str, first: Any, left: Iterator[Any]) -> Any:
+    """An array of this dtype out of its first part; complex numbers take the second one from `left`."""
+    import ml_dtypes
+    import numpy as np
+
+    if kind in READ_BACK:
+        return first
+    if kind.startswith("complex"):
+        whole = np.empty(first.shape, kind)
+        whole.real, whole.imag = first, np.array(next(left))
+        return whole
+    dtype = np.dtype(getattr(ml_dtypes, kind))
+    return first.view(dtype) if "float" in kind else first.astype(dtype)

@@ -1,0 +1,92 @@
+"""The worker halves of runtimes: every interpreter of an environment can load them, and nothing of this project."""
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import export_core
+from export_core.releases.runtimes import load_runtime
+
+FOLDER = Path(export_core.__file__).parent / "runtimes"
+HALVES = sorted(FOLDER.glob("*_worker.py"))
+FILES = [path for path in sorted(FOLDER.glob("*.yaml")) if not path.stem.endswith("_releases")]
+by_half = pytest.mark.parametrize("half", HALVES, ids=lambda path: path.stem)
+
+
+def parsed(half: Path) -> ast.Module:
+    """The file as CPython 3.10 reads it, the oldest that an environment may have."""
+    return ast.parse(half.read_text(encoding="utf-8"), feature_version=(3, 10))
+
+
+@by_half
+def test_a_half_imports_nothing_but_the_standard_library_before_warm(half):
+    imports = [node for node in parsed(half).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = {alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module or "" for node in imports if isinstance(node, ast.ImportFrom)}
+    assert {name.partition(".")[0] for name in names} <= sys.stdlib_module_names
+
+
+@by_half
+def test_a_half_uses_nothing_of_this_project(half):
+    text = half.read_text(encoding="utf-8")
+    assert "import export_core" not in text
+    assert "from export_core" not in text
+
+
+@by_half
+def test_a_half_has_the_two_functions(half):
+    functions = {node.name: node for node in parsed(half).body if isinstance(node, ast.FunctionDef)}
+    assert not functions["warm"].args.args
+    assert [argument.arg for argument in functions["run"].args.args] == ["call", "leaves", "stage"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_file_of_a_runtime_names_what_is_there(path):
+    runtime = load_runtime(path)
+    assert runtime.name == path.stem
+    assert runtime.half in HALVES
+    assert all("{version}" in requirement for requirement in runtime.requirements)
+    compile(runtime.check, str(path), "exec")
+    for refusal in runtime.refusals:
+        re.compile(refusal.message)
+
+
+SAID = [
+    ("iree", "m.mlirbc:1:1: error: dialect 'sdy' does not implement the bytecode interface", "Shardy"),
+    (
+        "iree",
+        "error: failed to legalize operation 'stablehlo.custom_call' that was explicitly marked illegal",
+        "LAPACK",
+    ),
+    ("iree", "error: failed to legalize operation 'stablehlo.dynamic_iota' that was explicitly marked", "fixed shapes"),
+    (
+        "iree",
+        "error: failed to legalize operation 'linalg.generic' that was explicitly marked illegal",
+        "does not lower",
+    ),
+    ("iree", "error: unknown vhlo op code: 124", "newer than"),
+    ("pjrt", "NOT_FOUND: No FFI handler registered for lapack_spotrf_ffi on a platform Host", "a LAPACK call"),
+    (
+        "pjrt",
+        "NOT_FOUND: No FFI handler registered for pytest_jaxexport.scale on a platform Host",
+        "register its handler",
+    ),
+    ("pjrt", "INVALID_ARGUMENT: during context [hlo verifier]: Unbounded dynamism is disabled", "fixed shapes"),
+    ("pjrt", "error: 'stablehlo.dynamic_iota' op can't be translated to XLA HLO", "fixed shapes"),
+    ("pjrt", "UNIMPLEMENTED: HLO opcode `ragged-dot` is not supported by XLA:CPU ThunkEmitter", "for the CPU alone"),
+    ("pjrt", "error: unregistered operation 'vhlo.custom_call_v2' found in dialect ('vhlo')", "newer than"),
+    ("stablehlo", "LLVM ERROR: Unsupported op: %0 = sdy.sharding_constraint %arg0 <@empty_mesh, [{}]>", "Shardy"),
+    ("stablehlo", "LLVM ERROR: Unsupported op: %2:2 = stablehlo.custom_call @lapack_spotrf_ffi(%1)", "a custom call"),
+    ("stablehlo", "LLVM ERROR: Unsupported op: stablehlo.custom_call @shape_assertion(%c_0, %c)", "symbolic shapes"),
+    ("stablehlo", "LLVM ERROR: Operation stablehlo.rng is unsupported at the moment.", "another reader"),
+]
+
+
+@pytest.mark.parametrize(("name", "message", "meaning"), SAID)
+def test_a_message_of_a_runtime_is_known_for_what_it_refuses(name, message, meaning):
+    refusal = load_runtime(FOLDER / f"{name}.yaml").refusal(message)
+    assert refusal is not None
+    assert meaning in refusal.meaning

@@ -195,7 +195,7 @@ def package(session: nox.Session) -> None:
 def fuzz(session: nox.Session) -> None:
     """Read damaged artifacts for a minute: only an ArtifactError may be raised. -- --seconds 3600 for an hour."""
     session.install("-e", ".")
-    session.run("python", "tests/artifact/fuzz.py", *session.posargs)
+    session.run("python", "-m", "studies.artifact.fuzz", *session.posargs, env=SHARED)
 
 
 @nox.session(python=newest_python(), default=False)

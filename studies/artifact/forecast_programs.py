@@ -2,7 +2,7 @@
 
 One file for every jax.
 
-None of these programs is in tests/artifact/data/make.py, whose artifacts the rules of the forecast were fitted to.
+None of these programs is in said_by_jax.py, whose artifacts the rules of the forecast were fitted to.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from export_core.readers.placement import Placement
 from export_core.releases import Calendar, load_calendar
 from studies.artifact.forecast_check import OLDEST, PROGRAMS, chosen
 
-MAKE = Path(__file__).parents[2] / "tests" / "artifact" / "data" / "make.py"
+MAKE = Path(__file__).with_name("said_by_jax.py")
 
 
 def saying(calendar: Calendar, version: str, folder: Path, seed: str) -> Path:
@@ -75,7 +75,7 @@ def compared(artifact: Artifact, said: list[dict[str, Any]]) -> Iterator[tuple[s
 
 
 def fields(e: Envelope) -> dict[str, Any]:
-    """The envelope in the words of make.py."""
+    """The envelope in the words of said_by_jax.py."""
     return {
         "fun_name": e.fun_name,
         "in_tree": str(e.in_tree),
@@ -107,7 +107,7 @@ def sharding(x: object) -> list[Any] | None:
 
 
 def walked(module: Module) -> dict[str, Any]:
-    """The module in the words of make.py."""
+    """The module in the words of said_by_jax.py."""
     functions = {}
     for f in module.functions:
         results = f.outputs[0] if len(f.outputs) == 1 else f"({', '.join(f.outputs)})"

@@ -1,4 +1,4 @@
-"""What `nox -s forecast_check` and `nox -s reader_check` count: they end with 1 when they must."""
+"""What `nox -s forecast_check`, `nox -s reader_check` and `nox -s fuzz` count: they end with 1 when they must."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from kept import DATA
 
-from export_core.artifact import read
-from studies.artifact import forecast_check, reader_check
+from export_core.artifact import ArtifactError, read
+from studies.artifact import forecast_check, fuzz, reader_check
 
 GOOD = {(True, True): 5000, (False, False): 3000, (None, True): 3}
 
@@ -53,6 +53,50 @@ def test_every_field_that_differs_is_found():
     assert reader_check.differences(path, [said])[1] == []
     (wrong,) = reader_check.differences(path, [said | {"platforms": ["cpu"]}])[1]
     assert wrong.startswith("platforms[0]: ")
+
+
+def test_the_fuzzer_runs_for_the_given_time_and_prints_figures(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["fuzz.py", "--seconds", "0.3", "--seed", "7"])
+    assert fuzz.main() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("seed 7, ")
+    assert ", 0 broke a limit; slowest " in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("error", "broken"),
+    [
+        (KeyError("key"), 1),
+        (MemoryError(), 1),
+        (RecursionError(), 1),
+        (ArtifactError("this", "that"), 0),
+        (ArtifactError("this", "bytes on which it failed"), 1),
+        (None, 0),
+    ],
+    ids=repr,
+)
+def test_the_fuzzer_counts_other_errors_and_saves_the_bytes(error, broken, monkeypatch, tmp_path):
+    def use(data: bytes) -> None:
+        if error is not None:
+            raise error
+
+    monkeypatch.setattr(fuzz, "use", use)
+    watched = fuzz.Watched(tmp_path)
+    watched.give(b"some bytes")
+    assert (watched.inputs, watched.broken) == (1, broken)
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"some bytes"] * broken
+
+
+def test_the_fuzzer_counts_what_takes_too_much_time_or_memory(monkeypatch):
+    held = []
+    monkeypatch.setattr(fuzz, "use", lambda data: None)
+    monkeypatch.setattr(fuzz, "asked", lambda data: held.append(bytearray(3 * len(data) + fuzz.CONSTANT + 5000)))
+    watched = fuzz.Watched(None)
+    watched.weigh(bytes(1000))
+    assert watched.broken == 1
+    monkeypatch.setattr(fuzz, "MAX_SECONDS", -1.0)
+    watched.give(b"")
+    assert watched.broken == 2
 
 
 @pytest.mark.matrix

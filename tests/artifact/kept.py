@@ -1,4 +1,4 @@
-"""The artifacts that real writers of five releases made, and what jax and jaxlib said of them (data/make.py)."""
+"""The artifacts that real writers of five releases made, and what jax and jaxlib said of them ."""
 
 import functools
 import importlib.util

@@ -10,7 +10,6 @@ from struct import pack
 from types import FrameType
 from typing import Any
 
-import fuzz
 import pytest
 from forge import CUSTOM_CALL, FUNC, MODULE, RETURN, UNKNOWN, VALUES, bytecode, op, region, section, varint
 from hypothesis import HealthCheck, given, settings
@@ -23,6 +22,7 @@ from export_core.artifact.bytecode.listing import Line, Listing, digest_of
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.flatbuffer_reader import Buffer, Table
 from export_core.artifact.envelope.schema import IN_AVALS
+from studies.artifact import fuzz
 
 SEEDS = [path.read_bytes() for path in FILES]
 EXAMPLES = int(os.environ.get("JAXEXPORT_FUZZ_EXAMPLES", "400"))  # a minute in CI: 30000
@@ -263,47 +263,3 @@ def test_functions_that_call_each_other_without_end_have_a_digest():
 
     assert digest_of(chain("add")) == digest_of(dict(reversed(chain("add").items()))) != digest_of(chain("multiply"))
     assert digest_of({"f": [Line("call", (), ("f", "g"), (), (), 1, ())]})
-
-
-def test_the_fuzzer_runs_for_the_given_time_and_prints_figures(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["fuzz.py", "--seconds", "0.3", "--seed", "7"])
-    assert fuzz.main() == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("seed 7, ")
-    assert ", 0 broke a limit; slowest " in lines[-1]
-
-
-@pytest.mark.parametrize(
-    ("error", "broken"),
-    [
-        (KeyError("key"), 1),
-        (MemoryError(), 1),
-        (RecursionError(), 1),
-        (ArtifactError("this", "that"), 0),
-        (ArtifactError("this", "bytes on which it failed"), 1),
-        (None, 0),
-    ],
-    ids=repr,
-)
-def test_the_fuzzer_counts_other_errors_and_saves_the_bytes(error, broken, monkeypatch, tmp_path):
-    def use(data: bytes) -> None:
-        if error is not None:
-            raise error
-
-    monkeypatch.setattr(fuzz, "use", use)
-    watched = fuzz.Watched(tmp_path)
-    watched.give(b"some bytes")
-    assert (watched.inputs, watched.broken) == (1, broken)
-    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"some bytes"] * broken
-
-
-def test_the_fuzzer_counts_what_takes_too_much_time_or_memory(monkeypatch):
-    held = []
-    monkeypatch.setattr(fuzz, "use", lambda data: None)
-    monkeypatch.setattr(fuzz, "asked", lambda data: held.append(bytearray(3 * len(data) + fuzz.CONSTANT + 5000)))
-    watched = fuzz.Watched(None)
-    watched.weigh(bytes(1000))
-    assert watched.broken == 1
-    monkeypatch.setattr(fuzz, "MAX_SECONDS", -1.0)
-    watched.give(b"")
-    assert watched.broken == 2

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from kept import DATA, counts
+from kept import counts
 
 from export_core.artifact import Artifact, read, read_bytes
 from export_core.artifact.envelope.encode import encode
@@ -15,6 +15,7 @@ from export_core.artifact.export_changes import export_changes
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="no jax is installed here")
 
+STUDIES = Path(__file__).parents[2] / "studies" / "artifact"
 CASES = ("cholesky", "sharded", "symbolic", "mlp", "scan")
 
 FIELDS = (
@@ -26,9 +27,8 @@ FIELDS = (
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     target = tmp_path_factory.mktemp("exported")
-    subprocess.run(
-        [sys.executable, "make.py", str(target), *CASES], cwd=DATA, check=True, capture_output=True, timeout=300
-    )
+    command = [sys.executable, STUDIES / "said_by_jax.py", target, *CASES]
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
     (made,) = target.iterdir()
     return made
 

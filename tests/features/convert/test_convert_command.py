@@ -205,7 +205,7 @@ def test_a_record_that_says_nothing_is_told(convert, jaxexport, goldens, tmp_pat
 
 @pytest.mark.parametrize("again", [True, False])
 def test_auto_exports_again_what_cannot_be_rewritten(convert, refused_golden, monkeypatch, tmp_path, again):
-    """What another release exports is stood for by what the rewriting makes; test_real_readers.py has the real one."""
+    """What another release exports is stood for by what the rewriting makes; test_conversions_in_releases.py has it."""
     rewrite = conversions.convert
 
     def refuse(*args, **options):

@@ -12,7 +12,7 @@ from export_core.goldens.conversion_record import ConversionRecord
 from export_core.releases.stable_targets import stable_targets
 
 pytestmark = pytest.mark.matrix
-GOLDENS = Path(__file__).parents[3] / "golden"
+GOLDENS = Path(__file__).parents[2] / "golden"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Does anything but an ArtifactError come out, however the bytes are broken?
 
-`python tests/artifact/fuzz.py --seconds 60`.
+`nox -s fuzz [-- --seconds 3600]`.
 
 Mutated, cut and spliced artifacts, one after the other until the time is over; exit 1 if an input broke a limit. What
 broke one is written to --keep.

@@ -1,7 +1,7 @@
-"""Makes the artifacts of this folder, and beside each what jax and jaxlib say of it: run by the Python of one release.
+"""Makes the artifacts of tests/artifact/data, and beside each what jax and jaxlib say of it: run by one release's Python.
 
-python make.py DIRECTORY [CASE ...]     writes DIRECTORY/<jax version>/<case>.jaxexport and truth.json
-python make.py --truth DIRECTORY        deserializes every artifact in it and writes truth.json
+python said_by_jax.py DIRECTORY [CASE ...]     writes DIRECTORY/<jax version>/<case>.jaxexport and truth.json
+python said_by_jax.py --truth DIRECTORY        deserializes every artifact in it and writes truth.json
 """
 
 import json

@@ -15,7 +15,7 @@ from export_core.goldens import Golden
 from export_core.goldens.manifest_file import load_manifest
 
 pytestmark = pytest.mark.matrix
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 CELL = ("--case", "tests.compat.test_linear_algebra.test_svd", "--writer", "0.11.0", "--reader", "0.9.2")
 
 

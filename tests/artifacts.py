@@ -1,42 +1,11 @@
 """What these tests are made of: real artifacts, changed where a test needs what no writer here makes."""
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
-
-import pytest
 
 from export_core.artifact import DisabledCheck, read
 from export_core.artifact.envelope.encode import encode
-from export_core.cli.entry import main
 
 DATA = Path(__file__).parent / "artifact" / "data"
-
-
-class Ended(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ended]
-
-
-@pytest.fixture
-def jaxexport(monkeypatch, capsys) -> Run:
-    """Runs the command in this process, from its entry point."""
-
-    def run(*words: str | Path) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["jaxexport", *map(str, words)])
-        code = 0
-        try:
-            main()
-        except SystemExit as ended:
-            code = int(ended.code or 0)
-        return Ended(code, *capsys.readouterr())
-
-    return run
 
 
 def changed(folder: Path, name: str, **fields: object) -> Path:

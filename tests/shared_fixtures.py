@@ -35,11 +35,13 @@ def jaxexport(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
 
     from export_core.cli.app import main
 
-    def run(*words: str) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["jaxexport", *words])
-        with pytest.raises(SystemExit) as ended:
+    def run(*words: object, code: int | None = None) -> Ended:
+        """What it said, and its exit code, which must be this one where one is given."""
+        monkeypatch.setattr(sys, "argv", ["jaxexport", *map(str, words)])
+        with pytest.raises(SystemExit) as left:
             main()
-        out, err = capsys.readouterr()
-        return Ended(int(ended.value.code or 0), out, err)
+        ended = Ended(int(left.value.code or 0), *capsys.readouterr())
+        assert code in (None, ended.code), ended
+        return ended
 
     return run

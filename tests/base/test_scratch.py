@@ -55,7 +55,7 @@ def test_a_killed_owners_folder_is_removed_a_living_ones_is_not(parent):
         end(living)
 
 
-def test_what_is_not_of_a_run_is_left_alone(parent, tmp_path, monkeypatch):
+def test_what_is_not_of_a_run_is_left_alone(parent, tmp_path):
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "owner.lock").touch()

@@ -118,7 +118,7 @@ def test_one_file_is_not_written_twice(command, words):
     assert not Path("x").exists()
 
 
-def test_a_pipe_is_written_to_and_not_replaced(command, tmp_path):
+def test_a_pipe_is_written_to_and_not_replaced(command):
     os.mkfifo("pipe")
     read: list[bytes] = []
     reading = threading.Thread(target=lambda: read.append(Path("pipe").read_bytes()))

@@ -161,7 +161,7 @@ def test_results_and_keys_take_such_names():
     assert expected_content(manifest(test=NAME, out_shardings=(NAME,)))
 
 
-def test_an_outcome_that_cannot_be_decoded_or_stored_costs_only_the_cache(tmp_path, monkeypatch):
+def test_an_outcome_that_cannot_be_decoded_or_stored_costs_only_the_cache(tmp_path):
     golden = write_golden(GoldenStore(tmp_path / "golden"), manifest())
     cell = Cell(golden, load_calendar().release("0.12.0.1"), "cpu", Mode.RUN)
     said: list[str] = []

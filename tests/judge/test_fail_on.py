@@ -27,8 +27,7 @@ def _here(tmp_path, monkeypatch):
 def test_outside_fails_on_what_is_neither_refused_nor_works(cell, code, jaxexport, tmp_path):
     finished(tmp_path / "out", KEPT, cell)
     assert jaxexport("judge", "out").code == 0
-    ended = jaxexport("judge", "out", "--fail-on", "outside")
-    assert ended.code == code
+    ended = jaxexport("judge", "out", "--fail-on", "outside", code=code)
     told = "FAILED: outside: 1 cell outside the window failed other than by a refusal." in ended.out
     assert told is (code == 1)
 
@@ -48,8 +47,7 @@ def test_a_bonus_that_is_lost_fails_where_it_is_asked_for(then, now, code, jaxex
     finished(tmp_path / "old", KEPT, then)
     finished(tmp_path / "new", KEPT, now)
     assert jaxexport("judge", "new", "--baseline", "old").code == 0
-    ended = jaxexport("judge", "new", "--baseline", "old", "--fail-on", "bonus-lost")
-    assert ended.code == code
+    ended = jaxexport("judge", "new", "--baseline", "old", "--fail-on", "bonus-lost", code=code)
     line = "Exit code 1: bonus-lost: 1 cell that worked outside the window in the baseline failed."
     assert (line in ended.out) is (code == 1)
 

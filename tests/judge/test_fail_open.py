@@ -211,8 +211,7 @@ def nothing(project: Path) -> None:
 )  # fmt: skip
 def test_whatever_is_broken_is_told_and_never_green(breaking, words, code, said, project, jaxexport):
     breaking(project)
-    ended = jaxexport(*words)
-    assert ended.code == code, ended
+    ended = jaxexport(*words, code=code)
     told = [line for line in f"{ended.out}\n{ended.err}".splitlines() if said in line]
     assert len(told) == 1, f"{ended.out}\n{ended.err}"
     if code == 2:
@@ -235,8 +234,7 @@ def test_a_comparators_module_that_exits_is_bad_input(words, code, project, jaxe
 
 def test_an_exit_from_anywhere_but_a_command_is_incomplete(project, jaxexport, monkeypatch):
     monkeypatch.setattr("export_core.run.session.verify_goldens", lambda *_, **__: sys.exit(0))
-    ended = jaxexport("plan")
-    assert ended.code == 3
+    ended = jaxexport("plan", code=3)
     assert "SystemExit(0) ended `jaxexport plan` before it was done. Nothing was judged." in ended.err
 
 
@@ -285,8 +283,7 @@ def test_an_environment_not_built_for_lack_of_network_incomplete(tmp_path, monke
     for name in ("JAXEXPORT_CACHE", "UV_CACHE_DIR"):
         monkeypatch.setenv(name, str(tmp_path / name))
     monkeypatch.setenv("UV_OFFLINE", "1")
-    ended = jaxexport(*MATRIX, "--cases", "pass")
-    assert ended.code == 3, ended
+    ended = jaxexport(*MATRIX, "--cases", "pass", code=3)
     assert "was not run" in ended.out
 
 

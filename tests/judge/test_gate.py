@@ -161,7 +161,7 @@ def test_a_run_ends_at_a_whole_second_after_what_it_took():
     assert after.identity.ended.microsecond == 0
 
 
-def test_cells_with_another_verdict_than_the_last_time_are_counted(tmp_path):
+def test_cells_with_another_verdict_than_the_last_time_are_counted():
     assert [summary(one, ANOTHER).flaky for one in (PASS, msgspec.structs.replace(PASS, flaky="crash"))] == [0, 1]
     without = {name: value for name, value in msgspec.to_builtins(summary(PASS)).items() if name != "flaky"}
     assert msgspec.convert(without, gate.Summary).flaky == 0, "an older version did not count them"

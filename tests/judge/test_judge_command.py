@@ -76,8 +76,7 @@ def test_a_policy_that_runs_cells_otherwise_cannot_judge_them(text, jaxexport, t
 
 def test_an_incomplete_headline_names_broken_promises_too(jaxexport, tmp_path):
     finished(tmp_path / "out", CRASH, result(), planned=3)
-    ended = jaxexport("judge", "out")
-    assert ended.code == 3
+    ended = jaxexport("judge", "out", code=3)
     headline = next(line for line in ended.out.splitlines() if line.startswith("INCOMPLETE:"))
     broken = "broken: 1 of 2 promised cells, 1 cause; only reader affected 0.10.2."
     assert headline == f"INCOMPLETE: 1 of 3 planned cells have no result that counts; {broken}"

@@ -68,8 +68,7 @@ def test_windows_of_0_days_promise_the_same_day_only(tmp_path, jaxexport, monkey
     monkeypatch.chdir(tmp_path)
     (tmp_path / "export_compat.yaml").write_text("windows: {backward: 0, forward: 0}")
     finished(tmp_path / "out", result())
-    ended = jaxexport("judge", "out")
-    assert ended.code == 3
+    ended = jaxexport("judge", "out", code=3)
     assert f"{NOTHING}." in ended.out
     assert "inside its window (0 days backward, 0 forward)" in ended.out
     finished(tmp_path / "out", result(), SAME)

@@ -203,7 +203,7 @@ def test_a_golden_for_other_platforms_is_not_run(tmp_path, refused_on):
     assert (reason, worker.requests) == ("it was exported for other platforms than cpu", [])
 
 
-def test_a_run_that_is_far_off_counts(golden, tmp_path):
+def test_a_run_that_is_far_off_counts(golden):
     worker = FakeWorker(lambda name: PLAIN * 2 if name == "moved 3" else PLAIN)
     found = measured(golden, worker)
     assert found.record.failed == {}

@@ -408,7 +408,7 @@ def golden_formats(root: Path, made: Golden) -> dict[str, str]:
     }
 
 
-def test_each_text_of_a_manifest_is_refused_or_shows_only_itself(tmp_path):
+def test_each_text_of_a_manifest_is_refused_or_shows_only_itself():
     """One field at a time: a manifest with two wrong fields is refused for the first."""
     refused, accepted = set(), set()
     for place in free_texts(Manifest, msgspec.json.encode(MANIFEST)):

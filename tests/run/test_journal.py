@@ -144,7 +144,7 @@ def test_a_finished_run_is_resumed_only_with_its_own_results(tmp_path):
         resumed(tmp_path)
 
 
-def test_cells_that_were_planned_are_named_by_numbers(tmp_path):
+def test_cells_that_were_planned_are_named_by_numbers():
     made = record([golden(f"t.{name}") for name in "abcde"], readers="0.12.0.1,0.9.2")
     assert made.own_cells == {"0.12.0.1-jax0.12.0.1 on cpu": "0-4", "0.9.2-jax0.9.2 on cpu": "0-4"}
     keys = [CellKey(name, v, v, "cpu") for name in made.goldens for v in ("0.12.0.1", "0.9.2")]
@@ -283,7 +283,6 @@ def test_what_is_written_counts_as_done_where_a_signal_comes_before_it_is_shown(
 
     monkeypatch.setattr(session, "_replay_by", lambda *_: ran)
     monkeypatch.setattr(Journal, "append", interrupted)
-    ended = jaxexport("matrix", "--readers", "0.12.0.1", "--as-of", "2026-11-21")
-    assert ended.code == 130
+    ended = jaxexport("matrix", "--readers", "0.12.0.1", "--as-of", "2026-11-21", code=130)
     assert "Interrupted: 1 of 3 cells have a result, in .jaxexport, and 2 are left" in " ".join(ended.out.split())
     assert len((tmp_path / ".jaxexport" / RESULTS).read_bytes().splitlines()) == 1

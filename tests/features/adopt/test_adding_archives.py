@@ -5,7 +5,7 @@ from pathlib import Path, PurePath
 
 import numpy as np
 import pytest
-from artifacts import DATA, Run, unlisted
+from artifacts import DATA, unlisted
 from commands import assert_bad_input
 from making import manifest, write_golden
 
@@ -35,6 +35,12 @@ def archive(tmp_path) -> Path:
 
 
 @pytest.fixture
+def add(jaxexport, archive):
+    """Runs `jaxexport goldens add --from ARCHIVE WORDS`."""
+    return lambda *words, **ends: jaxexport("goldens", "add", "--from", archive, *words, **ends)
+
+
+@pytest.fixture
 def writers_here(monkeypatch, forked_workers) -> None:
     """Every writer's environment is this interpreter. Nothing is replayed, and no noise measured."""
 
@@ -49,12 +55,11 @@ def stored() -> dict[str, Golden]:
     return {golden.id: golden for golden in GoldenStore(Path("golden")).goldens()}
 
 
-def test_each_artifact_is_the_golden_of_a_case(archive, jaxexport: Run):
+def test_each_artifact_is_the_golden_of_a_case(archive, add):
     (archive / "attention").mkdir()
     for name in ("artifact.jaxexport", "inputs.npz", "outputs.npz"):
         shutil.copy(MLP / name, archive / "attention")
-    ended = jaxexport("goldens", "add", "--from", archive, "--no-replay")
-    assert ended.code == 0, ended.err
+    ended = add("--no-replay", code=0)
     assert ended.out.splitlines() == [
         "golden/attention/0.9.2-cpu: new, by jaxlib 0.9.2",
         "golden/old.mlp/0.9.2-cpu: new, by jaxlib 0.9.2",
@@ -66,7 +71,7 @@ def test_each_artifact_is_the_golden_of_a_case(archive, jaxexport: Run):
         assert golden.content("outputs.npz") == (MLP / "outputs.npz").read_bytes()
 
 
-def test_once_more_changes_nothing_and_goldens_are_no_archive(archive, jaxexport: Run):
+def test_once_more_changes_nothing_and_goldens_are_no_archive(archive, jaxexport):
     words = ("goldens", "add", "--from", archive, "--goldens", archive / "golden", "--no-replay")
     assert "1 new" in jaxexport(*words).out
     before = {path: path.stat().st_mtime_ns for path in (archive / "golden").rglob("*")}
@@ -75,22 +80,21 @@ def test_once_more_changes_nothing_and_goldens_are_no_archive(archive, jaxexport
     assert {path: path.stat().st_mtime_ns for path in (archive / "golden").rglob("*")} == before
 
 
-def test_a_bad_artifact_does_not_stop_the_others(archive, jaxexport: Run):
+def test_a_bad_artifact_does_not_stop_the_others(archive, add):
     (archive / "cut.jaxexport").write_bytes((MLP / "artifact.jaxexport").read_bytes()[:500])
     np.savez(archive / "point.inputs.npz", np.zeros(3, np.float32))
     shutil.copy(MLP / "outputs.npz", archive / "point.outputs.npz")
     shutil.copy(OF_092 / "point.jaxexport", archive)
-    ended = jaxexport("goldens", "add", "--from", archive, "--no-replay")
-    assert ended.code == 2
+    ended = add("--no-replay", code=2)
     assert list(stored()) == ["old.mlp/0.9.2-cpu"]
     assert ended.out.splitlines()[-1].startswith("3 artifacts: 2 not added, 1 new")
     assert f"error: {archive}/cut.jaxexport: " in ended.err
     assert f"--inputs {archive}/point.inputs.npz: expected 2 arrays (float32[4,8], float32[4,8]), found 1" in ended.err
 
 
-def test_a_dry_run_stores_nothing(archive, jaxexport: Run):
+def test_a_dry_run_stores_nothing(archive, add):
     shutil.copy(OF_092 / "symbolic.jaxexport", archive)
-    ended = jaxexport("goldens", "add", "--from", archive, "--dry-run")
+    ended = add("--dry-run")
     assert (ended.code, ended.out.splitlines()) == (
         0,
         [
@@ -112,27 +116,27 @@ def of_a_test(archive) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("words", [("--no-replay",), ("--dry-run",)])
-def test_the_name_of_a_file_replaces_no_golden_of_a_test(archive, of_a_test, jaxexport: Run, words):
-    ended = jaxexport("goldens", "add", "--from", archive, *words)
+def test_the_name_of_a_file_replaces_no_golden_of_a_test(archive, of_a_test, add, words):
+    ended = add(*words)
     assert (ended.code, ended.out.splitlines()[-1]) == (2, "1 artifact: 1 not added; left out: 3 other files")
     assert "old/mlp.bin: would replace the golden old.mlp/0.9.2-cpu, which tests/test_a.py::old.mlp wrote" in ended.err
     assert content_of(Path("golden/old.mlp/0.9.2-cpu")) == of_a_test
 
 
-def test_a_golden_of_a_test_stays_though_its_files_are_the_same(archive, jaxexport: Run):
+def test_a_golden_of_a_test_stays_though_its_files_are_the_same(archive, add):
     content = {name: (MLP / name).read_bytes() for name in ("artifact.jaxexport", "inputs.npz", "outputs.npz")}
     golden = write_golden(GoldenStore(Path("golden")), manifest("old.mlp", "0.9.2"), content)
     before = content_of(golden.folder)
-    ended = jaxexport("goldens", "add", "--from", archive, "--no-replay")
+    ended = add("--no-replay")
     assert (ended.code, content_of(golden.folder)) == (2, before)
 
 
-def test_a_golden_is_replaced_where_its_case_is_named(archive, of_a_test, jaxexport: Run):
-    ended = jaxexport("goldens", "add", "--from", archive, "--no-replay", "--replace", "old.mlp")
+def test_a_golden_is_replaced_where_its_case_is_named(archive, of_a_test, add):
+    ended = add("--no-replay", "--replace", "old.mlp")
     assert (ended.code, ended.out.splitlines()[-1]) == (0, "1 artifact: 1 replaced; left out: 3 other files")
 
 
-def test_an_adopted_golden_with_other_arrays_stays(archive, jaxexport: Run):
+def test_an_adopted_golden_with_other_arrays_stays(archive, jaxexport):
     words = ("goldens", "add", "--from", archive, "--no-replay")
     assert jaxexport(*words).code == 0
     before = content_of(Path("golden/old.mlp/0.9.2-cpu"))
@@ -143,12 +147,11 @@ def test_an_adopted_golden_with_other_arrays_stays(archive, jaxexport: Run):
     assert content_of(Path("golden/old.mlp/0.9.2-cpu")) == before
 
 
-def test_files_may_have_other_names(archive, jaxexport: Run):
+def test_files_may_have_other_names(archive, add):
     for old, new in (("inputs", "in"), ("outputs", "out")):
         (archive / "old" / f"mlp.{old}.npz").rename(archive / "old" / f"{new}_of_mlp.npz")
     patterns = ("--inputs", "in_of_{name}.npz", "--outputs", "out_of_{name}.npz")
-    ended = jaxexport("goldens", "add", "--from", archive, *patterns, "--no-replay")
-    assert ended.code == 0, ended.err
+    add(*patterns, "--no-replay", code=0)
     assert list(stored()) == ["old.mlp/0.9.2-cpu"]
 
 
@@ -167,13 +170,12 @@ def test_a_path_names_a_case(path, case):
     assert case_of(PurePath(path)) == case
 
 
-def test_two_artifacts_of_one_case_and_writer_are_refused(archive, jaxexport: Run):
+def test_two_artifacts_of_one_case_and_writer_are_refused(archive, add):
     shutil.copytree(archive / "old", archive / "old.mlp")
     (archive / "old.mlp" / "mlp.bin").rename(archive / "old.mlp" / "artifact.bin")
     for kind in ("inputs", "outputs"):
         (archive / "old.mlp" / f"mlp.{kind}.npz").rename(archive / "old.mlp" / f"{kind}.npz")
-    ended = jaxexport("goldens", "add", "--from", archive, "--no-replay")
-    assert ended.code == 2
+    ended = add("--no-replay", code=2)
     assert "old/mlp.bin: expected a case of its own, found old.mlp by 0.9.2-cpu, which " in ended.err
     assert f"which {archive}/old.mlp/artifact.bin is already" in ended.err
     assert list(stored()) == ["old.mlp/0.9.2-cpu"]
@@ -182,14 +184,13 @@ def test_two_artifacts_of_one_case_and_writer_are_refused(archive, jaxexport: Ru
 # --- the list ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_list_says_what_belongs_together(archive, jaxexport: Run):
+def test_a_list_says_what_belongs_together(archive, add):
     (archive / "old" / "mlp.inputs.npz").rename(archive / "x.npz")
     shutil.copy(OF_092 / "symbolic.jaxexport", archive)  # not listed, and so not added
     (archive / "artifacts.yaml").write_text(
         "artifacts: [{file: old/mlp.bin, case: models.first, inputs: x.npz, writer: 0.9.2}]"
     )
-    ended = jaxexport("goldens", "add", "--from", archive, "--no-replay")
-    assert ended.code == 0, ended.err
+    add("--no-replay", code=0)
     assert list(stored()) == ["models.first/0.9.2-cpu"]
 
 
@@ -208,9 +209,9 @@ def test_a_list_says_what_belongs_together(archive, jaxexport: Run):
         ("artifacts: [{file: README}]", "README: expected"),
     ],
 )
-def test_a_wrong_list_is_bad_input(text, message, archive, jaxexport: Run):
+def test_a_wrong_list_is_bad_input(text, message, archive, add):
     (archive / "artifacts.yaml").write_text(text)
-    ended = jaxexport("goldens", "add", "--from", archive, "--no-replay")
+    ended = add("--no-replay")
     assert (ended.code, message in ended.err) == (2, True), ended
     assert not Path("golden").exists()
 
@@ -228,7 +229,7 @@ def test_a_wrong_list_is_bad_input(text, message, archive, jaxexport: Run):
         (["--from", ".", "--dims", "b"], "--dims b: expected symbolic dimensions and their sizes"),
     ],
 )
-def test_wrong_options_are_bad_input(words, message, jaxexport: Run):
+def test_wrong_options_are_bad_input(words, message, jaxexport):
     assert_bad_input(jaxexport("goldens", "add", *words), message)
 
 
@@ -244,9 +245,8 @@ def bare_archive(archive) -> Path:
 
 
 @pytest.mark.parametrize(("words", "size"), [([], 2), (["--dims", "b=5"], 5)])
-def test_inputs_are_made_and_outputs_computed(words, size, bare_archive, jaxexport: Run, writers_here):
-    ended = jaxexport("goldens", "add", "--from", bare_archive, *words)
-    assert ended.code == 0, ended.err
+def test_inputs_are_made_and_outputs_computed(words, size, bare_archive, add, jaxexport, writers_here):
+    ended = add(*words, code=0)
     assert ended.out.splitlines()[:3] == [
         "golden/symbolic/0.9.2-cpu: new, by jaxlib 0.9.2",
         f"  inputs made by rule with b = {size}",
@@ -263,27 +263,24 @@ def test_inputs_are_made_and_outputs_computed(words, size, bare_archive, jaxexpo
     assert "origin inputs: made, outputs: replayed, outputs_by: 0.9.2, seed: 20261122" in shown
 
 
-def test_outputs_of_given_inputs_are_computed(archive, jaxexport: Run, writers_here):
+def test_outputs_of_given_inputs_are_computed(archive, add, writers_here):
     (archive / "old" / "mlp.outputs.npz").unlink()
-    ended = jaxexport("goldens", "add", "--from", archive)
-    assert ended.code == 0, ended.err
+    add(code=0)
     golden = stored()["old.mlp/0.9.2-cpu"]
     assert golden.manifest.origin == Origin("given", "replayed", "0.9.2")
     assert list(map(str, golden.outputs())) == list(map(str, from_npz(MLP / "outputs.npz")))
 
 
-def test_one_artifact_needs_no_arrays_either(bare_archive, jaxexport: Run, writers_here):
+def test_one_artifact_needs_no_arrays_either(bare_archive, jaxexport, writers_here):
     words = ("--artifact", bare_archive / "symbolic.jaxexport", "--case", "a", "--dims", "b=3")
-    ended = jaxexport("goldens", "add", *words)
-    assert ended.code == 0, ended.err
+    ended = jaxexport("goldens", "add", *words, code=0)
     assert list(map(str, stored()["a/0.9.2-cpu"].outputs())) == ["float32[3,3]"]
     ended = jaxexport("goldens", "add", *words[:-1], "c=3")
     assert (ended.code, "expected sizes of its symbolic dimensions (b), found one of c" in ended.err) == (2, True)
 
 
-def test_sizes_of_a_dimension_that_no_artifact_has_are_bad_input(bare_archive, jaxexport: Run, writers_here):
-    ended = jaxexport("goldens", "add", "--from", bare_archive, "--dims", "bacth=4")
-    assert ended.code == 2
+def test_sizes_of_a_dimension_that_no_artifact_has_are_bad_input(bare_archive, add, writers_here):
+    ended = add("--dims", "bacth=4", code=2)
     assert "--dims bacth: expected dimensions of inputs that are made, found none of this name" in ended.err
 
 
@@ -294,73 +291,67 @@ def test_sizes_of_a_dimension_that_no_artifact_has_are_bad_input(bare_archive, j
         ("sharded", ["--dims", "b=0"], "--dims b=0: expected symbolic dimensions"),
     ],
 )
-def test_what_cannot_be_made_is_refused(name, words, message, bare_archive, jaxexport: Run, writers_here):
+def test_what_cannot_be_made_is_refused(name, words, message, bare_archive, add, writers_here):
     (bare_archive / "symbolic.jaxexport").unlink()
     shutil.copy(OF_092 / f"{name}.jaxexport", bare_archive)
-    ended = jaxexport("goldens", "add", "--from", bare_archive, *words)
+    ended = add(*words)
     assert (ended.code, message in ended.err) == (2, True), ended
     assert not Path("golden").exists()
 
 
-def test_inputs_in_the_domain_are_made_where_others_give_nan(bare_archive, jaxexport: Run, writers_here):
+def test_inputs_in_the_domain_are_made_where_others_give_nan(bare_archive, add, writers_here):
     """The Cholesky factor of random numbers is NaN, and of positive ones too."""
     shutil.copy(OF_092 / "cholesky.jaxexport", bare_archive)
-    ended = jaxexport("goldens", "add", "--from", bare_archive)
-    assert ended.code == 0, ended.err
+    ended = add(code=0)
     assert "  inputs made by rule (positive definite numbers)\n  outputs computed by its own writer\n" in ended.out
     golden = stored()["cholesky/0.9.2-cpu"]
     assert golden.manifest.inputs_rule == "positive definite"
     assert all(np.isfinite(leaf.data).all() for leaf in golden.outputs())
-    again = jaxexport("goldens", "add", "--from", bare_archive)
+    again = add()
     assert "golden/cholesky/0.9.2-cpu: unchanged" in again.out
 
 
-def test_made_inputs_outside_every_domain_are_refused(bare_archive, jaxexport: Run, writers_here, monkeypatch):
+def test_made_inputs_outside_every_domain_are_refused(bare_archive, add, writers_here, monkeypatch):
     monkeypatch.setattr(adoption, "RULES", ("", "positive"))
     shutil.copy(OF_092 / "cholesky.jaxexport", bare_archive)
-    ended = jaxexport("goldens", "add", "--from", bare_archive)
-    assert ended.code == 2
+    ended = add(code=2)
     assert "expected finite numbers, found NaN or infinities in its outputs for all inputs that were made" in ended.err
     assert "Give inputs for which it is defined: --inputs NPZ" in ended.err
     assert stored().keys() == {"symbolic/0.9.2-cpu"}
 
 
-def test_outputs_without_inputs_are_refused(archive, jaxexport: Run):
+def test_outputs_without_inputs_are_refused(archive, add):
     (archive / "old" / "mlp.inputs.npz").unlink()
-    ended = jaxexport("goldens", "add", "--from", archive)
-    assert ended.code == 2
+    ended = add(code=2)
     assert "old/mlp.outputs.npz: expected outputs of inputs that are there too, found no inputs" in ended.err
 
 
-def test_where_its_writer_cannot_be_built_nothing_is_stored(bare_archive, jaxexport: Run, tmp_path, monkeypatch):
+def test_where_its_writer_cannot_be_built_nothing_is_stored(bare_archive, add, tmp_path, monkeypatch):
     monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
     monkeypatch.setenv("UV_OFFLINE", "1")
-    ended = jaxexport("goldens", "add", "--from", bare_archive)
-    assert ended.code == 2
+    ended = add(code=2)
     assert "expected its writer to compute its outputs, but its writer cannot be run here: " in ended.err
     assert not Path("golden").exists()
 
 
-def test_a_custom_call_that_nobody_promises_is_never_run(bare_archive, jaxexport: Run, tmp_path, writers_here):
+def test_a_custom_call_that_nobody_promises_is_never_run(bare_archive, add, writers_here):
     unlisted(bare_archive)
-    ended = jaxexport("goldens", "add", "--from", bare_archive, "--writer", "0.12.0.1")
-    assert ended.code == 2
+    ended = add("--writer", "0.12.0.1", code=2)
     assert "changed.jaxexport: expected its writer to compute its outputs, but my_kernel_of_ours" in ended.err
 
 
 @pytest.mark.matrix
-def test_an_archive_is_run_by_its_writers(archive, jaxexport: Run):
+def test_an_archive_is_run_by_its_writers(archive, add, jaxexport):
     """With jaxlib 0.9.2, which crashes on a Cholesky factorization in a new process."""
     for name in ("symbolic", "key", "sharded", "cholesky"):
         shutil.copy(OF_092 / f"{name}.jaxexport", archive)
-    ended = jaxexport("goldens", "add", "--from", archive)
-    assert ended.code == 2
+    ended = add(code=2)
     assert sorted(stored()) == [f"{name}/0.9.2-cpu" for name in ("key", "old.mlp", "sharded", "symbolic")]
     assert ended.out.count("its own writer replays it") == 4
     assert "cholesky.jaxexport: expected its writer to compute its outputs, but its own writer gave no" in ended.err
     assert "died by signal 11" in ended.err
-    ended = jaxexport("goldens", "add", "--from", archive)
+    ended = add()
     assert ended.out.splitlines()[-1].startswith("5 artifacts: ")
     assert "4 unchanged" in ended.out.splitlines()[-1]
     ended = jaxexport("matrix", "--readers", "0.9.2", "--as-of", "2026-03-20", "--quiet")

@@ -98,7 +98,7 @@ def test_an_equal_call_is_stored_once_and_another_beside_it_once_in_a_while(ever
 
 
 @pytest.mark.parametrize("bound", [{"at_most": 2}, {"max_bytes": 15_000}])
-def test_the_bounds_hold_for_all_processes_that_share_a_folder(bound, capture, goldens, tmp_path):
+def test_the_bounds_hold_for_all_processes_that_share_a_folder(bound, capture, goldens):
     for first in (2.0, 20.0):  # as two processes do, in turn
         serve = capture(**bound)
         for number in range(5):
@@ -110,7 +110,7 @@ def test_the_bounds_hold_for_all_processes_that_share_a_folder(bound, capture, g
     assert serve.problem == ""
 
 
-def test_a_folder_without_its_golden_does_not_count(capture, goldens, tmp_path):
+def test_a_folder_without_its_golden_does_not_count(capture, goldens):
     with capture(at_most=1) as serve:
         serve({"x": X}, scale=2.0)
     (golden,) = goldens()

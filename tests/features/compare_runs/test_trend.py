@@ -4,7 +4,7 @@ import json
 
 import jsonschema
 import pytest
-from commands import Ended, assert_bad_input, finished
+from commands import assert_bad_input, finished
 from making import result
 
 from export_core.features.compare_runs.trend import Trend, number_drift, trend_lines
@@ -95,21 +95,16 @@ def test_one_release_has_nothing_to_be_compared_with():
 
 
 @pytest.fixture
-def trend(tmp_path, monkeypatch, jaxexport):
+def trend(tmp_path, jaxexport):
     """Runs `jaxexport trend WORDS` beside a run whose numbers changed in 0.10.2."""
-    monkeypatch.chdir(tmp_path)
     finished(tmp_path / ".jaxexport", read("0.10.0"), read("0.10.2", "a", 0.8), read("0.10.2", case="t.g"))
 
-    def run(*words: str) -> Ended:
-        return jaxexport("trend", *words)
-
-    return run
+    return lambda *words, **ends: jaxexport("trend", *words, **ends)
 
 
 @pytest.mark.parametrize("words", [(), ("--numbers",), ("--numbers", ".jaxexport")], ids=" ".join)
 def test_the_numbers_of_the_last_run_are_shown(trend, words):
-    ended = trend(*words)
-    assert ended.code == 0
+    ended = trend(*words, code=0)
     assert "  as written -> 0.8 x noise  t.f/0.9.2-cpu\n" in ended.out
     assert "the same bits in all releases: 1 golden, 1 of them as written\n" in ended.out
 

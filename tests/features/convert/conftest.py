@@ -19,9 +19,8 @@ from export_core.readers.environment import this_interpreter
 @pytest.fixture
 def convert(jaxexport, here, kept, forked_workers, monkeypatch) -> Callable[..., Ended]:
     """Runs `jaxexport convert WORDS --for JAXLIB`, where JAXLIB is that of this interpreter."""
-
     replayed_here(monkeypatch, this_interpreter, start=kept.start)
-    return lambda *words, reader=here.jaxlib: jaxexport("convert", *map(str, words), "--for", reader)
+    return lambda *words, reader=here.jaxlib, **ends: jaxexport("convert", *words, "--for", reader, **ends)
 
 
 @pytest.fixture

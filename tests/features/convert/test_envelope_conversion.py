@@ -1,7 +1,6 @@
 """The envelope in the format of another release: the same artifact, field by field, for a reader that refused it."""
 
 import pytest
-from fuzz import damaged
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kept import DATA, FILES, NAMES
@@ -24,6 +23,7 @@ from export_core.features.convert.convert import (
 from export_core.features.convert.envelope import rewrite_envelope
 from export_core.features.convert.errors import ConversionRefused
 from export_core.releases import ReleaseError, load_calendar
+from studies.artifact.fuzz import damaged
 
 CALENDAR = load_calendar()
 RELEASES = ("0.4.30", "0.6.2", "0.8.1", "0.8.3", "0.9.2", "0.12.0.1")

@@ -13,9 +13,8 @@ OLD, NEW = DATA / "0.9.2" / "mlp.jaxexport", DATA / "0.12.0.1" / "mlp.jaxexport"
 
 
 @pytest.fixture
-def archive(tmp_path, monkeypatch):
+def archive(tmp_path):
     """An artifact by 0.9.2, promised until 2026-09-14, and one by 0.12.0.1, promised until 2027-04-18."""
-    monkeypatch.chdir(tmp_path)
     folder = tmp_path / "archive" / "models"
     folder.mkdir(parents=True)
     shutil.copy(OLD, folder / "old.jaxexport")
@@ -52,8 +51,7 @@ def test_what_exists_is_not_replaced(archive, convert, tmp_path):
     (tmp_path / "out" / "models").mkdir(parents=True)
     there = tmp_path / "out" / "models" / "old.jaxexport"
     there.write_bytes(NEW.read_bytes())
-    ended = convert("archive", *WORDS, "-o", "out")
-    assert ended.code == 2
+    ended = convert("archive", *WORDS, "-o", "out", code=2)
     assert "expected nothing there, found another file or golden, which stays" in ended.err
     assert "--replace out/models/old.jaxexport" in ended.err
     assert there.read_bytes() == NEW.read_bytes()
@@ -93,10 +91,8 @@ def test_no_original_is_replaced_through_a_link(archive, convert, tmp_path):
     assert (archive / "models" / "old.jaxexport").read_bytes() == OLD.read_bytes()
 
 
-def test_a_golden_is_converted_as_a_golden(convert, refused_golden, tmp_path, monkeypatch, here):
-    monkeypatch.chdir(tmp_path)
-    ended = convert("golden", "--expiring", "2031-01-31", "-o", "converted")
-    assert ended.code == 0, ended.err
+def test_a_golden_is_converted_as_a_golden(convert, refused_golden, tmp_path, here):
+    convert("golden", "--expiring", "2031-01-31", "-o", "converted", code=0)
     (golden,) = GoldenStore(tmp_path / "converted").goldens()
     assert golden.id == refused_golden.id
     assert golden.manifest.converted_from.reader == here.jaxlib

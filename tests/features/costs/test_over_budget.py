@@ -78,13 +78,11 @@ def test_the_page_says_which_budget_a_cell_exceeds(summary):
     assert [over for *_, over in data["tables"]["more"] if over] == [f"{LIMIT} (max_growth, export_compat.yaml:3)"]
 
 
-def test_a_baseline_names_what_changed_and_fails_what_grew(tmp_path, monkeypatch, jaxexport):
-    monkeypatch.chdir(tmp_path)  # where no policy is
+def test_a_baseline_names_what_changed_and_fails_what_grew(tmp_path, jaxexport):
     finished(tmp_path / "old", read("0.10.2", 84_000_000), policy=POLICY)
     finished(tmp_path / "new", read("0.10.2", 168_000_000), policy=POLICY)
     words = "judge", str(tmp_path / "new"), "--baseline", str(tmp_path / "old")
-    ended = jaxexport(*words)
-    assert ended.code == 1
+    ended = jaxexport(*words, code=1)
     assert "cost  2 figures of 1 golden changed, the largest first.\n" in ended.out
     assert "temp_bytes 84.0 MB -> 168.0 MB\n" in ended.out
     assert ended.out.endswith("Exit code 1: 1 cell grew by more than a budget allows.\n")

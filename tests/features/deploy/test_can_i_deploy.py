@@ -41,9 +41,8 @@ NEW = ARTIFACTS / "0.12.0.1" / "cholesky.jaxexport"
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch) -> Path:
+def project(tmp_path) -> Path:
     """A project with two deployment targets, and a golden of one case by jaxlib 0.9.2, which both load."""
-    monkeypatch.chdir(tmp_path)
     Path("export_compat.yaml").write_text(POLICY)
     write_golden(GoldenStore(tmp_path / "golden"), manifest(CASE, "0.9.2"))
     return tmp_path
@@ -75,8 +74,7 @@ def answers(ended) -> list[tuple[str, str, str]]:
 
 def test_a_stored_pass_is_a_yes(project, jaxexport):
     stored(ran(Verdict.PASS, "0.9.2"), ran(Verdict.PASS, "0.10.2"))
-    ended = jaxexport("can-i-deploy", CASE, "--to", "all")
-    assert ended.code == 0
+    ended = jaxexport("can-i-deploy", CASE, "--to", "all", code=0)
     assert ended.out.splitlines()[:2] == [
         "serving (jaxlib 0.9.2)",
         f"  yes     {CASE}/0.9.2-cpu: it ran in jaxlib 0.9.2 and agrees with its writer's outputs (results)",
@@ -124,8 +122,7 @@ def test_a_policy_that_only_judges_otherwise_leaves_a_yes(project, jaxexport):
 
 def test_a_pass_that_is_flaky_is_no_yes(project, jaxexport):
     stored(ran(Verdict.PASS, "0.9.2", flaky="was crash on 2026-11-20"))
-    ended = jaxexport("can-i-deploy", CASE, "--to", "serving")
-    assert ended.code == 3
+    ended = jaxexport("can-i-deploy", CASE, "--to", "serving", code=3)
     assert "it ran in jaxlib 0.9.2, and not each time: it was crash on 2026-11-20" in ended.out
 
 
@@ -163,8 +160,7 @@ def test_a_stored_failure_is_a_no_with_the_release_that_runs_it(project, jaxexpo
     crash = ran(Verdict.CRASH, "0.9.2", stage=Stage.RUN, message="died by signal 11 (SIGSEGV)")
     crash_later = ran(Verdict.CRASH, "0.10.0", stage=Stage.RUN)
     stored(ran(Verdict.PASS, "0.9.1"), crash, crash_later, ran(Verdict.PASS, "0.10.2"))
-    ended = jaxexport("can-i-deploy", CASE, "--to", "serving", "--as-of", "2026-11-22")
-    assert ended.code == 1
+    ended = jaxexport("can-i-deploy", CASE, "--to", "serving", "--as-of", "2026-11-22", code=1)
     assert ended.out.splitlines()[1:] == [
         f"  no      {CASE}/0.9.2-cpu: crash in stage run: died by signal 11 (SIGSEGV); so it is since jaxlib 0.9.2; "
         "the first later release in which it runs: 0.10.2 (results)",
@@ -203,8 +199,7 @@ def test_a_platform_that_it_was_not_exported_for_is_a_no(project, jaxexport):
     Path("export_compat.yaml").write_text(
         "platforms: [cpu, cuda]\ndeployed: [{name: gpu, jaxlib: 0.10.2, platform: cuda}]\n"
     )
-    ended = jaxexport("can-i-deploy", CASE, "--to", "gpu")
-    assert ended.code == 1
+    ended = jaxexport("can-i-deploy", CASE, "--to", "gpu", code=1)
     assert "it was exported for cpu, and not for cuda" in ended.out
     assert "no later release is known to run all of them. Export them again" in ended.out
 
@@ -217,8 +212,7 @@ def test_a_cell_that_was_only_compiled_is_unknown(project, jaxexport):
     made = manifest("multi", "0.9.2", options=Options(platforms=("cpu", "cuda", "tpu")))
     write_golden(GoldenStore(Path("golden")), made, content)
     stored(ran(Verdict.COMPILED, "0.10.2", case="multi", platform="cuda", mode=Mode.COMPILE))
-    ended = jaxexport("can-i-deploy", "multi", "--to", "gpu")
-    assert ended.code == 3
+    ended = jaxexport("can-i-deploy", "multi", "--to", "gpu", code=3)
     assert "it was compiled for cuda, and did not run" in ended.out
     assert "--platforms cuda:run" in ended.out
 
@@ -247,8 +241,7 @@ def test_a_file_without_a_golden_is_foreseen_alone(project, jaxexport):
     Path("new.bin").write_bytes(NEW.read_bytes())
     assert jaxexport("can-i-deploy", "new.bin", "--to", "serving").code == 1
     Path("old.bin").write_bytes((ARTIFACTS / "0.8.1" / "mlp.jaxexport").read_bytes())
-    ended = jaxexport("can-i-deploy", "old.bin", "--to", "serving")
-    assert ended.code == 3
+    ended = jaxexport("can-i-deploy", "old.bin", "--to", "serving", code=3)
     assert "run       jaxexport goldens add --artifact old.bin --inputs INPUTS.npz" in ended.out
 
 
@@ -341,9 +334,8 @@ OWN = Path(__file__).parents[3] / "golden"
 
 
 @pytest.mark.matrix
-def test_the_command_of_an_unknown_answers_it(tmp_path, monkeypatch, jaxexport):
+def test_the_command_of_an_unknown_answers_it(tmp_path, jaxexport):
     """cholesky crashes in every process of 0.9.2 that has not traced linear algebra; a convolution by 0.12.0.1 runs."""
-    monkeypatch.chdir(tmp_path)
     for case in ("tests.compat.test_linear_algebra.test_cholesky", "tests.compat.test_models.test_convolution"):
         for by in ("0.11.0-cpu", "0.12.0.1-cpu"):
             shutil.copytree(OWN / case / by, tmp_path / "golden" / case / by)

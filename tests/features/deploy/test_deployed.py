@@ -104,16 +104,14 @@ def test_a_place_is_in_force_from_its_first_day_to_its_last(when, names):
     assert [target.name for target in Policy(deployed=targets).targets_on(day(when))] == names
 
 
-def test_a_place_whose_cases_match_nothing_is_a_warning(jaxexport, tmp_path, monkeypatch):
+def test_a_place_whose_cases_match_nothing_is_a_warning(jaxexport, tmp_path):
     from making import manifest, write_golden
 
     from export_core.goldens import GoldenStore
 
-    monkeypatch.chdir(tmp_path)
     write_golden(GoldenStore(tmp_path / "golden"), manifest())
     Path("export_compat.yaml").write_text(SERVING + "    cases: [nobody]\n")
-    ended = jaxexport("policy", "check")
-    assert ended.code == 0
+    ended = jaxexport("policy", "check", code=0)
     assert "warning: export_compat.yaml:2: deployed serving: cases: 'nobody' matches no golden." in ended.out
     assert ", 1 deployment target; 0 expired" in ended.out
 

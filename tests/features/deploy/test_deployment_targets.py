@@ -64,12 +64,11 @@ def test_deployed_without_a_place_is_an_error():
         planned(readers="deployed", cases=("b",))
 
 
-def test_a_policy_with_its_own_readers_has_those_of_its_places(jaxexport, tmp_path, monkeypatch):
+def test_a_policy_with_its_own_readers_has_those_of_its_places(jaxexport, tmp_path):
     from making import manifest, write_golden
 
     from export_core.goldens import GoldenStore
 
-    monkeypatch.chdir(tmp_path)
     write_golden(GoldenStore(tmp_path / "golden"), manifest())
     (tmp_path / "export_compat.yaml").write_text(
         "readers: newest\ndeployed: [{name: serving, jaxlib: 0.9.2, since: 2026-11-01}]\n"

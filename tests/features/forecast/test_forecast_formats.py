@@ -39,8 +39,7 @@ def run(*words: str):
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def project(tmp_path) -> Path:
     for jaxlib in ("0.9.2", "0.11.0", "0.12.0.1"):
         write_golden(GoldenStore(tmp_path / "golden"), manifest("t.test_f", jaxlib))
     return tmp_path

@@ -112,8 +112,7 @@ def test_other_files_are_left_out_and_counted_by_kind(folder, jaxexport):
     (folder / "to-file").symlink_to(folder / "old.jaxexport")
     (folder / "broken").symlink_to(folder / "nowhere")
     os.mkfifo(folder / "pipe")
-    ended = jaxexport("inspect", folder, *DAY)
-    assert ended.code == 0
+    ended = jaxexport("inspect", folder, *DAY, code=0)
     assert ended.out.startswith("3 artifacts, "), "and a link to a file is followed"
     assert counts(ended.out, "left out") == {
         "text": 1,
@@ -129,8 +128,7 @@ def test_other_files_are_left_out_and_counted_by_kind(folder, jaxexport):
 def test_damaged_artifacts_are_named_and_the_rest_is_counted(folder, jaxexport):
     (folder / "cut").write_bytes(OLD.read_bytes()[:900])
     (folder / "text.jaxexport").write_text("not what its name says")
-    ended = jaxexport("inspect", folder, *DAY)
-    assert ended.code == 2
+    ended = jaxexport("inspect", folder, *DAY, code=2)
     assert ended.out.startswith("2 artifacts, ")
     assert counts(ended.out, "not read") == {"damaged, or no artifacts": 2}
     first, second = sorted(ended.err.splitlines())

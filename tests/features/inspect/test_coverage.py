@@ -47,6 +47,5 @@ def test_formats_and_features_are_told(rows):
 
 
 def test_a_folder_without_goldens_is_an_error(tmp_path, jaxexport):
-    ended = jaxexport("goldens", "coverage", "--goldens", str(tmp_path))
-    assert ended.code == 2
+    ended = jaxexport("goldens", "coverage", "--goldens", str(tmp_path), code=2)
     assert f"{tmp_path}: expected goldens, found none. Name their folder with --goldens." in ended.err

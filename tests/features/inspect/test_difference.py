@@ -14,14 +14,12 @@ MLP = DATA / "0.12.0.1" / "mlp.jaxexport"
 
 def test_a_file_and_its_copy_are_the_same(jaxexport, tmp_path):
     (tmp_path / "copy").write_bytes(MLP.read_bytes())
-    ended = jaxexport("diff", MLP, tmp_path / "copy")
-    assert ended.code == 0
+    ended = jaxexport("diff", MLP, tmp_path / "copy", code=0)
     assert "are the same, byte for byte" in ended.out
 
 
 def test_another_writer_of_the_same_function_is_told_apart(jaxexport):
-    ended = jaxexport("diff", DATA / "0.9.2" / "mlp.jaxexport", MLP)
-    assert ended.code == 1
+    ended = jaxexport("diff", DATA / "0.9.2" / "mlp.jaxexport", MLP, code=1)
     lines = ended.out.splitlines()
     written = "jaxlib 0.9.2: no other release fits → jax 0.12.0.1, as it says; one of jaxlib 0.11.2, 0.12.0, 0.12.0.1"
     assert f"written by: {written}: it does not say which" in lines
@@ -60,8 +58,7 @@ def test_another_target_and_a_check_switched_off_are_told(jaxexport, tmp_path):
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_each_field_that_changed_is_one_line(fields, line, jaxexport, tmp_path):
-    ended = jaxexport("diff", MLP, changed(tmp_path, "0.12.0.1/mlp", **fields))
-    assert ended.code == 1
+    ended = jaxexport("diff", MLP, changed(tmp_path, "0.12.0.1/mlp", **fields), code=1)
     assert ended.out.splitlines()[2:] == [line]
 
 
@@ -86,8 +83,7 @@ def test_constants_are_compared_by_their_content():
 
 
 def test_a_bare_module_and_an_artifact_can_be_compared(jaxexport, tmp_path):
-    ended = jaxexport("diff", bare(tmp_path), DATA / "0.12.0.1" / "platforms.jaxexport")
-    assert ended.code == 1
+    ended = jaxexport("diff", bare(tmp_path), DATA / "0.12.0.1" / "platforms.jaxexport", code=1)
     assert "kind: StableHLO portable artifact → serialized jax.export.Exported" in ended.out
     assert "operation" not in ended.out
 

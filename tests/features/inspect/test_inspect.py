@@ -41,8 +41,7 @@ def test_one_screen_says_what_a_colleague_wants_to_know(path):
 
 @pytest.mark.parametrize("path", [*FILES, *GOLDENS], ids=lambda path: "-".join(path.parts[-3:-1]))
 def test_every_artifact_fits_a_screen_and_follows_the_schema(path, jaxexport):
-    shown = jaxexport("inspect", path)
-    assert shown.code == 0
+    shown = jaxexport("inspect", path, code=0)
     lines = shown.out.splitlines()
     assert 12 <= len(lines) <= 40
     assert all(len(line) <= WIDTH + LINE for line in lines[1:])  # the first has the file's whole name
@@ -72,8 +71,7 @@ def test_what_it_says_is_what_jax_said(jaxexport):
 
 
 def test_a_bare_stablehlo_module_is_told_by_its_function_main(jaxexport, tmp_path):
-    ended = jaxexport("inspect", bare(tmp_path))
-    assert ended.code == 0
+    ended = jaxexport("inspect", bare(tmp_path), code=0)
     assert "StableHLO portable artifact" in ended.out
     assert "tensor<4x8xf32>" in ended.out
     assert "platforms" not in ended.out
@@ -116,8 +114,7 @@ def test_raw_stablehlo_bytecode_is_told_as_what_it_is(jaxexport, tmp_path):
     assert "nothing by StableHLO: only the build that wrote raw bytecode is sure to read it" in out
     facts = facts_of(jaxexport, path)
     assert facts["stablehlo_promise"] is None
-    audit = jaxexport("audit", path)
-    assert audit.code == 1
+    audit = jaxexport("audit", path, code=1)
     assert "nothing by StableHLO: only the build that wrote raw bytecode is sure to read it" in audit.out
 
 
@@ -252,8 +249,7 @@ def test_a_file_that_is_none_is_one_line_and_2(content, said, option, jaxexport,
 
 @pytest.mark.parametrize("words", [["inspect"], ["inspect", "--nothing", "a"]], ids=" ".join)
 def test_words_that_it_does_not_have_are_usage_errors(words, jaxexport):
-    ended = jaxexport(*words)
-    assert ended.code == 2
+    ended = jaxexport(*words, code=2)
     assert ended.err.endswith("`jaxexport inspect --help` shows the options.\n")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import platformdirs
 import pytest
-from artifacts import DATA, Run, changed, unlisted
+from artifacts import DATA, changed, unlisted
 
 from export_core.base.cache_folder import STORED_DAYS, cache_path
 from export_core.policy import FILE, PROJECT_FILE, Policy, terms
@@ -31,13 +31,12 @@ def written_by_0_13_0(folder: Path) -> Path:
     return changed(folder, "0.12.0.1/mlp", jax_version="0.13.0")
 
 
-def facts_of(jaxexport: Run, *words: str | Path):
-    ended = jaxexport("inspect", *words, "--json")
-    assert ended.code == 0, ended.err
+def facts_of(jaxexport, *words: str | Path):
+    ended = jaxexport("inspect", *words, "--json", code=0)
     return json.loads(ended.out)
 
 
-def standing(jaxexport: Run, path: Path) -> str:
+def standing(jaxexport, path: Path) -> str:
     calls = {call["target"]: call["standing"] for call in facts_of(jaxexport, path)["custom_calls"]}
     return calls["my_kernel_of_ours"]
 

@@ -29,5 +29,5 @@ def test_names_beyond_the_largest_share_a_line(tmp_path):
     assert printed[others][0] == others.split()[0]
 
 
-def test_without_goldens_there_is_nothing(tmp_path):
+def test_without_goldens_there_is_nothing():
     assert list(size_lines([]))[-1].split() == ["all", "0", "0.0", "0%"]

@@ -146,7 +146,7 @@ def test_a_cluster_without_a_tpu_runs_the_rest_and_says_so(project, cluster):
     assert f"dask worker {cluster.address} --resources tpu=1" in found["tpu"]["message"]
 
 
-def test_jobs_of_a_platform_go_to_the_workers_that_have_it(project, cluster, tmp_path):
+def test_jobs_of_a_platform_go_to_the_workers_that_have_it(project, cluster):
     cluster.add()
     cluster.add("--resources", "tpu=1")
     words = ("--readers", "0.12.0.1", "--cases", "both", "--platforms", "tpu")

@@ -32,9 +32,8 @@ def on_tpu_only(x):
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path):
     """An empty project, in which the script runs."""
-    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 

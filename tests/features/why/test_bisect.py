@@ -38,7 +38,6 @@ def among(endings: dict[str, Ending], others: Ending = PASS) -> Callable[[str], 
 @pytest.fixture
 def bisect(jaxexport, tmp_path, monkeypatch) -> Callable[..., Ended]:
     """Runs `jaxexport bisect WORDS` in a project with a golden by 0.9.2, with a fake replay."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))
     write_golden(GoldenStore(tmp_path / "golden"), manifest(CASE, "0.9.2"))
 

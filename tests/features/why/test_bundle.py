@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from bisecting import CRASH, PASS, FakeReplay
 from making import ARTIFACTS
-from test_explanation import CHOLESKY, ROOT, choice_of, judged, without_results
+from test_explanation import CHOLESKY, ROOT, choice_of, judged
 
 from export_core.base.errors import ExportCompatError
 from export_core.base.escaping import plain_text
@@ -38,8 +38,6 @@ from export_core.numbers.compare import Difference
 from export_core.numbers.elements import to_double
 from export_core.readers.build import find_python, uv_command
 from export_core.readers.worker.protocol import Stage
-
-__all__ = ["without_results"]  # a fixture of each test here too
 
 CASE = "tests.compat.test_dtypes.test_dtype[bfloat16]"
 
@@ -122,7 +120,6 @@ def test_the_issue_has_what_jax_asks_for(choice, tmp_path):
 def test_the_issue_has_the_edge_and_the_releases_around_it(choice, tmp_path, monkeypatch):
     choice = choice_of(CASE, "0.9.2", "0.10.2")
     replay = FakeReplay(lambda jaxlib: PASS if jaxlib in ("0.9.2", "0.10.0") else CRASH)
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(cached_replay, "replay_here", replay)
     bisection = bisect(choice, print)
     result = judged(choice, Verdict.CRASH, stage=Stage.RUN, message="died by signal 11 (SIGSEGV)")

@@ -26,9 +26,8 @@ CELL = f"{CASE}/0.9.2-cpu in 0.10.2-jax0.10.2 on cpu"
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch) -> Path:
+def project(tmp_path) -> Path:
     """Two goldens of a case and one of another."""
-    monkeypatch.chdir(tmp_path)
     for case, writer in ((CASE, "0.9.1"), (CASE, "0.9.2"), (OTHER, "0.9.2")):
         write_golden(GoldenStore(tmp_path / "golden"), manifest(case, writer))
     return tmp_path
@@ -135,8 +134,7 @@ def test_the_results_of_another_golden_do_not_count(project):
     assert chosen(cell=CELL).result is None
 
 
-def test_a_result_gives_the_mode_unless_another_one_is_named(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_result_gives_the_mode_unless_another_one_is_named(tmp_path):
     for_cuda = encode(read_bytes(artifact_by("0.9.2")).envelope._replace(platforms=("cuda",)))
     made = manifest(CASE, "0.9.2", options=Options(platforms=("cuda",)))
     write_golden(GoldenStore(tmp_path / "golden"), made, {**files(), ARTIFACT: for_cuda})

@@ -23,12 +23,6 @@ DERIVATIVE = "tests.compat.test_derivatives.test_first_order"
 CHOLESKY = "tests.compat.test_linear_algebra.test_cholesky"
 
 
-@pytest.fixture(autouse=True)
-def without_results(tmp_path, monkeypatch):
-    """No run of a matrix is stored here, whatever was run in the folder of the tests."""
-    monkeypatch.chdir(tmp_path)
-
-
 @functools.cache  # each looks through all goldens of this repository
 def choice_of(case: str, writer: str, reader: str, platform: str = "cpu") -> Choice:
     policy = str(ROOT / "export_compat.yaml")

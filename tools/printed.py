@@ -6,7 +6,7 @@ text. A block with `title="PATH"` is a file, written before the next block runs 
 it is a part of one that is there. Comments steer:
 
     <!-- run in: FOLDER -->    first in a page: empty (the default), repository, a path in it (copied), or
-                               the name of a function of tests/page_folders.py
+                               the name of a function of tools/page_folders.py
     <!-- run with: wheel -->   first in a page: pip finds a wheel of this repository, and no outcome is cached yet
     <!-- continues: PAGE -->   first in a page: it runs in the folder and the shell that this page left, after it
     <!-- group: matrix -->     first in a page: it needs environments of other jaxlib releases
@@ -277,7 +277,7 @@ def renew(page: Page, folder: Path) -> dict[Path, str]:
 def main(paths: list[str]) -> None:
     """Renew these pages."""
     sys.path.insert(0, str(ROOT / "tests"))
-    from page_folders import make
+    from tools.page_folders import make
 
     for path in map(Path, paths):
         page = read(path)

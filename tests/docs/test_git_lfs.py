@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from page_folders import make
 
+from tools.page_folders import make
 from tools.printed import check, read
 
 PAGE = read(Path(__file__).parents[2] / "docs" / "how-to" / "store-goldens.md")

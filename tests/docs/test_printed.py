@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from page_folders import make
 
+from tools.page_folders import make
 from tools.printed import FENCE, PrintedError, check, matches, read, renew, renewed
 
 ROOT = Path(__file__).parents[2]

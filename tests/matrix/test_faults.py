@@ -7,15 +7,18 @@ import functools
 import os
 import signal
 import sys
+import sysconfig
 import tempfile
 import threading
 import time
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from making import make_wheel
 from replaying import AWAKE, StubEnvironments
 from write_goldens import GARBAGE
 
@@ -23,10 +26,12 @@ from export_core.matrix import Cell, Limits, Verdict
 from export_core.matrix.cached_replay import OutcomeCache, replay_unknown
 from export_core.matrix.replay import replay
 from export_core.matrix.replay_options import ReplayOptions
-from export_core.readers.environment import Environment
+from export_core.readers import build as module
+from export_core.readers.build import EnvironmentLocks, Recipe
+from export_core.readers.environment import Environment, cell_variables
 from export_core.readers.errors import WorkerDied
 from export_core.readers.worker import client as pool
-from export_core.readers.worker.client import ForkingWorker
+from export_core.readers.worker.client import ForkingWorker, start_worker
 from export_core.readers.worker.program import LONGEST_LINE, LONGEST_STDERR, Transcript, last_word
 from export_core.readers.worker.protocol import Request, Stage
 from export_core.releases import load_calendar
@@ -324,3 +329,80 @@ def test_a_worker_that_does_not_start_twice_reports_both(run, tmp_path):
     assert outcome.message.index("tried twice, first") < outcome.message.index("broken 1")
     assert outcome.message.index("broken 1") < outcome.message.index("\nthen") < outcome.message.index("broken 2")
     assert dataclasses.asdict(outcome)["signal"] is None
+
+
+# --- environments that broke ------------------------------------------------------------------------------------------
+
+
+CHECK = "import tiny; print(tiny.__version__)"
+MODULES = {"sitecustomize.py": "import os".ljust(60)}
+SPOILED = "import os; os.environ['XLA_FLAGS'] = '--no'".ljust(60)
+"""A cell whose XLA has this flag is aborted; the worker itself starts."""
+NEVER_STARTS = "raise SystemExit(1)".ljust(60)
+
+
+@pytest.fixture
+def environment_of(tmp_path, monkeypatch) -> Callable[..., Environment]:
+    """A reader that is built: jax of this interpreter, and a package that is installed in an environment of its own."""
+    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))  # the tests damage it
+    wheel = make_wheel(tmp_path, "tiny", "1.0", modules=MODULES)
+    recipe = Recipe("jaxlib-tiny", sys.executable, (str(wheel),), CHECK)
+    variables = {**cell_variables(), "PYTHONPATH": sysconfig.get_paths()["purelib"]}
+
+    def build(release: object) -> Environment:
+        with EnvironmentLocks() as locks:
+            built = module.build(recipe, locks)
+        return Environment(release, built.python, variables, built.content_hash, folder=built.folder)
+
+    return build
+
+
+def site(environment: Environment) -> Path:
+    (folder,) = environment.python.parents[1].glob("lib/python*/site-packages")
+    return folder
+
+
+def in_place(file: Path, text: str) -> None:
+    """Also in the installer's cache, which has the same file."""
+    assert file.stat().st_nlink > 1
+    file.write_text(text)
+
+
+def planted(file: Path, text: str) -> None:
+    file.with_name("usercustomize.py").write_text(text)
+    file.with_name("planted.pth").write_text("import usercustomize\n")
+
+
+@pytest.mark.parametrize(
+    ("damage", "text"),
+    [(in_place, SPOILED), (planted, NEVER_STARTS)],
+    ids=["in the cache too", "a file of no package, and no worker starts"],
+)
+def test_damage_that_no_size_shows_is_healed(run, here, environment_of, damage, text):
+    before = environment_of(here)
+    file = site(before) / "sitecustomize.py"
+    assert len(text) == len(MODULES[file.name]) == file.stat().st_size
+    damage(file, text)
+    assert environment_of(here).python == before.python, "sizes show nothing"
+    notes: list[str] = []
+    outcomes = run("waves", "other_numbers", environment_of=environment_of, start=start_worker, notify=notes.append)
+    assert outcomes["waves"].verdict is Verdict.PASS
+    assert file.read_text() == MODULES[file.name]
+    assert not file.with_name("planted.pth").exists()
+    culprit = "planted.pth" if damage is planted else "sitecustomize.py"
+    assert any("is built again: " in note and culprit in note for note in notes), notes
+
+
+def test_a_sound_environment_is_looked_at_once_and_stays(run, here, environment_of, monkeypatch):
+    from export_core.readers import environment as environments
+
+    looks: list[Path] = []
+    changed_in = environments.changed_in
+    monkeypatch.setattr(environments, "changed_in", lambda folder: looks.append(folder) or changed_in(folder))
+    before = environment_of(here)
+    built_at = (before.python.parents[1] / "ready.json").stat().st_mtime_ns
+    outcomes = run("other_numbers", "waves", environment_of=environment_of, start=start_worker)
+    assert outcomes["other_numbers"].verdict is Verdict.NUMERICS
+    assert looks == [before.python.parents[1]]
+    assert (looks[0] / "ready.json").stat().st_mtime_ns == built_at

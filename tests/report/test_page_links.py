@@ -1,4 +1,4 @@
-"""Addresses in the page in Chromium: cells, causes and filters, which survive a reload and the back button."""
+"""The page in Chromium: its table, filters, ranges and order; addresses that survive a reload and the back button."""
 
 import functools
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 from example_runs import broken_run
-from making import document
+from making import document, result
 
-from export_core.judge import Result
+from export_core.judge import Judgement, Result
 from export_core.judge.gate import RunIdentity
 from export_core.matrix import Verdict
 from export_core.report.page import html_page
@@ -165,3 +165,212 @@ def test_the_address_of_a_filter_shows_the_table(opened):
     page.reload()
     page.wait_for_selector("html[data-ready]")
     assert page.evaluate("scrollY") > 0
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+
+def count(page: Any) -> str:
+    return page.locator("#count").inner_text()
+
+
+def marks(page: Any) -> list[str]:
+    return page.locator("#grid .cell").all_inner_texts()
+
+
+def readers(page: Any) -> list[str]:
+    return page.locator("#grid [role=columnheader] b").all_inner_texts()
+
+
+@pytest.mark.parametrize(
+    ("query", "cells"),
+    [
+        ("judgement:broken", 67),
+        ("verdict:crash,timeout judgement:broken", 65),
+        ("verdict:numerics", 2),
+        ("writer:0.9.2 reader:0.10.2", 60),
+        ("reader:0.10.2-jax0.10.2", 276),
+        ("case:*cholesky* judgement:broken", 8),
+        ('case:"tests.models.test_model_9" -writer:0.6.2', 68),
+        ("call:lapack* judgement:broken", 64),
+        ("cause:lapack-cold-process judgement:broken", 64),
+        ("promised:yes", 1350),
+        ("platform:cpu stage:compile", 1),
+        ("signal SIGSEGV cholesky promised:yes", 8),
+        ("-judgement:kept -judgement:bonus judgement:broken,kept", 67),
+        ("KeyError: convention", 144),
+        ("nothing-is-called-so", 0),
+        ('"', 4692),
+        ("case:( judgement:[", 0),
+    ],
+)
+def test_a_filter_lets_these_cells_through(query, cells, opened):
+    page = opened()
+    page.fill("#query", query)
+    assert count(page) == f"{cells:,} of 4,692 cells"
+
+
+def test_columns_without_a_cell_disappear_and_neighbours_are_ranges(opened):
+    page = opened("#filter=cause%3Alapack-cold-process%20judgement%3Abroken%20writer%3A0.6.2")
+    assert readers(page) == ["0.6.2", "0.7.0", "0.7.1", "0.7.2", "0.8.0", "0.8.1"]
+    assert marks(page) == ["crash!"] * 8, "one range a golden"
+    assert (
+        page.locator("#grid .cell").first.get_attribute("aria-label")
+        == "broken, crash: 0.6.2 to 0.8.1, 6 readers; test_cholesky written by 0.6.2"
+    )
+
+
+def test_each_column_has_its_score(opened):
+    scores = opened().locator("#grid [role=columnheader] .score").all_inner_texts()
+    assert scores[-2:] == ["179/180", "178/180"]
+    assert scores[0] == "–", "nothing is promised there"
+
+
+def test_rows_can_be_ordered_by_case_by_the_worst_and_by_a_reader(opened):
+    page = opened()
+    first_row = page.locator("#grid-body [role=row]").filter(has=page.locator(".cell")).first
+    page.select_option("#order", "case")
+    assert first_row.locator("[role=rowheader]").inner_text() == "written by 0.6.2"
+    page.select_option("#order", "worst")
+    assert "crash!" in first_row.inner_text()
+    page.locator("[role=columnheader]", has_text="0.12.0.1").click()
+    assert first_row.locator("[role=rowheader]").inner_text().split() == ["test_model_9", "0.10.1", "jax", "0.10.2"]
+    assert page.locator("[aria-sort=descending]").count() == 1
+
+
+def test_a_row_name_shows_all_generations_of_its_case(opened):
+    page = opened()
+    page.locator("[role=rowheader]", has_text="test_model_10").first.click()
+    assert count(page) == "85 of 4,692 cells"
+    assert page.locator("#grid-body .heading").all_inner_texts() == ["test_model_10"]
+
+
+def test_a_choice_writes_the_filter(opened):
+    page = opened()
+    page.fill("#query", "cholesky")
+    page.select_option("select[data-key=judgement]", "broken")
+    assert page.input_value("#query") == "cholesky judgement:broken"
+    page.select_option("select[data-key=judgement]", "")
+    assert page.input_value("#query") == "cholesky"
+    page.get_by_role("button", name="Clear").click()
+    assert count(page) == "4,692 of 4,692 cells"
+
+
+def test_only_rows_in_view_are_in_the_document(opened):
+    page = opened()
+    assert page.locator("#grid-body [role=row]").count() < 80
+    assert page.locator("#grid").get_attribute("aria-rowcount") == "282", "276 goldens, 5 writers, and the head"
+    page.locator("#grid").evaluate("grid => { grid.scrollTop = grid.scrollHeight; }")
+    page.wait_for_selector("[role=row][aria-rowindex='282']")
+    assert page.locator("#grid-body [role=row]").count() < 80
+
+
+def focused(page: Any) -> str:
+    row = "document.activeElement.parentElement"
+    return page.evaluate(f"{row}.firstElementChild.innerText + ' | ' + (document.activeElement.ariaLabel ?? 'name')")
+
+
+def test_the_table_is_one_tab_stop_and_arrows_move_inside(opened):
+    page = opened()
+    page.locator(".grammar summary").focus()
+    page.keyboard.press("Tab")
+    assert focused(page).startswith("test_cholesky | outside, crash: 0.6.1")
+    page.keyboard.press("ArrowRight")
+    assert focused(page) == "test_cholesky | broken, crash: 0.6.2 to 0.8.1, 6 readers; test_cholesky written by 0.6.2"
+    page.keyboard.press("ArrowDown")
+    assert focused(page).startswith("test_eig | broken")
+    page.keyboard.press("Home")
+    assert focused(page) == "test_eig | name"
+    page.keyboard.press("End")
+    assert focused(page).startswith("test_eig | outside, error: 0.11.1 to 0.12.0.1")
+    for _ in range(40):
+        page.keyboard.press("PageDown")
+    assert page.evaluate("view.current.item") == 280, "the last row"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('#grid')") is None
+
+
+def test_enter_opens_and_escape_returns_to_the_cell(opened):
+    page = opened()
+    page.locator("#grid .broken").first.focus()
+    page.keyboard.press("Enter")
+    assert page.locator("dialog[open]").count() == 1
+    page.keyboard.press("Escape")
+    page.wait_for_selector("dialog:not([open])", state="attached")
+    assert focused(page).startswith("test_cholesky | broken")
+
+
+def test_few_tab_stops_lead_to_the_table(opened):
+    page = opened()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.innerText") == "Skip to the table"
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "query"
+
+
+def test_the_map_is_one_tab_stop_and_a_square_leads_to_its_cells(opened):
+    page = opened()
+    squares = page.locator(".map a.square")
+    assert squares.evaluate_all("all => all.filter(({ tabIndex }) => tabIndex === 0).length") == 1
+    squares.first.focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight"):
+        page.keyboard.press(key)
+    label = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    assert label.startswith("written by 0.9.2, read by 0.6.2")
+    page.keyboard.press("Enter")
+    assert page.input_value("#query").startswith("writer:0.9.2")
+    assert count(page) == "60 of 4,692 cells"
+
+
+@pytest.mark.parametrize("width", [1440, 900, 390])
+def test_marks_fit_into_their_cells(width, opened):
+    page = opened("#filter=judgement%3Abroken%2Coutside", size=(width, 900))
+    cells = page.locator("#grid .cell")
+    assert cells.count() > 10
+    assert (
+        cells.evaluate_all("all => all.filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth).length") == 0
+    )
+
+
+def test_a_table_drawn_anew_keeps_the_keyboard(opened):
+    page = opened()
+    page.locator("[role=columnheader]", has_text="0.12.0.1").focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.querySelector('b').innerText") == "0.12.0.1"
+    page.locator("#grid-body [role=rowheader][tabindex]").first.focus()
+    page.keyboard.press("Enter")
+    assert focused(page) == "written by 0.6.2 | name"
+    page.keyboard.press("Control+End")
+    assert page.evaluate("[view.current.item, view.current.column]") == [5, 16]
+    page.keyboard.press("Control+Home")
+    assert focused(page) == "written by 0.6.2 | name"
+
+
+def test_a_filter_without_cells_says_what_it_does_not_know(opened):
+    page = opened()
+    for query, answer in [
+        ("foo:bar", 'There is no filter "foo:", so it is looked for as a word. Filters: judgement,'),
+        ("reader:0.12", 'No cell has reader "0.12"; there is 0.6.1, 0.6.2,'),
+        ("stage:here", 'No cell has stage "here".'),
+    ]:
+        page.fill("#query", query)
+        assert answer in page.locator("#empty").inner_text()
+    page.fill("#query", "judgement:broken verdict:crash writer:0.6.2")
+    assert marks(page) == ["crash!"] * 8
+
+
+def test_the_address_of_a_cell_names_what_to_do_about_it(opened):
+    page = opened("#filter=cause%3Alapack-cold-process%20judgement%3Abroken")
+    page.locator("#grid .cell").first.click()
+    facts = page.locator("#cell-facts").inner_text()
+    assert "LAPACK calls crash in a fresh process" in facts
+    assert "Works in jaxlib 0.10.0" in facts
+    assert "Upgrade the reader to jaxlib 0.10.0 or later" in facts
+
+
+def test_the_mark_of_a_known_failure_is_a_word_of_its_own(opened, tmp_path):
+    cells = [result(Verdict.CRASH, Judgement.KNOWN, reader=reader, cause="c") for reader in ("0.10.1", "0.10.2")]
+    file = tmp_path / "known.html"
+    file.write_text(html_page(document(cells)), "utf-8")
+    assert marks(opened(file=file)) == ["crash k"]

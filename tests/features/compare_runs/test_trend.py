@@ -1,4 +1,4 @@
-"""What `jaxexport trend` says: in which release which outputs changed, and by how much."""
+"""`jaxexport trend`: in which release outputs or costs of a golden changed, and by how much."""
 
 import json
 
@@ -7,10 +7,12 @@ import pytest
 from commands import assert_bad_input, finished
 from making import result
 
-from export_core.features.compare_runs.trend import Trend, number_drift, trend_lines
+from export_core.features.compare_runs.trend import Trend, cost_lines, cost_steps, number_drift, trend_lines
 from export_core.judge import Judgement, Result
+from export_core.judge.causes import failing_stretches
 from export_core.matrix import Verdict
-from export_core.readers.worker.protocol import Cost
+from export_core.readers.placement import Mode
+from export_core.readers.worker.protocol import Cost, Timings
 from tools.schemas import schema
 
 
@@ -144,3 +146,182 @@ def test_json_has_every_stretch_of_every_golden(trend):
 
 def test_no_run_is_bad_input(trend):
     assert_bad_input(trend("nowhere"), "summary.json: expected the summary of a finished matrix run, found none. Run ")
+
+
+# --- costs, by build date of the reader -------------------------------------------------------------------------------
+
+
+def costing(reader: str, **figures: float) -> Result:
+    return result(case="t.f", reader=reader, cost=Cost(**figures))
+
+
+def steps(*results: Result) -> list[tuple[str, str, str, float, float]]:
+    return [
+        (step.before.jaxlib, step.after.jaxlib, step.change.figure, step.change.was, step.change.now)
+        for step in cost_steps(results).steps
+    ]
+
+
+def test_a_step_is_between_the_two_releases_in_which_it_happened():
+    cells = [
+        costing("0.10.2", temp_bytes=160_000),
+        costing("0.9.2", temp_bytes=80_000),
+        costing("0.10.1", temp_bytes=80_000),
+    ]
+    assert steps(*cells) == [("0.10.1", "0.10.2", "temp_bytes", 80_000, 160_000)]
+
+
+def test_the_largest_step_comes_first_whichever_its_direction():
+    cells = [costing("0.9.2", flops=9e6, temp_bytes=10_000), costing("0.10.2", flops=3e6, temp_bytes=20_000)]
+    assert [step[2] for step in steps(*cells)] == ["flops", "temp_bytes"]
+
+
+def test_less_than_a_hundredth_is_no_step():
+    assert steps(costing("0.9.2", flops=1e6), costing("0.10.2", flops=1.009e6)) == []
+
+
+def test_a_release_that_does_not_say_a_figure_is_left_out():
+    cells = [costing("0.9.2", flops=1e6), costing("0.10.0"), costing("0.10.2", flops=2e6)]
+    assert steps(*cells) == [("0.9.2", "0.10.2", "flops", 1e6, 2e6)]
+
+
+def test_times_are_a_step_where_the_rank_test_says_so():
+    def runs(reader: str, first: float, step: float) -> Result:
+        return result(reader=reader, timings=Timings(runs=tuple(first + number * step for number in range(10))))
+
+    three_times = [runs("0.10.1", 0.01, 1e-4), runs("0.10.2", 0.03, 1e-4)]
+    assert [step[2] for step in steps(*three_times)] == ["run_seconds"]
+    overlapping = [runs("0.10.1", 0.01, 1e-4), runs("0.10.2", 0.001, 4e-3)]
+    assert steps(*overlapping) == []
+
+
+def test_a_busy_machine_is_no_step_where_the_fastest_run_is_as_fast():
+    def runs(reader: str, *seconds: float) -> Result:
+        return result(reader=reader, timings=Timings(runs=seconds))
+
+    quiet = runs("0.10.1", *(0.0100 + number / 1e5 for number in range(20)))
+    busy = runs("0.10.2", 0.0103, *(0.030 + number / 1e5 for number in range(19)))
+    assert steps(quiet, busy) == []
+
+
+def test_a_line_says_how_many_times_what_where_and_of_which_golden():
+    cells = [costing("0.10.0", temp_bytes=84_493_152, flops=1e6), costing("0.10.2", temp_bytes=168_984_580, flops=1e6)]
+    assert list(cost_lines(cost_steps(cells))) == [
+        "costs of 1 golden in 2 releases by build date, from jaxlib 0.10.0 (built 2026-04-16) to jaxlib 0.10.2 (built "
+        "2026-06-17): 1 step",
+        "  x2.00  temp_bytes  84.5 MB -> 169.0 MB  0.10.0 -> 0.10.2  t.f/0.9.2-cpu",
+    ]
+
+
+def test_generations_of_a_case_that_change_alike_share_a_line():
+    cells = [
+        result(case="t.f", writer=writer, reader=reader, cost=Cost(flops=flops))
+        for writer in ("0.9.2", "0.10.0")
+        for reader, flops in (("0.10.0", 1e6), ("0.10.2", 2e6))
+    ]
+    assert list(cost_lines(cost_steps(cells)))[1:] == [
+        "  x2.00  flops  1.0 M -> 2.0 M  0.10.0 -> 0.10.2  t.f, 2 goldens"
+    ]
+
+
+# --- outputs, by build date of the reader -----------------------------------------------------------------------------
+
+
+def giving(reader: str, outputs: str = "", *, wrong: bool = False, writer: str = "0.9.2", **changes: object) -> Result:
+    """A cell that gave these bits; without any, those of the writer."""
+    verdict, judgement = (Verdict.NUMERICS, Judgement.BROKEN) if wrong else (Verdict.PASS, Judgement.KEPT)
+    bits = {"outputs": outputs or "as written", "as_written": not outputs, "max_noise_error": 0.5 if outputs else 0.0}
+    return result(verdict, judgement, reader=reader, writer=writer, **{**bits, **changes})
+
+
+def stretches(*results: Result) -> list[str]:
+    """The stretches of the only golden: releases, and the digest where it is not the writer's."""
+    (drift,) = number_drift(results)
+    return [
+        " ".join((*(reader.jaxlib for reader in stretch.readers), *([] if stretch.as_written else [stretch.outputs])))
+        for stretch in drift.stretches
+    ]
+
+
+def differing(*results: Result) -> list[tuple[str, str, str]]:
+    """The releases before, in and after each stretch of readers that differ."""
+    return [
+        (
+            found.before.jaxlib if found.before else "",
+            " ".join(cell.reader.jaxlib for cell in found.results),
+            found.after.jaxlib if found.after else "",
+        )
+        for found in failing_stretches(results, lambda cell: cell.verdict is Verdict.NUMERICS)
+    ]
+
+
+def cells(text: str, **changes: object) -> list[Result]:
+    """``0.10.0, 0.10.2 a``: readers, each with its bits unless they are those of the writer."""
+    return [giving(*one.split(), **changes) for one in text.split(", ")]
+
+
+@pytest.mark.parametrize(
+    ("results", "expected"),
+    [
+        ("0.10.2 b, 0.8.3 a, 0.9.2, 0.9.0 a", ["0.9.0 0.8.3 a", "0.9.2", "0.10.2 b"]),
+        ("0.10.0, 0.10.2 a", ["0.9.2 0.10.0", "0.10.2 a"]),
+        ("0.10.0 a, 0.10.2 a", ["0.9.2", "0.10.0 0.10.2 a"]),
+        ("0.9.2, 0.10.0 a, 0.10.2, 0.11.2 a", ["0.9.2", "0.10.0 a", "0.10.2", "0.11.2 a"]),
+        # The releases around the writer agree with each other: none of them changed anything.
+        ("0.9.1 a, 0.10.0 a", ["0.9.1 0.10.0 a"]),
+        ("0.9.1 a, 0.10.0 b", ["0.9.1 a", "0.9.2", "0.10.0 b"]),
+        ("0.9.2 a, 0.10.0 a", ["0.9.2 0.10.0 a"]),
+    ],
+    ids=[
+        *("by build date", "the writer, no reader", "none agrees with the writer", "bits that come back"),
+        *("a writer on another processor", "a writer between others", "a writer that reads otherwise"),
+    ],
+)
+def test_the_bits_of_a_golden_are_stretches_of_releases(results, expected):
+    assert stretches(*cells(results)) == expected
+
+
+def test_a_writer_that_was_no_reader_has_its_own_outputs():
+    (drift,) = number_drift([giving("0.10.0", "a")])
+    assert drift.stretches[0].max_abs_error == 0
+
+
+def test_the_writer_is_no_point_on_another_platform():
+    assert stretches(*cells("0.10.0 a, 0.10.2 b", platform="cuda")) == ["0.10.0 a", "0.10.2 b"]
+
+
+def test_each_golden_platform_and_device_has_its_own_drift():
+    results = [
+        giving("0.10.0"),
+        giving("0.10.0", case="t.other"),
+        giving("0.10.0", platform="cuda", device="H100"),
+        giving("0.10.0", platform="cuda", device="L4"),
+    ]
+    assert [(drift.case, drift.platform, drift.device) for drift in number_drift(results)] == [
+        ("t.other", "cpu", ""),
+        ("tests.test_a.test_f", "cpu", ""),
+        ("tests.test_a.test_f", "cuda", "H100"),
+        ("tests.test_a.test_f", "cuda", "L4"),
+    ]
+
+
+def test_what_was_not_compared_has_no_drift():
+    crash = result(Verdict.CRASH, Judgement.OUTSIDE, reader="0.10.0", outputs="a")
+    compiled = giving("0.10.0", "", mode=Mode.COMPILE)
+    by_an_earlier_version = result(reader="0.10.0")
+    assert number_drift([crash, compiled, by_an_earlier_version]) == ()
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "expected"),
+    [
+        ("0.10.0", "0.10.2 a, 0.11.2 b", [("0.10.0", "0.10.2 0.11.2", "")]),
+        ("0.10.0, 0.12.0.1", "0.10.2 a, 0.11.2 b", [("0.10.0", "0.10.2 0.11.2", "0.12.0.1")]),
+        ("", "0.9.0 a, 0.9.1 a", [("", "0.9.0 0.9.1", "0.9.2")]),
+        ("", "0.9.1 a, 0.10.0 b", [("", "0.9.1 0.10.0", "")]),
+        ("0.10.0 a, 0.10.2 b", "", []),
+    ],
+    ids=["after one that agrees", "between two", "before the writer", "none agrees", "within the tolerance"],
+)
+def test_readers_that_differ_have_those_around_them(right, wrong, expected):
+    assert differing(*(cells(right) if right else ()), *(cells(wrong, wrong=True) if wrong else ())) == expected

@@ -1,6 +1,7 @@
 """`jaxexport bisect`: since which release a cell fails, with releases that end as each test says."""
 
 import dataclasses
+import math
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -9,16 +10,23 @@ import msgspec
 import pytest
 from bisecting import CRASH, NOT_RUN, PASS, REFUSED, Ending, FakeReplay, costing, error, off
 from commands import Ended, assert_bad_input, finished
-from making import make_wheel, manifest, result, with_causes, write_golden
+from hypothesis import given
+from hypothesis import strategies as st
+from making import golden, make_wheel, manifest, release, result, with_causes, write_golden
 
-from export_core.features.why.bisect.report import Bisection
+from export_core.features.why.bisect.bisection import Edge, edge_in, find_edge
+from export_core.features.why.bisect.criterion import Answer, Measure
+from export_core.features.why.bisect.report import Bisection, changes_between, commits_between
+from export_core.features.why.reduce.failing_alike import Failure
 from export_core.goldens import GoldenStore
 from export_core.judge import Result, judge_again
-from export_core.matrix import Verdict, cached_replay
+from export_core.matrix import Cell, Outcome, Verdict, cached_replay
 from export_core.policy import Policy
 from export_core.readers.environment import Environment, this_interpreter
 from export_core.readers.placement import Placement
-from export_core.releases import load_calendar
+from export_core.readers.worker.protocol import Stage
+from export_core.releases import ReleaseError, load_calendar
+from export_core.releases.index import with_nightlies_of
 from export_core.run.plan_record import hash_of
 
 CASE = "tests.test_a.test_f"
@@ -318,3 +326,166 @@ def test_a_folder_that_cannot_be_written_ends_no_bisection(bisect, tmp_path):
     ended = bisect(FakeReplay(since("0.11.0")), "--reader", "0.11.0", "--resume")
     assert ended.code == 0
     assert "nothing can be resumed" in ended.err
+
+
+# --- the search for an edge -------------------------------------------------------------------------------------------
+
+
+ANSWERS = st.sampled_from([True, False, None])
+ROWS = st.lists(ANSWERS, max_size=60).map(lambda inner: [False, *inner, True])
+"""Histories of any kind between a good end and a bad one."""
+
+
+def is_edge(row: list[Answer], edge: Edge) -> bool:
+    """Whether one side is good, the other one bad, and nothing between them says anything."""
+    between = row[edge.last_good + 1 : edge.first_bad]
+    return row[edge.last_good] is False and row[edge.first_bad] is True and set(between) <= {None}
+
+
+@given(ROWS)
+def test_all_releases_give_the_edge_next_to_the_bad_end(row):
+    edge = edge_in(row)
+    assert is_edge(row, edge)
+    assert False not in row[edge.first_bad :]
+
+
+@given(ROWS)
+def test_a_search_ends_at_an_edge_and_asks_nothing_twice(row):
+    asked: list[int] = []
+
+    def ask(place: int) -> Answer:
+        asked.append(place)
+        return row[place]
+
+    edge = find_edge(len(row), ask)
+    assert is_edge(row, edge)
+    assert len(asked) == len(set(asked))
+    assert not {0, len(row) - 1} & {*asked}
+
+
+@given(st.integers(1, 200), st.integers(1, 200))
+def test_where_a_failure_stays_the_search_finds_what_trying_all_finds(good, bad):
+    row: list[Answer] = [False] * good + [True] * bad
+    asked: list[int] = []
+    edge = find_edge(len(row), lambda place: asked.append(place) or row[place])
+    assert edge == edge_in(row) == Edge(good - 1, good)
+    assert len(asked) <= math.ceil(math.log2(len(row)))
+
+
+@given(st.lists(ANSWERS.filter(lambda answer: answer is not True), max_size=20), st.integers(1, 20))
+def test_releases_without_an_answer_are_gone_around(before, bad):
+    row = [False, *before, *[True] * bad]
+    assert find_edge(len(row), row.__getitem__) == edge_in(row)
+
+
+COMMITS = {"0.11.1": "a" * 40, "0.11.2": "b" * 40}
+
+
+def environment_folder(tmp_path: Path, version: str, package: str = "jaxlib") -> Path:
+    """What is looked at of an environment: the metadata of a package, and its version.py."""
+    site = tmp_path / version / "lib" / "python3.12" / "site-packages"
+    (site / f"{package}-{version}.dist-info").mkdir(parents=True)
+    (site / package).mkdir()
+    (site / package / "version.py").write_text(f"_git_hash: str | None = '{COMMITS[version]}'\n")
+    return tmp_path / version
+
+
+def test_a_jaxlib_links_the_commits_that_it_says_it_was_built_from(tmp_path):
+    good, bad = release("0.11.1"), release("0.11.2")
+    folders = {each: environment_folder(tmp_path, each.jaxlib) for each in (good, bad)}
+    links = commits_between(good, bad, folders)
+    assert [(link.name, link.link.removeprefix("https://github.com/jax-ml/jax/")) for link in links] == [
+        ("jax", "compare/jax-v0.11.1...jax-v0.12.0.1"),
+        ("jaxlib", f"compare/{'a' * 40}...{'b' * 40}"),
+        ("XLA of jaxlib 0.11.1", f"tree/{'a' * 40}/third_party/xla"),
+        ("XLA of jaxlib 0.11.2", f"tree/{'b' * 40}/third_party/xla"),
+    ]
+    assert commits_between(bad, good, folders) == links, "from the older to the younger"
+
+
+def test_what_did_not_change_is_left_out():
+    calendar = load_calendar()
+    changes = changes_between(release("0.12.0"), release("0.12.0.1"), calendar)
+    assert [change.name for change in changes] == ["jaxlib"]
+    assert [link.name for link in commits_between(release("0.12.0"), release("0.12.0.1"), {})] == ["jaxlib"]
+
+
+# --- what fails alike -------------------------------------------------------------------------------------------------
+
+
+WRONG = "ValueError: no 'x' in Function f of 0x12"
+FAILED = {
+    "segv": (Verdict.CRASH, Stage.RUN, "died by signal 11 (SIGSEGV)", 11),
+    "killed": (Verdict.CRASH, Stage.RUN, "killed", 9),
+    "killed otherwise": (Verdict.CRASH, Stage.RUN, "killed", 15),
+    "error": (Verdict.ERROR, Stage.LOWER, WRONG, None),
+    "of another case": (Verdict.ERROR, Stage.LOWER, "ValueError: no 'abc' in Function g of 0x3f\nand more", None),
+    "other words": (Verdict.ERROR, Stage.LOWER, "TypeError: no 'x'", None),
+    "another stage": (Verdict.ERROR, Stage.COMPILE, WRONG, None),
+    "numbers": (Verdict.NUMERICS, Stage.COMPARE, "3 of 4 elements differ", None),
+    "other numbers": (Verdict.NUMERICS, Stage.COMPARE, "outputs are NaN", None),
+}
+ALIKE = [{"error", "of another case"}, {"numbers", "other numbers"}]
+
+
+def label_of(name: str) -> str:
+    verdict, stage, message, signal = FAILED[name]
+    return Measure().label(judge_again(result(verdict, stage=stage, message=message, signal=signal), Policy()))
+
+
+def failure_of(name: str) -> Failure:
+    verdict, stage, message, signal = FAILED[name]
+    cell = Cell(golden("t.f", "0.9.2"), release("0.10.2"), "cpu")
+    return Failure.of(Outcome(cell, verdict=verdict, stage=stage, message=message, signal=signal))
+
+
+@pytest.mark.parametrize(("one", "other"), [(one, other) for one in FAILED for other in FAILED if one <= other])
+def test_bisection_and_reduction_give_one_answer(one, other):
+    alike = one == other or {one, other} in ALIKE
+    assert (label_of(one) == label_of(other), failure_of(one) == failure_of(other)) == (alike, alike)
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("segv", "crash in stage run: died by signal _ (SIGSEGV)"),
+        ("killed", "crash in stage run: killed: signal 9 (SIGKILL)"),
+        ("error", "error in stage lower: ValueError: no _ in Function _ of _"),
+        ("numbers", "numerics in stage compare"),
+    ],
+)
+def test_a_label_says_how_it_failed(name, label):
+    assert label_of(name) == label
+
+
+# --- nightlies --------------------------------------------------------------------------------------------------------
+
+
+def index(folder: Path, **packages: list[str]) -> str:
+    for name, files in packages.items():
+        (folder / name).mkdir(parents=True)
+        links = "".join(f'<a href="{file}">{file}</a>' for file in files)
+        (folder / name / "index.html").write_text(f"<!DOCTYPE html><html><body>{links}</body></html>")
+    return str(folder)
+
+
+def test_a_nightly_needs_a_jax_of_the_same_day(tmp_path):
+    days = ("20261101", "20261102", "20261103")
+    jaxlib = [
+        f"jaxlib-0.13.0.dev{day}-cp3{minor}-cp3{minor}-manylinux_2_27_x86_64.whl" for day in days for minor in (12, 13)
+    ]
+    jax = [f"jax-0.13.0.dev{day}-py3-none-any.whl" for day in days[1:]]
+    folder = index(
+        tmp_path, jax=[*jax, "jax-0.13.0.dev20261103.tar.gz"], jaxlib=[*jaxlib, "jaxlib-0.12.0-cp312-cp312-any.whl"]
+    )
+    calendar = with_nightlies_of([folder], load_calendar())
+    assert calendar.versions()[-2:] == ["0.13.0.dev20261102", "0.13.0.dev20261103"]
+    assert str(calendar.built("0.13.0.dev20261102")) == "2026-11-02"
+    assert calendar.pythons("0.13.0.dev20261102") == ("3.12", "3.13")
+    assert calendar.release("0.13.0.dev20261103").jax == "0.13.0.dev20261103"
+    assert calendar.versions()[:-2] == load_calendar().versions()
+
+
+def test_an_index_that_is_not_there_is_told(tmp_path):
+    with pytest.raises(ReleaseError, match="cannot be reached"):
+        with_nightlies_of([str(tmp_path / "nowhere")], load_calendar())

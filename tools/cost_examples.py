@@ -20,10 +20,11 @@ def log_sums(weights: jax.Array, values: jax.Array) -> jax.Array:
     return jnp.log(jnp.maximum(sums, 2.2e-16))
 
 
+DATA = Path(__file__).parents[1] / "tests" / "docs" / "data"
 jax.config.update("jax_traceback_in_locations_limit", 0)  # no path of this machine in the bytes
 for name, function, shapes in (
     ("squared_differences", roughness, [(192, 192, 192)]),
     ("log_sums", log_sums, [(10, 4, 6), (10, 4, 6, 9, 9, 9, 9, 9)]),
 ):
     exported = export.export(jax.jit(function))(*(jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes))
-    Path(__file__).with_name(f"{name}.jaxexport").write_bytes(exported.serialize())
+    (DATA / f"{name}.jaxexport").write_bytes(exported.serialize())

@@ -110,7 +110,7 @@ def _archive(folder: Path) -> None:
 
 
 def _costs(folder: Path) -> None:
-    """Goldens by 0.9.2 that cost more in later releases: tests/docs/data/make.py has their sources."""
+    """Goldens by 0.9.2 that cost more in later releases: cost_examples.py has their sources."""
     field = np.indices((192,) * 3).sum(axis=0, dtype=np.float32) % 2  # neighbours differ by one: each sum is exact
     roughness = np.float32(3 * 191 * 192 * 192)
     _adopt(folder / "golden", "squared_differences", "tests.test_field.test_roughness", [field], roughness)
@@ -126,5 +126,5 @@ def _adopt(store: Path, artifact: str, case: str, inputs: list[Any], outputs: An
         files = [Path(scratch) / f"{name}.npz" for name in ("inputs", "outputs")]
         np.savez(files[0], *inputs)
         np.savez(files[1], outputs)
-        data = read(Path(__file__).parent / "docs" / "data" / f"{artifact}.jaxexport")
+        data = read(ROOT / "tests" / "docs" / "data" / f"{artifact}.jaxexport")
         GoldenStore(store).write(*adopt_artifact(data, *files, case, writer_of("0.9.2")))

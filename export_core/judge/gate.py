@@ -35,7 +35,7 @@ class DeploymentTargetSummary(msgspec.Struct, frozen=True):
     """A deployment target of the policy, and how its cells ended."""
 
     name: str  # Its name.
-    jaxlib: str  # The jaxlib that runs there.
+    jaxlib: str  # The jaxlib that runs there, or a runtime such as tensorflow==2.21.0.
     platform: str  # Its platform.
     until: datetime.date | None  # The last day of its obligation; null for no end.
     cells: int  # How many cells of the run it has.
@@ -157,7 +157,7 @@ def summarize(
     deployed, on_targets = [], [result for result in results if result.deployed]
     for target in policy.targets_on(facts.as_of):
         own = [result.judgement for result in on_targets if target.name in result.deployed]
-        named = target.name, target.jaxlib, target.platform, target.until
+        named = target.name, target.release, target.platform, target.until
         deployed.append(DeploymentTargetSummary(*named, len(own), _counted(own)))
         if whole and not own and target.platform in platforms:
             missing.append(

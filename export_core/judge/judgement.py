@@ -21,7 +21,8 @@ from export_core.policy import Policy
 from export_core.policy.entries import matches, names_of
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.readers.cell import Cell
-from export_core.releases import load_calendar, promise
+from export_core.releases import load_calendar
+from export_core.releases.runtimes import promise_to
 from export_core.releases.stable_targets import stable_targets
 
 
@@ -47,7 +48,7 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
     cell = outcome.cell
     manifest = cell.golden.manifest
     # By build dates and not by versions: 0.8.3 was built after 0.9.0.
-    window = promise(manifest.writer.built, cell.reader.built, policy.window_lengths())
+    window = promise_to(cell.reader, manifest.writer.built, policy.window_lengths())
     difference = outcome.difference
     result = Result(
         *cell_names(cell),
@@ -79,7 +80,7 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
         converted=manifest.converted_from is not None,
     )
     # The table is read only where something fails: most runs of pytest never need it.
-    if not result.verdict.works:
+    if not result.verdict.works and not cell.reader.runtime:  # all of its issues are of jax, jaxlib or XLA
         shown = upstream_of(result, cell.golden.artifact, known_issues(policy.known_issues))
         result = replace(result, upstream=shown)
     return judge_again(result, policy, as_of)
@@ -92,7 +93,7 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
     outside and of no deployment target.
     """
     targets = names_of(policy.deployed, result.case, result.reader.name, result.platform, as_of)
-    window = promise(result.writer.built, result.reader.built, policy.window_lengths())
+    window = promise_to(result.reader, result.writer.built, policy.window_lengths())
     promised = window.promised and not result.converted
     required = policy.required
     must_run = (

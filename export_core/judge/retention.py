@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from export_core.goldens import Golden
 from export_core.judge.custom_call_changes import ONE_DAY, status_of
-from export_core.matrix.selection import WORDS
 from export_core.policy import CustomCallChange, Policy
 from export_core.policy.entries import matches
 from export_core.releases import Calendar, Windows, promise
@@ -28,10 +27,10 @@ def leaves_window_on(written: datetime.date, windows: Windows) -> datetime.date:
 
 def readers_in_use(policy: Policy, day: datetime.date) -> tuple[str, ...]:
     """The jaxlib versions that the policy names as deployed, in targets on that day or at all, or as readers."""
-    # A wheel file is a candidate, which nobody has deployed; words name nobody in particular.
+    # A wheel file is a candidate, which nobody has deployed; words and other runtimes begin with a letter.
     names = (part.strip().partition("-jax")[0] for part in policy.readers.split(","))
-    versions = (part for part in names if part not in ("", *WORDS) and not part.endswith(".whl"))
-    targets = (target.jaxlib for target in policy.targets_on(day))
+    versions = (part for part in names if part[:1].isdigit() and not part.endswith(".whl"))
+    targets = (target.jaxlib for target in policy.targets_on(day) if target.jaxlib)
     return tuple(dict.fromkeys((*targets, *policy.retention.deployed, *versions)))
 
 

@@ -24,6 +24,7 @@ from export_core.goldens.store import FOR_THE_EYE
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.cell import Cell, Limits, register_modules, request_of
 from export_core.readers.environment import Environment
+from export_core.releases.runtimes import runtime_of
 
 _OUTPUTS = Path("outputs")
 _CORE = Path(__file__).parents[1]
@@ -71,7 +72,8 @@ class OutcomeKeys:
             inherited = _digest(deciding_variables(environment.variables))
             half = hashlib.sha256(environment.half.read_bytes()).hexdigest()  # a vendor's is in no room of ours
             built = str(jax.built if jax else reader.built)
-            decides = environment.content_hash, inherited, built, half, code(), machine()
+            refusals = _digest(msgspec.to_builtins(runtime_of(reader.runtime).refusals)) if reader.runtime else ""
+            decides = environment.content_hash, inherited, built, half, refusals, code(), machine()
             # The environment is stored too: while it lives, no other object gets its id.
             self._readers[id(environment)] = environment, "\n".join(decides)
         of_reader = self._readers[id(environment)][1]

@@ -17,6 +17,7 @@ from export_core.policy.run_options import GIB
 from export_core.readers.cell import Cell
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Cost, Reply, Stage, Timings
+from export_core.releases.runtimes import runtime_of
 
 
 class Verdict(StrEnum):
@@ -158,6 +159,8 @@ def _failed(cell: Cell, reply: Reply, options: ReplayOptions) -> tuple[Verdict, 
         way = ". The policy's reader_packages installs what readers need" if "ModuleNotFoundError" in message else ""
         return Verdict.NOT_RUN, (message or reply.type or "") + way
     call = _call(reply)
+    if cell.reader.runtime:
+        return _failed_in_runtime(cell, reply)
     need = find_driver_need(cell.platform, reply.stage, message, cell.reader.built)
     if need and cell.mode is Mode.COMPILE:
         return Verdict.NOT_RUN, f"{call}{need.meaning}: {message}"
@@ -166,6 +169,15 @@ def _failed(cell: Cell, reply: Reply, options: ReplayOptions) -> tuple[Verdict, 
     if find_refusal(reply.stage, reply.type or "", message, jax_built):
         return Verdict.REFUSED, f"{call}{reply.type}: {message}"
     return Verdict.ERROR, f"{call}{reply.type}: {message}{_custom_calls(cell, reply.stage, message)}"
+
+
+def _failed_in_runtime(cell: Cell, reply: Reply) -> tuple[Verdict, str]:
+    """The verdict and message of a cell that failed in another runtime, whose compiler may say why on stderr alone."""
+    said = f"{_call(reply)}{reply.type}: {reply.message}"
+    errors = [line for line in reply.stderr.splitlines() if "error:" in line.lower()]
+    if refusal := runtime_of(cell.reader.runtime).refusal(f"{said}\n{reply.stderr}"):
+        return Verdict.REFUSED, "\n".join(dict.fromkeys((said, *errors[:3], refusal.meaning)))
+    return Verdict.ERROR, "\n".join(dict.fromkeys((said, *errors[:3])))
 
 
 def _ended(

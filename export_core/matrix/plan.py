@@ -17,7 +17,8 @@ from export_core.policy.run_options import BACKWARD, Selection, Shard
 from export_core.readers.cell import Cell
 from export_core.readers.environment import PUBLISHED, Sources
 from export_core.readers.placement import Mode, Target, parse_platform, parse_targets
-from export_core.releases import Calendar, Release, Windows, promise
+from export_core.releases import Calendar, Release, Windows
+from export_core.releases.runtimes import promise_to
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ def planned_cell(
     No converted artifact is promised to anybody.
     """
     manifest = golden.manifest
-    promised = manifest.converted_from is None and promise(manifest.writer.built, reader.built, windows).promised
+    promised = manifest.converted_from is None and promise_to(reader, manifest.writer.built, windows).promised
     targets = names_of(deployed, manifest.case, reader.name, platform, None)
     return Cell(golden, reader, platform, mode, target, promised, targets)
 
@@ -143,7 +144,7 @@ def _cells(
         for golden in goldens
         if golden.manifest.writer.built in readers.for_writers.get(reader, (golden.manifest.writer.built,))
         for platform, mode in modes.items()
-        if platform in golden.manifest.replayed_on
+        if platform in golden.manifest.replayed_on and (platform == "cpu" or not reader.runtime)
     ]
     if not cells:
         raise MatrixError(

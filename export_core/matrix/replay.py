@@ -26,7 +26,7 @@ from export_core.matrix.cache_keys import ExecutionKeys
 from export_core.matrix.cell_audit import audit_problem
 from export_core.matrix.outcome import Outcome, Verdict, machine_fault, not_run, outcome_of
 from export_core.matrix.replay_options import ReplayOptions
-from export_core.readers.cell import Cell, CellKey, request_of
+from export_core.readers.cell import Cell, CellKey, cannot_pass, request_of, with_calls
 from export_core.readers.environment import Environment, damage
 from export_core.readers.errors import EnvironmentFailed, WorkerDied, tried_twice
 from export_core.readers.hardware import missing_hardware, shares_device
@@ -211,6 +211,8 @@ class _Replay:
                 self.audits[golden] = audit_problem(cell.golden, self.options.policy)
             if problem := self.audits[golden]:
                 finish(Outcome(cell, Stage.AUDIT, Verdict.ERROR, problem))
+            elif problem := cannot_pass(cell):
+                finish(Outcome(cell, Stage.READ, Verdict.NOT_RUN, problem))
             else:
                 groups.setdefault(self._execution(cell), []).append(cell)
         return [_Attempt(tuple(group)) for group in groups.values()]
@@ -316,7 +318,9 @@ class _Replay:
 
         try:
             outputs.mkdir()
-            reply = worker.submit(request_of(attempt.cells[0], outputs, self.limits, self.options.dump))
+            cell = attempt.cells[0]
+            request = request_of(cell, outputs, self.limits, self.options.dump)
+            reply = worker.submit(with_calls(request, cell, outputs) if cell.reader.runtime else request)
         except Exception as error:  # whatever it is, the slot of this cell is released
             reply = Future()
             reply.set_exception(InfrastructureFault(str(error)) if isinstance(error, OSError) else error)

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from packaging.version import Version
+
 from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import did_you_mean
 from export_core.policy import DeploymentTarget
@@ -14,6 +16,7 @@ from export_core.readers.environment import Sources
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, Release, Windows, promise
 from export_core.releases.calendar import date_in_version, version_key
 from export_core.releases.project_releases import NIGHTLY_DAYS
+from export_core.releases.runtimes import known_runtimes, names_runtime, runtime_readers
 from export_core.releases.wheels import Wheel, read_wheel, wheels_in, with_wheels
 
 NEWEST = "newest"
@@ -61,12 +64,17 @@ def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
     """
     # No release is called by letters alone.
     for text in selection.named or (selection.readers,):
-        if text not in WORDS and not any(letter.isdigit() for letter in text):
+        if text not in WORDS and not any(letter.isdigit() for letter in text) and not names_runtime(text):
             raise MatrixError(
-                "--readers: expected window, all, newest, deployed or jaxlib versions such as 0.9.2,0.12.0.1, "
-                f"found {text!r}.{did_you_mean(text, WORDS)}"
+                "--readers: expected window, all, newest, deployed, jaxlib versions such as 0.9.2,0.12.0.1, or "
+                f"runtimes such as tensorflow==2.21.0, found {text!r}."
+                f"{did_you_mean(text, (*WORDS, *known_runtimes()))}"
             )
-    named = [text for text in (*selection.named, selection.touching) if text and text not in WORDS]
+    named = [
+        text
+        for text in (*selection.named, selection.touching)
+        if text and text not in WORDS and not names_runtime(text)
+    ]
     files: dict[str, Wheel] = {}
     for text in named:
         path = _split_pair(text)[0]
@@ -140,6 +148,8 @@ def choose_readers(
             spelled |= {existing.release(version): version for version in existing.versions()}
         elif text == "window":
             spelled |= {existing.release(version): version for version in window_readers(written, existing, windows)}
+        elif names_runtime(text):
+            spelled |= {release: release.name for release in runtime_readers(text, existing)}
         elif text != DEPLOYED:
             spelled[single(text)] = text
     before = _just_before(written, existing) if "window" in selection.named else {}
@@ -147,8 +157,8 @@ def choose_readers(
     spelled |= {release: release.pair for release in for_writers}
     for_targets: dict[Release, str] = {}
     if not {*GROUPS, DEPLOYED}.isdisjoint(selection.named):
-        releases = (existing.release(target.jaxlib) for target in targets)
-        for_targets = {release: release.jaxlib for release in releases if release not in spelled}
+        releases = (reader_named(target.release, existing) for target in targets)
+        for_targets = {release: release.name for release in releases if release not in spelled}
     if not spelled and not for_targets:
         raise MatrixError(
             f"--readers {selection.readers}: no deployment target of the policy (`deployed`) is in force on {as_of}. "
@@ -159,7 +169,7 @@ def choose_readers(
     # A candidate that the group lacks would otherwise be tested as a writer only.
     if touching and any(part in GROUPS for part in selection.named):
         spelled.setdefault(touching, selection.touching)
-    chosen = sorted(spelled, key=lambda release: (release.built, version_key(release.jaxlib), version_key(release.jax)))
+    chosen = sorted(spelled, key=_in_order)
     sources = Sources(tuple(dict.fromkeys(files.values())), known.wheels, selection.indexes)
     return Readers(
         tuple(chosen), touching, existing, sources, spelled, frozenset(for_targets) - {touching}, for_writers
@@ -179,9 +189,17 @@ def _just_before(written: Iterable[datetime.date], calendar: Calendar) -> dict[R
     return before
 
 
-def release_named(text: str, calendar: Calendar) -> Release:
-    """The release that a jaxlib, or one with its jax (`0.11.2-jax0.12.0.1`), names. Raises `ReleaseError` for none."""
-    return _release(*_split_pair(text), calendar)
+def reader_named(text: str, calendar: Calendar) -> Release:
+    """The release that a jaxlib, one with its jax (`0.11.2-jax0.12.0.1`) or `tensorflow==2.21.0` names.
+
+    Raises `ReleaseError` for none.
+    """
+    return runtime_readers(text, calendar)[-1] if names_runtime(text) else _release(*_split_pair(text), calendar)
+
+
+def _in_order(release: Release) -> tuple[str, datetime.date, Version, Version]:
+    """Sort key: jaxlib first, then each runtime, by build date and version."""
+    return release.family, release.built, version_key(release.version), version_key(release.jax or "0")
 
 
 def window_readers(writers: Iterable[datetime.date], calendar: Calendar, windows: Windows) -> list[str]:

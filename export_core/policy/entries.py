@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from export_core.base.tolerances import PLATFORMS
 from export_core.releases import JaxlibRelease, JaxRelease, Windows
+from export_core.releases.calendar import title_of
 
 ALL = "all"  # What a deployment target is never called: it stands for every deployment target.
 
@@ -190,7 +191,9 @@ class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9._-]*$(?!\n)", max_length=60, examples=["serving"])]
     """What reports call the deployment target: a letter, then letters, digits, `.`, `_` and `-`."""
-    jaxlib: str  # The jaxlib release that runs there.
+    jaxlib: str = ""  # The jaxlib release that runs there.
+    reader: str = ""
+    """The release of another runtime that runs there, such as `tensorflow==2.21.0`: this or `jaxlib`."""
     platform: str = "cpu"  # The platform on which it runs: one of the policy's `platforms`.
     since: datetime.date | None = None  # The first day of the obligation; without it, since that release.
     until: datetime.date | None = None  # The last day of the obligation; without it, there is no end.
@@ -201,20 +204,30 @@ class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Whether artifacts have to run there on a day; without a day, whether they ever have to."""
         return day is None or ((self.since or day) <= day <= (self.until or day))
 
-    def runs(self, case: str, jaxlib: str, platform: str) -> bool:
+    @property
+    def release(self) -> str:
+        """The name of the reader that runs there, as --readers takes it."""
+        return self.reader or self.jaxlib
+
+    @property
+    def title(self) -> str:
+        """What people read: see `title_of`."""
+        return title_of(self.release)
+
+    def runs(self, case: str, reader: str, platform: str) -> bool:
         """Whether a cell with this case, reader and platform is one of this deployment target."""
-        return (jaxlib, platform) == (self.jaxlib, self.platform) and self.has_case(case)
+        return (reader, platform) == (self.release, self.platform) and self.has_case(case)
 
     def has_case(self, case: str) -> bool:
         """Whether artifacts of a case have to run there."""
         return any(matches(case, pattern) for pattern in self.cases)
 
     def __str__(self) -> str:
-        return f"{self.name} (jaxlib {self.jaxlib}{'' if self.platform == 'cpu' else f', {self.platform}'})"
+        return f"{self.name} ({self.title}{'' if self.platform == 'cpu' else f', {self.platform}'})"
 
 
 def names_of(
-    targets: Iterable[DeploymentTarget], case: str, jaxlib: str, platform: str, day: datetime.date | None
+    targets: Iterable[DeploymentTarget], case: str, reader: str, platform: str, day: datetime.date | None
 ) -> tuple[str, ...]:
     """The names of the deployment targets in force on a day in which a cell has to run."""
-    return tuple(target.name for target in targets if target.in_force(day) and target.runs(case, jaxlib, platform))
+    return tuple(target.name for target in targets if target.in_force(day) and target.runs(case, reader, platform))

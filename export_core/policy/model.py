@@ -17,6 +17,7 @@ from export_core.policy.entries import DeploymentTarget
 from export_core.policy.feature_keys import feature_keys, with_feature_keys
 from export_core.releases import Calendar, Windows, load_calendar
 from export_core.releases.project_releases import project_calendar
+from export_core.releases.runtimes import built_on
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 IDENTIFIER = "urn:jaxexport:schema:{}"
@@ -114,8 +115,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def targets_on(self, day: datetime.date) -> tuple[DeploymentTarget, ...]:
         """The deployment targets in force on a day. One whose release was not built by then runs nothing yet."""
         targets = [target for target in self.deployed if target.in_force(day)]
-        there = self.calendar().as_of(day).jaxlib if targets else {}
-        return tuple(target for target in targets if target.jaxlib in there)
+        calendar = self.calendar().as_of(day) if targets else None
+        return tuple(target for target in targets if calendar and built_on(target.release, calendar))
 
     def calendar(self) -> Calendar:
         """The shipped calendar with this project's releases. Raises `ReleaseError` for a date that cannot be right."""

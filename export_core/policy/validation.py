@@ -15,6 +15,7 @@ from export_core.policy.model import Policy
 from export_core.releases import Calendar, JaxRelease, ReleaseError, load_calendar
 from export_core.releases.calendar import version_key
 from export_core.releases.project_releases import contradiction
+from export_core.releases.runtimes import built_on, runtime_readers
 
 LONGEST_DAYS = 90  # How many days an entry may be in force, unless it is permanent and was approved.
 
@@ -198,8 +199,24 @@ def problems_of_releases(targets: Sequence[DeploymentTarget], calendar: Calendar
     """What is wrong with the releases of targets, with the calendar that has all releases of the project."""
     for number, target in enumerate(targets):
         key: Key = ("deployed", number)
-        release = calendar.jaxlib.get(target.jaxlib)
-        if release is None:
+        if bool(target.jaxlib) == bool(target.reader):
+            yield (
+                (*key, "jaxlib"),
+                "expected either jaxlib or reader (such as tensorflow==2.21.0), found "
+                + ("both." if target.jaxlib else "neither."),
+            )
+            continue
+        if target.reader and not target.reader.partition("==")[2]:
+            yield (*key, "reader"), f"expected a release such as tensorflow==2.21.0, found {target.reader!r}."
+            continue
+        if target.reader:
+            try:
+                runtime_readers(target.reader, calendar)
+            except ReleaseError as error:
+                yield (*key, "reader"), str(error)
+                continue
+        built = built_on(target.release, calendar)
+        if built is None:
             hint = did_you_mean(target.jaxlib, calendar.versions())
             yield (
                 (*key, "jaxlib"),
@@ -208,6 +225,8 @@ def problems_of_releases(targets: Sequence[DeploymentTarget], calendar: Calendar
             )
             continue
         for name in ("since", "until"):
-            if (day := getattr(target, name)) and day < release.built:
-                built = f"{release.built} or later, the day on which jaxlib {target.jaxlib} was built"
-                yield (*key, name), f"expected {built}, found {day}."
+            if (day := getattr(target, name)) and day < built:
+                yield (
+                    (*key, name),
+                    f"expected {built} or later, the day on which {target.title} was built, found {day}.",
+                )

@@ -10,13 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
+from export_core.artifact.envelope.fields import Aval
 from export_core.base.untrusted import read_regular
-from export_core.goldens import Check, Golden
+from export_core.goldens import Check, Golden, GoldenError
 from export_core.goldens.manifest_file import adopted_specs
 from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS
 from export_core.policy.run_options import LOCAL, CellOptions, RunOptions, of_cell
 from export_core.readers.placement import Mode, Placement, Target
-from export_core.readers.worker.protocol import CheckRequest, Request
+from export_core.readers.worker.protocol import CheckRequest, ModuleCall, Request, WireType
 from export_core.releases import Release
 
 _NO_LIMIT_SECONDS = 1e9
@@ -97,6 +100,14 @@ class Limits(CellOptions):
 def checks_of(cell: Cell) -> tuple[Check, ...]:
     """The calls of a cell in order, the plain one first: its name is empty."""
     options = cell.golden.manifest.options
+    if cell.reader.runtime:
+        # Meshes, and that a derivative is missing, are of jax.export: another runtime calls what is in the artifact.
+        checks = [
+            check
+            for check in cell.golden.manifest.checks
+            if not check.mesh and not check.spread and check.vjp <= options.vjp_order
+        ]
+        return (Check("", inputs=INPUTS, outputs=None if options.without_outputs else OUTPUTS), *checks)
     if cell.platform in options.refused_on:
         return (Check("", inputs=INPUTS, refused=WRONG_PLATFORM),)
     outputs = None if options.without_outputs else OUTPUTS
@@ -158,3 +169,61 @@ def cell_dump_folder(cell: Cell, check: str, folder: Path) -> str:
     with contextlib.suppress(FileNotFoundError):
         (golden / "exported.mlir").write_bytes(read_regular(writers_module))
     return str(own)
+
+
+_KEY_WORDS = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
+"""How many uint32 numbers a PRNG key has. Source: jax/_src/prng.py."""
+
+
+def cannot_pass(cell: Cell) -> str:
+    """Why a runtime that is not jaxlib cannot be given this golden; empty where it can, and for jaxlib."""
+    options = cell.golden.manifest.options
+    devices = max(options.devices, math.prod(options.mesh.values()))
+    if not cell.reader.runtime or devices <= 1:
+        return ""
+    return f"{cell.reader.title} is called with one device, and this artifact is for {devices} devices"
+
+
+def with_calls(request: Request, cell: Cell, folder: Path) -> Request:
+    """The request for a runtime that does not read artifacts: each check with its module, and how it is called.
+
+    The modules are written into the folder. Raises `ArtifactError` for an artifact that cannot be read, `GoldenError`
+    for one that is gone, and `OSError` where the disk refuses.
+    """
+    envelope, flags = cell.golden.read_artifact().envelope, cell.golden.manifest.flags
+    if envelope is None:
+        raise GoldenError(f"{cell.golden.artifact}: expected an artifact of jax.export, found a bare module.")
+    calls = [
+        ModuleCall(
+            module=_written(folder / f"{order}.mlirbc", level.module_source.copy()),
+            version=level.calling_convention_version,
+            platforms=level.platforms,
+            kept=level.module_kept_var_idx,
+            refine=level.uses_global_constants,
+            tokens=len(level.ordered_effects),
+            disabled_checks=tuple(
+                f"{check.kind}:{check.target}" if check.target else check.kind for check in level.disabled_checks
+            ),
+            inputs=tuple(map(_wire_type, level.in_avals)),
+            outputs=tuple(map(_wire_type, level.out_avals)),
+            devices=request.devices,
+            x64=request.x64,
+            shardy=bool(flags.get("jax_use_shardy_partitioner")),
+        )
+        for order, level in enumerate(envelope.levels)
+    ]
+    checks = tuple(msgspec.structs.replace(check, call=calls[check.vjp]) for check in request.checks)
+    return msgspec.structs.replace(request, checks=checks)
+
+
+def _written(path: Path, data: bytes) -> str:
+    path.write_bytes(data)
+    return str(path)
+
+
+def _wire_type(aval: Aval) -> WireType:
+    """The type of a value on its way to a runtime: keys are their data, float0 is bool."""
+    shape = tuple(size if isinstance(size, int) else None for size in aval.shape)
+    if aval.dtype in _KEY_WORDS:
+        return "uint32", (*shape, _KEY_WORDS[aval.dtype]), aval.dtype
+    return "bool" if aval.dtype == "float0" else aval.dtype, shape, aval.dtype

@@ -34,9 +34,10 @@ from export_core.readers.build import (
 )
 from export_core.readers.errors import EnvironmentFailed
 from export_core.readers.installed import READY, changed_in, damage_in, hash_of_this_interpreter
-from export_core.readers.placement import TYPICAL, Figures, Mode, Placement
+from export_core.readers.placement import Mode, Placement, typical
 from export_core.releases import Calendar, Release
 from export_core.releases.calendar import StableHloVersions
+from export_core.releases.runtimes import runtime_of
 from export_core.releases.wheels import Wheel
 
 # Settings of the caller's jax, XLA, Python and pytest: each would make a writer behave unlike a user's process.
@@ -143,7 +144,11 @@ def writer_variables() -> dict[str, str]:
 
 
 def requirements(release: Release, calendar: Calendar, sources: Sources = PUBLISHED) -> tuple[str, ...]:
-    """The pip requirements of a reader: exact jax and jaxlib, and what the calendar says they need."""
+    """The pip requirements of a reader: exact jax and jaxlib, and what the calendar says they need; or its runtime."""
+    if release.runtime:
+        runtime, version = runtime_of(release.runtime), release.version
+        own = (requirement.format(version=version) for requirement in runtime.requirements)
+        return (*own, *runtime.release(version, calendar).requires, "numpy", "ml_dtypes")
     wheel = sources.file_of(release)
     return (
         f"jax=={release.jax}",
@@ -201,20 +206,23 @@ class ReaderEnvironments:
         """
         release, interpreter = placement.reader, self._interpreter(placement)
         recipe = self._recipe(placement, interpreter)
-        download = TYPICAL.get(placement.name, Figures()).download if placement.name else None
+        download = typical(placement).download if placement.name or release.runtime else None
         announcement = ""
-        if download:  # for a platform other than the CPU, often gigabytes
-            what = f"environment of jaxlib {release.jaxlib} for {placement.name}"
+        if download:  # for a platform other than the CPU and for another runtime, often gigabytes
+            what = f"environment of {release.title}{f' for {placement.name}' if placement.name else ''}"
             announcement = f"{what}: about {download} MB to fetch, unless uv has it already"
         built = build(recipe, self._locks, stopping=self._stopping, announcement=announcement, notify=self._notify)
-        jax, jaxlib = json.loads(built.checked)
-        if (jax, jaxlib) != (release.jax, release.jaxlib):
+        expected, found = f"jax {release.jax} and jaxlib {release.jaxlib}", ""
+        if release.runtime:
+            expected, found = release.version, built.checked.strip().splitlines()[-1]
+        else:
+            found = "jax {} and jaxlib {}".format(*json.loads(built.checked))
+        if found != expected:
             raise EnvironmentFailed(
-                f"{built.folder}: expected jax {release.jax} and jaxlib {release.jaxlib}, found jax {jax} and jaxlib "
-                f"{jaxlib}. Delete the folder; it will be built again."
+                f"{built.folder}: expected {expected}, found {found}. Delete the folder; it will be built again."
             )
         if interpreter.note:
-            self._notify(f"jaxlib {release.jaxlib} {interpreter.note}")
+            self._notify(f"{release.title} {interpreter.note}")
         self._ready(release)
         return self._environment(placement, built, interpreter)
 
@@ -236,11 +244,17 @@ class ReaderEnvironments:
         return self._recipe(placement, CPython(python)).folder if python else None
 
     def _environment(self, placement: Placement, built: Built, interpreter: CPython) -> Environment:
-        variables = cell_variables(placement, self._variables)
+        reader, variables = placement.reader, cell_variables(placement, self._variables)
+        half = JAXLIB_WORKER
+        if reader.runtime:
+            runtime = runtime_of(reader.runtime)
+            variables, half = {**variables, **runtime.variables}, runtime.half
         content = built.content_hash
-        return Environment(placement.reader, built.python, variables, content, interpreter.note, built.folder)
+        return Environment(reader, built.python, variables, content, interpreter.note, built.folder, half)
 
     def _pythons(self, placement: Placement) -> tuple[str, ...]:
+        if placement.reader.runtime:
+            return runtime_of(placement.reader.runtime).release(placement.reader.version, self._calendar).python
         wheel = self._sources.file_of(placement.reader)
         return (wheel.pythons if wheel else ()) or self._calendar.pythons(placement.reader.jaxlib)
 
@@ -249,6 +263,10 @@ class ReaderEnvironments:
 
     def _recipe(self, placement: Placement, interpreter: CPython) -> Recipe:
         release, sources = placement.reader, self._sources
+        if release.runtime:
+            name, check = release.runtime.replace("==", "-"), runtime_of(release.runtime).check
+            needs = requirements(release, self._calendar)
+            return Recipe(name, interpreter.python, needs, check, options=sources.options())
         return Recipe(
             f"jaxlib-{release.jaxlib}{f'-{placement.name}' if placement.name else ''}",
             interpreter.python,

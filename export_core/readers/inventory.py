@@ -22,7 +22,7 @@ from export_core.readers.build import environments_folder, exclusive_lock, last_
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.errors import UnknownEnvironment
 from export_core.readers.installed import READY
-from export_core.readers.placement import TYPICAL, Figures, Placement
+from export_core.readers.placement import Placement, typical
 
 
 @dataclass(frozen=True)
@@ -113,8 +113,8 @@ def _describe(folder: Path) -> CachedEnvironment:
         ready = json.loads((folder / READY).read_bytes())
     return CachedEnvironment(
         folder,
-        "reader" if kind == "jaxlib" else kind,
-        jaxlib,
+        kind if kind == "writer" else "reader",
+        jaxlib if kind in ("jaxlib", "writer") else f"{kind}=={jaxlib}",
         plugin,
         size=ready["size"] if "size" in ready else size_of(folder),
         last_used=last_used(folder),
@@ -127,7 +127,7 @@ def _describe(folder: Path) -> CachedEnvironment:
 class MissingEnvironment(msgspec.Struct, frozen=True):
     """An environment that is still to be built; its figures are expected ones, None where nobody knows."""
 
-    jaxlib: str  # The release.
+    jaxlib: str  # The release: a jaxlib, or a runtime such as tensorflow==2.21.0.
     jax: str  # The jax beside it.
     platform: str  # The platform of its cells.
     megabytes: int | None  # Its size on disk.
@@ -182,20 +182,20 @@ def _known_here() -> dict[str, list[tuple[str, dict[str, Any]]]]:
 
 def _missing(placement: Placement, known: dict[str, list[tuple[str, dict[str, Any]]]]) -> MissingEnvironment:
     """The figures of one: of the same release here, else of another one with the same plugin, else typical ones."""
-    jaxlib, records = placement.reader.jaxlib, known.get(placement.name, [])
-    typical = TYPICAL.get(placement.name, Figures())
+    reader = placement.reader
+    records, usual = [] if reader.runtime else known.get(placement.name, []), typical(placement)
 
     def figure(name: str, unit: float, otherwise: float | None) -> int | None:
-        same = [record[name] / unit for version, record in records if version == jaxlib and name in record]
+        same = [record[name] / unit for version, record in records if version == reader.jaxlib and name in record]
         alike = [record[name] / unit for _, record in records if name in record]
         value = statistics.median(same or alike) if alike else otherwise
         return None if value is None else round(value)
 
     return MissingEnvironment(
-        jaxlib,
-        placement.reader.jax,
+        reader.name,
+        reader.jax,
         placement.platform,
-        megabytes=figure("size", 1e6, typical.megabytes),
-        download_megabytes=None if typical.download is None else round(typical.download),
-        seconds=figure("seconds", 1, typical.seconds),
+        megabytes=figure("size", 1e6, usual.megabytes),
+        download_megabytes=None if usual.download is None else round(usual.download),
+        seconds=figure("seconds", 1, usual.seconds),
     )

@@ -14,6 +14,7 @@ import msgspec
 from export_core.base.tolerances import PLATFORMS, similar_platform
 from export_core.readers.errors import PlacementError
 from export_core.releases import Release
+from export_core.releases.runtimes import runtime_of
 
 
 class Mode(StrEnum):
@@ -81,7 +82,7 @@ class Placement:
     @property
     def name(self) -> str:
         """What its environment has beside jax: empty for a CPU, else the plugin, and ``-run`` with what it runs on."""
-        if self.target is None:
+        if self.target is None or self.reader.runtime:
             return ""
         return self.target.plugin + ("" if self.mode is Mode.COMPILE else "-run")
 
@@ -143,6 +144,14 @@ TYPICAL = {
 Measured for jaxlib 0.9.2 to 0.12.0.1 on Linux: `jaxexport environments list`, what is announced before a download, and
 builds on two cores near an index.
 """
+
+
+def typical(placement: Placement) -> Figures:
+    """The typical figures of an environment of this placement; unknown ones where nobody measured it."""
+    if placement.reader.runtime:
+        runtime = runtime_of(placement.reader.runtime)
+        return Figures(runtime.megabytes, runtime.download_megabytes)
+    return TYPICAL.get(placement.name, Figures())
 
 
 def parse_platform(text: str) -> tuple[str, Mode]:

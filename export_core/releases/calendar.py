@@ -52,6 +52,11 @@ class CalendarFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Packages that environments need beside jax and jaxlib; of the shipped calendar only."""
 
 
+def title_of(name: str) -> str:
+    """What people read for the name of a reader: ``jaxlib 0.12.0.1``, ``tensorflow 2.21.0``."""
+    return name.replace("==", " ") if "==" in name else f"jaxlib {name}"
+
+
 class Named:
     """The names of a reader, by its `jaxlib`, its `jax` and its `runtime`."""
 
@@ -68,8 +73,8 @@ class Named:
 
     @property
     def title(self) -> str:
-        """What people read: ``jaxlib 0.12.0.1``, ``tensorflow 2.21.0``."""
-        return self.runtime.replace("==", " ") or f"jaxlib {self.jaxlib}"
+        """What people read: see `title_of`."""
+        return title_of(self.name)
 
     @property
     def pair(self) -> str:
@@ -80,6 +85,11 @@ class Named:
     def family(self) -> str:
         """The runtime without its version: empty for jaxlib."""
         return self.runtime.partition("==")[0]
+
+    @property
+    def version(self) -> str:
+        """The version of its runtime, or of its jaxlib."""
+        return self.runtime.partition("==")[2] or self.jaxlib
 
     @property
     def date_order(self) -> tuple[str, datetime.date, str, str]:

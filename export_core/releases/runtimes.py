@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -18,9 +18,9 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
 from export_core.base.phrases import did_you_mean
-from export_core.releases.calendar import Calendar, Release
+from export_core.releases.calendar import Calendar, Named, Release
 from export_core.releases.errors import ReleaseError
-from export_core.releases.windows import Windows
+from export_core.releases.windows import Promise, Windows, promise
 
 GROUP = "jaxexport.runtimes"
 JAXLIB = "jaxlib"
@@ -194,14 +194,17 @@ def runtime_readers(text: str, calendar: Calendar) -> list[Release]:
     return [Release("", "", release.built, f"{name}=={version}") for version, release in known.items()]
 
 
-def promised_windows(reader: str, windows: Windows) -> Windows | None:
-    """The windows of a reader by its `runtime`: those of the policy for jaxlib, else what its runtime promises."""
-    if not reader:
-        return windows
-    promise = runtime_of(reader).promise
-    return Windows(promise.backward_days, promise.forward_days) if promise else None
+def built_on(reader: str, calendar: Calendar) -> datetime.date | None:
+    """The day on which a reader was built, by its name; None where the calendar lacks it."""
+    if not names_runtime(reader):
+        return calendar.jaxlib[reader].built if reader in calendar.jaxlib else None
+    release = runtime_of(reader).known(calendar).get(reader.partition("==")[2])
+    return release.built if release else None
 
 
-def in_order(readers: Iterable[Release]) -> list[Release]:
-    """Readers by build date, those of one day by version."""
-    return sorted(readers, key=lambda release: release.date_order)
+def promise_to(reader: Named, writer_built: datetime.date, windows: Windows) -> Promise:
+    """What the writer's build date means for a reader: by the policy's windows for jaxlib, else by its own promise."""
+    if reader.runtime:
+        own = runtime_of(reader.runtime).promise
+        return promise(writer_built, reader.built, own and Windows(own.backward_days, own.forward_days))
+    return promise(writer_built, reader.built, windows)

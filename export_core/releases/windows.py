@@ -39,9 +39,12 @@ class Promise(NamedTuple):
 
 
 @functools.lru_cache(maxsize=1 << 14)  # a run asks for the same few hundred pairs again and again
-def promise(writer_built: datetime.date, reader_built: datetime.date, windows: Windows) -> Promise:
-    """Judge two build dates, both ends of each window included."""
+def promise(writer_built: datetime.date, reader_built: datetime.date, windows: Windows | None) -> Promise:
+    """Judge two build dates, both ends of each window included. Without windows nothing is promised."""
     days = (reader_built - writer_built).days
+    if windows is None:
+        direction = Direction.FORWARD if days < 0 else Direction.BACKWARD if days else Direction.SAME
+        return Promise(direction, abs(days), False, writer_built)
     backward_end = writer_built + datetime.timedelta(days=windows.backward_days)
     if days < 0:
         forward_end = writer_built - datetime.timedelta(days=windows.forward_days)

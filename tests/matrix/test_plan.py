@@ -119,7 +119,7 @@ def test_longer_windows_of_a_policy_bring_more_readers():
 
 # --- what cannot be planned -------------------------------------------------------------------------------------------
 
-READERS = "--readers: expected window, all, newest, deployed or jaxlib versions"
+READERS = "--readers: expected window, all, newest, deployed, jaxlib versions"
 PLATFORMS = "--platforms: expected some of cpu, cuda, rocm, tpu, found "
 ONE = (golden(),)
 OLD = (golden(jaxlib="0.9.2"),)

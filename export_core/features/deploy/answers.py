@@ -30,6 +30,7 @@ from export_core.policy.terms import Terms
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Calendar
+from export_core.releases.runtimes import built_on
 from export_core.run.plan_record import hash_of
 from export_core.run.results import read_run
 
@@ -71,7 +72,7 @@ class Deployment(msgspec.Struct, frozen=True):
 
     artifact: str  # The golden, `case/writer`; or the file, with its golden where there is one.
     target: str  # The name of the deployment target.
-    jaxlib: str  # The jaxlib that runs there.
+    jaxlib: str  # The jaxlib that runs there, or a runtime such as tensorflow==2.21.0.
     platform: str  # Its platform.
     answer: Answer  # Whether it runs there.
     why: str  # What shows it, in words.
@@ -87,7 +88,7 @@ class Upgrade(msgspec.Struct, frozen=True):
     """A deployment target that has to be upgraded before all these artifacts run there."""
 
     target: str  # Its name.
-    jaxlib: str  # The jaxlib that runs there.
+    jaxlib: str  # The jaxlib that runs there, or a runtime such as tensorflow==2.21.0.
     to: str  # The first jaxlib that takes them all; empty where no release is known to take one of them.
     foreseen: bool  # Whether that was only foreseen, of one of them at least.
     artifacts: int  # How many artifacts do not run there.
@@ -146,7 +147,7 @@ def _deployment(subject: Subject, target: DeploymentTarget, question: Question, 
     if subject.golden is None:
         words = ["--artifact", subject.file, "--inputs", "INPUTS.npz", "--outputs", "OUTPUTS.npz", "--case", "CASE"]
         run = shlex.join(["jaxexport", "goldens", "add", *words])
-    named = subject.name, target.name, target.jaxlib, target.platform
+    named = subject.name, target.name, target.release, target.platform
     shown_by = "results" if result else "forecast"
     command = run if answer is Answer.UNKNOWN else ""
     return Deployment(*named, answer, why, shown_by, since, upgrade_to, foreseen, command)
@@ -154,9 +155,9 @@ def _deployment(subject: Subject, target: DeploymentTarget, question: Question, 
 
 def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> tuple[Answer, str, Result | None]:
     """The answer with its reason, and the stored result that gives it."""
-    result = _stored(subject, target.jaxlib, target.platform, question)
+    result = _stored(subject, target.release, target.platform, question)
     if result is not None and ran(result):
-        return Answer.YES, f"it ran in jaxlib {target.jaxlib} and agrees with its writer's outputs", result
+        return Answer.YES, f"it ran in {target.title} and agrees with its writer's outputs", result
     if result is not None and result.verdict.fails:
         issue = question.issues.get(result.upstream)
         fixed = f", fixed in {issue.mended_in}" if issue and issue.mended_in else ""
@@ -165,11 +166,13 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
     if _is_refused_on(subject.artifact, target.platform):
         exported = subject.artifact.envelope.platforms if subject.artifact.envelope else ()
         return Answer.NO, f"it was exported for {', '.join(exported)}, and not for {target.platform}", None
+    if target.reader:
+        return Answer.UNKNOWN, "no stored result shows that it runs", None
     check = check_load(subject.artifact, question.terms, find_reader(target.jaxlib, question.terms))
     if check.loads is False:
         return Answer.NO, f"cannot be loaded: {'; '.join(check.reasons)}", None
     if result is not None and result.flaky:
-        return Answer.UNKNOWN, f"it ran in jaxlib {target.jaxlib}, and not each time: it {result.flaky}", None
+        return Answer.UNKNOWN, f"it ran in {target.title}, and not each time: it {result.flaky}", None
     if result is not None and result.mode is Mode.COMPILE:
         return Answer.UNKNOWN, f"it was compiled for {target.platform}, and did not run", None
     doubts = [*check.reasons, *(f"{target} is not promised" for target in check.unpromised)]
@@ -195,13 +198,13 @@ def _around(subject: Subject, target: DeploymentTarget, question: Question) -> t
     That a release loads an artifact is foreseen from its bytes. It says something where the target's own release cannot
     load it, or has a known issue that the other one no longer has; of a call that fails for another reason it does not.
     """
-    if _is_refused_on(subject.artifact, target.platform):
+    if _is_refused_on(subject.artifact, target.platform) or target.reader:
         return "", "", False
     built = question.calendar.built
     versions = sorted({*question.calendar.versions(), target.jaxlib}, key=built)
     readers = readers_of(question.terms.releases)
     foreseen = dict(zip(versions, loads(subject.artifact, [readers[version] for version in versions]), strict=True))
-    own = _stored(subject, target.jaxlib, target.platform, question)
+    own = _stored(subject, target.release, target.platform, question)
     by_loading = own is None or own.stage in _LOADING
     issue = question.issues.get(own.upstream) if own else None
     fixed_on = built(issue.mended_in) if issue and issue.mended_in in question.calendar.jaxlib else None
@@ -227,12 +230,13 @@ def _around(subject: Subject, target: DeploymentTarget, question: Question) -> t
 def _upgrades(answers: Iterable[Deployment], targets: Sequence[DeploymentTarget], calendar: Calendar) -> list[Upgrade]:
     """The deployment targets in which something does not run, the oldest release first."""
     upgrades = []
-    for target in sorted(targets, key=lambda target: (calendar.built(target.jaxlib), target.name)):
+    built = {target.name: built_on(target.release, calendar) or datetime.date.max for target in targets}
+    for target in sorted(targets, key=lambda target: (built[target.name], target.name)):
         if own := [answer for answer in answers if answer.target == target.name and answer.answer is Answer.NO]:
             releases = [answer.upgrade_to for answer in own]
             to = max(releases, key=calendar.built) if all(releases) else ""
             foreseen = bool(to) and any(answer.foreseen for answer in own)
-            upgrades.append(Upgrade(target.name, target.jaxlib, to, foreseen, len(own)))
+            upgrades.append(Upgrade(target.name, target.release, to, foreseen, len(own)))
     return upgrades
 
 
@@ -242,7 +246,7 @@ def _command(subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], q
     # To compile is no answer: where the hardware is missing, such a cell is not run.
     platforms = dict.fromkeys(p if p == "cpu" else f"{p}:run" for p in (target.platform for target in targets))
     selection = Selection(
-        ",".join(dict.fromkeys(target.jaxlib for target in targets)),
+        ",".join(dict.fromkeys(target.release for target in targets)),
         tuple(platforms),
         tuple(dict.fromkeys(manifest.case for manifest in goldens)),
         tuple(dict.fromkeys(manifest.writer.jaxlib for manifest in goldens)),

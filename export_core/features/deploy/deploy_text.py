@@ -9,6 +9,7 @@ from export_core.base.layout import wrapped
 from export_core.base.phrases import plural
 from export_core.features.deploy.answers import Answer, Deployability, Deployment, Upgrade
 from export_core.judge.verdicts import Kind
+from export_core.releases.calendar import title_of
 from export_core.report.document import Finding
 from export_core.report.wording import counts_line
 from export_core.run.run import Run
@@ -22,7 +23,7 @@ def target_findings(run: Run) -> Iterator[Finding]:
     sentences = []
     for target in run.summary.deployed:
         until = f", until {target.until}" if target.until else ""
-        where = f"{target.name} (jaxlib {target.jaxlib}, {target.platform}{until})"
+        where = f"{target.name} ({title_of(target.jaxlib)}, {target.platform}{until})"
         works = f"{target.works:,} of {plural(target.cells, 'cell')} {'works' if target.cells == 1 else 'work'}"
         failing = counts_line(target.failing)
         sentences.append(f"{where}: {works}{'; ' if failing else ''}{failing}.")
@@ -35,7 +36,7 @@ def deploy_lines(deployability: Deployability, width: int) -> Iterator[str]:
     for _, answers in itertools.groupby(deployability.answers, lambda answer: answer.target):
         own = list(answers)
         first = own[0]
-        yield f"{first.target} (jaxlib {first.jaxlib}{'' if first.platform == 'cpu' else f' on {first.platform}'})"
+        yield f"{first.target} ({title_of(first.jaxlib)}{'' if first.platform == 'cpu' else f' on {first.platform}'})"
         for answer in own:
             yield from wrapped(_sentence(answer), width, f"  {answer.answer:<{_LABEL}}", _LABEL + 2)
     yield ""
@@ -62,7 +63,7 @@ def _upgrade(upgrade: Upgrade) -> str:
     if not upgrade.to:
         return plain_text(
             f"{upgrade.target}: no later release is known to run all of them. Export them again with a release that "
-            f"jaxlib {upgrade.jaxlib} reads, or convert them."
+            f"{title_of(upgrade.jaxlib)} reads, or convert them."
         )
     foreseen = " (foreseen, not run yet)" if upgrade.foreseen else ""
-    return plain_text(f"{upgrade.target} from jaxlib {upgrade.jaxlib} to {upgrade.to}{foreseen}, {what}")
+    return plain_text(f"{upgrade.target} from {title_of(upgrade.jaxlib)} to {upgrade.to}{foreseen}, {what}")

@@ -121,7 +121,8 @@ def forecast(
     """
     calendar = calendar.as_of(as_of)
     targets = {target.name: target for target in policy.deployed}
-    versions = [targets[name].jaxlib if name in targets else name for name in deployed]
+    # Without targets of other runtimes, which have windows of their own.
+    versions = [*filter(None, (targets[name].jaxlib if name in targets else name for name in deployed))]
     in_use = tuple(dict.fromkeys((*readers_in_use(policy, as_of), *versions)))
     # As if the policy named all of them: what is retained and retired depends on them too. Targets end by themselves.
     own = tuple(dict.fromkeys((*policy.retention.deployed, *versions)))

@@ -18,7 +18,7 @@ from export_core.matrix.comparisons import under_policy
 from export_core.matrix.plan import make_plan
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.reproduce_command import reproduce_command
-from export_core.matrix.selection import release_named
+from export_core.matrix.selection import reader_named
 from export_core.policy import find_policy
 from export_core.policy.entries import matches
 from export_core.policy.run_options import (
@@ -145,7 +145,7 @@ class Choice:
 
     def release(self, name: str) -> Release:
         """A jaxlib, or one with its jax. Raises `ReleaseError` for one that does not exist."""
-        return release_named(name, self.plan.calendar)
+        return reader_named(name, self.plan.calendar)
 
     def cell_in(self, reader: Release) -> Cell:
         """The cell of this golden and platform in another release."""

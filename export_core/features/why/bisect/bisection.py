@@ -29,7 +29,7 @@ from export_core.matrix import Cell, Outcome, Verdict, cached_replay
 from export_core.matrix.cache_keys import code, machine
 from export_core.matrix.cached_replay import OutcomeCache
 from export_core.matrix.replay_options import ReplayOptions
-from export_core.matrix.selection import release_named
+from export_core.matrix.selection import reader_named
 from export_core.policy.run_options import RESULTS, of_cell
 from export_core.readers.environment import ReaderEnvironments, cell_variables
 from export_core.releases import Calendar, Release, ReleaseError
@@ -204,7 +204,7 @@ def _good_end(choice: Choice, good: str, measure: Measure, trials: Trials) -> tu
     Raises `NotBisectedError`; and `WhyError` for a good end that is bad too, or has no such figure.
     """
     reader = choice.cell.reader
-    candidates = [release_named(good, trials.options.calendar)] if good else _candidates(choice, measure)
+    candidates = [reader_named(good, trials.options.calendar)] if good else _candidates(choice, measure)
     trials.run([reader, *candidates[:1]])
     bad = trials[reader]
     if bad.verdict is Verdict.NOT_RUN:

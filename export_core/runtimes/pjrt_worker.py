@@ -7,6 +7,7 @@ refines no shapes, so artifacts that rely on jax for these do not run.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import types
 from pathlib import Path
@@ -16,27 +17,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+MODULES = (
+    *("ml_dtypes", "numpy", "jaxlib.xla_client", "jaxlib.version", "jaxlib.mlir.ir"),
+    *(f"jaxlib.mlir.dialects.{name}" for name in ("builtin", "func", "sdy", "stablehlo")),
+)
 LAYOUT = "mhlo.layout_mode"  # The attribute by which an argument or a result of `main` asks for a layout of its own.
 
 
 def warm() -> None:
     """Import what every cell needs."""
-    import jaxlib.mlir.dialects.builtin
-    import jaxlib.mlir.dialects.func
-    import jaxlib.mlir.dialects.stablehlo
-    import jaxlib.xla_client
-    import ml_dtypes  # noqa: F401
-    import numpy  # noqa: F401
-
-    with contextlib.suppress(ImportError):  # until 0.4.34
-        import jaxlib.mlir.dialects.sdy  # noqa: F401
+    for name in MODULES:
+        with contextlib.suppress(ImportError):  # of a release that is too old, as a cell will say
+            importlib.import_module(name)
 
 
 def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -> list[Any]:
     """Put the arguments on the only device, compile the module for it, and execute."""
+    import jaxlib.version
     import numpy as np
     from jaxlib import xla_client
 
+    if jaxlib.version.__version_info__ < (0, 5, 1):
+        raise ValueError("the client of this jaxlib needs jax to make arrays and to read them; that of 0.5.1 does not")
     if call["devices"] > 1:
         raise ValueError(f"this client of PJRT has one device, and the artifact is for {call['devices']}")
     client = xla_client.make_cpu_client()
@@ -64,8 +66,10 @@ def put(client: Any, value: Any) -> Any:
     device = client.local_devices()[0]
     if hasattr(client, "buffer_from_pyval"):  # until 0.9.2
         return client.buffer_from_pyval(value, device, True)
-    from jaxlib import _jax
+    from jaxlib import _jax, xla_client
 
+    # Until 0.11.1 the binding calls this method, which jax adds.
+    _jax.SingleDeviceSharding._to_xla_hlo_sharding = lambda self, dimensions: xla_client.HloSharding.replicate()
     aval = types.SimpleNamespace(shape=value.shape, dtype=value.dtype, weak_type=False)
     sharding = _jax.SingleDeviceSharding(device)
     return _jax.batched_device_put(aval, sharding, [value], [device], True, enable_x64=True)
@@ -77,13 +81,10 @@ def read_module(path: str) -> tuple[bytes, list[tuple[str, str] | None]]:
     A plugin reads portable artifacts itself; jaxlib's client does not.
     """
     from jaxlib.mlir import ir
-    from jaxlib.mlir.dialects import stablehlo
+    from jaxlib.mlir.dialects import sdy, stablehlo
 
     with ir.Context() as context:
-        with contextlib.suppress(ImportError):  # until 0.4.34
-            from jaxlib.mlir.dialects import sdy
-
-            sdy.register_dialect(context)
+        sdy.register_dialect(context)
         module = stablehlo.deserialize_portable_artifact(context, Path(path).read_bytes())
         (main,) = (op for op in module.body.operations if op.operation.attributes["sym_name"].value == "main")
         layouts: list[tuple[str, str] | None] = [None] * len(main.type.inputs)

@@ -7,6 +7,7 @@ results of other types are turned into these inside of the module, by operations
 from __future__ import annotations
 
 import contextlib
+import importlib
 from pathlib import Path
 
 TYPE_CHECKING = False
@@ -14,30 +15,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+MODULES = (
+    *("ml_dtypes", "numpy", "jaxlib.version", "jaxlib.mlir.ir"),
+    *(f"jaxlib.mlir.dialects.{name}" for name in ("builtin", "func", "sdy", "stablehlo")),
+)
 READ_BACK = ("bool", "float16", "float32", "float64", *(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64)))
 MASKS = {"int4": 15, "uint4": 15, "int2": 3, "uint2": 3}  # Of integers that NumPy's arrays give a whole byte.
 
 
 def warm() -> None:
     """Import what every cell needs."""
-    import jaxlib.mlir.dialects.builtin
-    import jaxlib.mlir.dialects.func
-    import jaxlib.mlir.dialects.stablehlo
-    import ml_dtypes  # noqa: F401
-    import numpy  # noqa: F401
-
-    with contextlib.suppress(ImportError):  # until 0.4.34
-        import jaxlib.mlir.dialects.sdy  # noqa: F401
+    for name in MODULES:
+        with contextlib.suppress(ImportError):  # of a release that is too old, as a cell will say
+            importlib.import_module(name)
 
 
 def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -> list[Any]:
     """Evaluate `main`. What the interpreter has no rule for, it says on stderr, and aborts."""
+    import jaxlib.version
     import numpy as np
-    from jaxlib.mlir import ir
-    from jaxlib.mlir.dialects import stablehlo
 
-    if not hasattr(stablehlo, "eval_module"):
-        raise ValueError("this jaxlib has no function that calls the interpreter; 0.4.26 has")
+    if jaxlib.version.__version_info__ < (0, 5):
+        raise ValueError("the interpreter of this jaxlib takes no booleans, or cannot be called; that of 0.5.0 can")
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import sdy, stablehlo
+
     if call["devices"] > 1:
         raise ValueError(f"the interpreter has one device, and the artifact is for {call['devices']}")
     if call["tokens"]:
@@ -49,10 +51,7 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
     with ir.Context() as context, ir.Location.unknown():
         if hasattr(stablehlo, "register_interpreter_dialect"):
             stablehlo.register_interpreter_dialect(context)
-        with contextlib.suppress(ImportError):  # until 0.4.34
-            from jaxlib.mlir.dialects import sdy
-
-            sdy.register_dialect(context)
+        sdy.register_dialect(context)
         arguments = [to_attribute(value) for value in values]
         stage("deserialize")
         module = stablehlo.deserialize_portable_artifact(context, Path(call["module"]).read_bytes())

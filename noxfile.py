@@ -235,6 +235,13 @@ def convert_check(session: nox.Session) -> None:
 
 
 @nox.session(python=newest_python(), default=False)
+def custom_calls(session: nox.Session) -> None:
+    """A custom call changes: what two of its days export, in five releases, for docs/how-to/change-a-custom-call.md."""
+    session.install("-e", ".")
+    session.run("python", "-m", "studies.custom_calls.replays", *session.posargs)
+
+
+@nox.session(python=newest_python(), default=False)
 def why(session: nox.Session) -> None:
     """Ask why of ten real breaks: bisect, reduce, bundles. -- --docs docs/explanation/ten-breaks.md: the page."""
     session.install("-e", ".")

@@ -11,13 +11,13 @@ import random
 from collections.abc import Callable
 
 from forge import varint
-from taken_apart import ATTRS, PROPS, Operation, TakenApart, take_apart
 
 from export_core.artifact import ArtifactError, Envelope
 from export_core.artifact.artifact import read_bytes
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.fields import ByteSpan
 from studies.artifact.fuzz import damaged
+from studies.artifact.taken_apart import ATTRS, PROPS, Operation, TakenApart, take_apart
 
 EVIL = b"evil_target"
 TARGETS = (

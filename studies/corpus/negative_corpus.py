@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from forge import section, varint
 from kept import DATA
-from taken_apart import Operation, TakenApart, take_apart
 
 from export_core.artifact import Aval, Tree, read_bytes
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.fields import ByteSpan, Envelope
+from studies.artifact.taken_apart import Operation, TakenApart, take_apart
 
 CONTROLS = ("nothing changed", "custom call, nothing changed")
 """Those that must be accepted everywhere: they show that what refuses the others is what is wrong with them."""

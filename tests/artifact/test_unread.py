@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 from forge import varint
 from kept import DATA, FILES, NAMES, jax_goldens
-from taken_apart import ATTRS, Block, Operation, TakenApart, take_apart
 
 from export_core.artifact import ArtifactError, read, read_bytes
 from export_core.artifact.audit import audit
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.fields import ByteSpan, UnknownField
 from export_core.releases.stable_targets import stable_targets
+from studies.artifact.taken_apart import ATTRS, Block, Operation, TakenApart, take_apart
 
 CHOLESKY = read(DATA / "0.12.0.1" / "cholesky.jaxexport")
 STABLE = stable_targets("0.12.0.1")

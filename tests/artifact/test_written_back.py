@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kept import DATA, FILES, NAMES
-from taken_apart import take_apart
 
 from export_core.artifact import Aval, DisabledCheck, Tree, read, read_bytes
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.schema import FIELDS
+from studies.artifact.taken_apart import take_apart
 
 FLATC = str(Path(sys.executable).with_name("flatc"))
 SCHEMA = Path(__file__).parents[2] / "schema" / "exported.fbs"

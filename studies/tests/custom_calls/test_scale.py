@@ -4,7 +4,6 @@ from importlib.metadata import version
 
 import pytest
 import replaying
-from building import HERE, with_library
 
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Limits, Verdict
@@ -12,6 +11,7 @@ from export_core.readers.environment import this_interpreter
 from export_core.readers.worker import client
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Release, load_calendar
+from studies.custom_calls.building import HERE, with_library
 
 
 @pytest.mark.parametrize(
@@ -100,10 +100,9 @@ def test_a_reader_without_the_target_says_its_name(replayed, day, target):
 @pytest.mark.matrix
 @pytest.mark.usefixtures("libraries")
 def test_the_committed_results_are_what_real_releases_say(tmp_path):
-    """Those that docs/how-to/change-a-custom-call.md shows; `python tests/custom_calls/replays.py` writes them."""
-    from replays import run
-
+    """Those that docs/how-to/change-a-custom-call.md shows; `nox -s custom_calls` writes them."""
     from export_core.run.results import read_results
+    from studies.custom_calls.replays import run
 
     def told(result):
         return result.golden, result.reader.jaxlib, result.verdict, result.stage, result.message, result.custom_calls

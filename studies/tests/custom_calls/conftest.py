@@ -4,7 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from building import COMPILER, build_libraries
+
+from studies.custom_calls.building import COMPILER, HERE, build_libraries
 
 Libraries = dict[str, Path]
 
@@ -31,6 +32,7 @@ def export(libraries: Libraries) -> Callable[..., object]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SCALE_LIBRARY", str(libraries["D"]))
+        patch.syspath_prepend(HERE)
         import scale
         import scale_targets  # noqa: F401 - registers
 

@@ -1,4 +1,4 @@
-"""The replays behind docs/how-to/change-a-custom-call.md: `python tests/custom_calls/replays.py` writes them.
+"""The replays behind docs/how-to/change-a-custom-call.md: `nox -s custom_calls` writes them.
 
 Two writers, each with the lowering of its day, and readers from before the change to after its end, each with the
 library of its day: real releases, real artifacts, real verdicts. Needs g++.
@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from building import HERE, build_libraries, with_library
 
 from export_core.features.adopt.commands import add as add_golden
 from export_core.goldens import GoldenStore
@@ -28,6 +27,7 @@ from export_core.releases import load_calendar
 from export_core.run.plan_record import record_of
 from export_core.run.results import Journal, finish_run
 from export_core.run.run import judge_run
+from studies.custom_calls.building import HERE, build_libraries, with_library
 
 AS_OF = datetime.date(2026, 11, 21)
 CASE = "scale"
@@ -96,5 +96,5 @@ def _environment(jaxlib: str) -> Environment:
 
 
 if __name__ == "__main__":
-    for each in run(Path(*sys.argv[1:] or [HERE / "results"])):
+    for each in run(Path(*sys.argv[1:] or [str(HERE / "results")])):
         click.echo(f"{each.golden} in {each.reader.jaxlib}: {each.verdict}, {each.judgement} {each.message[:100]}")

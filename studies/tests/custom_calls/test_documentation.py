@@ -3,7 +3,8 @@
 import re
 
 import pytest
-from building import HERE
+
+from studies.custom_calls.building import HERE
 
 ROOT = HERE.parents[1]
 PAGE = (ROOT / "docs" / "how-to" / "change-a-custom-call.md").read_text()

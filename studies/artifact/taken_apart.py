@@ -25,6 +25,8 @@ class Entry:
 
 @dataclass
 class Block:
+    """The operations of a block, and its arguments."""
+
     operations: list["Operation"]
     arguments: list[tuple[int, int | None]] | None = None  # type and location
     uses: bytes = b""  # use lists, as they are
@@ -32,6 +34,8 @@ class Block:
 
 @dataclass
 class Operation:
+    """One operation: its name in the tables, and what it has, as the bits of `mask` say."""
+
     name: int
     mask: int
     location: int
@@ -57,6 +61,8 @@ Item = TypeVar("Item", Entry, Name)
 
 @dataclass
 class TakenApart:
+    """The tables of a module and its operations, of one version of the bytecode."""
+
     version: int
     producer: bytes
     strings: list[bytes]

@@ -1,0 +1,85 @@
+"""Calls an exported function in LiteRT: litert-converter makes a flatbuffer of it, LiteRT's interpreter runs that.
+
+No TensorFlow is involved. This file runs in LiteRT's own environment, on CPython 3.10 or newer, and imports nothing of
+this project.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+SIGNATURE = "serving_default"
+
+
+def warm() -> None:
+    """Import what every call needs. None of it starts a thread."""
+    import ai_edge_litert.interpreter  # noqa: F401
+    import ml_dtypes  # noqa: F401
+    from litert_converter.mlir import ir, passmanager  # noqa: F401
+    from litert_converter.mlir._mlir_libs import converter_api_ext  # noqa: F401
+    from litert_converter.mlir.dialects import builtin, func, stablehlo  # noqa: F401
+
+
+def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -> list[Any]:
+    """The outputs of a module that is called with `leaves`, its flat inputs. All are numpy arrays.
+
+    Raises `NotImplementedError` before the first stage where a caller cannot pass this call to LiteRT.
+    """
+    import numpy as np
+    from ai_edge_litert.interpreter import Interpreter
+    from ml_dtypes import int4
+
+    if call["devices"] > 1:
+        raise NotImplementedError(f"a flatbuffer runs on one device, and this was exported for {call['devices']}")
+    if call["tokens"]:
+        raise NotImplementedError("a flatbuffer has no tokens, with which jax orders the effects of this function")
+    arguments = [leaves[place] for place in call["kept"]]
+    # The interpreter's Python binding takes int4 as int8, and returns it so.
+    arguments = [value.astype(np.int8) if value.dtype.name == "int4" else value for value in arguments]
+    if len(call["platforms"]) > 1:  # the first argument of such a module says which of them it runs on
+        arguments.insert(0, np.asarray(call["platforms"].index("cpu"), np.int32))
+    content = flatbuffer(call["module"], stage)
+    stage("compile")
+    interpreter = Interpreter(model_content=content, num_threads=1)
+    runner = interpreter.get_signature_runner(SIGNATURE)
+    taken = interpreter.get_signature_list()[SIGNATURE]["inputs"]  # the converter drops what is not used
+    stage("run")
+    found = runner(**{f"i{n}": value for n, value in enumerate(arguments) if f"i{n}" in taken})
+    results = [np.asarray(found[f"o{number}"]) for number in range(len(call["outputs"]))]
+    dtypes = [dtype for dtype, _, _ in call["outputs"]]
+    return [value.astype(int4) if dtype == "int4" else value for value, dtype in zip(results, dtypes, strict=True)]
+
+
+def flatbuffer(path: str, stage: Callable[[str], None]) -> bytes:
+    """Convert a StableHLO portable artifact. The flatbuffer names inputs i0, i1, ... and outputs o0, o1, ..."""
+    from litert_converter.mlir import ir, passmanager
+    from litert_converter.mlir._mlir_libs import converter_api_ext
+    from litert_converter.mlir.dialects import stablehlo
+
+    context = ir.Context()
+    converter_api_ext.prepare_mlir_context(context)
+    data = Path(path).read_bytes()
+    stage("deserialize")
+    with context:
+        module = stablehlo.deserialize_portable_artifact(context, data)
+        stage("lower")
+        (main,) = (function for function in module.body.operations if function.attributes["sym_name"].value == "main")
+        converter_api_ext.set_signature(
+            main.operation,
+            signature_name=SIGNATURE,
+            input_names=[f"i{number}" for number in range(len(main.type.inputs))],
+            output_names=[f"o{number}" for number in range(len(main.type.results))],
+        )
+        config = converter_api_ext.ConvertToTFLConfig()
+        config.canonicalizing_inf_as_min_max_float = False
+        config.enable_x64 = True
+        converter_api_ext.run_convert_to_tfl_passes(module, passmanager.PassManager(), config)
+        try:
+            return bytes(converter_api_ext.export_flatbuffer_to_bytes(module.operation))
+        except TypeError:  # litert-converter 0.1.0 takes the module itself
+            return bytes(converter_api_ext.export_flatbuffer_to_bytes(module))

@@ -1,0 +1,111 @@
+"""Calls an exported function in TensorFlow: by its operation XlaCallModule, into which jax2tf and Orbax put it.
+
+With JAXEXPORT_SAVED_MODEL=1 in the environment the operation is first written to a SavedModel, which is loaded again
+and called by its signature, as a server does. This file runs in TensorFlow's own environment, on CPython 3.10 or newer,
+and imports nothing of this project.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import tempfile
+from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+SIGNATURE = "serving_default"  # where servers look for what they call
+# What precedes a message: where Python made the operation, which is always here, and the number of a function.
+STACK = re.compile(
+    r"\A((Graph execution error:|Detected at node |  File |<stack traces unavailable>)[^\n]*\n+)+"
+    r"|{{function_node [^}]*}} "
+)
+UNREAD = re.compile("Cannot deserialize computation|is not supported by this build")
+
+
+def warm() -> None:
+    """Import what every call needs. TensorFlow starts its threads with its first tensor, not here."""
+    import tensorflow  # noqa: F401
+    from tensorflow.compiler.tf2xla.ops import gen_xla_ops  # noqa: F401
+
+
+def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -> list[Any]:
+    """The outputs of a module that is called with `leaves`, its flat inputs. All are numpy arrays.
+
+    Raises `NotImplementedError` before the first stage where a caller cannot pass this call to TensorFlow.
+    """
+    import tensorflow as tf
+
+    if call["devices"] > 1:
+        raise NotImplementedError(f"XlaCallModule runs on one device, and this was exported for {call['devices']}")
+    types = [tensor_type(dtype) for dtype, _, _ in call["inputs"]]
+    results = [tensor_type(dtype) for dtype, _, _ in call["outputs"]]
+    arguments = [tf.constant(leaves[place]) for place in call["kept"]]
+    function = operation(call, Path(call["module"]).read_bytes(), results)
+    stage("deserialize")
+    if os.environ.get("JAXEXPORT_SAVED_MODEL") == "1":
+        function = saved_and_loaded(function, [(types[place], call["inputs"][place][1]) for place in call["kept"]])
+    else:
+        function = tf.function(function, autograph=False)
+    # One operation deserializes, lowers, compiles and runs; what it raises says how far it came.
+    stage("run")
+    try:
+        found = function(*arguments)
+    except tf.errors.OpError as error:
+        message = STACK.sub("", str(error))
+        stage("deserialize" if UNREAD.search(message) else "run")
+        raise type(error)(None, None, message) from None
+    return [found[f"o{number}"].numpy() for number in range(len(results))]
+
+
+def operation(call: dict[str, Any], module: bytes, results: list[Any]) -> Callable[..., dict[str, Any]]:
+    """A function of tensors that calls the module. It returns its outputs by name, as a signature must."""
+    import tensorflow as tf
+    from tensorflow.compiler.tf2xla.ops import gen_xla_ops
+
+    attributes = {
+        "version": call["version"],
+        "module": module,
+        "Sout": [tf.TensorShape(shape) for _, shape, _ in call["outputs"]],
+        "Tout": results,
+        # XlaCallModule counts platforms in capitals, and passes the index of the one that it runs on by itself.
+        "platforms": [platform.upper() for platform in call["platforms"]],
+        "disabled_checks": call["disabled_checks"],
+        "has_token_input_output": bool(call["tokens"]),
+    }
+    if "use_shardy_partitioner" in inspect.signature(gen_xla_ops.xla_call_module).parameters:  # since 2.20
+        attributes["use_shardy_partitioner"] = call["shardy"]
+
+    def function(*arguments: Any) -> dict[str, Any]:
+        found = gen_xla_ops.xla_call_module(args=arguments, **attributes)
+        return {f"o{number}": found[number] for number in range(len(results))}
+
+    return function
+
+
+def saved_and_loaded(function: Callable[..., dict[str, Any]], inputs: list[Any]) -> Callable[..., dict[str, Any]]:
+    """Write a function of `inputs`, dtypes and shapes, to a SavedModel; load it; return a caller of its signature."""
+    import tensorflow as tf
+
+    specs = [tf.TensorSpec(shape, dtype, f"i{number}") for number, (dtype, shape) in enumerate(inputs)]
+    module = tf.Module()
+    module.function = tf.function(function, input_signature=specs, autograph=False)
+    with tempfile.TemporaryDirectory() as folder:
+        tf.saved_model.save(module, folder, signatures={SIGNATURE: module.function})
+        loaded = tf.saved_model.load(folder)
+    # The caller refers to `loaded` too: a signature alone does not keep alive what it calls.
+    return lambda *values: loaded.signatures[SIGNATURE](**{f"i{n}": value for n, value in enumerate(values)})
+
+
+def tensor_type(dtype: str) -> Any:
+    """TensorFlow's name for a numpy dtype. Raises `NotImplementedError` where it has none."""
+    import tensorflow as tf
+
+    try:
+        return tf.dtypes.as_dtype(dtype)
+    except TypeError:
+        raise NotImplementedError(f"TensorFlow {tf.__version__} has no dtype {dtype}") from None

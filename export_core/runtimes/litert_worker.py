@@ -41,13 +41,15 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
     arguments = [leaves[place] for place in call["kept"]]
     # The interpreter's Python binding takes int4 as int8, and returns it so.
     arguments = [value.astype(np.int8) if value.dtype.name == "int4" else value for value in arguments]
-    if len(call["platforms"]) > 1:  # the first argument of such a module says which of them it runs on
-        arguments.insert(0, np.asarray(call["platforms"].index("cpu"), np.int32))
     content = flatbuffer(call["module"], stage)
     stage("compile")
     interpreter = Interpreter(model_content=content, num_threads=1)
     runner = interpreter.get_signature_runner(SIGNATURE)
-    taken = interpreter.get_signature_list()[SIGNATURE]["inputs"]  # the converter drops what is not used
+    taken = runner.get_input_details()  # the converter drops what is not used
+    if len(call["platforms"]) > 1:
+        # Such a module is told first which of them it runs on, as an int32, or an int64 where jax_enable_x64 was set.
+        index = taken["i0"]["dtype"](call["platforms"].index("cpu")) if "i0" in taken else None
+        arguments.insert(0, np.asarray(index))
     stage("run")
     found = runner(**{f"i{n}": value for n, value in enumerate(arguments) if f"i{n}" in taken})
     results = [np.asarray(found[f"o{number}"]) for number in range(len(call["outputs"]))]

@@ -12,7 +12,7 @@ import pytest
 from cold_half import RUNTIMES, call_half
 from jax import export
 
-from export_core.readers.build import EnvironmentLocks, Recipe, build
+from export_core.readers.build import EnvironmentLocks, Recipe, build, find_python, uv_command
 from export_core.releases.runtimes import load_runtime
 
 IN_TENSORFLOW = "tensorflow", "2.21.0", ()
@@ -89,7 +89,8 @@ def interpreter_of(name, version, requires):
     """The interpreter of an environment of a runtime, built where it is not there."""
     runtime = load_runtime(RUNTIMES / f"{name}.yaml")
     requirements = [requirement.format(version=version) for requirement in runtime.requirements]
-    recipe = Recipe(name, "3.12", (*requirements, *requires, "numpy", "ml_dtypes"), runtime.check)
+    python, needs = find_python("3.12", uv_command()), (*requirements, *requires, "numpy", "ml_dtypes")
+    recipe = Recipe(name, python, needs, runtime.check)
     return str(build(recipe, EnvironmentLocks()).python)
 
 

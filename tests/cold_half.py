@@ -28,9 +28,9 @@ class Called:
 
 
 def call_half(
-    name: str, artifact: bytes, *leaves: Any, folder: Path, x64: bool = False, python: str = sys.executable
+    half: str | Path, artifact: bytes, *leaves: Any, folder: Path, x64: bool = False, python: str = sys.executable
 ) -> Called:
-    """Call an artifact for the CPU by the half of this name. `folder` is for the file of its module."""
+    """Call an artifact for the CPU by the half of this name or in this file. `folder` is for the file of its module."""
     import numpy as np
 
     from export_core.artifact import read_bytes
@@ -56,7 +56,7 @@ def call_half(
     arrays = [(str(leaf.dtype), leaf.shape, leaf.tobytes()) for leaf in map(np.asarray, leaves)]
     variables = {"PATH": os.environ["PATH"], "OPENBLAS_NUM_THREADS": "1"}
     ended = subprocess.run(
-        [python, __file__, str(RUNTIMES / f"{name}_worker.py")],
+        [python, __file__, str(half if isinstance(half, Path) else RUNTIMES / f"{half}_worker.py")],
         input=pickle.dumps((call, arrays)),
         capture_output=True,
         env=variables,

@@ -1,0 +1,16 @@
+#loc1 = loc("x")
+module @jit__lambda attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<2x3xf32> loc("x")) -> (tensor<2x3xf32> {jax.result_info = "result"}) {
+    %cst = stablehlo.constant dense<2.000000e+00> : tensor<f32> loc(#loc2)
+    %0 = stablehlo.tanh %arg0 : tensor<2x3xf32> loc(#loc3)
+    %1 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<2x3xf32> loc(#loc4)
+    %2 = stablehlo.multiply %0, %1 : tensor<2x3xf32> loc(#loc4)
+    %3 = stablehlo.add %2, %arg0 : tensor<2x3xf32> loc(#loc5)
+    return %3 : tensor<2x3xf32> loc(#loc2)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc2 = loc("jit(<lambda>)")
+#loc3 = loc("jit(<lambda>)/tanh")
+#loc4 = loc("jit(<lambda>)/mul")
+#loc5 = loc("jit(<lambda>)/add")

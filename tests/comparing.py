@@ -4,8 +4,13 @@ from collections.abc import Sequence
 
 from making import document, summarize
 
-from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference, Change, change_of
-from export_core.features.compare_runs.comparison import as_comparison
+from export_core.features.compare_runs.comparison import (
+    BaselineDifference,
+    CellDifference,
+    Change,
+    as_comparison,
+    change_of,
+)
 from export_core.judge import Result
 from export_core.report.document import Document
 from export_core.run.run import Run

@@ -107,7 +107,8 @@ def check(writers: Sequence[str], readers: Sequence[str]) -> list[Ended]:
     # A crash or a refusal is the reader's; other numbers than its own writer's artifact gives are the golden's.
     wrong = {one.cell.golden.id for one in replay_here(own, how, notify=note) if one.verdict is Verdict.NUMERICS}
     today = {one.cell.key: one for one in replay_here(cells, how, notify=note)}
-    ended, failing = [], []
+    ended: list[Ended] = []
+    failing: dict[str, list[Cell]] = {reader: [] for reader in readers}
     for cell in cells:
         outcome = today[cell.key]
         if outcome.verdict is Verdict.NOT_RUN:
@@ -122,8 +123,9 @@ def check(writers: Sequence[str], readers: Sequence[str]) -> list[Ended]:
         elif cell.golden.id in wrong:
             ended.append(Ended(cell, "writer's own", outcome.message))
         else:
-            failing.append(cell)
-    ended += [Ended(cell, *column_of(fix)) for cell, fix in try_conversions(failing, rewrite, how, note)]
+            failing[cell.reader.jaxlib].append(cell)
+    for tried in failing.values():
+        ended += [Ended(cell, *column_of(fix)) for cell, fix in try_conversions(tried, rewrite, how, note)]
     return ended
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from export_core.artifact import Artifact, audit, read
-from export_core.features.inspect.difference import differences
 from export_core.features.inspect.facts import describe
+from export_core.features.inspect.screen import differences
 from export_core.goldens import GoldenStore
 from export_core.policy.terms import Terms
 from export_core.releases.entries import shipped_entries

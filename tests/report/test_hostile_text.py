@@ -27,8 +27,7 @@ from rich.console import Console
 from export_core.base.escaping import for_markdown, plain_text, safe_json, shown
 from export_core.cli.app import jaxexport
 from export_core.cli.output import echo, fail_safe, safe_console
-from export_core.features.compare_runs.baseline import BaselineDifference, CellDifference, Change
-from export_core.features.compare_runs.comparison import as_comparison
+from export_core.features.compare_runs.comparison import BaselineDifference, CellDifference, Change, as_comparison
 from export_core.features.compare_runs.trend import Trend, number_drift, trend_lines
 from export_core.features.forecast.forecast import forecast
 from export_core.features.forecast.forecast_text import forecast_lines, forecast_markdown, forecast_page

@@ -7,7 +7,7 @@ import pytest
 from commands import finished
 from making import day, document, result, summarize, with_causes
 
-from export_core.features.compare_runs.baseline import Change, change_of
+from export_core.features.compare_runs.comparison import Change, change_of
 from export_core.judge import Judgement, Result, Summary, judge_again
 from export_core.matrix import Verdict
 from export_core.policy import DeploymentTarget, Policy

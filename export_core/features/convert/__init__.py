@@ -4,7 +4,7 @@ from export_core.base.feature import Feature
 
 FEATURE = Feature(
     commands={"convert": "convert_command:convert"},
-    findings="findings:conversion_findings",
+    findings="fixed_by_conversion:conversion_findings",
     after_replay="fixed_by_conversion:with_conversions",
     remedy="fixed_by_conversion:remedy",
 )

@@ -1,6 +1,10 @@
-"""Whether conversion fixes cells that fail: each is converted for its reader, as little as possible, and replayed."""
+"""Whether conversion fixes cells that fail: each is converted for its reader, as little as possible, and replayed.
+
+And the finding about it: how many it fixes, by what, and why not the others.
+"""
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -10,6 +14,7 @@ from pathlib import Path
 from msgspec import structs
 
 from export_core.base.errors import ExportCompatError
+from export_core.base.phrases import plural
 from export_core.base.scratch import scratch_folder
 from export_core.features.convert.convert import (
     UNCHANGED,
@@ -22,13 +27,17 @@ from export_core.features.convert.convert import (
 from export_core.features.convert.errors import ConversionRefused
 from export_core.features.convert.programs import ModuleRewriter
 from export_core.features.convert.proof import converted_golden, evidence_of, unstored_golden
-from export_core.judge.result import FixByConversion, Level, Result, grouped
+from export_core.judge.result import Cells, FixByConversion, Level, Result
+from export_core.judge.verdicts import VERDICTS, Kind
 from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.outcome import Verdict
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.policy.run_options import RunOptions
-from export_core.readers.cell import Cell
+from export_core.readers.cell import Cell, CellKey
 from export_core.readers.placement import Mode
+from export_core.report.document import Finding
+from export_core.report.wording import FIXED_BY, first_lines, writer_and_reader
+from export_core.run.run import Run
 
 
 def with_conversions(
@@ -45,10 +54,11 @@ def with_conversions(
     """
     if not asked.convert:
         return results
-    failing = {result.key for result in results if can_be_tried(result)}
-    tried = [cell for cell in cells if cell.key in failing]
     rewrite_modules = ModuleRewriter(options.calendar, notify)  # where the envelope is not enough
-    fixes = {cell.key: fix for cell, fix in try_conversions(tried, rewrite_modules, options, notify)}
+    planned, fixes = {cell.key: cell for cell in cells}, dict[CellKey, FixByConversion]()
+    for failing in Cells([result for result in results if can_be_tried(result)]).by_reader.values():
+        tried = [planned[result.key] for result in failing.results]
+        fixes |= {cell.key: fix for cell, fix in try_conversions(tried, rewrite_modules, options, notify)}
     return [structs.replace(result, fixed_by_conversion=fixes.get(result.key)) for result in results]
 
 
@@ -61,26 +71,26 @@ def can_be_tried(result: Result) -> bool:
 def try_conversions(
     cells: Sequence[Cell], rewrite_modules: RewriteModules, options: ReplayOptions, notify: Callable[[str], None]
 ) -> Iterator[tuple[Cell, FixByConversion]]:
-    """Convert the artifact of each cell for its reader, and replay it there: each with its result. Nothing is kept."""
-    # One replay for each reader: in it, the id of a golden stands for one artifact.
-    by_reader = grouped(cells, lambda cell: (cell.reader.jaxlib, cell.reader.jax))
-    for _, group in sorted(by_reader.items()):
-        with scratch_folder() as scratch, ThreadPoolExecutor(options.limits.jobs) as threads:
-            folders = [scratch / str(number) for number in range(len(group))]
-            attempts = list(threads.map(partial(_attempt, rewrite_modules, options), group, folders))
-            made = {}
-            for original, (cell, fix) in zip(group, attempts, strict=True):
-                if cell is None:
-                    yield original, fix
-                else:
-                    made[cell.key] = original, cell, fix
-            for outcome in replay_here([cell for _, cell, _ in made.values()], options, notify=notify):
-                original, _, fix = made[outcome.cell.key]
-                if outcome.verdict in (Verdict.PASS, Verdict.CONVERTED):
-                    yield original, structs.replace(fix, verdict=Verdict.CONVERTED)
-                else:
-                    message = f"stage {outcome.stage}: {outcome.message}"
-                    yield original, structs.replace(fix, verdict=outcome.verdict, message=message)
+    """Convert the artifacts of cells of one reader, and replay each there: each with its result. Nothing is kept.
+
+    Of one reader, since the id of a golden stands for one artifact in a replay.
+    """
+    with scratch_folder() as scratch, ThreadPoolExecutor(options.limits.jobs) as threads:
+        folders = [scratch / str(number) for number in range(len(cells))]
+        attempts = list(threads.map(partial(_attempt, rewrite_modules, options), cells, folders))
+        made = {}
+        for original, (cell, fix) in zip(cells, attempts, strict=True):
+            if cell is None:
+                yield original, fix
+            else:
+                made[cell.key] = original, cell, fix
+        for outcome in replay_here([cell for _, cell, _ in made.values()], options, notify=notify):
+            original, _, fix = made[outcome.cell.key]
+            if outcome.verdict in (Verdict.PASS, Verdict.CONVERTED):
+                yield original, structs.replace(fix, verdict=Verdict.CONVERTED)
+            else:
+                message = f"stage {outcome.stage}: {outcome.message}"
+                yield original, structs.replace(fix, verdict=outcome.verdict, message=message)
 
 
 def _attempt(
@@ -131,3 +141,44 @@ def remedy(cell: Cell, options: ReplayOptions) -> str:
     if not done.rewrites:
         return "Conversion does not help: the reader takes the artifact as it is, and fails later."
     return f"Convert it, and verify it there: `{command} -o OUT` (its envelope alone is rewritten)."
+
+
+CONVERSION = Kind("CONVERSION", 7)
+
+
+def conversion_findings(run: Run) -> Iterator[Finding]:
+    """One finding where conversion was tried (`--convert`), else none."""
+    tried = [(result, result.fixed_by_conversion) for result in run.results if result.fixed_by_conversion]
+    if not tried:
+        return
+    fixed = {level: [result for result, one in tried if one.fixes and one.level is level] for level in Level}
+    by = [f"{len(cells):,} by {FIXED_BY[level]}" for level, cells in fixed.items() if cells]
+    number = sum(map(len, fixed.values()))
+    counts = Counter(_reason(fix) for _, fix in tried if not fix.fixes)
+    example = next((cells[0] for cells in reversed(fixed.values()) if cells), None)
+    yield Finding(
+        CONVERSION,
+        2_000_000,
+        f"It fixes {number:,} of {plural(len(tried), 'failing cell')}{': ' if by else ''}{', '.join(by)}.",
+        (
+            ("not fixed", first_lines([f"{count:,}: {reason}" for reason, count in counts.most_common()])),
+            ("example", writer_and_reader(example) if example else ""),
+            ("to do", _command(example, run.policy.goldens) if example else ""),
+        ),
+        tuple(result for result, _ in tried),
+    )
+
+
+def _reason(fix: FixByConversion) -> str:
+    """Why a cell is not fixed, without the name of its artifact, which a message begins with."""
+    if fix.verdict is None:
+        return fix.message.split(": ", 1)[-1]
+    return f"the converted artifact {VERDICTS[fix.verdict].phrase} in {fix.message}"
+
+
+def _command(example: Result, goldens: str) -> str:
+    """The command that writes the converted golden of a fixed cell."""
+    fix = example.fixed_by_conversion
+    replace = ["--replace-custom-calls"] if fix and fix.level is Level.CUSTOM_CALLS else []
+    words = ["jaxexport", "convert", f"{goldens}/{example.golden}", "--for", example.reader.jaxlib, *replace]
+    return shlex.join([*words, "-o", "converted"])

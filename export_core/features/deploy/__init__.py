@@ -10,5 +10,5 @@ FEATURE = Feature(
             "what `jaxexport can-i-deploy --json` prints: whether artifacts run in the deployment targets",
         )
     },
-    findings="deploy_text:target_findings",
+    findings="answers:target_findings",
 )

@@ -54,7 +54,7 @@ def can_i_deploy(
     Exit codes: 0 yes for all, 1 at least one no, 2 bad input, 3 nothing is a no, but something is unknown.
     """
     from export_core.features.deploy import answers
-    from export_core.features.deploy.deploy_text import deploy_lines
+    from export_core.features.deploy.answers import deploy_lines
     from export_core.goldens import GoldenStore
     from export_core.goldens.verify import check_claims, check_dates
     from export_core.matrix.comparisons import under_policy

@@ -202,8 +202,8 @@ def diff(context: click.Context, old: str, new: str, policy_file: str | None) ->
     """
     from export_core.artifact import read
     from export_core.artifact.export_changes import operations_that_differ
-    from export_core.features.inspect.difference import differences
     from export_core.features.inspect.facts import describe
+    from export_core.features.inspect.screen import differences
     from export_core.policy.terms import terms_here
 
     before, after = read(old), read(new)

@@ -8,7 +8,7 @@ import pytest
 from commands import finished
 from making import day, result
 
-from export_core.features.compare_runs.baseline import Change, change_of, compare_with_baseline
+from export_core.features.compare_runs.comparison import Change, change_of, compare_with_baseline
 from export_core.judge import Judgement, Result
 from export_core.judge.gate import recorded_policy
 from export_core.matrix import Verdict

@@ -4,8 +4,8 @@ import pytest
 from artifacts import DATA, bare, changed, unlisted
 
 from export_core.artifact import read
-from export_core.features.inspect.difference import differences
 from export_core.features.inspect.facts import ConstantFacts, Inspection, describe
+from export_core.features.inspect.screen import differences
 from export_core.policy.terms import Terms
 from export_core.releases.entries import shipped_entries
 

@@ -177,48 +177,69 @@ _KEY_WORDS = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
 
 def cannot_pass(cell: Cell) -> str:
     """Why a runtime that is not jaxlib cannot be given this golden; empty where it can, and for jaxlib."""
-    options = cell.golden.manifest.options
-    devices = max(options.devices, math.prod(options.mesh.values()))
+    devices = _devices(cell)
     if not cell.reader.runtime or devices <= 1:
         return ""
     return f"{cell.reader.title} is called with one device, and this artifact is for {devices} devices"
 
 
+class CalledModule(NamedTuple):
+    """A module of an artifact and how it is called. The path in `call` is empty: nothing is written yet."""
+
+    data: bytes
+    call: ModuleCall
+
+
+def called_modules(cell: Cell) -> list[CalledModule]:
+    """The module of a golden's artifact and those of its derivatives, by order.
+
+    Raises `ArtifactError` for an artifact that cannot be read, and `GoldenError` for a bare module or one that is gone.
+    """
+    manifest, envelope = cell.golden.manifest, cell.golden.read_artifact().envelope
+    if envelope is None:
+        raise GoldenError(f"{cell.golden.artifact}: expected an artifact of jax.export, found a bare module.")
+    return [
+        CalledModule(
+            level.module_source.copy(),
+            ModuleCall(
+                module="",
+                version=level.calling_convention_version,
+                platforms=level.platforms,
+                kept=level.module_kept_var_idx,
+                refine=level.uses_global_constants,
+                tokens=len(level.ordered_effects),
+                disabled_checks=tuple(
+                    f"{check.kind}:{check.target}" if check.target else check.kind for check in level.disabled_checks
+                ),
+                inputs=tuple(map(_wire_type, level.in_avals)),
+                outputs=tuple(map(_wire_type, level.out_avals)),
+                devices=_devices(cell),
+                x64=bool(manifest.flags.get("jax_enable_x64")),
+                shardy=bool(manifest.flags.get("jax_use_shardy_partitioner")),
+            ),
+        )
+        for level in envelope.levels
+    ]
+
+
 def with_calls(request: Request, cell: Cell, folder: Path) -> Request:
     """The request for a runtime that does not read artifacts: each check with its module, and how it is called.
 
-    The modules are written into the folder. Raises `ArtifactError` for an artifact that cannot be read, `GoldenError`
-    for one that is gone, and `OSError` where the disk refuses.
+    The modules are written into the folder. Raises as `called_modules` does, and `OSError` where the disk refuses.
     """
-    envelope, flags = cell.golden.read_artifact().envelope, cell.golden.manifest.flags
-    if envelope is None:
-        raise GoldenError(f"{cell.golden.artifact}: expected an artifact of jax.export, found a bare module.")
-    calls = [
-        ModuleCall(
-            module=_written(folder / f"{order}.mlirbc", level.module_source.copy()),
-            version=level.calling_convention_version,
-            platforms=level.platforms,
-            kept=level.module_kept_var_idx,
-            refine=level.uses_global_constants,
-            tokens=len(level.ordered_effects),
-            disabled_checks=tuple(
-                f"{check.kind}:{check.target}" if check.target else check.kind for check in level.disabled_checks
-            ),
-            inputs=tuple(map(_wire_type, level.in_avals)),
-            outputs=tuple(map(_wire_type, level.out_avals)),
-            devices=request.devices,
-            x64=request.x64,
-            shardy=bool(flags.get("jax_use_shardy_partitioner")),
-        )
-        for order, level in enumerate(envelope.levels)
-    ]
+    calls = []
+    for order, module in enumerate(called_modules(cell)):
+        path = folder / f"{order}.mlirbc"
+        path.write_bytes(module.data)
+        calls.append(msgspec.structs.replace(module.call, module=str(path)))
     checks = tuple(msgspec.structs.replace(check, call=calls[check.vjp]) for check in request.checks)
     return msgspec.structs.replace(request, checks=checks)
 
 
-def _written(path: Path, data: bytes) -> str:
-    path.write_bytes(data)
-    return str(path)
+def _devices(cell: Cell) -> int:
+    """How many devices the golden was exported for."""
+    options = cell.golden.manifest.options
+    return max(options.devices, math.prod(options.mesh.values()))
 
 
 def _wire_type(aval: Aval) -> WireType:

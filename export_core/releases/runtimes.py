@@ -65,6 +65,7 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     variables: dict[str, str] = {}  # Environment variables of its cells.
     megabytes: int | None = None  # The typical size of its environment on disk.
     download_megabytes: int | None = None  # What is typically downloaded for it.
+    issues: str = ""  # The address of its issue tracker.
     promise: RuntimePromise | None = None  # What it promises; null for nothing.
     releases_of: str = ""  # Whose releases it has, if they are not its own: `jaxlib`, or another runtime.
     refusals: tuple[RuntimeRefusal, ...] = ()  # The messages by which it refuses artifacts.

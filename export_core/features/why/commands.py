@@ -120,8 +120,8 @@ def _notes(*, quiet: bool = False) -> Callable[[str], None]:
     "--reference/--no-reference",
     "is_referred",
     default=True,
-    help="Of different numbers: compute them in double precision too, and say whether the reader or the writer is "
-    "nearer. [default: --reference]",
+    help="Of different numbers: compute them in StableHLO's reference interpreter and in double precision too, and say "
+    "whom these agree with. [default: --reference]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/explanation.schema.json).")
 def explain(
@@ -143,6 +143,7 @@ def explain(
     from export_core.features.why.explain import explanation as explaining
     from export_core.features.why.explain.bundle import check_new, program_of, reduced_program, write_bundle
     from export_core.features.why.explain.double_reference import reference_lines
+    from export_core.features.why.explain.who_is_right import alone_line, interpreter_line
     from export_core.features.why.reduce.folder import ReductionFolder
     from export_core.features.why.reduce.reduced_program import ModuleEditor
     from export_core.matrix import Verdict
@@ -157,8 +158,13 @@ def explain(
         with _interrupted_with("Interrupted: nothing was written. `--no-bisect` explains without running anything."):
             bisection = bisection_of(choice, notify)
     is_numerics = result.verdict is Verdict.NUMERICS
-    reference = reference_lines(choice, result, notify) if is_referred and is_numerics else ()
-    explanation = explaining.explain(choice, result, left, bisection, reference)
+    shown = []
+    if is_numerics:
+        shown.append(("alone", alone_line(choice, result)))
+    if is_referred and is_numerics:
+        shown.append(("interpreter", interpreter_line(choice, notify)))
+        shown.append(("float64", "\n".join(reference_lines(choice, result, notify))))
+    explanation = explaining.explain(choice, result, left, bisection, shown)
     written = []
     if bundle:
         if left:

@@ -75,7 +75,7 @@ def test_numbers_that_moved_show_what_they_look_like_and_the_reference():
     choice = choice_of(CHOLESKY, "0.11.0", "0.12.0.1")
     difference = Difference(False, max_abs_error=0.5, kind="rounding: errors of both signs")
     result = judged(choice, Verdict.NUMERICS, stage=Stage.COMPARE, difference=difference)
-    found = explain(choice, result, reference=["output 0: near", "output 1: far"])
+    found = explain(choice, result, references=[("float64", "output 0: near\noutput 1: far")])
     assert ("looks like", "rounding: errors of both signs") in found.evidence
     assert ("float64", "output 0: near\noutput 1: far") in found.evidence
     assert next(text for text in found.steps if "to JAX" in text).startswith("If that operation is wrong, report it")

@@ -35,6 +35,7 @@ from export_core.readers.environment import ReaderEnvironments, cell_variables
 from export_core.releases import Calendar, Release, ReleaseError
 from export_core.releases.calendar import version_key
 from export_core.releases.index import with_nightlies_of
+from export_core.releases.runtimes import runtime_readers
 from export_core.run.plan_record import hash_of, policy_hash
 from export_core.run.results import make_folder
 
@@ -103,7 +104,7 @@ def bisect(
         if len(nights) > edge.first_bad - edge.last_good + 1:
             row, edge = nights, _edge(nights, trials, criterion, every=every)
     last_good, first_bad = row[edge.last_good], row[edge.first_bad]
-    silent = [release.jaxlib for release in row[edge.last_good + 1 : edge.first_bad]]
+    silent = [release.name for release in row[edge.last_good + 1 : edge.first_bad]]
     with ReaderEnvironments.of(options.policy, calendar, options.sources) as environments:
         built = {
             release: environments.find(replace(choice.cell, reader=release).placement)
@@ -230,14 +231,14 @@ def _good_end(choice: Choice, good: str, measure: Measure, trials: Trials) -> tu
                 f"than {criterion.threshold:.6g} is bad",
             )
         return candidate, criterion
-    tried = ", ".join(f"{candidate.jaxlib} ({trials[candidate].verdict})" for candidate in candidates) or "none"
+    tried = ", ".join(f"{candidate.name} ({trials[candidate].verdict})" for candidate in candidates) or "none"
     raise NotBisectedError(NO_ANSWER, f"no release is known in which it works; tried: {tried}. Name one with --good")
 
 
 def _candidates(choice: Choice, measure: Measure) -> list[Release]:
     """The releases that may be the good end, the most likely first.
 
-    Those in which it works by the results, the nearest first; the golden's writer; the newest release.
+    Those in which it works by the results, the nearest first; of jaxlib the golden's writer; the newest release.
     """
     reader, writer = choice.cell.reader, choice.cell.golden.manifest.writer
 
@@ -246,10 +247,15 @@ def _candidates(choice: Choice, measure: Measure) -> list[Release]:
         is_beyond = (result.reader.built < reader.built) != (writer.built < reader.built)
         return is_beyond, abs((result.reader.built - reader.built).days)
 
-    works = [] if measure.is_size else [result for result in choice.stored if result.verdict.works]
+    works = [
+        result
+        for result in choice.stored
+        if result.verdict.works and result.reader.family == reader.family and not measure.is_size
+    ]
     names = [near.reader.pair for near in sorted(works, key=distance)]
+    names += [reader.family] if reader.runtime else [f"{writer.jaxlib}-jax{writer.jax}", choice.plan.calendar.newest()]
     releases: dict[Release, None] = {}
-    for name in (*names, f"{writer.jaxlib}-jax{writer.jax}", choice.plan.calendar.newest()):
+    for name in names:
         with contextlib.suppress(ReleaseError):  # it was withdrawn, or is not published by the day that was asked for
             releases[choice.release(name)] = None
     releases.pop(reader, None)
@@ -262,8 +268,12 @@ def _candidates(choice: Choice, measure: Measure) -> list[Release]:
 def between(first: Release, second: Release, calendar: Calendar) -> list[Release]:
     """The releases of a calendar from one to the other by build date, both included, in this order.
 
-    Each jaxlib is with the jax that was published with it.
+    Each jaxlib is with the jax that was published with it; of another runtime they are its own releases.
     """
+    if first.runtime:
+        row = runtime_readers(f"{first.family}>=0", calendar)
+        start, end = sorted((row.index(first), row.index(second)))
+        return row[start : end + 1] if row[start] == first else row[start : end + 1][::-1]
     # By its number, a candidate or a nightly of jax goes with other jaxlibs too: it would hide what jax changed.
     published = {version: jax for version, jax in calendar.jax.items() if not version_key(version).is_prerelease}
     final = replace(calendar, jax=published)

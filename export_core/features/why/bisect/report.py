@@ -19,6 +19,7 @@ from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Calendar, Release
 from export_core.releases.calendar import version_key
+from export_core.releases.runtimes import runtime_of
 
 FOUND, NOT_REPRODUCED, NO_ANSWER = 0, 1, 3  # Exit codes; 2 is bad input.
 _LABEL = 10
@@ -81,12 +82,14 @@ def changes_between(good: Release, bad: Release, calendar: Calendar) -> tuple[Ch
     """The parts that are not the same. `good` may be the younger of both."""
 
     def stablehlo(release: Release) -> str:
+        if release.runtime:
+            return runtime_of(release.runtime).release(release.version, calendar).stablehlo or ""
         entry = calendar.jaxlib.get(release.jaxlib)
         return (entry.stablehlo[0] if entry else None) or ""
 
     parts = (
         ("jax", good.jax, bad.jax),
-        ("jaxlib", good.jaxlib, bad.jaxlib),
+        (good.family or "jaxlib", good.version, bad.version),
         ("StableHLO", stablehlo(good), stablehlo(bad)),
     )
     return tuple(ChangedPart(*part) for part in parts if part[1] != part[2])
@@ -99,8 +102,10 @@ def commits_between(good: Release, bad: Release, folders: Mapping[Release, Path 
     in that commit is a file with the one of XLA. What a release does not say is left out. `folders` are the
     environments of these releases, of those that are built here.
     """
-    older, younger = sorted((good, bad), key=lambda release: (release.built, version_key(release.jaxlib)))
     names: dict[str, list[str]] = {}
+    if good.runtime:
+        return ()
+    older, younger = sorted((good, bad), key=lambda release: (release.built, version_key(release.jaxlib)))
 
     def compare(package: str, ends: Sequence[str]) -> None:
         start, end = ends
@@ -153,7 +158,7 @@ def bisect_lines(bisection: Bisection, width: int) -> Iterator[str]:
         first, text = f"{label:<{_LABEL}} ", plain_text(text)
         # A link stays on one line: it is copied as it is.
         yield from [f"{first}{text}"] if "://" in text else wrapped(text, width, first, _LABEL + 1)
-    edge = f": {labelled[0][0]} is jaxlib {bisection.first_bad.jaxlib}" if bisection.first_bad else ""
+    edge = f": {labelled[0][0]} is {bisection.first_bad.title}" if bisection.first_bad else ""
     word = {FOUND: "FOUND", NOT_REPRODUCED: "NOT REPRODUCED"}.get(bisection.exit_code, "NO ANSWER")
     yield plain_text(f"{word}{edge}. Exit code {bisection.exit_code}.")
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from export_core.artifact import read_bytes
@@ -24,6 +25,7 @@ from export_core.features.why.explain.explanation import Explanation, FailureCau
 from export_core.features.why.reduce.failing_alike import KEPT_SHARE
 from export_core.features.why.reduce.folder import ReductionFolder
 from export_core.features.why.reduce.reduced_program import ModuleEditor, NotEditedError
+from export_core.features.why.reduce.reduction import failing_call
 from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS
 from export_core.judge import Result
@@ -33,12 +35,16 @@ from export_core.matrix import Verdict
 from export_core.matrix.cell_audit import audit_problem
 from export_core.numbers.elements import to_double
 from export_core.readers.build import python_for
+from export_core.readers.cell import called_modules
 from export_core.readers.environment import requirements
 from export_core.releases import Release, ReleaseError
+from export_core.releases.runtimes import Runtime, runtime_of
 
 PROGRAM = Path(__file__).with_name("reproduce.py")
+RUNTIME_PROGRAM = Path(__file__).with_name("reproduce_runtime.py")
 SCRIPT = "reproduce.py"
 ISSUE = "issue.md"
+MODULE = "module.mlirbc"  # Of the call that fails in a runtime.
 EXPLANATION = "explanation.json"
 _CELL = f"# --- the cell {'-' * 105}\n"
 """The line of the program after which what it needs of the cell follows."""
@@ -128,8 +134,7 @@ def write_bundle(
     if problem := audit_problem(choice.cell.golden, choice.options.policy, artifact):
         raise WhyError(f"--bundle {folder}: not written, since its artifact must not be run: {problem}")
     contents = {
-        SCRIPT: script(choice, result, program),
-        ARTIFACT: program.artifact,
+        **(runtime_files if choice.cell.reader.runtime else script_files)(choice, result, program),
         EXPLANATION: safe_json(explanation, indent=2) + b"\n",
         ISSUE: issue(choice, result, explanation, program).encode(),
     }
@@ -143,20 +148,60 @@ def write_bundle(
     return [folder / name for name in contents]
 
 
-def script(choice: Choice, result: Result, program: Program) -> bytes:
-    """A Python program with the artifact and its inputs in it, which needs jax and nothing else.
+def runtime_files(choice: Choice, result: Result, program: Program) -> dict[str, bytes]:
+    """The files by which a runtime alone shows the failure: its module, how that is called, and what calls it.
 
-    Its first lines are those by which `uv run` makes an environment of the failing reader.
+    Raises `WhyError` for the program of a reduction, whose call is not that of the golden.
     """
+    cell = choice.cell
+    runtime, check = runtime_of(cell.reader.runtime), failing_call(cell.golden, result.message)
+    if program.text:
+        raise WhyError("--bundle: a reduced program is shown in jaxlib only. Leave out --reduced.")
+    call = called_modules(cell)[check.vjp]
+    contents = {
+        SCRIPT: ("\n".join(_metadata(choice)) + "\n" + RUNTIME_PROGRAM.read_text(encoding="utf-8")).encode(),
+        runtime.worker: runtime.half.read_bytes(),
+        MODULE: call.data,
+        "call.json": safe_json(
+            {
+                "reported": f"{VERDICTS[result.verdict].phrase} in {cell.reader.title}",
+                "worker": runtime.worker,
+                "variables": runtime.variables,
+                "measured": program.measured,
+                "call": msgspec.to_builtins(call.call),
+            },
+            indent=2,
+        ),
+        INPUTS: cell.golden.content(check.inputs or INPUTS),
+    }
+    if program.outputs and check.outputs:
+        contents[OUTPUTS] = cell.golden.content(check.outputs)
+    return contents
+
+
+def script_files(choice: Choice, result: Result, program: Program) -> dict[str, bytes]:
+    """The script with everything in it, and the artifact by itself."""
+    return {SCRIPT: script(choice, result, program), ARTIFACT: program.artifact}
+
+
+def _metadata(choice: Choice) -> list[str]:
+    """The first lines of a script, by which `uv run` makes an environment of the failing reader."""
     python, wanted = _python_and_packages(choice, choice.cell.reader)
-    envelope = read_bytes(program.artifact).envelope
-    lines = [
+    return [
         "# /// script",  # inline metadata: PEP 723
         f'# requires-python = "=={python}.*"',
         "# dependencies = [",
         *(f"#     {json.dumps(package)}," for package in wanted),
         "# ]",
         "# ///",
+    ]
+
+
+def script(choice: Choice, result: Result, program: Program) -> bytes:
+    """A Python program with the artifact and its inputs in it, which needs jax and nothing else."""
+    envelope = read_bytes(program.artifact).envelope
+    lines = [
+        *_metadata(choice),
         PROGRAM.read_text(encoding="utf-8").partition(_CELL)[0] + _CELL,
         f"DEVICES = {envelope.nr_devices if envelope else 1}",
         f"X64 = {bool(choice.cell.golden.manifest.flags.get('jax_enable_x64'))}",
@@ -172,14 +217,19 @@ def script(choice: Choice, result: Result, program: Program) -> bytes:
 
 def _python_and_packages(choice: Choice, reader: Release) -> tuple[str, tuple[str, ...]]:
     calendar = choice.plan.calendar
-    return python_for(calendar.pythons(reader.jaxlib)), requirements(reader, calendar, choice.plan.sources)
+    pythons = (
+        runtime_of(reader.runtime).release(reader.version, calendar).python
+        if reader.runtime
+        else calendar.pythons(reader.jaxlib)
+    )
+    return python_for(pythons), requirements(reader, calendar, choice.plan.sources)
 
 
 def uv_lines(choice: Choice, rows: Sequence[InRelease]) -> list[str]:
     """The commands that run the script: in the failing reader, and in the newest release that works."""
     lines = [f"uv run {SCRIPT}"]
     for row in reversed(rows):
-        if row.verdict is Verdict.PASS:
+        if row.verdict is Verdict.PASS and row.reader.family == choice.cell.reader.family:
             with contextlib.suppress(ReleaseError):  # the results are of another calendar, or were changed
                 reader = choice.release(row.reader.pair)
                 python, wanted = _python_and_packages(choice, reader)
@@ -194,14 +244,17 @@ def issue(choice: Choice, result: Result, explanation: Explanation, program: Pro
     python, _ = _python_and_packages(choice, reader)
     phrase = VERDICTS[result.verdict].phrase
     message = textwrap.indent(plain_text(result.message).strip() or str(result.verdict), "    ")
-    promise = (
-        f"The reader is inside the window of JAX's promise ({result.direction}, {result.days} days)."
-        if result.promised
-        else "The reader is outside the window of JAX's promise, so this may be as it should be."
-    )
+    runtime = runtime_of(reader.runtime) if reader.runtime else None
+    promise = _promise_sentence(result, runtime)
+    needs = f"`{SCRIPT}` has the artifact and its inputs in it, and needs jax alone:"
+    jax, info, tracker = f"jax {reader.jax}, ", f" `uv run {SCRIPT} --info` prints the rest.", _TRACKER
+    if runtime:
+        needs = f"`{SCRIPT}` calls its StableHLO, `{MODULE}`, by `{runtime.worker}`, and needs {runtime.name} alone:"
+        jax, info, tracker = "", "", runtime.issues
     commands = textwrap.indent("\n".join(uv_lines(choice, explanation.releases)), "    ")
     rows = "\n".join(
-        f"| {for_markdown(f'jax {row.reader.jax}, {row.reader.title}')} | {row.reader.built} | {row.verdict} |"
+        f"| {for_markdown(f'jax {row.reader.jax}, ' * bool(row.reader.jax) + row.reader.title)} | {row.reader.built} "
+        f"| {row.verdict} |"
         for row in explanation.releases
     )
     module = edge = ""
@@ -219,7 +272,7 @@ def issue(choice: Choice, result: Result, explanation: Explanation, program: Pro
     device = f" ({for_markdown(result.device)})" if result.device else ""
     return f"""\
 <!-- Title: a serialized jax.export artifact of jaxlib {writer.jaxlib} {phrase} in {reader.title} -->
-<!-- Look for the same issue first: {_TRACKER} -->
+<!-- Look for the same issue first: {tracker} -->
 
 ### Description
 
@@ -230,7 +283,7 @@ A function exported by jax {writer.jax} with jaxlib {writer.jaxlib} {phrase} whe
 
 {promise}
 
-`{SCRIPT}` has the artifact and its inputs in it, and needs jax alone:
+{needs}
 
 {commands}
 
@@ -244,6 +297,20 @@ A function exported by jax {writer.jax} with jaxlib {writer.jaxlib} {phrase} whe
 
 ### System info (python version, jaxlib version, accelerator, etc.)
 
-jax {reader.jax}, {reader.title}, CPython {python}, {platform}{device}. \
-`uv run {SCRIPT} --info` prints the rest.
+{jax}{reader.title}, CPython {python}, {platform}{device}.{info}
 """
+
+
+def _promise_sentence(result: Result, runtime: Runtime | None) -> str:
+    """Whether the cell was promised, and by whom."""
+    if runtime is None:
+        window = f"({result.direction}, {result.days} days)"
+        return (
+            f"The reader is inside the window of JAX's promise {window}."
+            if result.promised
+            else "The reader is outside the window of JAX's promise, so this may be as it should be."
+        )
+    if runtime.promise is None:
+        return f"{runtime.name} promises nothing about such artifacts."
+    inside = "inside" if result.promised else "outside"
+    return f"The reader is {inside} the window of what is promised there ({runtime.promise.source})."

@@ -98,12 +98,12 @@ def explain(
     result: Result,
     reduced: ReductionFolder | None = None,
     bisection: Bisection | None = None,
-    reference: Sequence[str] = (),
+    references: Sequence[tuple[str, str]] = (),
 ) -> Explanation:
     """The explanation of a failing cell, from its result and its golden alone: nothing is run.
 
     `reduced` is what `jaxexport reduce` has left of the cell, `bisection` what `jaxexport bisect` has found, and
-    `reference` how far both releases are from double precision: they are evidence too.
+    `references` what others compute, labelled: they are evidence too.
 
     Raises:
         ArtifactError: the artifact cannot be read.
@@ -120,7 +120,7 @@ def explain(
     cause, because = _cause(result, load, calls, issue)
 
     # The command is not that of the results, which may be of another machine.
-    shown = [*_evidence(result, load, calls, issue, choice.reproduce), ("float64", "\n".join(reference))]
+    shown = [*_evidence(result, load, calls, issue, choice.reproduce), *references]
     if bisection:
         shown += answer(bisection)
     if reduced:
@@ -152,11 +152,10 @@ def _cause(
     result: Result, load: LoadResult, calls: Sequence[str], issue: KnownIssue | None
 ) -> tuple[FailureCause, str]:
     """The kind of cause, and the cause in words. What the artifact itself shows comes before what looks alike."""
-    jaxlib = result.reader.name
     if load.ok is False:
         reasons = "; ".join(load.reasons)
         if "expired" in reasons:
-            return FailureCause.EXPIRED, f"jaxlib {jaxlib} refuses it for its age: {reasons}."
+            return FailureCause.EXPIRED, f"{result.reader.title} refuses it for its age: {reasons}."
         if "StableHLO" in reasons:
             return FailureCause.STABLEHLO, f"{reasons}."
         return FailureCause.FORMAT, f"{reasons}."
@@ -203,9 +202,10 @@ def _steps(
 ) -> Iterator[str]:
     if issue:
         yield issue.todo
+    runtimes = any(row.reader.runtime for row in rows)
     working = [row.reader.name for row in rows if row.verdict.works]
     if works := ranges(working, [row.reader.name for row in rows]):
-        yield f"Pin: it works in jaxlib {works}."
+        yield f"Pin: it works in {works if runtimes else f'jaxlib {works}'}."
     if cause is FailureCause.OWN_WRITER:
         yield "`jaxexport goldens verify` checks the golden's files; export it again if they are whole."
         return
@@ -225,14 +225,15 @@ def _steps(
         if not is_bisected:
             yield f"Find the release in which it began: `{choice.command('bisect')}`."
         bundle = choice.command("explain", "--bundle", "DIR")
-        report = "If that operation is wrong, report it to JAX" if result.is_rounding else "Report it to JAX"
+        whose = result.reader.family or "JAX"
+        report = f"If that operation is wrong, report it to {whose}" if result.is_rounding else f"Report it to {whose}"
         yield f"{report}: `{bundle}` writes a script and the text of an issue."
 
 
 def _earlier(choice: Choice, result: Result, cause: FailureCause, load: LoadResult) -> Iterator[str]:
     file = shlex.quote(str(choice.cell.golden.artifact))
     jaxlib, was_known = result.reader.name, result.direction is Direction.FORWARD
-    since_built = f"since {result.reader.built}, when jaxlib {jaxlib} was built"
+    since_built = f"since {result.reader.built}, when {result.reader.title} was built"
     if cause is FailureCause.OWN_WRITER:
         yield "`pytest --update-goldens` replays each golden in its own writer when it writes it."
         return
@@ -245,7 +246,7 @@ def _earlier(choice: Choice, result: Result, cause: FailureCause, load: LoadResu
         yield f"`jaxexport audit {file}`, on the day it was written: a marked test fails there."
     if was_known:
         yield (
-            f"`deployed:` in the policy, if jaxlib {jaxlib} is in use somewhere: a matrix then requires it, and "
+            f"`deployed:` in the policy, if {result.reader.title} is in use somewhere: a matrix then requires it, and "
             "`jaxexport can-i-deploy` says no."
         )
     else:

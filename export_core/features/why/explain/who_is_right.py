@@ -1,0 +1,68 @@
+"""Who is right where numbers differ: StableHLO's reference interpreter, which shares no code with XLA, is asked."""
+
+from collections.abc import Callable
+from contextlib import closing
+
+from export_core.base.errors import ExportCompatError, InfrastructureFault
+from export_core.base.phrases import first_line, plural
+from export_core.features.why.choice import Choice
+from export_core.goldens.arrays import from_npz
+from export_core.goldens.store import OUTPUTS
+from export_core.judge import Result
+from export_core.judge.result import titles
+from export_core.matrix import Cell, Verdict
+from export_core.matrix.comparisons import GoldenOutputs
+from export_core.matrix.replay import Ran, replay_with_outputs
+from export_core.readers.cell import checks_of
+
+INTERPRETER = "stablehlo"
+
+
+def interpreter_line(choice: Choice, notify: Callable[[str], None]) -> str:
+    """Which side the newest interpreter agrees with: a sentence, also where it cannot run the golden."""
+    cell = choice.cell
+    try:
+        reference = choice.cell_in(choice.release(INTERPRETER))
+        if reference.reader == cell.reader:
+            return ""
+        with choice.environments(notify) as environments:
+            asked = [cell, reference]
+            with closing(replay_with_outputs(asked, environments.build, choice.options, notify=notify)) as each:
+                ran = {one.outcome.cell.key: one for one in each}
+        return f"{reference.reader.title} {_side(choice, ran[cell.key], ran[reference.key])}"
+    except (ExportCompatError, InfrastructureFault) as error:
+        return f"the reference interpreter was not asked: {first_line(str(error))}"
+
+
+def _side(choice: Choice, own: Ran, reference: Ran) -> str:
+    """Whom the interpreter agrees with, by the outputs of the plain call."""
+    outcome = reference.outcome
+    if reference.works:
+        return "agrees with the writer"
+    if outcome.verdict is not Verdict.NUMERICS:
+        return f"cannot run it ({outcome.verdict} in stage {outcome.stage}: {first_line(outcome.message)})"
+    if own.outputs and _alike(choice, choice.cell, own, reference):
+        return "agrees with the reader, and not with the writer"
+    return "agrees with neither of both"
+
+
+def _alike(choice: Choice, cell: Cell, own: Ran, reference: Ran) -> bool:
+    """Whether the plain calls of two readers agree as a reader has to agree with the writer."""
+    plain, policy = checks_of(cell)[0], choice.options.policy
+    written = from_npz(cell.golden.folder / (plain.outputs or OUTPUTS))
+    wanted = GoldenOutputs(cell.golden, cell.platform, policy.tolerances, choice.options.user_code)
+    return len(written) == len(own.outputs) and wanted.compare(plain, own.outputs, reference.outputs).ok
+
+
+def alone_line(choice: Choice, result: Result) -> str:
+    """Whether one runtime alone gives other numbers, by the stored results of the golden; empty where it does not."""
+    right = [stored for stored in choice.stored if stored.verdict.works]
+    wrong = [stored for stored in (*choice.stored, result) if stored.verdict is Verdict.NUMERICS]
+    others = {stored.reader.family for stored in right} - {result.reader.family}
+    if not others or {stored.reader.family for stored in wrong} != {result.reader.family}:
+        return ""
+    against = [stored.reader for stored in right if stored.reader.family in others]
+    return (
+        f"{result.reader.family or 'jaxlib'} is alone against {plural(len({*against}), 'reader')} of other runtimes, "
+        f"which give the writer's numbers: {titles(against)}"
+    )

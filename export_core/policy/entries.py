@@ -13,6 +13,7 @@ from msgspec import Meta
 from export_core.base.tolerances import PLATFORMS
 from export_core.releases import JaxlibRelease, JaxRelease, Windows
 from export_core.releases.calendar import title_of
+from export_core.releases.runtimes import RuntimeRelease
 
 ALL = "all"  # What a deployment target is never called: it stands for every deployment target.
 
@@ -78,6 +79,7 @@ class ExtraReleases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     jaxlib: dict[str, JaxlibRelease] = {}  # By version: when it was built.
     jax: dict[str, JaxRelease] = {}  # By version: when it was built, the jaxlib it needs.
+    runtimes: dict[str, dict[str, RuntimeRelease]] = {}  # Of other runtimes, such as `tensorflow`, by version.
 
 
 class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import msgspec
 
-from export_core.policy.entries import ExtraReleases
 from export_core.policy.feature_keys import Key
 from export_core.policy.model import LOCATED, Policy
 from export_core.policy.source import PolicyError, PolicySource, has_table, read_source
@@ -43,7 +42,8 @@ def _with_releases(policy: Policy, source: PolicySource | None, path: Path) -> P
     if source and wrong:
         raise source.error(wrong)
     # A person wrote the policy; `jaxexport releases refresh` writes the other file.
-    releases = ExtraReleases({**added.jaxlib, **written.jaxlib}, {**added.jax, **written.jax})
+    jaxlib, jax = {**added.jaxlib, **written.jaxlib}, {**added.jax, **written.jax}
+    releases = msgspec.structs.replace(written, jaxlib=jaxlib, jax=jax)
     return msgspec.structs.replace(policy, releases=releases)
 
 

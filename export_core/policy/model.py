@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import inspect
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
@@ -121,7 +122,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def calendar(self) -> Calendar:
         """The shipped calendar with this project's releases. Raises `ReleaseError` for a date that cannot be right."""
         # Here too, and not only where a file is read: the policy in summary.json has not been checked.
-        return project_calendar(load_calendar(), self.releases.jaxlib, self.releases.jax)
+        calendar = project_calendar(load_calendar(), self.releases.jaxlib, self.releases.jax)
+        return replace(calendar, runtimes=self.releases.runtimes)
 
     def window_lengths(self) -> Windows:
         """The windows as the judge takes them."""

@@ -15,7 +15,7 @@ from export_core.policy.model import Policy
 from export_core.releases import Calendar, JaxRelease, ReleaseError, load_calendar
 from export_core.releases.calendar import version_key
 from export_core.releases.project_releases import contradiction
-from export_core.releases.runtimes import built_on, runtime_readers
+from export_core.releases.runtimes import built_on, runtime_named, runtime_readers
 
 LONGEST_DAYS = 90  # How many days an entry may be in force, unless it is permanent and was approved.
 
@@ -152,6 +152,18 @@ def _releases(policy: Policy) -> Problems:
                         f"{entry.yanked!r}. A project adds releases, and changes none: delete the line. `jaxexport "
                         "releases refresh` reads from the index what was withdrawn.",
                     )
+    for name, releases in policy.releases.runtimes.items():
+        try:
+            runtime = runtime_named(name)
+        except ReleaseError as error:
+            yield ("releases", "runtimes", name), str(error)
+            continue
+        for version, release in releases.items():
+            key = ("releases", "runtimes", name, version)
+            yield from _version(key, version)
+            yield from _day((*key, "built"), release.built)
+            if version in runtime.releases:
+                yield key, "expected a release that this package lacks. A project changes none: delete the line."
 
 
 def _version(key: Key, version: str) -> Problems:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import datetime
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import resources
+from typing import TYPE_CHECKING
 
 import msgspec
 from packaging.version import InvalidVersion, Version
 
 from export_core.base.phrases import close_match, did_you_mean
 from export_core.releases.errors import ReleaseError
+
+if TYPE_CHECKING:
+    from export_core.releases.runtimes import RuntimeRelease
 
 StableHloVersions = tuple[str | None, str | None, str | None]
 """The current, WEEK_4 and WEEK_12 versions of a jaxlib; None where it has no such call, or was not measured."""
@@ -145,6 +149,8 @@ class Calendar:
     jax: Mapping[str, JaxRelease]  # Each jax, by version.
     requirements: tuple[Requirement, ...] = ()  # What environments of some releases need beside jax and jaxlib.
     day: datetime.date | None = None  # The day that it is the calendar of; None for all that is known.
+    runtimes: Mapping[str, Mapping[str, RuntimeRelease]] = field(default_factory=dict)
+    """Releases of other runtimes that a project adds to those that ship, by runtime and version."""
 
     def versions(self) -> list[str]:
         """All jaxlib versions that can be installed, oldest build first: neither yanked nor without a matching jax."""

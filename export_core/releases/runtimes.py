@@ -100,9 +100,10 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             }
         if self.releases_of:
             return runtime_named(self.releases_of).known(calendar)
+        # A line that ships was measured, and stays as it is.
         built = {
             version: release
-            for version, release in self.releases.items()
+            for version, release in {**calendar.runtimes.get(self.name, {}), **self.releases}.items()
             if calendar.day is None or release.built <= calendar.day
         }
         return dict(sorted(built.items(), key=lambda item: (item[1].built, Version(item[0]))))

@@ -9,7 +9,8 @@ from packaging.version import Version
 
 from export_core.artifact.bytecode.module import Module
 from export_core.artifact.readers import needs, version_pair
-from export_core.releases.runtimes import RuntimeRelease
+from export_core.policy import ExtraReleases, Policy, validation
+from export_core.releases.runtimes import Runtime, RuntimeRelease, runtime_readers
 from tools.runtime_releases import DIALECTS, SOURCES, VERSIONS, path_of, read_releases, write_artifacts, write_releases
 
 RUNTIMES = pytest.mark.parametrize("name", SOURCES)
@@ -85,3 +86,19 @@ def test_what_is_no_release_is_refused(tmp_path, monkeypatch):
     path_of("iree").write_text('"3.0.0": {built: 2026-01-02, stable: "1.8"}\n')
     with pytest.raises(msgspec.ValidationError, match="unknown field `stable`"):
         read_releases("iree")
+
+
+def test_a_project_adds_a_release_that_this_package_lacks(monkeypatch):
+    shipped = RuntimeRelease(day("2026-03-05"), stablehlo="1.13.7")
+    runtime = Runtime(name="other", about="", worker="", requirements=(), check="", releases={"1.0": shipped})
+    monkeypatch.setattr("export_core.releases.runtimes.known_runtimes", lambda: {"other": runtime})
+    added = RuntimeRelease(day("2026-10-01"))
+    policy = Policy(releases=ExtraReleases(runtimes={"other": {"1.0": added, "2.0": added}}))
+    assert runtime.known(policy.calendar()) == {"1.0": shipped, "2.0": added}
+    assert runtime.known(policy.calendar().as_of(day("2026-09-30"))) == {"1.0": shipped}
+    assert [release.name for release in runtime_readers("other", policy.calendar())] == ["other==2.0"]
+    found = dict(validation.problems(policy))
+    assert [*found] == [("releases", "runtimes", "other", "1.0")]
+    assert "A project changes none" in found["releases", "runtimes", "other", "1.0"]
+    unknown = Policy(releases=ExtraReleases(runtimes={"othre": {"2.0": added}}))
+    assert "Did you mean 'other'?" in dict(validation.problems(unknown))["releases", "runtimes", "othre"]

@@ -76,7 +76,8 @@ def test_a_place_may_have_a_release_from_the_file_beside_the_policy(load, tmp_pa
         ("  - name: all\n    jaxlib: 0.9.2", "4: deployed[1].name: expected another name than 'all', which stands for"),
         ("  - name: 0.9.2\n    jaxlib: 0.9.2",
          "4: deployed[1].name: expected text such as 'serving', found '0.9.2'. What reports call the"),
-        ("  - name: edge", "4: deployed[1].jaxlib: expected either jaxlib or reader (such as tensorflow==2.21.0), found neither."),
+        ("  - name: edge",
+         "4: deployed[1].jaxlib: expected either jaxlib or reader (such as tensorflow==2.21.0), found neither."),
     ],
 )  # fmt: skip
 def test_an_entry_that_cannot_be_is_one_error_with_its_line(load, tmp_path, more, message):

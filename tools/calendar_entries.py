@@ -1,6 +1,6 @@
-"""Making of the calendar's short form, which `jaxexport inspect` reads: `python -m tools.calendar_entries`.
+"""Making of the short calendars that `jaxexport inspect` reads: `python -m tools.calendar_entries`.
 
-Run it after every change of export_core/releases/data/releases.yaml.
+Run it after every change of export_core/releases/data/releases.yaml or export_core/runtimes/NAME_releases.yaml.
 """
 
 from __future__ import annotations
@@ -8,14 +8,26 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from export_core import runtimes
 from export_core.releases import load_calendar
-from export_core.releases.entries import FILE, calendar_entries
+from export_core.releases.entries import FILE, RUNTIMES, RuntimeEntries, calendar_entries, runtime_entries
+from export_core.releases.runtimes import load_runtime
+
+
+def entries_of_shipped_runtimes() -> dict[str, RuntimeEntries]:
+    """The releases of the runtimes of this package, by the name of each."""
+    folder = Path(runtimes.__file__).parent
+    shipped = (load_runtime(path) for path in sorted(folder.glob("*.yaml")) if not path.stem.endswith("_releases"))
+    in_order = sorted(shipped, key=lambda runtime: (runtime.releases_of, runtime.name))
+    return {runtime.name: runtime_entries(runtime) for runtime in in_order}
 
 
 def main() -> None:
-    """Write data/entries.json, an entry a line."""
+    """Write data/entries.json, an entry a line, and data/runtimes.json, a runtime a line."""
     lines = ",\n".join(f" {json.dumps(entry)}" for entry in calendar_entries(load_calendar()))
     Path(FILE).write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+    lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(own)}" for name, own in entries_of_shipped_runtimes().items())
+    Path(RUNTIMES).write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -249,6 +249,18 @@ def belongs(target: str, platform: str) -> bool:
     return not owners or platform in owners
 
 
+ONLY_JAX = "only jax registers {}: compute with jax.lax in place of LAPACK's calls and of callbacks"
+
+
+def calls_of_jax(artifact: Artifact) -> tuple[str, ...]:
+    """The custom calls on the CPU that jax registers, LAPACK's and callbacks: no other runtime compiles them.
+
+    Raises `ArtifactError` where a module cannot be read.
+    """
+    targets = {call.target for call in artifact.custom_calls}
+    return tuple(sorted(x for x in targets if x.startswith(_PREFIXES["cpu"]) or "cpu_callback" in x))
+
+
 MAX_PAYLOAD = 64 << 20  # bytes of a payload that is decoded to find its version
 
 _STARTS = (

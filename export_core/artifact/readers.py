@@ -1,13 +1,16 @@
-"""What an artifact needs, the jax and jaxlib releases that can load it, and why the others cannot.
+"""What an artifact needs, the jax and jaxlib releases that can load it, and why the others cannot; other runtimes too.
 
 What a module needs comes from its content, not from the producer's name, which jaxlib never checks. To load is:
 `jax.export.deserialize` returns, knows the number of devices, and `mlir_module()` parses. Whether it compiles and runs
 is for the matrix to find out. Rules of the envelope are read from the releases' own `deserialize`; two rules of the
 module (sdy, ranges) are measured, since StableHLO's sources do not have them.
+
+A runtime that is not jaxlib gets the module and how to call it. To read is: it takes the calling convention, and
+parses the module.
 """
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from packaging.version import Version
@@ -18,9 +21,10 @@ from export_core.artifact.envelope.fields import Envelope, HloSharding, Tree
 from export_core.artifact.unread import RANGE_LOCATION, unread_in_tables, vhlo_tables
 
 if TYPE_CHECKING:
-    from export_core.releases.entries import CalendarEntry
+    from export_core.releases.entries import CalendarEntry, RuntimeEntries
 
 
+CONVERT = ", or `jaxexport convert FILE"  # How the other remedy begins, behind the way to export.
 OLDEST = (0, 9)  # the oldest version that StableHLO promises to read
 # The first jax whose deserialize knows a dtype that came after the first format. Source: commits on jax's serialization
 # schema.
@@ -33,6 +37,7 @@ _DTYPES_SINCE = {
 }
 _SDY_SINCE = "0.7.0"  # jaxlib that parses the sdy dialect in a portable artifact; measured
 _RANGES_SINCE = "0.4.36"  # jaxlib that parses locations with a range; measured
+_NO_RANGES_SINCE = "0.8.1"  # jax whose exports have no such locations, as those of 0.6.2 have; measured
 
 
 @functools.lru_cache(maxsize=1024)  # every artifact is compared with the same few dozen
@@ -115,17 +120,42 @@ class Reader(NamedTuple):
 
     Where the StableHLO version was not measured, it is between `stablehlo` and `stablehlo_before`, those of
     the measured neighbours.
+
+    A release of another runtime has a `runtime`, no jax, and a jaxlib only where it is made of one.
     """
 
     jaxlib: str
     jax: str
     stablehlo: str | None
     stablehlo_before: str | None = None
+    runtime: str = ""  # Its name: tensorflow==2.21.0.
+    built: str = ""  # The day on which that was built; empty for what the calendar of jaxlib says.
+    convention: int | None = None  # The highest calling convention that it takes; None for any.
+    dialects: tuple[str, ...] = ()  # The dialects beside VHLO that it parses, where no jaxlib says that.
+    exporter: str = ""  # The newest jax that exports for its StableHLO.
+
+    @property
+    def title(self) -> str:
+        """What people read: ``jaxlib 0.12.0.1``, ``tensorflow 2.21.0``."""
+        return self.runtime.replace("==", " ") or f"jaxlib {self.jaxlib}"
 
     @property
     def knows_shardy(self) -> bool:
         """Whether it parses the sdy dialect in a portable artifact."""
+        if not self.jaxlib:
+            return "sdy" in self.dialects
         return version_numbers(self.jaxlib) >= version_numbers(_SDY_SINCE)
+
+    @property
+    def knows_ranges(self) -> bool:
+        """Whether it parses locations with a range, which came to MLIR while StableHLO was at 1.8."""
+        if not self.jaxlib:  # IREE 3.0.0 had 1.8 and no ranges, 3.1.0 of the next January both
+            return self.built >= "2024-12" and version_pair(self.stablehlo or "0") >= (1, 8)
+        return version_numbers(self.jaxlib) >= version_numbers(_RANGES_SINCE)
+
+    def instead(self, export: str) -> str:
+        """How to get an artifact that it reads, behind the reason why it reads none; of jaxlib the reason is enough."""
+        return f": {export}{CONVERT} --for {self.runtime}`" if self.runtime else ""
 
 
 class LoadResult(NamedTuple):
@@ -140,7 +170,7 @@ class LoadResult(NamedTuple):
 
     def __str__(self) -> str:
         word = "loads it" if self.ok else "cannot load it" if self.ok is False else "may or may not load it"
-        return f"jaxlib {self.reader.jaxlib} {word}" + (f": {'; '.join(self.reasons)}" if self.reasons else "")
+        return f"{self.reader.title} {word}" + (f": {'; '.join(self.reasons)}" if self.reasons else "")
 
 
 def readers_of(releases: "Sequence[CalendarEntry]") -> dict[str, Reader]:
@@ -152,6 +182,29 @@ def readers_of(releases: "Sequence[CalendarEntry]") -> dict[str, Reader]:
         after = next(filter(None, measured[place:]), None)
         readers[release.jaxlib] = Reader(release.jaxlib, release.jax, before, after)
     return readers
+
+
+def readers_of_runtime(
+    name: str, runtimes: "Mapping[str, RuntimeEntries]", releases: "Sequence[CalendarEntry]"
+) -> list[Reader]:
+    """The releases of a runtime as readers, oldest build first. `releases` are those of jaxlib."""
+    targets = [(version_pair(release.stablehlo[1]), release.jax) for release in releases if release.stablehlo[1]]
+
+    def exporter(stablehlo: str | None) -> str:
+        return next((jax for target, jax in reversed(targets) if target <= version_pair(stablehlo or "0")), "")
+
+    entries = runtimes[name]
+    while isinstance(entries, str) and entries in runtimes:
+        entries = runtimes[entries]
+    if isinstance(entries, str):
+        return [
+            reader._replace(jax="", runtime=f"{name}=={jaxlib}", exporter=exporter(reader.stablehlo_before))
+            for jaxlib, reader in readers_of(releases).items()
+        ]
+    return [
+        Reader("", "", version, version, f"{name}=={number}", built, convention, dialects, exporter(version))
+        for number, built, version, convention, dialects in entries
+    ]
 
 
 def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ...]:
@@ -166,6 +219,12 @@ def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ..
         reasons: list[str] = []
         doubts: list[str] = []
         for level in levels:
+            if reader.runtime:  # it never sees the rest of the envelope
+                version, most = level.calling_convention_version, reader.convention
+                if most is not None and version > most:
+                    export = reader.instead(f"export with jax_export_calling_convention_version={most}")
+                    reasons.append(f"{reader.title} takes conventions up to {most}{export}")
+                continue
             reasons += _envelope_reasons(level, version_numbers(reader.jax))
             doubts += [f"the field {field.table}[{field.index}] is not known" for field in level.unknown_fields]
         for need, producer in modules:
@@ -221,17 +280,23 @@ def _module_reasons(need: Needs, producer: str, reader: Reader, reasons: list[st
     # A release that was not measured is between two that were. If even the upper one is too old, it cannot read the
     # module; if only the lower one is, the answer is unknown.
     if reader.stablehlo_before is None or reader.stablehlo is None:
-        doubts.append(f"the StableHLO of jaxlib {reader.jaxlib} was not measured")
+        doubts.append(f"the StableHLO of {reader.title} was not measured")
     elif version_pair(reader.stablehlo_before) < smallest:
         names = ", ".join(need.set_by)
-        has = f"jaxlib {reader.jaxlib} has StableHLO {reader.stablehlo_before}"
-        reasons.append(f"{has}, and {names} came with {need.stablehlo}")
+        has = f"{reader.title} has StableHLO {reader.stablehlo_before}"
+        older = f"with jax {reader.exporter} or older" if reader.exporter else "for an older StableHLO"
+        reasons.append(f"{has}, and {names} came with {need.stablehlo}{reader.instead(f'export {older}')}")
     elif version_pair(reader.stablehlo) < smallest:
-        doubts.append(f"the StableHLO of jaxlib {reader.jaxlib} was not measured")
+        doubts.append(f"the StableHLO of {reader.title} was not measured")
+    who = reader.title if reader.runtime else "jaxlib before {}"
+    others = [] if reader.jaxlib else [name for name in need.dialects if name not in ("sdy", *reader.dialects)]
+    doubts += [f"nobody measured whether {reader.title} parses the {name} dialect" for name in others]
     if "sdy" in need.dialects and not reader.knows_shardy:
-        reasons.append(f"jaxlib before {_SDY_SINCE} does not parse the sdy dialect")
-    if need.range_locations and version_numbers(reader.jaxlib) < version_numbers(_RANGES_SINCE):
-        reasons.append(f"jaxlib before {_RANGES_SINCE} does not parse locations with a range")
+        export = reader.instead("export with jax_use_shardy_partitioner=False")
+        reasons.append(f"{who.format(_SDY_SINCE)} does not parse the sdy dialect{export}")
+    if need.range_locations and not reader.knows_ranges:
+        export = reader.instead(f"export with jax {_NO_RANGES_SINCE} or later")
+        reasons.append(f"{who.format(_RANGES_SINCE)} does not parse locations with a range{export}")
     doubts += [f"{name} is not in the tables" for name in need.unknown]
     if not need.exact and not need.unknown:  # the writer's version is above the tables'
         written = version_pair(producer.partition("_v")[2])

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from export_core.artifact import read, read_bytes
-from export_core.artifact.audit import DISABLED
-from export_core.artifact.readers import Reader, loads, readers_of
+from export_core.artifact.audit import DISABLED, ONLY_JAX, calls_of_jax
+from export_core.artifact.readers import Reader, loads, readers_of, readers_of_runtime
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.phrases import did_you_mean
 from export_core.policy.terms import Terms, promised_days
-from export_core.releases.entries import CalendarEntry, shipped_entries
+from export_core.releases.entries import CalendarEntry, runtime_entries, shipped_entries
 from export_core.releases.errors import ReleaseError
+from export_core.releases.windows import Windows
 
 if TYPE_CHECKING:
     import os
@@ -28,12 +29,13 @@ if TYPE_CHECKING:
 class LoadCheck:
     """Whether one release loads an artifact, and whether JAX promises that. `print` shows it as a sentence."""
 
-    reader: str  # The jaxlib that was asked about.
+    reader: str  # The jaxlib that was asked about, or another runtime, such as tensorflow==2.21.0.
     loads: bool | None  # Whether it loads the artifact; None where that is not known.
     reasons: tuple[str, ...]  # Why not, or what is not known.
     custom_calls: tuple[str, ...]  # The targets of all custom calls.
     unpromised: tuple[str, ...]
-    """Targets that the writer or the reader does not promise, and parts of the artifact that are not known."""
+    """Targets that the writer or the reader does not promise, and parts of the artifact that are not known; for another
+    runtime than jaxlib, targets that it does not compile, since only jax registers them."""
     promised: bool | None
     """Whether the reader is inside the window; None where the writer or a build date is not known."""
     promised_since: datetime.date | None
@@ -48,18 +50,24 @@ class LoadCheck:
         return False if self.unpromised else self.loads
 
     def __str__(self) -> str:
+        name, _, version = self.reader.rpartition("==")
         how = {True: "loads it", False: "cannot load it", None: "may or may not load it"}[self.loads]
+        how = f"{name or 'jaxlib'} {version} {how}"
         why = f" ({'; '.join(self.reasons)})" if self.reasons else ""
-        calls = "every custom call is promised"
+        calls = "it makes no custom call that only jax registers" if name else "every custom call is promised"
         if self.unpromised:
-            calls = "not promised: " + ", ".join(self.unpromised)
-        elif not self.exported:
+            targets = ", ".join(self.unpromised)
+            calls = f"it does not compile it: {ONLY_JAX.format(targets)}" if name else f"not promised: {targets}"
+        elif not self.exported and not name:
             calls = "its custom calls are listed or allowed" if self.custom_calls else "it makes no custom call"
         if not self.exported:
-            return f"jaxlib {self.reader} {how}{why}; {calls}; JAX promises nothing of a module without an envelope"
+            return f"{how}{why}; {calls}; JAX promises nothing of a module without an envelope"
         window = {True: "inside", False: "outside", None: "not known to be inside"}[self.promised]
-        days = f" (jaxlibs built from {self.promised_since} to {self.promised_until})" if self.promised_until else ""
-        return f"jaxlib {self.reader} {how}{why}; {calls}; it is {window} the window{days}"
+        built = f"built from {self.promised_since} to {self.promised_until}"
+        days = f" ({built if name else f'jaxlibs {built}'})" if self.promised_until else ""
+        if name and not days:
+            return f"{how}{why}; {calls}; nothing is promised there"
+        return f"{how}{why}; {calls}; it is {window} the window{f' of {name}' if name else ''}{days}"
 
 
 def check(
@@ -84,22 +92,32 @@ def check(
 def check_load(artifact: Artifact, terms: Terms, reader: Reader) -> LoadCheck:
     """Check an artifact by the terms of a project. Raises `ArtifactError` for a module that cannot be read."""
     writer = find_writer(artifact, terms.releases)
-    findings = [x for x in audit_calls(artifact, writer, terms.allow, reader.jaxlib) if x.standing != DISABLED]
+    listed_by = None if reader.runtime else reader.jaxlib
+    findings = [x for x in audit_calls(artifact, writer, terms.allow, listed_by) if x.standing != DISABLED]
+    unpromised = tuple(finding.target for finding in findings if not finding.ok)
+    windows: Windows | None = terms.windows
+    if reader.runtime:
+        from export_core.releases.runtimes import runtime_of
+
+        own = runtime_of(reader.runtime).promise
+        unpromised = calls_of_jax(artifact)
+        windows = Windows(own.backward_days, own.forward_days) if own else None
     (load,) = loads(artifact, (reader,))
     promised, since, until = None, None, None
-    if artifact.envelope is not None and (days := promised_days(writer, terms)) is not None:
+    days = promised_days(writer, terms._replace(windows=windows)) if windows and artifact.envelope else None
+    if days is not None:
         since, until = map(datetime.date.fromisoformat, (days.since[-1], days.until[0]))
-        built = next((release.built for release in terms.releases if release.jaxlib == reader.jaxlib), None)
+        built = reader.built or next((each.built for each in terms.releases if each.jaxlib == reader.jaxlib), None)
         if built is not None:
             # Of several possible writers: promised if all promise it, not promised if none does.
             inside = {first <= built <= last for first, last in zip(days.since, days.until, strict=True)}
             promised = inside.pop() if len(inside) == 1 else None
     return LoadCheck(
-        reader=reader.jaxlib,
+        reader=reader.runtime or reader.jaxlib,
         loads=load.ok,
         reasons=load.reasons,
         custom_calls=tuple(finding.target for finding in findings if finding.count),
-        unpromised=tuple(finding.target for finding in findings if not finding.ok),
+        unpromised=unpromised,
         promised=promised,
         promised_since=since,
         promised_until=until,
@@ -107,15 +125,35 @@ def check_load(artifact: Artifact, terms: Terms, reader: Reader) -> LoadCheck:
     )
 
 
-def find_reader(jaxlib: str, terms: Terms) -> Reader:
-    """The release of that number. Raises `ReleaseError` where there is none."""
-    readers = _readers(terms.releases)
-    if jaxlib not in readers:
-        hint = did_you_mean(jaxlib, readers)
-        raise ReleaseError(
-            f"jaxlib {jaxlib} is not in the release calendar.{hint} `jaxexport releases list` shows all."
-        )
-    return readers[jaxlib]
+def find_readers(text: str, terms: Terms, policy_file: str | None = None) -> list[Reader]:
+    """The jaxlib of that number, or the releases of another runtime: ``tensorflow`` is its newest, ``iree>=3.9`` many.
+
+    Raises `ReleaseError` where there is none, `ExportCompatError` where the policy cannot be used.
+    """
+    if not text[:1].isalpha():
+        return [find_reader(text, terms)]
+    from pathlib import Path
+
+    from export_core.policy import find_policy
+    from export_core.releases.runtimes import runtime_readers
+
+    releases = runtime_readers(text, find_policy(Path(), policy_file).calendar())
+    return [find_reader(release.name, terms) for release in releases]
+
+
+def find_reader(name: str, terms: Terms) -> Reader:
+    """The jaxlib of that number, or the release of another runtime. Raises `ReleaseError` where there is none."""
+    readers, title = _readers(terms.releases), f"jaxlib {name}"
+    if "==" in name:
+        from export_core.releases.runtimes import known_runtimes, runtime_of
+
+        runtimes = {other.name: runtime_entries(other) for other in known_runtimes().values()}
+        of_runtime = readers_of_runtime(runtime_of(name).name, runtimes, terms.releases)
+        readers, title = {reader.runtime: reader for reader in of_runtime}, name.replace("==", " ")
+    if name not in readers:
+        hint = did_you_mean(name, readers)
+        raise ReleaseError(f"{title} is not in the release calendar.{hint} `jaxexport releases list` shows all.")
+    return readers[name]
 
 
 @functools.cache

@@ -1,6 +1,7 @@
 """The calendar as reading an artifact needs it: one entry for each jaxlib, without the libraries of the whole calendar.
 
-`data/entries.json` is made from `data/releases.yaml` by `python -m tools.calendar_entries`; a test keeps both equal.
+`data/entries.json` is made from `data/releases.yaml`, and `data/runtimes.json` from the releases of the runtimes that
+ship, by `python -m tools.calendar_entries`; tests keep them equal.
 The whole calendar takes 100 ms to import with msgspec and YAML; `jaxexport inspect` takes 45 in all.
 """
 
@@ -12,9 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from export_core.releases.calendar import Calendar
+    from export_core.releases.runtimes import Runtime
 
 # Paths by os.path: pathlib takes 5 ms to import.
 FILE = os.path.join(os.path.dirname(__file__), "data", "entries.json")  # noqa: PTH118, PTH120
+RUNTIMES = os.path.join(os.path.dirname(FILE), "runtimes.json")  # noqa: PTH118, PTH120
 
 
 class CalendarEntry(NamedTuple):
@@ -29,6 +32,20 @@ class CalendarEntry(NamedTuple):
     jax: str
     stablehlo: tuple[str | None, ...]
     all_jax: tuple[str, ...]
+
+
+class RuntimeEntry(NamedTuple):
+    """A release of a runtime that is not jaxlib, with the facts that say what it reads (see `RuntimeRelease`)."""
+
+    version: str
+    built: str
+    stablehlo: str | None
+    convention: int | None
+    dialects: tuple[str, ...]
+
+
+RuntimeEntries = str | tuple[RuntimeEntry, ...]
+"""The releases of a runtime, oldest build first; or the name of the one whose releases it has, such as jaxlib."""
 
 
 def shipped_entries() -> tuple[CalendarEntry, ...]:
@@ -56,4 +73,23 @@ def calendar_entries(calendar: Calendar) -> tuple[CalendarEntry, ...]:
             tuple(calendar.all_matching_jax(jaxlib)),
         )
         for jaxlib in calendar.versions()
+    )
+
+
+def shipped_runtimes() -> dict[str, RuntimeEntries]:
+    """The releases of every runtime that ships with this package, by its name."""
+    with open(RUNTIMES, "rb") as file:  # noqa: PTH123
+        rows = json.loads(file.read())
+    return {
+        name: own if isinstance(own, str) else tuple(RuntimeEntry(*row)._replace(dialects=tuple(row[4])) for row in own)
+        for name, own in rows.items()
+    }
+
+
+def runtime_entries(runtime: Runtime) -> RuntimeEntries:
+    """The entries of a runtime that was read whole, such as one of another package."""
+    own = ((version, str(release.built), release) for version, release in runtime.releases.items())
+    return runtime.releases_of or tuple(
+        RuntimeEntry(version, built, release.stablehlo, release.convention, release.dialects)
+        for version, built, release in sorted(own, key=lambda row: row[1])
     )

@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.artifact import Artifact, read
+from export_core.artifact.audit import ONLY_JAX
 from export_core.artifact.readers import loads, readers_of
 from export_core.base.errors import ExportCompatError
 from export_core.base.escaping import plain_text
@@ -175,11 +176,11 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
     if _is_refused_on(subject.artifact, target.platform):
         exported = subject.artifact.envelope.platforms if subject.artifact.envelope else ()
         return Answer.NO, f"it was exported for {', '.join(exported)}, and not for {target.platform}", None
-    if target.reader:
-        return Answer.UNKNOWN, "no stored result shows that it runs", None
-    check = check_load(subject.artifact, question.terms, find_reader(target.jaxlib, question.terms))
+    check = check_load(subject.artifact, question.terms, find_reader(target.release, question.terms))
     if check.loads is False:
         return Answer.NO, f"cannot be loaded: {'; '.join(check.reasons)}", None
+    if target.reader and check.unpromised:
+        return Answer.NO, f"cannot be compiled: {ONLY_JAX.format(', '.join(check.unpromised))}", None
     if result is not None and result.flaky:
         return Answer.UNKNOWN, f"it ran in {target.title}, and not each time: it {result.flaky}", None
     if result is not None and result.mode is Mode.COMPILE:
@@ -416,7 +417,7 @@ def deploy_lines(deployability: Deployability, width: int) -> Iterator[str]:
 
 
 def _sentence(answer: Deployment) -> str:
-    since = f"; so it is since {title_of(answer.since)}" if answer.since else ""
+    since = f"; so it is since jaxlib {answer.since}" if answer.since else ""
     how = "may run" if answer.foreseen else "runs"
     later = f"; the first later release in which it {how}: {answer.upgrade_to}" if answer.upgrade_to else ""
     return plain_text(f"{answer.artifact}: {answer.why}{since}{later} ({answer.shown_by})")

@@ -8,6 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from export_core.base.phrases import plural
+from export_core.features.forecast.foreseen import RuntimeReader, foreseen_readers
 from export_core.goldens import Golden
 from export_core.judge.custom_call_changes import status_of
 from export_core.judge.known import entry_name
@@ -101,6 +102,7 @@ class Forecast(msgspec.Struct, frozen=True):
     cases: int  # How many cases there are.
     generations: tuple[Generation, ...]  # All writers by build date, also those whose goldens have left the window.
     deployed: tuple[DeployedReader, ...]  # The readers in use.
+    foreseen: tuple[RuntimeReader, ...]  # The readers in use that are not jaxlib, which make no promise by the day.
     release: Obligations  # What a jaxlib built on `as_of` must do.
     prunable: tuple[str, ...]  # Goldens that nothing requires on that day.
     days: tuple[ForecastDay, ...]  # The days, in order.
@@ -116,19 +118,21 @@ def forecast(
 ) -> Forecast:
     """Look ahead, with the goldens and releases that exist on `as_of`.
 
-    `deployed` are jaxlib versions in use beside those of the policy, or targets of the policy, also such as are not in
-    force that day. Raises `ReleaseError` for one that does not exist that day.
+    `deployed` are releases in use beside those of the policy, of jaxlib or another runtime, or targets of the policy,
+    also such as are not in force that day. Raises `ReleaseError` for one that does not exist that day.
     """
     calendar = calendar.as_of(as_of)
     targets = {target.name: target for target in policy.deployed}
-    # Without targets of other runtimes, which have windows of their own.
-    versions = [*filter(None, (targets[name].jaxlib if name in targets else name for name in deployed))]
+    named = [targets[name].release if name in targets else name for name in deployed]
+    versions = [name for name in named if "==" not in name]
     in_use = tuple(dict.fromkeys((*readers_in_use(policy, as_of), *versions)))
     # As if the policy named all of them: what is retained and retired depends on them too. Targets end by themselves.
     own = tuple(dict.fromkeys((*policy.retention.deployed, *versions)))
     policy = replace(policy, retention=replace(policy.retention, deployed=own))
     here = [target for target in policy.deployed if target.name in deployed or target.in_force(as_of)]
     goldens = [golden for golden in goldens if golden.manifest.writer.built <= as_of]
+    built = (target.release for target in policy.targets_on(as_of))
+    runtimes = dict.fromkeys(name for name in (*built, *named) if "==" in name)
     until, windows = as_of + datetime.timedelta(days=days), policy.window_lengths()
     coming = [
         *_writer_events(goldens, policy, calendar.newest()),
@@ -162,6 +166,7 @@ def forecast(
         cases=len({golden.manifest.case for golden in goldens}),
         generations=tuple(sorted(generations, key=lambda generation: (generation.built, generation.writer))),
         deployed=tuple(_deployed_reader(version, calendar, windows, here) for version in in_use),
+        foreseen=tuple(foreseen_readers(runtimes, goldens, here, calendar)),
         release=_obligations(goldens, policy, calendar, as_of),
         prunable=prunable,
         days=tuple(forecast_days),

@@ -36,7 +36,8 @@ HALF_A_YEAR = 183
     metavar="NAME,…",
     default="",
     help="What is in use as a reader, beside the deployment targets of the policy (`deployed`) that are in force: "
-    "jaxlib releases, such as 0.11.0, and deployment targets by their name.",
+    "jaxlib releases, such as 0.11.0, releases of another runtime, such as tensorflow==2.21.0, and deployment targets "
+    "by their name.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/forecast.schema.json).")
 @click.option("--markdown", is_flag=True, help="Print a section of Markdown.")
@@ -69,11 +70,11 @@ def _forecast(goldens: str | None, policy_file: str | None, as_of: str | None, d
     policy, names = policy_of(policy_file), comma_separated(deployed)
     targets = [target.name for target in policy.deployed]
     for name in names:
-        # No release is called by a letter first.
-        if name not in targets and name[0].isalpha():
+        # No jaxlib is called by a letter first.
+        if name not in targets and name[0].isalpha() and "==" not in name:
             raise click.UsageError(
                 f"--deployed: expected a deployment target of the policy ({', '.join(targets) or 'it has none'}) or a "
-                f"jaxlib release, found {name!r}.{did_you_mean(name, targets)}"
+                f"release such as 0.11.0 or tensorflow==2.21.0, found {name!r}.{did_you_mean(name, targets)}"
             )
     store = GoldenStore(Path(goldens or policy.goldens))
     stored = store.goldens()

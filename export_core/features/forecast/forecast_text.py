@@ -8,6 +8,10 @@ from pathlib import Path
 from export_core.base.escaping import for_markdown
 from export_core.base.phrases import few, plural
 from export_core.features.forecast.forecast import DeployedReader, Event, Forecast, ForecastDay, Kind
+from export_core.features.forecast.foreseen import RuntimeReader
+from export_core.releases.calendar import title_of
+
+MOST = 3  # Reasons in the line of a reader.
 
 
 @dataclass(frozen=True)
@@ -47,8 +51,7 @@ def forecast_lines(forecast: Forecast) -> Iterator[str]:
     """Each day on which something happens, and the obligations of a release of that day where they have changed."""
     goldens, cases = plural(forecast.goldens, "golden"), plural(forecast.cases, "case")
     yield f"{goldens} of {cases}, from {forecast.as_of} to {forecast.until}"
-    for reader in forecast.deployed:
-        yield deployed_line(reader)
+    yield from _in_use(forecast)
     yield ""
     before = None
     for row in forecast_rows(forecast):
@@ -75,7 +78,7 @@ def forecast_markdown(forecast: Forecast) -> str:
         "",
         f"{plural(forecast.goldens, 'golden')} of {plural(forecast.cases, 'case')}.",
     ]
-    lines += [f"- {for_markdown(deployed_line(reader))}" for reader in forecast.deployed]
+    lines += [f"- {for_markdown(line)}" for line in _in_use(forecast)]
     lines += ["", "| day | | what happens | a jaxlib built that day must run | and its exports run in |"]
     lines += ["|---|---|---|---|---|"]
     for row in forecast_rows(forecast):
@@ -107,10 +110,27 @@ def forecast_page(forecast: Forecast) -> str:
         forecast=forecast,
         goldens=plural(forecast.goldens, "golden"),
         cases=plural(forecast.cases, "case"),
-        deployed=[deployed_line(reader) for reader in forecast.deployed],
+        deployed=[*_in_use(forecast)],
         figure=Markup(windows_figure(forecast.generations, forecast.as_of, forecast.until, events)),
         rows=forecast_rows(forecast),
     )
+
+
+def _in_use(forecast: Forecast) -> list[str]:
+    """A line for each reader in use."""
+    return [*map(deployed_line, forecast.deployed), *map(foreseen_line, forecast.foreseen)]
+
+
+def foreseen_line(reader: RuntimeReader) -> str:
+    """What a reader that is not jaxlib is foreseen to make of the goldens, without a full stop."""
+    targets = f"{few(reader.targets)}: " if reader.targets else ""
+    unread = sorted(((len(ids), reason) for reason, ids in reader.unread.items()), reverse=True)
+    reads = reader.goldens - sum(count for count, _ in unread)
+    parts = [f"{targets}{title_of(reader.reader)} is foreseen to read {reads} of {plural(reader.goldens, 'golden')}"]
+    parts += [f"not {count}, since {reason}" for count, reason in unread[:MOST]]
+    if reader.uncompiled:
+        parts.append(f"it does not compile {len(reader.uncompiled)}, whose custom calls only jax registers")
+    return "; ".join(parts)
 
 
 def deployed_line(reader: DeployedReader) -> str:

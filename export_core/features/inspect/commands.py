@@ -33,6 +33,7 @@ jobs_option = click.option(
     "docs/reference/artifacts.md",
     "jaxexport inspect attention.jaxexport",
     "jaxexport inspect attention.jaxexport --reader 0.11.0",
+    "jaxexport inspect attention.jaxexport --reader tensorflow==2.21.0",
     "jaxexport inspect exported --csv",
     section="Artifacts",
 )
@@ -46,7 +47,12 @@ jobs_option = click.option(
 )
 @click.option("--csv", "as_csv", is_flag=True, help="Print a row for each file.")
 @click.option("--mlir", is_flag=True, help="Print the module as text; needs jaxlib.")
-@click.option("--reader", metavar="JAXLIB", help="The jaxlib that is to load it: the exit code says whether it does.")
+@click.option(
+    "--reader",
+    metavar="READER",
+    help="What is to load it: a jaxlib, or releases of another runtime, such as tensorflow==2.21.0, 'iree>=3.9' or "
+    "litert for its newest. The exit code says whether all do.",
+)
 @click.option(
     "--as-of",
     metavar="DATE",
@@ -63,8 +69,9 @@ def inspect(context: click.Context, /, paths: Sequence[str], mlir: bool, reader:
 
     Of a DIR, or of several files: an inventory of all artifacts below it, of any number.
 
-    Exit codes with --reader: 0 that release loads it and every custom call is promised or allowed, 1 not, 2 the file
-    cannot be read, 3 whether it loads is not known. Without: 0, or 2 where a file cannot be read.
+    Exit codes with --reader: 0 that release loads it and every custom call is promised or allowed (another runtime
+    than jaxlib: it makes none that only jax registers), 1 not, 2 the file cannot be read, 3 whether it loads is not
+    known. Without: 0, or 2 where a file cannot be read.
     """
     file = paths[0] if len(paths) == 1 and not os.path.isdir(paths[0]) else None  # noqa: PTH112 - it is shown as typed
     if (mlir or reader) and (file is None or options["as_csv"] or (mlir and reader)):

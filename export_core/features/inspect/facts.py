@@ -4,15 +4,17 @@ Screen, difference and inventory are made of them, and `jaxexport inspect --json
 the published schema (schema/inspect.schema.json).
 """
 
+import functools
 import os.path
 from typing import Any, NamedTuple
 
 from export_core.artifact import Artifact, Module, as_dict
-from export_core.artifact.audit import DISABLED, AuditFinding, Foreseen, foreseen_everywhere
+from export_core.artifact.audit import DISABLED, AuditFinding, Foreseen, calls_of_jax, foreseen_everywhere
 from export_core.artifact.main_check import check_main, dimension_names, is_known
-from export_core.artifact.readers import Needs, loads, needs, readers_of
+from export_core.artifact.readers import Needs, Reader, loads, needs, readers_of, readers_of_runtime
 from export_core.artifact.writers import WrittenBy, audit_calls, find_writer
 from export_core.policy.terms import PromisedDays, Terms, promised_days
+from export_core.releases.entries import CalendarEntry, shipped_runtimes
 
 FORMAT = 1
 EXPORTED = "serialized jax.export.Exported"
@@ -68,6 +70,15 @@ class ReaderFacts(NamedTuple):
     reasons: tuple[str, ...]  # Why not.
 
 
+class RuntimeFacts(NamedTuple):
+    """Which releases of a runtime that is not jaxlib read it, by build date."""
+
+    runtime: str  # Its name.
+    reads: dict[str, bool | None]  # Whether each release reads it; null where that is not known.
+    reasons: dict[str, tuple[str, ...]]  # Of each release that does not read it, or may not: why, and what to do.
+    custom_calls: tuple[str, ...]  # The custom calls that it does not compile: only jax registers them.
+
+
 class StableHloPromise(NamedTuple):
     """StableHLO's own promise for a bare module, between the builds of the StableHLO that writes and reads."""
 
@@ -116,6 +127,7 @@ class Inspection(NamedTuple):
     modules: tuple[ModuleFacts, ...]  # The function's module, and those of its derivatives.
     writer: WrittenBy  # Who wrote it.
     readers: tuple[ReaderFacts, ...]  # Which releases load it.
+    runtimes: tuple[RuntimeFacts, ...]  # What runtimes that are not jaxlib make of it.
     stablehlo_promise: StableHloPromise | None  # What StableHLO promises; null unless it is a portable artifact.
     converted: ConvertedFacts | None  # What `jaxexport convert` wrote beside the file; null where nothing is beside it.
     platforms: tuple[str, ...] = ()  # The platforms that it was exported for.
@@ -165,6 +177,7 @@ def describe(artifact: Artifact, terms: Terms, *, whole: bool = True, reader: st
             ReaderFacts(load.reader.jaxlib, load.reader.jax, built[load.reader.jaxlib], load.ok, load.reasons)
             for load in loads(artifact, readers_of(releases).values())
         ),
+        runtimes=_runtimes(artifact, terms),
         stablehlo_promise=stablehlo_promise(artifact),
         converted=converted,
     )
@@ -186,6 +199,24 @@ def describe(artifact: Artifact, terms: Terms, *, whole: bool = True, reader: st
         promise=None if converted is not None and converted.is_other else promised_days(writer, terms),
         envelope=as_dict(envelope) if whole else None,
     )
+
+
+def _runtimes(artifact: Artifact, terms: Terms) -> tuple[RuntimeFacts, ...]:
+    calls = calls_of_jax(artifact)
+    found: dict[str, RuntimeFacts] = {}
+    for load in loads(artifact, _runtime_readers(terms.releases)):
+        name, _, version = load.reader.runtime.partition("==")
+        facts = found.setdefault(name, RuntimeFacts(name, {}, {}, calls))
+        facts.reads[version] = load.ok
+        if load.reasons:
+            facts.reasons[version] = load.reasons
+    return tuple(found.values())
+
+
+@functools.cache  # an inventory asks for each file
+def _runtime_readers(releases: tuple[CalendarEntry, ...]) -> list[Reader]:
+    runtimes = shipped_runtimes()
+    return [reader for name in runtimes for reader in readers_of_runtime(name, runtimes, releases)]
 
 
 def _signature(artifact: Artifact) -> SignatureFacts:

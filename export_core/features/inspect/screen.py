@@ -8,17 +8,19 @@ from itertools import groupby
 from typing import Any
 
 from export_core.artifact import Artifact, as_dict, read
-from export_core.artifact.audit import AuditFinding, Payload, foreseen_everywhere
+from export_core.artifact.audit import ONLY_JAX, AuditFinding, Payload, foreseen_everywhere
 from export_core.artifact.main_check import check_main
+from export_core.artifact.readers import CONVERT
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.errors import NOBODY_READS
 from export_core.base.escaping import for_json, in_utf8, printable, without_commands
-from export_core.base.phrases import plural
+from export_core.base.phrases import plural, ranges
 from export_core.features.inspect.facts import (
     RAW,
     Inspection,
     ModuleFacts,
     ReaderFacts,
+    RuntimeFacts,
     StableHloPromise,
     describe,
     stablehlo_promise,
@@ -55,19 +57,24 @@ def inspect_text(
 ) -> tuple[str, bool | None]:
     """Return the screen about a file, or everything as one JSON object, by the terms of the project in this folder.
 
-    And whether the jaxlib `reader` loads the file, which the last line of the screen says; True where none is named.
+    And whether all releases that `reader` names load the file, a jaxlib or those of another runtime: the last lines of
+    the screen say so. True where none is named.
 
     Raises:
         ArtifactError: it cannot be read.
         ExportCompatError: the policy, or the project's file of releases, cannot be used; or there is no such reader.
     """
     artifact, terms = read(file), terms_here(policy_file)
-    load = None
+    checks, of_jaxlib = [], None
     if reader is not None:
-        from export_core.policy.load_check import check_load, find_reader
+        from export_core.policy.load_check import check_load, find_readers
 
-        load = check_load(artifact, terms, find_reader(reader, terms))
-    facts = describe(artifact, terms, whole=as_json, reader=reader)
+        readers = find_readers(reader, terms, policy_file)
+        checks = [check_load(artifact, terms, each) for each in readers]
+        of_jaxlib = None if readers[0].runtime else reader
+    answers = {check.ok for check in checks}
+    ok = False if False in answers else None if None in answers else True
+    facts = describe(artifact, terms, whole=as_json, reader=of_jaxlib)
     if as_json:
         import json
 
@@ -75,9 +82,9 @@ def inspect_text(
         text = json.dumps(shown)
         # Half of a pair of surrogates, which JSON has no text for, is a byte of a file's name.
         text = for_json(json.dumps(in_utf8(shown)) if "\\udc" in text else text) + "\n"
-        return text, load is None or load.ok
-    last = f"{'reader':<{WIDTH}}{printable(str(load))}\n" if load else ""
-    return without_commands(f"{screen(facts)}{last}"), load is None or load.ok
+        return text, ok
+    last = "".join(f"{'' if number else 'reader':<{WIDTH}}{printable(str(x))}\n" for number, x in enumerate(checks))
+    return without_commands(f"{screen(facts)}{last}"), ok
 
 
 def screen(facts: Inspection) -> str:
@@ -123,6 +130,7 @@ def _rows(facts: Inspection) -> _Rows:
     count = f"{len(loading)} of the {len(facts.readers)} releases known"
     yield "loads in", f"{spans(facts.readers, loading)} ({count})"
     yield "not in", _not_in(facts.readers)
+    yield "read by", _runtimes(facts.runtimes)
     yield "promised", _promised(facts)
 
 
@@ -239,6 +247,25 @@ def _not_in(readers: Sequence[ReaderFacts]) -> Iterator[str]:
         more = max(len(reader.reasons) for reader in group) - 1
         also = f" (and {more} more)" if more else ""
         yield f"{'may load in ' if open_ else ''}{spans(readers, group)}: {reason}{also}"
+
+
+def _runtimes(runtimes: Sequence[RuntimeFacts]) -> Iterator[str]:
+    """A line for each runtime, or for several that say the same; and the custom calls that none of them compiles."""
+    alike: dict[str, list[str]] = {}
+    for runtime in runtimes:
+        reads = [version for version, ok in runtime.reads.items() if ok]
+        text = f"{len(reads) or 'none'} of {plural(len(runtime.reads), 'release')}"
+        if reads:
+            text += f", {ranges(reads, [*runtime.reads])}"
+        if runtime.reasons:  # of the newest that does not
+            version, reasons = next(reversed(runtime.reasons.items()))
+            reason, _, _ = reasons[0].partition(CONVERT)
+            text += f"; {reason.replace(f'{runtime.runtime} {version}', version)}"
+        alike.setdefault(text, []).append(runtime.runtime)
+    for text, names in alike.items():
+        yield f"{joined(names)}: {text}"
+    if calls := {call for runtime in runtimes for call in runtime.custom_calls}:
+        yield f"none compiles it: {ONLY_JAX.format(joined(sorted(calls)))}"
 
 
 def _promised(facts: Inspection) -> str | Sequence[str]:

@@ -82,6 +82,18 @@ def test_a_stored_pass_is_a_yes(project, jaxexport):
     assert "YES: 2 yes." in ended.out
 
 
+def test_another_runtime_is_answered_by_what_its_facts_foresee(project, jaxexport):
+    Path("export_compat.yaml").write_text(
+        "deployed:\n- {name: serving, reader: tensorflow==2.21.0}\n- {name: engine, reader: pjrt==0.12.0.1}\n"
+    )
+    new_golden()
+    ended = jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "all", code=1)
+    assert "serving (tensorflow 2.21.0)\n" in ended.out
+    said = " ".join(ended.out.split())
+    assert "cannot be loaded: tensorflow 2.21.0 has StableHLO 1.13.7, and custom_call_v2 came with 1.18" in said
+    assert "cannot be compiled: only jax registers lapack_spotrf_ffi: compute" in said
+
+
 @pytest.mark.parametrize(
     "changed",
     [

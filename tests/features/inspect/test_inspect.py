@@ -14,6 +14,7 @@ from commands import assert_bad_input
 
 from export_core.artifact import DisabledCheck, read_bytes
 from export_core.artifact.main_check import NEWEST
+from export_core.features.inspect import facts as facts_module
 from export_core.features.inspect.facts import describe
 from export_core.features.inspect.screen import LINE, WIDTH, screen
 from export_core.policy.terms import Terms
@@ -32,10 +33,12 @@ WHEN = "2026-10-20"  # the releases that the screens were drawn with: up to this
 
 
 @pytest.mark.parametrize("path", sorted(SCREENS.glob("*.txt")), ids=lambda path: path.stem)
-def test_one_screen_says_what_a_colleague_wants_to_know(path):
+def test_one_screen_says_what_a_colleague_wants_to_know(path, monkeypatch):
     writer, _, name = path.stem.partition("-")
     artifact = read_bytes((DATA / writer / f"{name}.jaxexport").read_bytes(), f"{name}.jaxexport")
     terms = Terms(tuple(release for release in shipped_entries() if release.built <= WHEN))
+    runtimes = [reader for reader in facts_module._runtime_readers(terms.releases) if reader.built <= WHEN]
+    monkeypatch.setattr(facts_module, "_runtime_readers", lambda _: runtimes)
     assert screen(describe(artifact, terms)) == path.read_text(encoding="utf-8")
 
 

@@ -156,6 +156,62 @@ def test_inspect_for_a_reader_exits_by_it(path, reader, code, line, jaxexport):
 
 
 @pytest.mark.parametrize(
+    ("path", "reader", "code", "lines"),
+    [
+        (
+            DATA / "0.9.2" / "mlp.jaxexport",
+            "tensorflow==2.21.0",
+            0,
+            [
+                "tensorflow 2.21.0 loads it; it makes no custom call that only jax registers; it is inside the window "
+                "of tensorflow (built from 2026-02-16 to 2026-09-14)"
+            ],
+        ),
+        (
+            OLD,
+            "pjrt==0.12.0.1",
+            1,
+            [
+                "pjrt 0.12.0.1 loads it; it does not compile it: only jax registers lapack_spotrf_ffi, "
+                "lapack_strsm_ffi: compute with jax.lax in place of LAPACK's calls and of callbacks; it is inside the "
+                "window of pjrt (built from 2024-03-18 to 2031-03-18)"
+            ],
+        ),
+        (
+            MLP.with_name("key.jaxexport"),
+            "iree>=3.11,<3.13",
+            1,
+            [
+                f"iree {version} cannot load it (iree {version} does not parse the sdy dialect: export with "
+                f"jax_use_shardy_partitioner=False, or `jaxexport convert FILE --for iree=={version}`); it makes no "
+                "custom call that only jax registers; nothing is promised there"
+                for version in ("3.11.0", "3.12.0")
+            ],
+        ),
+    ],
+    ids=["yes", "calls", "no"],
+)
+def test_inspect_asks_releases_of_other_runtimes(path, reader, code, lines, jaxexport):
+    shown = jaxexport("inspect", path, "--reader", reader, code=code).out.splitlines()[-len(lines) :]
+    assert [line[14:] for line in shown] == lines
+    assert [line[:14].strip() for line in shown] == ["reader", *[""] * (len(lines) - 1)]
+    assert json.loads(jaxexport("inspect", path, "--reader", reader, "--json", code=code).out)["runtimes"]
+
+
+def test_the_name_of_a_runtime_alone_is_its_newest_release(jaxexport):
+    line = jaxexport("inspect", MLP, "--reader", "pjrt", code=0).out.splitlines()[-1]
+    assert line.startswith("reader        pjrt 0.12.0.1 loads it; ")
+
+
+def test_a_server_checks_for_another_runtime():
+    found = export_core.check(OLD, "tensorflow==2.21.0")
+    assert (found.ok, found.loads, found.promised) == (False, True, True)
+    assert found.unpromised == ("lapack_spotrf_ffi", "lapack_strsm_ffi")
+    with pytest.raises(ReleaseError, match=r"tensorflow 2\.21\.1 is not in the release calendar\. Did you mean"):
+        export_core.check(OLD, "tensorflow==2.21.1")
+
+
+@pytest.mark.parametrize(
     ("path", "calls"),
     [
         (CHOLESKY, "its custom calls are listed or allowed"),
@@ -202,7 +258,17 @@ def test_the_policy_allows_a_call_for_a_reader_too(jaxexport, tmp_path):
     assert jaxexport("inspect", path, "--reader", "0.12.0.1").code == 0
 
 
-@pytest.mark.parametrize("words", [["--reader", "0.99"], ["--reader", "0.9.2", "--mlir"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--reader", "0.99"],
+        ["--reader", "0.9.2", "--mlir"],
+        ["--reader", "torch==2"],
+        ["--reader", "iree==99"],
+        ["--reader", "iree>=99"],
+    ],
+    ids=" ".join,
+)
 def test_a_reader_that_cannot_be_asked_is_2(words, jaxexport):
     ended = jaxexport("inspect", CHOLESKY, *words)
     assert (ended.code, ended.out) == (2, "")

@@ -1,0 +1,118 @@
+"""Which runtimes that are not jaxlib read an artifact: foreseen from its bytes, and compared with what they did."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from artifacts import DATA, bare, raw
+
+from export_core.artifact import read
+from export_core.artifact.audit import calls_of_jax
+from export_core.artifact.readers import Reader, loads
+from export_core.policy.load_check import find_reader
+from export_core.policy.terms import Terms
+from export_core.releases.entries import shipped_entries, shipped_runtimes
+from tools.calendar_entries import entries_of_shipped_runtimes
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+TERMS = Terms(shipped_entries())
+RECORD = Path(__file__).with_name("data") / "read_by_runtimes.txt"
+"""What runtimes did with goldens, a letter for each: p it passes, n it gives other numbers, f it fails after it was
+read, x it is not read; `-` where the binding failed before that, `.` where the golden was not tried."""
+
+
+def recorded() -> dict[str, dict[str, str]]:
+    """The letters of each golden, by reader."""
+    first, *rows = (line.split() for line in RECORD.read_text(encoding="utf-8").splitlines())
+    return {reader: {golden: letters[place] for golden, letters in rows} for place, reader in enumerate(first)}
+
+
+RECORDED = recorded()
+ARTIFACTS = {golden: read(GOLDEN / golden / "artifact.jaxexport") for golden in next(iter(RECORDED.values()))}
+
+
+@pytest.mark.parametrize("reader", RECORDED)
+def test_what_is_foreseen_is_what_the_runtime_did(reader):
+    found = Counter()
+    for golden, letter in RECORDED[reader].items():
+        (load,) = loads(ARTIFACTS[golden], [find_reader(reader, TERMS)])
+        found[load.ok, letter] += 1
+    assert not found[True, "x"], "a wrong `reads it`"
+    assert sum(found[False, letter] for letter in "pnf") == 0, "a wrong `does not read it`"
+    assert not any(ok is None for ok, _ in found)
+    assert found[True, "p"]
+
+
+def test_the_record_is_large_enough_to_say_something():
+    letters = Counter("".join(letter for row in RECORDED.values() for letter in row.values()))
+    first = [*RECORDED][:8]
+    assert sum(letter != "." for reader in first for letter in RECORDED[reader].values()) == 2_816
+    assert letters["x"] > 500
+
+
+def test_no_golden_with_calls_that_only_jax_registers_runs_anywhere_else():
+    calling = {golden for golden, artifact in ARTIFACTS.items() if calls_of_jax(artifact)}
+    ran = {(golden, letter) for row in RECORDED.values() for golden, letter in row.items() if golden in calling}
+    assert len(calling) > 30
+    assert {letter for _, letter in ran} <= {*"fx-."}
+
+
+def reasons(path: Path, reader: str) -> tuple[str, ...]:
+    (load,) = loads(read(path), [find_reader(reader, TERMS)])
+    return load.reasons
+
+
+def test_a_reason_names_the_remedy():
+    cholesky = DATA / "0.12.0.1" / "cholesky.jaxexport"
+    convert = "or `jaxexport convert FILE --for"
+    assert reasons(cholesky, "tensorflow==2.18.0") == (
+        "tensorflow 2.18.0 takes conventions up to 9: export with "
+        f"jax_export_calling_convention_version=9, {convert} tensorflow==2.18.0`",
+        "tensorflow 2.18.0 has StableHLO 1.7.3, and custom_call_v2 came with 1.18: export with jax 0.4.35 or older, "
+        f"{convert} tensorflow==2.18.0`",
+        "tensorflow 2.18.0 does not parse the sdy dialect: export with jax_use_shardy_partitioner=False, "
+        f"{convert} tensorflow==2.18.0`",
+    )
+    assert reasons(cholesky, "litert==2.3.0") == (
+        "litert 2.3.0 does not parse the sdy dialect: export with jax_use_shardy_partitioner=False, "
+        f"{convert} litert==2.3.0`",
+    )
+    assert reasons(DATA / "0.6.2" / "mlp.jaxexport", "iree==3.0.0")[-1] == (
+        f"iree 3.0.0 does not parse locations with a range: export with jax 0.8.1 or later, {convert} iree==3.0.0`"
+    )
+
+
+def test_a_release_made_of_a_jaxlib_reads_what_that_parses_whatever_the_envelope():
+    old = DATA / "0.4.30" / "mlp.jaxexport"
+    (of_jaxlib, of_pjrt) = loads(read(old), [find_reader(name, TERMS) for name in ("0.12.0.1", "pjrt==0.12.0.1")])
+    assert (of_jaxlib.ok, of_pjrt.ok) == (False, True)
+    assert str(of_pjrt) == "pjrt 0.12.0.1 loads it"
+    assert reasons(DATA / "0.12.0.1" / "key.jaxexport", "stablehlo==0.6.2")[0].startswith(
+        "stablehlo 0.6.2 does not parse the sdy dialect: export with jax_use_shardy_partitioner=False, or"
+    )
+
+
+def test_what_nobody_measured_is_not_known(tmp_path):
+    mlp = read(DATA / "0.12.0.1" / "mlp.jaxexport")
+    (load,) = loads(mlp, [Reader("", "", None, None, "engine==1", "2026-10-01")])
+    assert (load.ok, load.reasons) == (None, ("the StableHLO of engine 1 was not measured",))
+    (load,) = loads(read(raw(tmp_path)), [find_reader("iree==3.13.0", TERMS)])
+    assert load.ok is None
+    assert "nobody measured whether iree 3.13.0 parses the stablehlo dialect" in load.reasons
+
+
+def test_a_bare_module_has_no_calling_convention_to_refuse(tmp_path):
+    old = find_reader("tensorflow==2.21.0", TERMS)._replace(convention=9)
+    with_envelope, without = (
+        loads(read(path), [old])[0].ok for path in (DATA / "0.9.2/mlp.jaxexport", bare(tmp_path, "0.9.2/mlp"))
+    )
+    assert (with_envelope, without) == (False, True)
+
+
+def test_calls_of_jax_are_those_of_lapack_and_of_callbacks():
+    assert calls_of_jax(read(DATA / "0.12.0.1" / "cholesky.jaxexport")) == ("lapack_spotrf_ffi", "lapack_strsm_ffi")
+    assert calls_of_jax(read(DATA / "0.12.0.1" / "symbolic.jaxexport")) == (), "whoever calls it checks the shapes"
+
+
+def test_the_short_list_of_runtimes_is_that_of_the_runtimes():
+    assert shipped_runtimes() == entries_of_shipped_runtimes(), "run `python -m tools.calendar_entries`"

@@ -88,6 +88,15 @@ def goldens(golden_folder) -> dict[str, Golden]:
     return {golden.manifest.case: golden for golden in GoldenStore(golden_folder).goldens()}
 
 
+@pytest.fixture(scope="module")
+def small(request, golden_folder, tmp_path_factory) -> Path:
+    """A folder with those goldens of tests/write_goldens.py that `CASES` of the test's module names."""
+    folder = tmp_path_factory.mktemp("project")
+    for case in request.module.CASES:
+        shutil.copytree(golden_folder / case, folder / "golden" / case)
+    return folder
+
+
 def misbehaving(release: Release) -> Environment:
     """This interpreter, in which cells misbehave by the names of their functions."""
     plain = this_interpreter(release)

@@ -4,7 +4,6 @@ import json
 import os
 import pty
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,19 +15,10 @@ from commands import wait_for, written_to
 
 from export_core.readers.build import cache_folder
 
-WRITE_GOLDENS = Path(__file__).parents[1] / "write_goldens.py"
 CASES = ("both", "hangs", "keys", "waves")
 PLANNED = len(CASES)
 
 pytestmark = pytest.mark.matrix
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("project")
-    subprocess.run([sys.executable, WRITE_GOLDENS, folder / "golden"], check=True)
-    shutil.rmtree(folder / "golden" / "no_artifact")
-    return folder
 
 
 def command_of(pid: int) -> bytes:
@@ -44,7 +34,7 @@ class Run:
     The mark has the name of a locale, which cells get.
     """
 
-    def __init__(self, project: Path, tmp_path: Path, *words: str, stdout: int = subprocess.PIPE, **variables: str):
+    def __init__(self, small: Path, tmp_path: Path, *words: str, stdout: int = subprocess.PIPE, **variables: str):
         self.results = tmp_path / "results"
         self.scratch = tmp_path / "scratch"
         self.scratch.mkdir(exist_ok=True)
@@ -58,7 +48,7 @@ class Run:
         mark = {"LC_JAXEXPORT_TEST_RUN": str(tmp_path), "JAXEXPORT_CACHE": str(home), "TMPDIR": str(self.scratch)}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "export_core", "matrix", *words],
-            cwd=project,
+            cwd=small,
             env={**os.environ, **mark, **variables},
             stdin=subprocess.DEVNULL if stdout == subprocess.PIPE else stdout,
             stdout=stdout,
@@ -91,9 +81,9 @@ class Run:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
-def test_an_interrupted_run_leaves_nothing_behind_and_resumes(project, tmp_path, number, code):
+def test_an_interrupted_run_leaves_nothing_behind_and_resumes(small, tmp_path, number, code):
     limit = ("--timeout", "600")  # longer than `ended` waits: the run does not wait for the time of its cell
-    run = Run(project, tmp_path, *limit)
+    run = Run(small, tmp_path, *limit)
     wait_for(lambda: len(run.results_so_far()) == PLANNED - 1, "all cells but the one that hangs")
     assert run.processes()
     run.process.send_signal(number)
@@ -109,7 +99,7 @@ def test_an_interrupted_run_leaves_nothing_behind_and_resumes(project, tmp_path,
     assert not (run.results / "summary.json").exists()
     if number is signal.SIGTERM:
         return
-    again = Run(project, tmp_path, *limit, "--resume")
+    again = Run(small, tmp_path, *limit, "--resume")
     wait_for(again.workers, "a worker for the cell that is left")
     os.kill(another_thread_of(again.process.pid), signal.SIGINT)  # the system may choose any thread
     ended, said = again.ended()
@@ -118,8 +108,8 @@ def test_an_interrupted_run_leaves_nothing_behind_and_resumes(project, tmp_path,
     assert kept in said
 
 
-def test_the_second_ctrl_c_ends_at_once_and_the_workers_too(project, tmp_path):
-    run = Run(project, tmp_path)
+def test_the_second_ctrl_c_ends_at_once_and_the_workers_too(small, tmp_path):
+    run = Run(small, tmp_path)
     wait_for(lambda: len(run.results_so_far()) == PLANNED - 1, "all cells but the one that hangs")
     (worker,) = [pid for pid in run.processes() if parent_of(pid) == run.process.pid]
     os.kill(worker, signal.SIGSTOP)  # it cannot end cleanly
@@ -149,9 +139,9 @@ def state_of(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-def test_ctrl_c_while_an_environment_is_built_ends_the_build_too(project, tmp_path):
+def test_ctrl_c_while_an_environment_is_built_ends_the_build_too(small, tmp_path):
     home = tmp_path / "another"
-    run = Run(project, tmp_path, JAXEXPORT_CACHE=str(home), UV_LINK_MODE="copy")
+    run = Run(small, tmp_path, JAXEXPORT_CACHE=str(home), UV_LINK_MODE="copy")
     installing, *_ = wait_for(
         lambda: [pid for pid in run.processes() if b"\0install\0" in command_of(pid)], "half an environment"
     )
@@ -168,11 +158,11 @@ def test_ctrl_c_while_an_environment_is_built_ends_the_build_too(project, tmp_pa
 
 
 @pytest.mark.parametrize("where", ["a full disk", "a pipe that nobody reads"])
-def test_a_run_that_cannot_print_has_its_results_and_exit_code(project, tmp_path, where):
+def test_a_run_that_cannot_print_has_its_results_and_exit_code(small, tmp_path, where):
     ours, theirs = os.pipe()
     os.close(ours)
     output = os.open("/dev/full", os.O_WRONLY) if where == "a full disk" else theirs
-    run = Run(project, tmp_path, "--timeout", "10", stdout=output)
+    run = Run(small, tmp_path, "--timeout", "10", stdout=output)
     assert run.process.wait(timeout=120) == 1
     assert len(run.results_so_far()) == PLANNED
     assert (run.results / "summary.json").exists()
@@ -183,10 +173,10 @@ def test_a_run_that_cannot_print_has_its_results_and_exit_code(project, tmp_path
 # --- watching it ------------------------------------------------------------------------------------------------------
 
 
-def on_a_terminal(project: Path, tmp_path: Path, *words: str) -> tuple[Run, str]:
+def on_a_terminal(small: Path, tmp_path: Path, *words: str) -> tuple[Run, str]:
     """A run on a real terminal, 100 columns wide, and what was written to it. Ctrl-C after the third result."""
     ours, theirs = pty.openpty()
-    run = Run(project, tmp_path, *words, stdout=theirs, COLUMNS="100", TERM="xterm-256color")
+    run = Run(small, tmp_path, *words, stdout=theirs, COLUMNS="100", TERM="xterm-256color")
     os.close(theirs)
     said = b""
     stopped = False
@@ -200,8 +190,8 @@ def on_a_terminal(project: Path, tmp_path: Path, *words: str) -> tuple[Run, str]
     return run, said.decode()
 
 
-def test_a_terminal_shows_a_progress_bar_and_the_cursor_again(project, tmp_path):
-    run, said = on_a_terminal(project, tmp_path)
+def test_a_terminal_shows_a_progress_bar_and_the_cursor_again(small, tmp_path):
+    run, said = on_a_terminal(small, tmp_path)
     assert run.process.returncode == 130
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said)
     assert re.search(r"environments 0/1 · promised: 0 of 4 ", plain)
@@ -214,8 +204,8 @@ def test_a_terminal_shows_a_progress_bar_and_the_cursor_again(project, tmp_path)
     assert f"Interrupted: 3 of {PLANNED} cells have a result" in " ".join(plain.split())
 
 
-def test_a_log_has_plain_lines_and_quiet_only_the_report(project, tmp_path):
-    code, said = Run(project, tmp_path, "--timeout", "6").ended()
+def test_a_log_has_plain_lines_and_quiet_only_the_report(small, tmp_path):
+    code, said = Run(small, tmp_path, "--timeout", "6").ended()
     assert code == 1, said
     assert "\x1b" not in said
     assert "environment of jaxlib 0.12.0.1 is ready" in said
@@ -223,7 +213,7 @@ def test_a_log_has_plain_lines_and_quiet_only_the_report(project, tmp_path):
     state = r"promised: 4 of 4, 1 cause · environments 1/1 · so far 1 broken"
     progress = rf"\[4/4\] jaxlib 0\.12\.0\.1: 3 pass, 1 timeout · {state}"
     assert re.search(progress, said), said
-    code, quiet = Run(project, tmp_path, "--timeout", "3", "--quiet").ended()
+    code, quiet = Run(small, tmp_path, "--timeout", "3", "--quiet").ended()
     assert code == 1
     assert "is ready" not in quiet
     assert "so far" not in quiet

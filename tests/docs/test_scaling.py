@@ -15,7 +15,6 @@ import yaml
 from export_core.run.results import read_results, read_summary
 
 ROOT = Path(__file__).parents[2]
-WRITE_GOLDENS = ROOT / "tests" / "write_goldens.py"
 CASES = ("waves", "both", "keys", "other_numbers")
 POLICY = "readers: 0.11.2,0.12.0.1\n"
 CELLS = len(CASES) * 2
@@ -28,21 +27,11 @@ def blocks(heading: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", section, flags=re.DOTALL)
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("project")
-    subprocess.run([sys.executable, WRITE_GOLDENS, folder / "golden"], check=True)
-    for golden in (folder / "golden").iterdir():
-        if golden.name not in CASES:
-            shutil.rmtree(golden)
-    (folder / "export_compat.yaml").write_text(POLICY)
-    return folder
-
-
 @pytest.fixture
-def project(made, tmp_path, monkeypatch) -> Path:
+def project(small, tmp_path, monkeypatch) -> Path:
     """A small project, and a `PATH` with this interpreter's commands first."""
-    shutil.copytree(made, tmp_path / "project")
+    shutil.copytree(small, tmp_path / "project")
+    (tmp_path / "project" / "export_compat.yaml").write_text(POLICY)
     monkeypatch.chdir(tmp_path / "project")
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     return tmp_path / "project"

@@ -7,11 +7,8 @@ import shutil
 import pytest
 from projects import Project, Projects, Run
 
-BEFORE = """
-import jax
-import jax.numpy as jnp
-import numpy as np
-import pytest
+HEAD = """
+import jax, jax.numpy as jnp, numpy as np, pytest
 from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
 
@@ -21,82 +18,70 @@ SPLIT, WHOLE, OTHER = (
     for spec in (("a",), (), (None, "a"))
 )
 
-
 def everywhere(tpu):
     return jax.jit(lambda x: lax.platform_dependent(x, cpu=jnp.sin, tpu=tpu, default=jnp.cos))
 
+def first(x):
+    return jnp.where(x > 0, x, 0)
 
-@pytest.mark.export_compat(platforms=["cpu", "cuda", "tpu"])
-def test_branch(export_golden):
-    export_golden(everywhere(jnp.tanh), X)
-
-
-@pytest.mark.export_compat
-def test_precision(export_golden):
-    export_golden(jax.jit(lambda x: jnp.matmul(x, x, precision=None)), X)
-
-
-@pytest.mark.export_compat
-def test_donation(export_golden):
-    export_golden(jax.jit(lambda x: x + 1, donate_argnums=()), X)
-
-
-@pytest.mark.export_compat
-def test_unused(export_golden):
-    export_golden(jax.jit(lambda x, y: x + 1, keep_unused=False), X, X)
-
-
-@pytest.mark.export_compat
-def test_constraint(export_golden):
-    export_golden(jax.jit(lambda x: lax.with_sharding_constraint(x * 2, SPLIT) + 1, in_shardings=SPLIT), X)
-
-
-@pytest.mark.export_compat
-def test_inputs(export_golden):
-    export_golden(jax.jit(lambda x: x + 1, in_shardings=SPLIT), X)
-
-
-@pytest.mark.export_compat
-def test_results(export_golden):
-    export_golden(jax.jit(lambda x: x + 1, in_shardings=SPLIT, out_shardings=SPLIT), X)
-
-
-@pytest.mark.export_compat
-def test_names(export_golden):
-    def first(x):
-        return jnp.where(x > 0, x, 0)
-
-    export_golden(jax.jit(first), X)
-
+def second(x):
+    return jnp.where(x > 0, x, 0)
 
 @pytest.mark.export_compat(ignore_forward_compatibility=True)
 def test_newest_readers_only(export_golden):
     export_golden(jax.jit(lambda x: x - 1), X)
 """
-
-CHANGES = {
-    "everywhere(jnp.tanh)": "everywhere(jnp.exp)",
-    "precision=None": 'precision="highest"',
-    "donate_argnums=()": "donate_argnums=0",
-    "keep_unused=False": "keep_unused=True",
-    "lax.with_sharding_constraint(x * 2, SPLIT)": "x * 2",
-    "x + 1, in_shardings=SPLIT)": "x + 1, in_shardings=OTHER)",
-    "out_shardings=SPLIT": "out_shardings=WHOLE",
-    "first": "second",
+TEST = """
+@pytest.mark.export_compat{marked}
+def test_{name}(export_golden):
+    export_golden({exported})
+"""
+SHARDED = "NamedSharding(Mesh(a=2), PartitionSpec('a')) → NamedSharding(Mesh(a=2), P"
+CHANGES = {  # what is exported, a part of it, what stands there later, and what is said of that
+    "branch": ("everywhere(jnp.tanh), X", "tanh", "exp", "module: @main, for tpu: + exponential"),
+    "precision": (
+        *("jax.jit(lambda x: jnp.matmul(x, x, precision=None)), X", "None", '"highest"'),
+        "dot_general: precision_config: [DEFAULT, DEFAULT] → [HIGHEST, HIGHEST]",
+    ),
+    "donation": (
+        *("jax.jit(lambda x: x + 1, donate_argnums=()), X", "()", "0"),
+        "argument 0: none → {tf.aliasing_output = 0 : i32}",
+    ),
+    "unused": (
+        *("jax.jit(lambda x, y: x + 1, keep_unused=False), X, X", "False", "True"),
+        "module_kept_var_idx: 0 → 0, 1",
+    ),
+    "constraint": (
+        "jax.jit(lambda x: lax.with_sharding_constraint(x * 2, SPLIT) + 1, in_shardings=SPLIT), X",
+        *("lax.with_sharding_constraint(x * 2, SPLIT)", "x * 2"),
+        "- sdy.sharding_constraint {sharding = sharding<'mesh'",
+    ),
+    "inputs": (*("jax.jit(lambda x: x + 1, in_shardings=SPLIT), X", "SPLIT", "OTHER", f"in_shardings[0]: {SHARDED}"),),
+    "results": (
+        *("jax.jit(lambda x: x + 1, in_shardings=SPLIT, out_shardings=SPLIT), X", "out_shardings=SPLIT"),
+        *("out_shardings=WHOLE", f"out_shardings[0]: {SHARDED}"),
+    ),
+    "names": ("jax.jit(first), X", "first", "second", ""),
 }
 
+
+def program(*changed: str) -> str:
+    """A test for each of these exports, some of them as they are later."""
+    text = HEAD
+    for name, (exported, part, later, _) in CHANGES.items():
+        assert part in exported
+        marked = '(platforms=["cpu", "cuda", "tpu"])' if name == "branch" else ""
+        exported = exported.replace(part, later) if name in changed else exported
+        text += TEST.format(marked=marked, name=name, exported=exported)
+    return text
+
+
+BEFORE = program()
 DEVICES = """
 import os
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
 """
-
-
-def changed(text: str) -> str:
-    for before, after in CHANGES.items():
-        assert before in text
-        text = text.replace(before, after)
-    return text
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +94,7 @@ def written(projects: Projects) -> Project:
 @pytest.fixture(scope="module")
 def run(written: Project, tmp_path_factory: pytest.TempPathFactory) -> Run:
     project = written.copy(tmp_path_factory.mktemp("changed") / "project")
-    project.write(test_a=changed(BEFORE))
+    project.write(test_a=program(*CHANGES))
     return project.pytest()
 
 
@@ -123,28 +108,14 @@ def test_newest_readers_only_is_recorded_as_a_flag_too(written):
     assert manifest["flags"]["jax_export_ignore_forward_compatibility"] is True
 
 
-@pytest.mark.parametrize(
-    ("test", "said"),
-    [
-        ("test_branch", "module: @main, for tpu: + exponential"),
-        ("test_precision", "dot_general: precision_config: [DEFAULT, DEFAULT] → [HIGHEST, HIGHEST]"),
-        ("test_donation", "argument 0: none → {tf.aliasing_output = 0 : i32}"),
-        ("test_unused", "module_kept_var_idx: 0 → 0, 1"),
-        ("test_constraint", "- sdy.sharding_constraint {sharding = sharding<'mesh'"),
-        (
-            "test_inputs",
-            "in_shardings[0]: NamedSharding(Mesh(a=2), PartitionSpec('a')) → NamedSharding(Mesh(a=2), Part",
-        ),
-        ("test_results", "out_shardings[0]: NamedSharding(Mesh(a=2), PartitionSpec('a')) → NamedSharding(Mesh(a=2), P"),
-    ],
-)
-def test_a_change_that_no_output_shows_fails(run, test, said):
-    told = run[test]
+@pytest.mark.parametrize("name", [name for name, (*_, said) in CHANGES.items() if said])
+def test_a_change_that_no_output_shows_fails(run, name):
+    told = run[f"test_{name}"]
     assert told.outcome == "failed"
     assert "export changed, beyond locations and names:\n" in told.text
-    assert said in told.text
+    assert CHANGES[name][-1] in told.text
     assert "numbers:" not in told.text
-    assert f"If the change is intended: pytest --update-goldens test_a.py::{test}" in told.text
+    assert f"If the change is intended: pytest --update-goldens test_a.py::test_{name}" in told.text
 
 
 def test_another_name_is_no_change(run):
@@ -154,8 +125,10 @@ def test_another_name_is_no_change(run):
 @pytest.mark.parametrize("by_marker", [True, False], ids=["marker", "policy"])
 def test_warn_lets_it_pass_and_the_summary_says_so(written, tmp_path_factory, by_marker):
     project = written.copy(tmp_path_factory.mktemp("warn") / "project")
-    marked = BEFORE.replace("export_compat\ndef test_prec", "export_compat(changed_module='warn')\ndef test_prec")
-    project.write(test_a=(marked if by_marker else BEFORE).replace("precision=None", 'precision="highest"'))
+    plain = program("precision")
+    marked = plain.replace("export_compat\ndef test_prec", "export_compat(changed_module='warn')\ndef test_prec")
+    assert marked != plain
+    project.write(test_a=marked if by_marker else plain)
     if not by_marker:
         (project.folder / "export_compat.yaml").write_text("changed_module: warn\n", encoding="utf-8")
     done = project.pytest("-k", "precision")
@@ -177,7 +150,7 @@ def test_of_another_writer_the_shardings_are_compared(written, tmp_path_factory)
         (own,) = (project.goldens / f"test_a.{name}").iterdir()
         project.add_older_generation(f"test_a.{name}")
         shutil.rmtree(own)
-    project.write(test_a=changed(BEFORE))
+    project.write(test_a=program(*CHANGES))
     done = project.pytest("-k", "results or precision")
     assert "export changed" in done["test_results"].text
     assert "out_shardings[0]: NamedSharding" in done["test_results"].text
@@ -190,16 +163,13 @@ import jax
 import numpy as np
 import pytest
 
-
 @pytest.fixture(scope="session")
 def names():
     return {f"n{number}" for number in range(20)}
 
-
 @pytest.mark.export_compat(rtol=1e-3)
 def test_sets(export_golden, names):
     export_golden(jax.jit(lambda x: sum(x * int(name[1:]) for name in names)), np.ones(3, np.float32))
-
 
 @pytest.mark.export_compat
 def test_always_alike(export_golden):

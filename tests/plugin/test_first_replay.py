@@ -16,56 +16,45 @@ TESTS = """
     import numpy as np
     import pytest
 
-
     class Point(NamedTuple):
         x: jax.Array
-
 
     jax.export.register_namedtuple_serialization(Point, serialized_name="test_a.Point")
     double = jax.jit(lambda x: x * 2)
     calls = itertools.count()
 
-
     @pytest.mark.export_compat
     def test_fine(export_golden):
         export_golden(double, np.ones(3, "float32"))
-
 
     @pytest.mark.export_compat(symbolic_shapes="b", constraints=("b >= 4",))
     def test_first_call_outside_the_constraints(export_golden):
         export_golden(double, np.ones(3, "float32"))
 
-
     @pytest.mark.export_compat
     def test_other_call_on_a_fixed_shape(export_golden):
         export_golden(double, np.ones(3, "float32")).also(np.ones(4, "float32"))
-
 
     @pytest.mark.export_compat
     def test_own_tree_node(export_golden):
         export_golden(jax.jit(lambda point: point.x), Point(np.ones(3, "float32")))
 
-
     @pytest.mark.export_compat(refused_on=("cpu",), platforms=("cuda",), disabled_checks={"platform": "to see"})
     def test_refused_on_its_own_platform(export_golden):
         export_golden(double, np.ones(3, "float32"))
 
-
     @pytest.mark.export_compat
     def test_other_numbers_each_time(export_golden):
         export_golden(jax.jit(lambda x: x + next(calls)), np.ones(3, "float32"))
-
 
     @pytest.mark.export_compat
     def test_one_of_two(export_golden):
         export_golden(double, np.ones(3, "float32"), name="good")
         export_golden(double, np.ones(3, "float32"), name="bad").also(np.ones(4, "float32"))
 
-
     @pytest.mark.export_compat(compare="comparing:says_yes")
     def test_comparator_that_says_yes(export_golden):
         export_golden(double, np.ones(3, "float32"))
-
 
     @pytest.mark.export_compat(register=("crashing",))
     def test_crash(export_golden):

@@ -14,7 +14,6 @@ import jax
 import numpy as np
 import pytest
 
-
 @pytest.mark.export_compat
 def test_product(export_golden):
     export_golden(jax.jit(lambda x: x @ x), np.eye(3, dtype=np.float32))

@@ -3,79 +3,56 @@
 import pytest
 from projects import Project, Projects, Run
 
-TESTS = """
-    import jax
-    import jax.numpy as jnp
-    import numpy as np
-    import pytest
-    from jax.sharding import PartitionSpec as P
-
-    X = np.arange(12, dtype="float32").reshape(3, 4)
-    pytestmark = pytest.mark.export_compat(allow={"of_other_tests": "shared by the module"})
-
-
-    @pytest.mark.export_compat(constraints=("b >= 2",))
-    def test_constraints(export_golden):
-        export_golden(jax.jit(jnp.cos), X)
-
-
-    @pytest.mark.export_compat(symbolic_shapes="3, ...")
-    def test_fixed_shapes(export_golden):
-        export_golden(jax.jit(jnp.cos), X)
-
-
-    @pytest.mark.export_compat(in_specs=(P("a"),))
-    def test_in_specs(export_golden):
-        export_golden(jax.jit(jnp.cos), X)
-
-
-    @pytest.mark.export_compat(mesh={"a": 2})
-    def test_mesh(export_golden):
-        export_golden(jax.jit(lambda: jnp.arange(4.0)))
-
-
-    @pytest.mark.export_compat(spread_over=2)
-    def test_spread_over(export_golden):
-        export_golden(jax.jit(jnp.cos), X)
-
-
-    @pytest.mark.export_compat(allow={"nobody": "why"}, disabled_checks={"either": "why"})
-    def test_allow(export_golden):
-        export_golden(jax.jit(jnp.cos), X)
-
-
-    @pytest.mark.export_compat(symbolic_shapes={"x": "b, 4"})
-    def test_no_such_argument(export_golden):
-        export_golden(jax.jit(lambda x, *, y: x + y), X, y=X)
-
-
-    @pytest.mark.export_compat(mesh={"a": 2}, in_specs=({"w": "a"},))
-    def test_no_spec(export_golden):
-        export_golden(jax.jit(lambda tree: tree["w"]), {"w": X})
-
-
-    def test_allow_of_the_module(export_golden):
-        export_golden(jax.jit(jnp.cos), X)
-
-
-    ALLOW = {}
-
-
-    @pytest.mark.export_compat(allow=ALLOW)
-    def test_allow_for_another_writer(export_golden):
-        export_golden(jax.jit(jnp.cos), X)
-"""
-
-MESSAGES = {
-    "test_constraints": "constraints=('b >= 2',) change nothing without symbolic_shapes",
-    "test_fixed_shapes": "symbolic_shapes='3, ...' change nothing: no dimension in them is symbolic",
-    "test_in_specs": "change nothing without a mesh. Give its axes, such as mesh={'data': 4}",
-    "test_mesh": "mesh={'a': 2} changes nothing: there is no argument to be on it",
-    "test_spread_over": "spread_over=2 changes nothing: expected 2 devices or more, and an argument",
-    "test_allow": "that are neither in what is exported nor in any golden of this test: either, nobody. Remove them.",
-    "test_no_such_argument": "symbolic_shapes: expected arguments as the call passes them, such as 0, 'y'; found 'x'.",
-    "test_no_spec": "a PartitionSpec or None for each argument, or for each part of its tree: found 'a' of type",
+PLAIN = "export_golden(jax.jit(jnp.cos), X)"
+UNUSED = {  # what the marker says and what is exported, and what is said of it
+    "constraints": ('constraints=("b >= 2",)', PLAIN, "constraints=('b >= 2',) change nothing without symbolic_shapes"),
+    "fixed_shapes": (
+        'symbolic_shapes="3, ..."',
+        PLAIN,
+        "symbolic_shapes='3, ...' change nothing: no dimension in them is symbolic",
+    ),
+    "in_specs": ('in_specs=(P("a"),)', PLAIN, "change nothing without a mesh. Give its axes, such as mesh={'data': 4}"),
+    "mesh": (
+        *('mesh={"a": 2}', "export_golden(jax.jit(lambda: jnp.arange(4.0)))"),
+        "mesh={'a': 2} changes nothing: there is no argument to be on it",
+    ),
+    "spread_over": (
+        "spread_over=2",
+        PLAIN,
+        "spread_over=2 changes nothing: expected 2 devices or more, and an argument",
+    ),
+    "allow": (
+        *('allow={"nobody": "why"}, disabled_checks={"either": "why"}', PLAIN),
+        "that are neither in what is exported nor in any golden of this test: either, nobody. Remove them.",
+    ),
+    "no_such_argument": (
+        *('symbolic_shapes={"x": "b, 4"}', "export_golden(jax.jit(lambda x, *, y: x + y), X, y=X)"),
+        "symbolic_shapes: expected arguments as the call passes them, such as 0, 'y'; found 'x'.",
+    ),
+    "no_spec": (
+        *('mesh={"a": 2}, in_specs=({"w": "a"},)', 'export_golden(jax.jit(lambda tree: tree["w"]), {"w": X})'),
+        "a PartitionSpec or None for each argument, or for each part of its tree: found 'a' of type",
+    ),
 }
+TEST = """
+@pytest.mark.export_compat({marked})
+def test_{name}(export_golden):
+    {call}
+"""
+TESTS = """
+import jax, jax.numpy as jnp, numpy as np, pytest
+from jax.sharding import PartitionSpec as P
+
+X = np.arange(12, dtype="float32").reshape(3, 4)
+ALLOW = {}
+pytestmark = pytest.mark.export_compat(allow={"of_other_tests": "shared by the module"})
+
+def test_allow_of_the_module(export_golden):
+    export_golden(jax.jit(jnp.cos), X)
+""" + "".join(
+    TEST.format(name=name, marked=marked, call=call)
+    for name, (marked, call, _) in {**UNUSED, "allow_for_another_writer": ("allow=ALLOW", PLAIN, "")}.items()
+)
 
 
 @pytest.fixture(scope="module")
@@ -86,12 +63,12 @@ def update(projects: Projects) -> tuple[Project, Run]:
     return project, project.pytest("--update-goldens")
 
 
-@pytest.mark.parametrize("test", MESSAGES)
-def test_a_keyword_that_changes_nothing_fails_its_test(test, update):
+@pytest.mark.parametrize("name", UNUSED)
+def test_a_keyword_that_changes_nothing_fails_its_test(name, update):
     project, run = update
-    assert run[test].outcome == "failed"
-    assert MESSAGES[test] in run[test].text
-    assert not (project.goldens / f"test_a.{test}").exists()
+    assert run[f"test_{name}"].outcome == "failed"
+    assert UNUSED[name][2] in run[f"test_{name}"].text
+    assert not (project.goldens / f"test_a.test_{name}").exists()
 
 
 def test_what_a_module_allows_need_not_be_called_by_each_test(update):
@@ -105,6 +82,5 @@ def test_what_only_another_writer_calls_is_used(update):
     manifest = project.add_older_generation(case) / "golden.yaml"
     manifest.write_text(manifest.read_text().replace("custom_calls: []", "custom_calls: [its_target]"))
     project.write(test_a=TESTS.replace("ALLOW = {}", "ALLOW = {'its_target': 'why'}"))
-    assert (
-        project.pytest("--update-goldens", "-k", "another_writer")["test_allow_for_another_writer"].outcome == "passed"
-    )
+    told = project.pytest("--update-goldens", "-k", "another_writer")["test_allow_for_another_writer"]
+    assert told.outcome == "passed", told.text

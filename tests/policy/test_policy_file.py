@@ -52,12 +52,10 @@ def test_everything_that_a_policy_can_say_is_read(load):
     assert policy.required == Required(("0.12.*",), ("0.9.2",), ("cpu",), 10, outside=False)
     assert policy.unpromised == "goldens of 2023, which only bonus cells read"
     assert policy.rtol == {"float32": 1e-4}
-    assert [entry.location.rpartition("/")[2] for entry in policy.quirks] == ["export_compat.yaml:32"]
-    assert [entry.location.rpartition("/")[2] for entry in policy.numbers] == [
-        "export_compat.yaml:20",
-        "export_compat.yaml:26",
+    entries = (*policy.numbers, *policy.quirks, *policy.known_failures)
+    assert [entry.location.rpartition("/")[2] for entry in entries] == [
+        f"export_compat.yaml:{line}" for line in (20, 26, 32, 47)
     ]
-    assert [entry.location.rpartition("/")[2] for entry in policy.known_failures] == ["export_compat.yaml:47"]
     assert policy.calendar().built("0.13.0.dev20261120") == datetime.date(2026, 11, 20)
     assert policy.known_issues == "known_issues.yaml"
 
@@ -193,6 +191,35 @@ QUIRK = """quirks:
   - {case: a, writer: '1', rtol: 1, reason: r, owner: o, issue: i,
      added: 2026-10-01, expires: 2026-12-01}
 """
+KNOWN_FAILURES = [  # what stands in the entry, what does instead, the line and what is said of the entry there
+    ("owner", "ownr", 3, ".ownr: unknown key. Did you mean `owner`?"),
+    ("owner: o", "owner: o, place: x", 3, ".place: unknown key. "),
+    ("reason: r, ", "", 2, ": expected the key `reason`, found none."),
+    ("verdict: crash", "verdict: crsh", 2, ".verdict: expected one of crash, error, numerics"),
+    ("cases: [a]", "cases: []", 2, '.cases: expected at least one name or glob, found none. ["*"]'),
+    ("message: m", "message: ''", 2, ".message: expected text, found none."),
+    ("owner: o", "owner: ' '", 3, ".owner: expected text, found none."),
+    ("reason: r", "reason: todo later", 3, ".reason: expected your own text in the place of 'todo later'."),
+    ("2026-12-30", "2026-09-30", 4, ".expires: expected a date 0 to 90 days after added, or permanent"),
+    ("expires: 2026-12-30", "", 2, ": expected expires (at most 90 days after added), or permanent"),
+    ("expires: 2026-12-30", "permanent: true", 2, ": permanent: true needs an approver."),
+    ("expires: 2026-12-30", "permanent: true, approver: ''", 4, ".approver: expected text, found none."),
+    ("expires", "permanent: true, approver: b, expires", 4, ".expires: expected no date, since it is permanent"),
+    ("2026-10-01", "lately", 3, ".added: expected a date such as 2026-10-25, found 'lately'."),
+    ("10-01", "10-01 12:00:00", 3, ".added: expected a date such as 2026-10-25, found 2026-10-01 12:00:00."),
+    ("owner: o", "owner: o, at_most: 0", 3, ".at_most: expected a number of 1 or more, found 0."),
+]
+RULES = [
+    ("reason: r", "resaon: r", 4, ".resaon: unknown key. Did you mean `reason`?"),
+    ("reason: r", "reason: TODO", 4, ".reason: expected your own text in the place of"),
+    ("cases: [a]", "cases: []", 2, ".cases: expected at least one name or glob"),
+    ("compare: svd", "compare: svdd", 3, ".compare: compare='svdd': expected one of allclose, exact"),
+    ("svd, rtol: 1", "'mine:'", 3, ".compare: expected module:function, found 'mine:'."),
+    ("rtol: 1", "rtol: {float32: -1}", 3, ".rtol: float32: expected a finite number of 0 or more, found -1.0."),
+    ("rtol: 1", "ulp: 1.5", 3, ".ulp: expected a whole number"),
+    ("svd", "exact", 3, ".rtol: expected none: 'exact' takes no tolerances."),
+    ("svd", "'mine:close'", 3, ".rtol: expected none: 'mine:close' takes no"),
+]
 
 
 @pytest.mark.parametrize(
@@ -204,14 +231,11 @@ QUIRK = """quirks:
         ("zzz: 1", "1: zzz: unknown key. Known keys here: goldens, windows, readers, platforms"),
         ("windows:\n  backwards: 1", "2: windows.backwards: unknown key. Did you mean `backward`?"),
         ("required:\n  goldens: 1", "2: required.goldens: unknown key. Known keys here: readers, writers, platforms"),
-        (ENTRY.replace("owner", "ownr"), "3: known_failures[0].ownr: unknown key. Did you mean `owner`?"),
-        (ENTRY.replace("owner: o", "owner: o, place: x"), "3: known_failures[0].place: unknown key. "),
         (QUIRK.replace("writer", "writers"), "2: quirks[0].writers: unknown key. Did you mean `writer`?"),
         (
             "tolerances:\n  cpu: {float32: {rtol: 1}}\n  tpu:\n    float32:\n      atoll: 2",
             "5: tolerances.tpu.float32.atoll: unknown key. Did you mean `atol`?",
         ),
-        (ENTRY.replace("reason: r, ", ""), "2: known_failures[0]: expected the key `reason`, found none."),
         ("allow:\n  a: b\n  c: d\n  a: e", "4: allow.a: duplicate key: also in line 2. Keep one."),
         ("windows: {}\ngoldens: a\nwindows: {}", "3: windows: duplicate key: also in line 1. Keep one."),
         ("allow: {1: x}", "1: expected text as a key, found 1. Put it in quotes."),
@@ -253,59 +277,15 @@ QUIRK = """quirks:
         ("rtol: {float32: high}", "1: rtol.float32: expected a number, found 'high'."),
         ("goldens:", "1: goldens: expected text, found nothing."),
         ("required: {cells: 2.0}", "1: required.cells: expected a whole number, found 2.0."),
-        # known failures and quirks
-        (ENTRY.replace("verdict: crash", "verdict: crsh"),
-         "2: known_failures[0].verdict: expected one of crash, error, numerics"),
-        (ENTRY.replace("cases: [a]", "cases: []"),
-         '2: known_failures[0].cases: expected at least one name or glob, found none. ["*"]'),
-        (ENTRY.replace("message: m", "message: ''"), "2: known_failures[0].message: expected text, found none."),
-        (ENTRY.replace("owner: o", "owner: ' '"), "3: known_failures[0].owner: expected text, found none."),
-        (
-            ENTRY.replace("reason: r", "reason: todo later"),
-            "3: known_failures[0].reason: expected your own text in the place of 'todo later'.",
-        ),
+        *((ENTRY.replace(old, new), f"{line}: known_failures[0]{said}") for old, new, line, said in KNOWN_FAILURES),
         (ENTRY.replace("2026-12-30", "2026-12-31"), "found 2026-12-31, 91 days after it."),
-        (ENTRY.replace("2026-12-30", "2026-09-30"),
-         "4: known_failures[0].expires: expected a date 0 to 90 days after added, or permanent"),
-        (ENTRY.replace("expires: 2026-12-30", ""),
-         "2: known_failures[0]: expected expires (at most 90 days after added), or permanent"),
-        (ENTRY.replace("expires: 2026-12-30", "permanent: true"),
-         "2: known_failures[0]: permanent: true needs an approver."),
-        (
-            ENTRY.replace("expires: 2026-12-30", "permanent: true, approver: ''"),
-            "4: known_failures[0].approver: expected text, found none.",
-        ),
-        (
-            ENTRY.replace("expires", "permanent: true, approver: b, expires"),
-            "4: known_failures[0].expires: expected no date, since it is permanent",
-        ),
-        (ENTRY.replace("2026-10-01", "lately"),
-         "3: known_failures[0].added: expected a date such as 2026-10-25, found 'lately'."),
-        (
-            ENTRY.replace("2026-10-01", "2026-10-01 12:00:00"),
-            "3: known_failures[0].added: expected a date such as 2026-10-25, found 2026-10-01 12:00:00.",
-        ),
         (ENTRY.replace("2026-10-01", "2026-02-30"),
          "3: expected a value such as 2026-10-25 or 180, found 2026-02-30: day "),
-        (ENTRY.replace("owner: o", "owner: o, at_most: 0"),
-         "3: known_failures[0].at_most: expected a number of 1 or more, found 0."),
         (QUIRK.replace("rtol: 1, ", ""),
          "2: quirks[0]: expected at least one of rtol, atol, ulp and allow, found none."),
         (QUIRK.replace("rtol: 1", "rtol: -1"), "2: quirks[0].rtol: expected a finite number of 0 or more, found -1.0."),
         (QUIRK.replace("2026-12-01", "2027-12-01"), "found 2027-12-01, 426 days after it."),
-        # comparison rules
-        (NUMBERS.replace("reason: r", "resaon: r"), "4: numbers[0].resaon: unknown key. Did you mean `reason`?"),
-        (NUMBERS.replace("reason: r", "reason: TODO"), "4: numbers[0].reason: expected your own text in the place of"),
-        (NUMBERS.replace("cases: [a]", "cases: []"), "2: numbers[0].cases: expected at least one name or glob"),
-        (NUMBERS.replace("compare: svd", "compare: svdd"),
-         "3: numbers[0].compare: compare='svdd': expected one of allclose, exact"),
-        (NUMBERS.replace("svd, rtol: 1", "'mine:'"),
-         "3: numbers[0].compare: expected module:function, found 'mine:'."),
-        (NUMBERS.replace("rtol: 1", "rtol: {float32: -1}"),
-         "3: numbers[0].rtol: float32: expected a finite number of 0 or more, found -1.0."),
-        (NUMBERS.replace("rtol: 1", "ulp: 1.5"), "3: numbers[0].ulp: expected a whole number"),
-        (NUMBERS.replace("svd", "exact"), "3: numbers[0].rtol: expected none: 'exact' takes no tolerances."),
-        (NUMBERS.replace("svd", "'mine:close'"), "3: numbers[0].rtol: expected none: 'mine:close' takes no"),
+        *((NUMBERS.replace(old, new), f"{line}: numbers[0]{said}") for old, new, line, said in RULES),
         ("reader_packages: [optax, 'op tax']",
          "1: reader_packages[1]: expected a requirement as pip takes it, such as optax==0.2.5, found 'op tax': "),
         ("reader_packages:\n  - jax>=0.5",

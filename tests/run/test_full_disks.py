@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from disks import NO_ROOM, on_a_small_disk
 
 from export_core.readers.build import cache_folder
 
-WRITE_GOLDENS = Path(__file__).parents[1] / "write_goldens.py"
 SMALL = ("waves", "both", "keys", "every_dtype", "other_numbers", "cholesky", "x64")
 CASES = (*SMALL, "large")
 
@@ -19,16 +17,10 @@ pytestmark = pytest.mark.matrix
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("project")
-    subprocess.run([sys.executable, WRITE_GOLDENS, folder / "golden"], check=True)
-    for name in ("no_artifact", "tpu_only"):
-        for file in sorted((folder / "golden" / name).rglob("*"), reverse=True):
-            file.unlink() if file.is_file() else file.rmdir()
-        (folder / "golden" / name).rmdir()
-    (folder / "cache").mkdir()
-    (folder / "cache" / "environments").symlink_to(cache_folder() / "environments")
-    return folder
+def project(small) -> Path:
+    (small / "cache").mkdir()
+    (small / "cache" / "environments").symlink_to(cache_folder() / "environments")
+    return small
 
 
 def script(project: Path, words: str, *, cases: tuple[str, ...] = CASES, environment: str = "") -> str:

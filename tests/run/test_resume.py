@@ -3,12 +3,10 @@
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from commands import timeless
@@ -22,23 +20,14 @@ from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
 
-WRITE_GOLDENS = Path(__file__).parents[1] / "write_goldens.py"
 CASES = ("waves", "both", "keys", "every_dtype", "cholesky", "eigh", "x64", "other_numbers", "other_count")
 KILLS = 10
 
 pytestmark = pytest.mark.matrix
 
 
-@pytest.fixture(scope="module")
-def project(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("project")
-    subprocess.run([sys.executable, WRITE_GOLDENS, folder / "golden"], check=True)
-    shutil.rmtree(folder / "golden" / "no_artifact")  # it would be refused
-    return folder
-
-
 @pytest.fixture
-def start(project, tmp_path) -> Callable[..., subprocess.Popen[str]]:
+def start(small, tmp_path) -> Callable[..., subprocess.Popen[str]]:
     """Starts a matrix over the goldens above, with the user's environments and a cache of its own."""
 
     def started(results: str, *words: str, cache: str = "cache") -> subprocess.Popen[str]:
@@ -50,7 +39,7 @@ def start(project, tmp_path) -> Callable[..., subprocess.Popen[str]]:
         command = [sys.executable, "-m", "export_core", "matrix", *chosen, "--readers", "0.12.0.1"]
         return subprocess.Popen(
             [*command, "--results", results, *words],
-            cwd=project,
+            cwd=small,
             env={**os.environ, "JAXEXPORT_CACHE": str(home)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -65,14 +54,14 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, out
 
 
-def test_a_run_killed_at_random_and_resumed_ends_the_same(start, project):
+def test_a_run_killed_at_random_and_resumed_ends_the_same(start, small):
     code, out = ended(start("undisturbed"))
     assert code == 1, out
     before = time.monotonic()
     assert ended(start("again", "--no-cache"))[0] == 1
     whole = time.monotonic() - before
-    wanted = timeless(project / "undisturbed")
-    assert timeless(project / "again") == wanted
+    wanted = timeless(small / "undisturbed")
+    assert timeless(small / "again") == wanted
     assert len(wanted[0]) == len(CASES)
     moments = random.Random()
     left = []
@@ -83,38 +72,38 @@ def test_a_run_killed_at_random_and_resumed_ends_the_same(start, project):
         time.sleep(moment)
         process.kill()
         ended(process)
-        file = project / "killed" / "results.jsonl"
+        file = small / "killed" / "results.jsonl"
         left.append(file.read_bytes().count(b"\n") if file.exists() else 0)
         code, out = ended(start("killed", "--resume", *words, cache=f"cache{number}"))
         assert code == 1, (moment, out)
-        assert timeless(project / "killed") == wanted, f"killed after {moment:.3f} s"
+        assert timeless(small / "killed") == wanted, f"killed after {moment:.3f} s"
     assert any(0 < count < len(CASES) for count in left), f"no kill met the middle of a run: {left}"
 
 
-def test_the_same_matrix_again_runs_no_cell_and_starts_no_worker(start, project):
+def test_the_same_matrix_again_runs_no_cell_and_starts_no_worker(start, small):
     first, _ = ended(start("first"))
     code, out = ended(start("second"))
     assert (first, code) == (1, 1)
     assert f"{len(CASES)} of {len(CASES)} cells have been run before with the same content" in out
     assert "is ready" not in out
-    same = [(project / name / "results.jsonl").read_bytes() for name in ("first", "second")]
+    same = [(small / name / "results.jsonl").read_bytes() for name in ("first", "second")]
     assert same[0] == same[1], "seconds too: they are those of the run that was"
     code, out = ended(start("third", "--no-cache"))
     assert "is ready" in out
-    assert timeless(project / "third") == timeless(project / "first")
+    assert timeless(small / "third") == timeless(small / "first")
 
 
-def test_two_runs_at_once_share_what_is_kept_and_both_are_right(start, project):
+def test_two_runs_at_once_share_what_is_kept_and_both_are_right(start, small):
     both = [start("one"), start("two")]
     assert [ended(process)[0] for process in both] == [1, 1]
-    one, two = timeless(project / "one"), timeless(project / "two")
+    one, two = timeless(small / "one"), timeless(small / "two")
     assert one == two
     assert [line["verdict"] for line in one[0]].count("not_run") == 0
     assert "run before with the same content" in ended(start("three"))[1]
-    assert timeless(project / "three") == one
+    assert timeless(small / "three") == one
 
 
-def test_an_environment_that_loses_a_file_is_rebuilt(project, tmp_path, monkeypatch):
+def test_an_environment_that_loses_a_file_is_rebuilt(small, tmp_path, monkeypatch):
     monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "home"))
     calendar = load_calendar()
     reader = calendar.release("0.12.0.1")
@@ -128,7 +117,7 @@ def test_an_environment_that_loses_a_file_is_rebuilt(project, tmp_path, monkeypa
         asked.append(release)
         return standing if len(asked) == 1 else ReaderEnvironments(calendar).build(Placement(release))
 
-    goldens = [golden for golden in GoldenStore(project / "golden").goldens() if golden.manifest.case in CASES]
+    goldens = [golden for golden in GoldenStore(small / "golden").goldens() if golden.manifest.case in CASES]
     cells = [Cell(golden, reader, "cpu") for golden in goldens]
     said: list[str] = []
     found = list(replayed(cells, environment_of, calendar, limits=Limits(jobs=2), notify=said.append))
@@ -137,10 +126,10 @@ def test_an_environment_that_loses_a_file_is_rebuilt(project, tmp_path, monkeypa
     assert any("tried again: the environment broke: " in text and "mhlo.py" in text for text in said), said
 
 
-def test_results_can_be_followed_while_they_grow(start, project):
+def test_results_can_be_followed_while_they_grow(start, small):
     process = start("followed", "--no-cache", "--jobs", "1")
     seen = set()
-    file = project / "followed" / "results.jsonl"
+    file = small / "followed" / "results.jsonl"
     while process.poll() is None:
         if file.exists():
             whole = file.read_bytes().rpartition(b"\n")[0].splitlines()
@@ -151,7 +140,7 @@ def test_results_can_be_followed_while_they_grow(start, project):
     assert len(seen & set(range(1, len(CASES)))) > 2, seen
 
 
-def test_a_reader_from_wheel_files_runs_what_is_in_them(start, project, tmp_path):
+def test_a_reader_from_wheel_files_runs_what_is_in_them(start, small, tmp_path):
     nightly = "0.13.0.dev20261120"
     version = {"jaxlib/version.py": f"__version__ = {nightly!r}\n"}
     wheel = make_wheel(tmp_path, "jaxlib", nightly, modules=version)
@@ -165,7 +154,7 @@ def test_a_reader_from_wheel_files_runs_what_is_in_them(start, project, tmp_path
     words = ("--readers", str(wheel), "--wheels", str(wheels), "--as-of", "2026-11-21")
     code, out = ended(start("nightly", *words))
     assert code == 1, out
-    found, summary = timeless(project / "nightly")
+    found, summary = timeless(small / "nightly")
     assert {(line["verdict"], line["message"]) for line in found} == {
         ("error", "ValueError: a nightly that deserializes nothing")
     }

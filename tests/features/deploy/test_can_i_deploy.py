@@ -48,6 +48,15 @@ def project(tmp_path) -> Path:
     return tmp_path
 
 
+GPU = "platforms: [cpu, cuda]\ndeployed: [{name: gpu, jaxlib: 0.10.2, platform: cuda}]\n"
+
+
+@pytest.fixture
+def ask(project, jaxexport):
+    """Asks `jaxexport can-i-deploy WHAT --to TARGET` in that project."""
+    return lambda what, to, *words, **ends: jaxexport("can-i-deploy", what, "--to", to, *words, **ends)
+
+
 def new_golden(case: str = CASE) -> None:
     """A golden that neither deployment target loads."""
     content = {**files(), ARTIFACT: encode(read(NEW).envelope._replace(vjp=None))}
@@ -72,9 +81,9 @@ def answers(ended) -> list[tuple[str, str, str]]:
     return [(each.target, each.artifact, str(each.answer)) for each in told.answers]
 
 
-def test_a_stored_pass_is_a_yes(project, jaxexport):
+def test_a_stored_pass_is_a_yes(ask):
     stored(ran(Verdict.PASS, "0.9.2"), ran(Verdict.PASS, "0.10.2"))
-    ended = jaxexport("can-i-deploy", CASE, "--to", "all", code=0)
+    ended = ask(CASE, "all", code=0)
     assert ended.out.splitlines()[:2] == [
         "serving (jaxlib 0.9.2)",
         f"  yes     {CASE}/0.9.2-cpu: it ran in jaxlib 0.9.2 and agrees with its writer's outputs (results)",
@@ -105,36 +114,36 @@ def test_another_runtime_is_answered_by_what_its_facts_foresee(project, jaxexpor
     ],
     ids=lambda text: text.partition(":")[0],
 )
-def test_a_pass_under_another_policy_is_no_yes(project, jaxexport, changed):
+def test_a_pass_under_another_policy_is_no_yes(ask, changed):
     stored(ran(Verdict.PASS, "0.9.2"))
     Path("export_compat.yaml").write_text(POLICY + changed)
-    ended = jaxexport("can-i-deploy", CASE, "--to", "serving", "--json")
+    ended = ask(CASE, "serving", "--json")
     assert (ended.code, answers(ended)) == (3, [("serving", f"{CASE}/0.9.2-cpu", "unknown")])
     name = changed.partition(":")[0]
     assert f"the results in .jaxexport do not count: since that run, `{name}` of the policy has another" in ended.err
 
 
 @pytest.mark.parametrize(("as_of", "code"), [("2026-11-20", 0), ("2026-11-21", 3)])
-def test_a_pass_by_a_quirk_that_has_expired_is_no_yes(project, jaxexport, as_of, code):
+def test_a_pass_by_a_quirk_that_has_expired_is_no_yes(ask, as_of, code):
     quirk = f"{{case: {CASE}, writer: 0.9.2, rtol: 0.1, reason: r, owner: o, issue: i, added: 2026-11-01, "
     Path("export_compat.yaml").write_text(f"{POLICY}quirks: [{quirk}expires: 2026-11-20}}]\n")
     policy = load_policy(Path("export_compat.yaml"))
     (relaxed,) = under_policy(GoldenStore(Path("golden")).goldens(), policy)
     passed = ran(Verdict.PASS, "0.9.2")
     finished(Path(".jaxexport"), passed, policy=policy, plan={"goldens": {relaxed.id: hash_of(relaxed.manifest)}})
-    ended = jaxexport("can-i-deploy", CASE, "--to", "serving", "--as-of", as_of)
+    ended = ask(CASE, "serving", "--as-of", as_of)
     assert (ended.code, "a quirk of it has expired" in ended.err) == (code, code == 3), ended
 
 
-def test_a_policy_that_only_judges_otherwise_leaves_a_yes(project, jaxexport):
+def test_a_policy_that_only_judges_otherwise_leaves_a_yes(ask):
     stored(ran(Verdict.PASS, "0.9.2"))
     Path("export_compat.yaml").write_text(f"windows: {{backward: 30}}\n{POLICY}")
-    assert jaxexport("can-i-deploy", CASE, "--to", "serving").code == 0
+    assert ask(CASE, "serving").code == 0
 
 
-def test_a_pass_that_is_flaky_is_no_yes(project, jaxexport):
+def test_a_pass_that_is_flaky_is_no_yes(ask):
     stored(ran(Verdict.PASS, "0.9.2", flaky="was crash on 2026-11-20"))
-    ended = jaxexport("can-i-deploy", CASE, "--to", "serving", code=3)
+    ended = ask(CASE, "serving", code=3)
     assert "it ran in jaxlib 0.9.2, and not each time: it was crash on 2026-11-20" in ended.out
 
 
@@ -148,9 +157,9 @@ def test_a_jaxlib_read_with_two_jax_is_as_good_as_the_worse(project, jaxexport, 
     assert answers(ended) == [("serving", f"{CASE}/0.9.2-cpu", "no")], "once, though it is named twice"
 
 
-def test_what_nobody_ran_is_unknown_with_the_command_that_answers_it(project, jaxexport):
+def test_what_nobody_ran_is_unknown_with_the_command_that_answers_it(ask, jaxexport):
     stored(ran(Verdict.PASS, "0.9.2"))
-    ended = jaxexport("can-i-deploy", CASE, "--to", "all", "--as-of", "2026-11-22", "--json")
+    ended = ask(CASE, "all", "--as-of", "2026-11-22", "--json")
     assert answers(ended) == [("serving", f"{CASE}/0.9.2-cpu", "yes"), ("edge", f"{CASE}/0.9.2-cpu", "unknown")]
     unknown = json.loads(ended.out)["answers"][1]
     assert (ended.code, unknown["shown_by"]) == (3, "forecast")
@@ -162,17 +171,17 @@ def test_what_nobody_ran_is_unknown_with_the_command_that_answers_it(project, ja
     assert "2 cells as of 2026-11-22" in planned.out, "the command plans these cells"
 
 
-def test_the_run_that_was_asked_for_is_read_beside_the_other(project, jaxexport):
+def test_the_run_that_was_asked_for_is_read_beside_the_other(ask):
     stored(ran(Verdict.PASS, "0.9.2"))
     stored(ran(Verdict.PASS, "0.10.2"), folder=".jaxexport/deploy")
-    assert jaxexport("can-i-deploy", CASE, "--to", "all").code == 0
+    assert ask(CASE, "all").code == 0
 
 
-def test_a_stored_failure_is_a_no_with_the_release_that_runs_it(project, jaxexport):
+def test_a_stored_failure_is_a_no_with_the_release_that_runs_it(ask):
     crash = ran(Verdict.CRASH, "0.9.2", stage=Stage.RUN, message="died by signal 11 (SIGSEGV)")
     crash_later = ran(Verdict.CRASH, "0.10.0", stage=Stage.RUN)
     stored(ran(Verdict.PASS, "0.9.1"), crash, crash_later, ran(Verdict.PASS, "0.10.2"))
-    ended = jaxexport("can-i-deploy", CASE, "--to", "serving", "--as-of", "2026-11-22", code=1)
+    ended = ask(CASE, "serving", "--as-of", "2026-11-22", code=1)
     assert ended.out.splitlines()[1:] == [
         f"  no      {CASE}/0.9.2-cpu: crash in stage run: died by signal 11 (SIGSEGV); so it is since jaxlib 0.9.2; "
         "the first later release in which it runs: 0.10.2 (results)",
@@ -182,23 +191,23 @@ def test_a_stored_failure_is_a_no_with_the_release_that_runs_it(project, jaxexpo
     ]
 
 
-def test_that_it_loads_is_no_answer_where_the_call_failed(project, jaxexport):
+def test_that_it_loads_is_no_answer_where_the_call_failed(ask):
     stored(ran(Verdict.NUMERICS, "0.9.2", message="off by 3"))
-    (answer,) = json.loads(jaxexport("can-i-deploy", CASE, "--to", "serving", "--json").out)["answers"]
+    (answer,) = json.loads(ask(CASE, "serving", "--json").out)["answers"]
     assert (answer["since"], answer["upgrade_to"]) == ("", ""), "nobody knows which release computes it"
 
 
-def test_a_known_issue_says_which_release_no_longer_has_it(project, jaxexport):
+def test_a_known_issue_says_which_release_no_longer_has_it(ask):
     crash = ran(Verdict.CRASH, "0.9.2", stage=Stage.RUN, message="signal 11", upstream="lapack-cold-process")
     stored(crash)
-    (answer,) = json.loads(jaxexport("can-i-deploy", CASE, "--to", "serving", "--json").out)["answers"]
+    (answer,) = json.loads(ask(CASE, "serving", "--json").out)["answers"]
     assert (answer["upgrade_to"], answer["foreseen"]) == ("0.10.0", True)
     assert "known as: LAPACK calls crash in a fresh process, fixed in 0.10.0" in answer["why"]
 
 
-def test_a_release_that_cannot_load_it_is_a_no_without_a_run(project, jaxexport):
+def test_a_release_that_cannot_load_it_is_a_no_without_a_run(ask):
     new_golden()
-    ended = jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "all", "--json")
+    ended = ask(f"{CASE}/0.12.0.1-cpu", "all", "--json")
     told = msgspec.json.decode(ended.out, type=Deployability)
     assert {(each.answer, each.shown_by, each.upgrade_to, each.foreseen) for each in told.answers} == {
         (Answer.NO, "forecast", "0.11.0", True)
@@ -207,30 +216,26 @@ def test_a_release_that_cannot_load_it_is_a_no_without_a_run(project, jaxexport)
     assert [(each.target, each.to) for each in told.upgrades] == [("serving", "0.11.0"), ("edge", "0.11.0")]
 
 
-def test_a_platform_that_it_was_not_exported_for_is_a_no(project, jaxexport):
-    Path("export_compat.yaml").write_text(
-        "platforms: [cpu, cuda]\ndeployed: [{name: gpu, jaxlib: 0.10.2, platform: cuda}]\n"
-    )
-    ended = jaxexport("can-i-deploy", CASE, "--to", "gpu", code=1)
+def test_a_platform_that_it_was_not_exported_for_is_a_no(ask):
+    Path("export_compat.yaml").write_text(GPU)
+    ended = ask(CASE, "gpu", code=1)
     assert "it was exported for cpu, and not for cuda" in ended.out
     assert "no later release is known to run all of them. Export them again" in ended.out
 
 
-def test_a_cell_that_was_only_compiled_is_unknown(project, jaxexport):
-    Path("export_compat.yaml").write_text(
-        "platforms: [cpu, cuda]\ndeployed: [{name: gpu, jaxlib: 0.10.2, platform: cuda}]\n"
-    )
+def test_a_cell_that_was_only_compiled_is_unknown(ask):
+    Path("export_compat.yaml").write_text(GPU)
     content = {**files(), ARTIFACT: (ARTIFACTS / "0.9.2" / "platforms.jaxexport").read_bytes()}
     made = manifest("multi", "0.9.2", options=Options(platforms=("cpu", "cuda", "tpu")))
     write_golden(GoldenStore(Path("golden")), made, content)
     stored(ran(Verdict.COMPILED, "0.10.2", case="multi", platform="cuda", mode=Mode.COMPILE))
-    ended = jaxexport("can-i-deploy", "multi", "--to", "gpu", code=3)
+    ended = ask("multi", "gpu", code=3)
     assert "it was compiled for cuda, and did not run" in ended.out
     assert "--platforms cuda:run" in ended.out
 
 
 @pytest.mark.parametrize("change", ["golden", "rule"])
-def test_results_of_another_golden_or_another_comparison_show_nothing(project, jaxexport, change):
+def test_results_of_another_golden_or_another_comparison_show_nothing(ask, change):
     stored(ran(Verdict.PASS, "0.9.2"))
     if change == "golden":
         store = GoldenStore(Path("golden"))
@@ -238,36 +243,34 @@ def test_results_of_another_golden_or_another_comparison_show_nothing(project, j
         write_golden(store, manifest(CASE, "0.9.2"), files(2.0, jaxlib="0.9.2"))
     else:
         Path("export_compat.yaml").write_text(f"{POLICY}numbers: [{{cases: ['*'], compare: exact, reason: r}}]\n")
-    assert answers(jaxexport("can-i-deploy", CASE, "--to", "serving", "--json"))[0][2] == "unknown"
+    assert answers(ask(CASE, "serving", "--json"))[0][2] == "unknown"
 
 
-def test_a_file_is_known_by_its_golden(project, jaxexport):
+def test_a_file_is_known_by_its_golden(ask):
     stored(ran(Verdict.PASS, "0.9.2"))
     Path("model.bin").write_bytes(files(jaxlib="0.9.2")[ARTIFACT])
-    ended = jaxexport("can-i-deploy", "model.bin", "--to", "serving", "--json")
+    ended = ask("model.bin", "serving", "--json")
     assert answers(ended) == [("serving", f"model.bin ({CASE}/0.9.2-cpu)", "yes")]
 
 
-def test_a_file_without_a_golden_is_foreseen_alone(project, jaxexport):
+def test_a_file_without_a_golden_is_foreseen_alone(ask):
     stored(ran(Verdict.PASS, "0.9.2"))
     Path("new.bin").write_bytes(NEW.read_bytes())
-    assert jaxexport("can-i-deploy", "new.bin", "--to", "serving").code == 1
+    assert ask("new.bin", "serving").code == 1
     Path("old.bin").write_bytes((ARTIFACTS / "0.8.1" / "mlp.jaxexport").read_bytes())
-    ended = jaxexport("can-i-deploy", "old.bin", "--to", "serving", code=3)
+    ended = ask("old.bin", "serving", code=3)
     assert "run       jaxexport goldens add --artifact old.bin --inputs INPUTS.npz" in ended.out
 
 
-def test_all_are_the_places_in_force_that_have_to_run_the_case(project, jaxexport):
+def test_all_are_the_places_in_force_that_have_to_run_the_case(project, ask):
     write_golden(GoldenStore(project / "golden"), manifest("other", "0.9.2"))
-    assert [target for target, *_ in answers(jaxexport("can-i-deploy", "other", "--to", "all", "--json"))] == [
-        "serving"
-    ]
-    assert [target for target, *_ in answers(jaxexport("can-i-deploy", "other", "--to", "edge", "--json"))] == ["edge"]
+    assert [target for target, *_ in answers(ask("other", "all", "--json"))] == ["serving"]
+    assert [target for target, *_ in answers(ask("other", "edge", "--json"))] == ["edge"]
     Path("export_compat.yaml").write_text(POLICY.replace("0.9.2}", "0.9.2, until: 2026-10-31}"))
-    ended = jaxexport("can-i-deploy", CASE, "--to", "all", "--json", "--as-of", "2026-11-01")
+    ended = ask(CASE, "all", "--json", "--as-of", "2026-11-01")
     assert [target for target, *_ in answers(ended)] == ["edge"]
     assert_bad_input(
-        jaxexport("can-i-deploy", "other", "--to", "all", "--as-of", "2026-11-01"),
+        ask("other", "all", "--as-of", "2026-11-01"),
         "--to all: no deployment target of the policy that is in force has to run other",
     )
 
@@ -275,37 +278,29 @@ def test_all_are_the_places_in_force_that_have_to_run_the_case(project, jaxexpor
 @pytest.mark.parametrize(
     ("words", "texts"),
     [
-        (
-            ["nobody", "--to", "all"],
-            ["nobody: expected a case, a golden or an artifact file, found none of this name."],
-        ),
-        (["tests.test_a.test_g", "--to", "all"], ["Did you mean 'tests.test_a.test_f'?"]),
-        (
-            [CASE, "--to", "servin"],
-            ["--to: expected all or a deployment target of the policy (serving, edge)", "mean 'serving'?"],
-        ),
-        ([CASE, "--to", "serving", "--as-of", "2026-01-01"], ["jaxlib 0.9.2"]),
-        ([CASE, "--to", "serving", "--results", "elsewhere"], ["elsewhere/summary.json: expected the summary of"]),
-        (["golden", "--to", "serving"], ["golden: expected a case, a golden or an artifact file"]),
-        (["export_compat.yaml", "--to", "serving"], ["export_compat.yaml"]),
+        (["nobody", "all"], ["nobody: expected a case, a golden or an artifact file, found none of this name."]),
+        (["tests.test_a.test_g", "all"], ["Did you mean 'tests.test_a.test_f'?"]),
+        ([CASE, "servin"], ["--to: expected all or a deployment target of the policy (serving, edge)", "'serving'?"]),
+        ([CASE, "serving", "--as-of", "2026-01-01"], ["jaxlib 0.9.2"]),
+        ([CASE, "serving", "--results", "elsewhere"], ["elsewhere/summary.json: expected the summary of"]),
+        (["golden", "serving"], ["golden: expected a case, a golden or an artifact file"]),
+        (["export_compat.yaml", "serving"], ["export_compat.yaml"]),
     ],
 )
-def test_bad_input_is_one_error(project, jaxexport, words, texts):
-    assert_bad_input(jaxexport("can-i-deploy", *words), *texts)
+def test_bad_input_is_one_error(ask, words, texts):
+    assert_bad_input(ask(*words), *texts)
 
 
-def test_a_policy_without_places_is_an_error(project, jaxexport):
+def test_a_policy_without_places_is_an_error(ask):
     Path("export_compat.yaml").write_text("readers: window\n")
-    assert_bad_input(
-        jaxexport("can-i-deploy", CASE, "--to", "all"), "--to: expected a policy with deployment targets, found none."
-    )
+    assert_bad_input(ask(CASE, "all"), "--to: expected a policy with deployment targets, found none.")
 
 
-def test_a_damaged_golden_is_an_error(project, jaxexport):
+def test_a_damaged_golden_is_an_error(project, ask):
     (golden,) = GoldenStore(project / "golden").goldens()
     golden.artifact.chmod(0o644)
     golden.artifact.write_bytes(NEW.read_bytes())
-    assert_bad_input(jaxexport("can-i-deploy", CASE, "--to", "all"), "artifact.jaxexport")
+    assert_bad_input(ask(CASE, "all"), "artifact.jaxexport")
 
 
 OLD = read(ARTIFACTS / "0.9.2" / "mlp.jaxexport")
@@ -335,9 +330,9 @@ def test_answers_follow_from_the_stored_verdicts(verdicts):
         assert bool(answer.run) is (answer.answer is Answer.UNKNOWN)
 
 
-def test_a_message_of_a_result_cannot_write_lines_of_its_own(project, jaxexport):
+def test_a_message_of_a_result_cannot_write_lines_of_its_own(ask):
     stored(ran(Verdict.ERROR, "0.9.2", stage=Stage.RUN, message="\x1b[2J\u2028YES: 1 yes."))
-    ended = jaxexport("can-i-deploy", CASE, "--to", "serving")
+    ended = ask(CASE, "serving")
     assert "\x1b" not in ended.out
     assert [line for line in ended.out.splitlines() if line.startswith("YES")] == []
 

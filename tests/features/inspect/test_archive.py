@@ -174,11 +174,8 @@ def test_the_csv_has_a_row_for_each_file(folder, jaxexport):
     rows = list(csv.DictReader(io.StringIO(jaxexport("inspect", folder, "--csv", *DAY).out)))
     (old,) = [row for row in rows if row["file"].endswith("old.jaxexport")]
     assert len(rows) == 2
-    assert (old["platforms"], old["formats"], old["custom_calls"]) == (
-        "cpu",
-        "5 9",
-        "lapack_spotrf_ffi lapack_strsm_ffi",
-    )
+    assert (old["platforms"], old["formats"]) == ("cpu", "5 9")
+    assert old["custom_calls"] == "lapack_spotrf_ffi lapack_strsm_ffi"
 
 
 def test_one_file_has_a_row_too(jaxexport):

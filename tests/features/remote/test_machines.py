@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,23 +12,12 @@ from pathlib import Path
 import pytest
 from commands import timeless, wait_for
 
-WRITE_GOLDENS = Path(__file__).parents[2] / "write_goldens.py"
 CASES = ("waves", "both", "keys", "every_dtype", "cholesky", "x64", "other_numbers")
 READERS = "0.9.2,0.10.1,0.10.2,0.11.1,0.11.2,0.12.0.1"
 LOOPBACK = ("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0")
 """With --no-dashboard alone Dask serves its other pages to every interface."""
 
 pytestmark = pytest.mark.matrix
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("project")
-    subprocess.run([sys.executable, WRITE_GOLDENS, folder / "golden"], check=True)
-    for golden in (folder / "golden").iterdir():
-        if golden.name not in CASES:
-            shutil.rmtree(golden)
-    return folder
 
 
 class Cluster:
@@ -76,10 +64,10 @@ def cluster(tmp_path) -> Iterator[Cluster]:
     made.close()
 
 
-def start(project: Path, results: str, *words: str) -> subprocess.Popen[str]:
+def start(small: Path, results: str, *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "export_core", "matrix", "--no-cache", "--results", results, *words],
-        cwd=project,
+        cwd=small,
         env={**os.environ, "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "4s"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -115,55 +103,55 @@ def listening(pid: int) -> list[str]:
     return [row[1] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in inodes]
 
 
-def test_three_workers_one_killed_give_a_local_runs_results(project, cluster):
+def test_three_workers_one_killed_give_a_local_runs_results(small, cluster):
     options = ("--readers", READERS)
-    code, out = ended(start(project, "local", *options))
+    code, out = ended(start(small, "local", *options))
     assert code == 1, out
     for _ in range(3):
         cluster.add()
-    process = start(project, "dask", *options, "--executor", f"dask:{cluster.address}")
-    wait_for(lambda: lines_of(project / "dask"), "a first result")
+    process = start(small, "dask", *options, "--executor", f"dask:{cluster.address}")
+    wait_for(lambda: lines_of(small / "dask"), "a first result")
     assert listening(process.pid) == []
     victim = wait_for(lambda: next(filter(replaying, cluster.workers), None), "a worker that replays")
     victim.kill()
-    seen = len(lines_of(project / "dask"))
+    seen = len(lines_of(small / "dask"))
     code, out = ended(process)
     assert code == 1, out
-    assert 0 < seen < len(lines_of(project / "dask")) == len(CASES) * len(READERS.split(",")), "killed in the middle"
-    assert timeless(project / "dask") == timeless(project / "local")
+    assert 0 < seen < len(lines_of(small / "dask")) == len(CASES) * len(READERS.split(",")), "killed in the middle"
+    assert timeless(small / "dask") == timeless(small / "local")
     every = (cluster.scheduler, *(worker for worker in cluster.workers if worker is not victim))
     for each in every:
         assert all(address.startswith("0100007F:") for address in listening(each.pid)), "loopback and nothing else"
 
 
-def test_a_cluster_without_a_tpu_runs_the_rest_and_says_so(project, cluster):
+def test_a_cluster_without_a_tpu_runs_the_rest_and_says_so(small, cluster):
     cluster.add()
     words = ("--readers", "0.12.0.1", "--cases", "both", "--platforms", "cpu,tpu:run")
-    code, out = ended(start(project, "lacks", *words, "--executor", f"dask:{cluster.address}"))
+    code, out = ended(start(small, "lacks", *words, "--executor", f"dask:{cluster.address}"))
     assert code == 3, out
-    found = {line["platform"]: line for line in lines_of(project / "lacks")}
+    found = {line["platform"]: line for line in lines_of(small / "lacks")}
     assert (found["cpu"]["verdict"], found["tpu"]["verdict"]) == ("pass", "not_run")
     assert f"dask worker {cluster.address} --resources tpu=1" in found["tpu"]["message"]
 
 
-def test_jobs_of_a_platform_go_to_the_workers_that_have_it(project, cluster):
+def test_jobs_of_a_platform_go_to_the_workers_that_have_it(small, cluster):
     cluster.add()
     cluster.add("--resources", "tpu=1")
     words = ("--readers", "0.12.0.1", "--cases", "both", "--platforms", "tpu")
-    code, out = ended(start(project, "has", *words, "--executor", f"dask:{cluster.address}"))
+    code, out = ended(start(small, "has", *words, "--executor", f"dask:{cluster.address}"))
     assert code == 3, out
-    (line,) = lines_of(project / "has")
+    (line,) = lines_of(small / "has")
     assert "infrastructure" not in line["message"], "it was there, and says itself what it cannot do"
 
 
-def test_without_its_scheduler_the_rest_of_a_run_is_not_run(project, cluster):
+def test_without_its_scheduler_the_rest_of_a_run_is_not_run(small, cluster):
     cluster.add()
-    process = start(project, "lost", "--readers", READERS, "--executor", f"dask:{cluster.address}")
-    wait_for(lambda: lines_of(project / "lost"), "a first result")
+    process = start(small, "lost", "--readers", READERS, "--executor", f"dask:{cluster.address}")
+    wait_for(lambda: lines_of(small / "lost"), "a first result")
     cluster.scheduler.kill()
     code, out = ended(process)
     assert code == 3, out
-    found = lines_of(project / "lost")
+    found = lines_of(small / "lost")
     assert len(found) == len(CASES) * len(READERS.split(","))
     verdicts = [line["verdict"] for line in found]
     assert 0 < verdicts.count("not_run") < len(found)
@@ -172,42 +160,42 @@ def test_without_its_scheduler_the_rest_of_a_run_is_not_run(project, cluster):
     }
 
 
-def test_what_breaks_on_one_worker_is_run_on_another(project, cluster, tmp_path):
+def test_what_breaks_on_one_worker_is_run_on_another(small, cluster, tmp_path):
     (tmp_path / "no_folder").write_text("where the environments should be")
     cluster.add(JAXEXPORT_CACHE=str(tmp_path / "no_folder"))
     broken = ("--readers", "0.11.2,0.12.0.1", "--cases", "both", "--cases", "waves")
-    code, out = ended(start(project, "broken", *broken, "--executor", f"dask:{cluster.address}"))
+    code, out = ended(start(small, "broken", *broken, "--executor", f"dask:{cluster.address}"))
     assert code == 3, "there is no other one"
-    told = {line["message"] for line in lines_of(project / "broken")}
+    told = {line["message"] for line in lines_of(small / "broken")}
     assert all("infrastructure: no environment can be built in" in message for message in told), told
     cluster.add()
-    code, out = ended(start(project, "mended", *broken, "--executor", f"dask:{cluster.address}"))
+    code, out = ended(start(small, "mended", *broken, "--executor", f"dask:{cluster.address}"))
     assert code == 0, out
     assert re.search(r"2 cells of jaxlib \S+ on cpu: not run on tcp://\S+ \(infrastructure: no environment", out), out
-    assert {line["verdict"] for line in lines_of(project / "mended")} == {"pass"}
+    assert {line["verdict"] for line in lines_of(small / "mended")} == {"pass"}
 
 
-def test_a_missing_scheduler_is_an_error_before_any_file(project):
-    code, out = ended(start(project, "nowhere", "--readers", "0.12.0.1", "--executor", "dask:tcp://127.0.0.1:9"))
+def test_a_missing_scheduler_is_an_error_before_any_file(small):
+    code, out = ended(start(small, "nowhere", "--readers", "0.12.0.1", "--executor", "dask:tcp://127.0.0.1:9"))
     assert code == 2, out
     assert "expected a Dask scheduler at this address, none answers" in out
-    assert not (project / "nowhere").exists()
+    assert not (small / "nowhere").exists()
 
 
 @pytest.mark.parametrize("where", ["local", "dask"])
-def test_ctrl_c_ends_a_run_cleanly_and_says_what_is_left(project, cluster, where):
+def test_ctrl_c_ends_a_run_cleanly_and_says_what_is_left(small, cluster, where):
     cluster.add()
     executor = "local" if where == "local" else f"dask:{cluster.address}"
     name = f"interrupted-{where}"
-    process = start(project, name, "--readers", READERS, "--executor", executor)
-    wait_for(lambda: lines_of(project / name), "a first result")
+    process = start(small, name, "--readers", READERS, "--executor", executor)
+    wait_for(lambda: lines_of(small / name), "a first result")
     process.send_signal(signal.SIGINT)
     code, out = ended(process)
     assert code == 130, out
     assert "Traceback" not in out
-    kept = len(lines_of(project / name))
+    kept = len(lines_of(small / name))
     planned = len(CASES) * len(READERS.split(","))
     last = out.replace("\n", " ")
     assert f"Interrupted: {kept} of {planned} cells have a result" in last
     assert f"{planned - kept} are left" in last
-    assert not (project / name / "summary.json").exists()
+    assert not (small / name / "summary.json").exists()

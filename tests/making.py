@@ -25,7 +25,7 @@ from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy, Required, WindowDays
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
-from export_core.releases import Release, Windows, load_calendar
+from export_core.releases import Release, Windows, load_calendar, promise
 from export_core.report.document import Comparison as Difference
 from export_core.report.document import Document
 from export_core.report.view import view
@@ -173,8 +173,6 @@ def result(
     **changes: Any,
 ) -> Result:
     """A judged cell. Its dates come from the calendar, its judgement from the test."""
-    from export_core.releases import Windows, promise
-
     wrote, read = release(writer), release(reader)
     found = promise(wrote.built, read.built, Windows())
     plain = Result(
@@ -201,6 +199,14 @@ def result(
         reproduce=f"jaxexport matrix --cases {case} --writers {writer} --readers {reader} --platforms cpu",
     )
     return msgspec.structs.replace(plain, **changes)
+
+
+def of_runtime(plain: Result, runtime: str, built: str, **changes: Any) -> Result:
+    """The same cell in a reader that is not jaxlib, such as ``tensorflow==2.21.0``, built on this day."""
+    reader = ReaderOf("", "", day(built), runtime)
+    found = promise(plain.writer.built, reader.built, Windows())
+    dates = {"direction": found.direction, "days": found.days, "promised_until": found.until}
+    return msgspec.structs.replace(plain, reader=reader, **dates, **changes)
 
 
 def ids(cells: Sequence[Any]) -> list[str]:

@@ -45,3 +45,30 @@ def jaxexport(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         return ended
 
     return run
+
+
+@pytest.fixture
+def two_runtimes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Two runtimes beside jaxlib are installed, and no other: tensorflow, and iree, which promises nothing."""
+    import datetime
+    from importlib.metadata import EntryPoint
+
+    from export_core.releases import runtimes
+
+    promise = runtimes.RuntimePromise(180, 30, "https://example.org/promise", "It is promised in a test.")
+    releases = {
+        version: runtimes.RuntimeRelease(built=datetime.date.fromisoformat(built))
+        for version, built in (("2.19.1", "2026-04-30"), ("2.20.0", "2026-08-13"), ("2.21.0", "2026-11-05"))
+    }
+    of_iree = {"3.13.0": runtimes.RuntimeRelease(built=datetime.date(2026, 10, 28))}
+    common = {"about": "A runtime of a test.", "worker": "worker.py", "requirements": (), "check": "print(1)"}
+    made = {
+        "tensorflow": runtimes.Runtime(name="tensorflow", promise=promise, releases=releases, **common),
+        "iree": runtimes.Runtime(name="iree", releases=of_iree, **common),
+    }
+    monkeypatch.setattr(EntryPoint, "load", lambda point: lambda: made[point.name])
+    points = [EntryPoint(name, name, runtimes.GROUP) for name in made]
+    monkeypatch.setattr(runtimes, "entry_points", lambda group: points)
+    runtimes.known_runtimes.cache_clear()
+    yield
+    runtimes.known_runtimes.cache_clear()

@@ -49,15 +49,26 @@ def few(names: Sequence[str], most: int = 4) -> str:
 def ranges(versions: Sequence[str], among: Sequence[str]) -> str:
     """``0.9.1 to 0.11.2, 0.12.0.1``: versions, of which three or more next to each other `among` all are a range.
 
-    Both are in one order, that of build dates.
+    Both are in one order, that of build dates. Readers that are not jaxlib are ranges of their own runtime:
+    ``tensorflow 2.18.1 to 2.21.0`` for three names such as ``tensorflow==2.18.1``.
     """
     places = {version: number for number, version in enumerate(among)}
     parts: list[str] = []
     # Places that rise together with their number in the list are next to each other.
-    for _, run in itertools.groupby(enumerate(versions), lambda pair: places.get(pair[1], -1) - pair[0]):
-        names = [version for _, version in run]
-        parts += [f"{names[0]} to {names[-1]}"] if len(names) > 2 else names
+    next_to_each_other = itertools.groupby(
+        enumerate(versions), lambda pair: (places.get(pair[1], -1) - pair[0], _runtime(pair[1]))
+    )
+    for (_, runtime), run in next_to_each_other:
+        names = [version.removeprefix(f"{runtime}==") for _, version in run]
+        names = [f"{names[0]} to {names[-1]}"] if len(names) > 2 else names
+        parts += [f"{runtime} {', '.join(names)}"] if runtime else names
     return ", ".join(parts)
+
+
+def _runtime(reader: str) -> str:
+    """``tensorflow`` of ``tensorflow==2.21.0``; empty for a version of jaxlib."""
+    runtime, _, version = reader.partition("==")
+    return runtime if version else ""
 
 
 def signal_name(number: int | None) -> str:

@@ -21,12 +21,13 @@ import msgspec
 from msgspec.structs import replace
 
 from export_core.base.tolerances import ROUNDING
-from export_core.judge.result import Cells, ReaderOf, Result, by_build_date, release_name
+from export_core.judge.result import Cells, ReaderOf, Result, by_build_date, grouped, release_name
 from export_core.judge.verdicts import VERDICTS, WORST_FIRST, Judgement
 from export_core.matrix import Outcome, Verdict
 from export_core.readers.cell import CellKey
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Calendar
+from export_core.releases.runtimes import known_runtimes
 
 _OWN = re.compile(r"https?://\S+|'[^']*'|0x[0-9a-f]+|\d+|(?<=Function )\S+|(?<=function )\S+|(?<=custom call to )\S+")
 """What is a case's own in a message."""
@@ -121,10 +122,12 @@ def causes_in(
     """
     changes = _changes(results) if changes is None else changes
     not_replayable = {result.golden for result in results if _fails_in_own_writer(result)}
-    days = {result.reader.built for result in results}
-    days |= {calendar.built(version) for version in calendar.versions()} if calendar else set()
+    days = {
+        family: sorted({*(reader.built for reader in readers), *(_days_known(family, calendar) if calendar else ())})
+        for family, readers in grouped({result.reader for result in results}, lambda reader: reader.family).items()
+    }
     groups = [group for (_, cause), group in Cells(results).by_cause.items() if cause]
-    causes = [_cause(group, changes, not_replayable, sorted(days)) for group in groups]
+    causes = [_cause(group, changes, not_replayable, days[group[0].reader.family]) for group in groups]
     return sorted(
         causes,
         key=lambda cause: (
@@ -132,6 +135,14 @@ def causes_in(
             *(-cause.promised, -cause.cells, cause.example, cause.id),
         ),
     )
+
+
+def _days_known(family: str, calendar: Calendar) -> list[datetime.date]:
+    """The days on which known releases of jaxlib, or of another runtime, were built."""
+    if not family:
+        return [calendar.built(version) for version in calendar.versions()]
+    runtime = known_runtimes().get(family)
+    return [release.built for release in runtime.known(calendar).values()] if runtime else []
 
 
 @dataclass(frozen=True)
@@ -209,7 +220,8 @@ def cell_signature(result: Result) -> tuple[str, ...]:
 def _cause_id(result: Result, change: FailingStretch | None, *, not_replayable: bool) -> str:
     if result.upstream:
         return result.upstream
-    key: list[object] = [*cell_signature(result), not_replayable]
+    # Two runtimes have no fault in common, whatever their messages.
+    key: list[object] = [*cell_signature(result), not_replayable, *filter(None, [result.reader.family])]
     if change:
         key += _around(change)
         # Each golden that no reader agrees with has a fault of its own.
@@ -310,8 +322,8 @@ def _change(stretch: FailingStretch, days: Sequence[datetime.date]) -> tuple[str
         words = f"Fails since {release_name(first)}; works in {release_name(before)}{again}"
     else:
         words = f"Works in {release_name(after)}" if after else ""
-    since, skipped_from = first.jaxlib if before else "", before.jaxlib if before and began else ""
-    return words, since, skipped_from, after.jaxlib if after else ""
+    since, skipped_from = first.name if before else "", before.name if before and began else ""
+    return words, since, skipped_from, after.name if after else ""
 
 
 def _between(earlier: ReaderOf | None, later: ReaderOf | None, days: Sequence[datetime.date]) -> str:

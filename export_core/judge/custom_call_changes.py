@@ -108,8 +108,12 @@ def judge_changes(
     results: Iterable[Result], changes: Sequence[CustomCallChange], windows: Windows, as_of: datetime.date
 ) -> list[JudgedChange]:
     """Check each declared change against results. Writers and readers built after `as_of` do not count."""
-    # With --as-of a run may be judged for a day before some of its releases.
-    existing = [result for result in results if max(result.writer.built, result.reader.built) <= as_of]
+    # With --as-of a run may be judged for a day before some of its releases. Custom calls are those of jaxlib.
+    existing = [
+        result
+        for result in results
+        if max(result.writer.built, result.reader.built) <= as_of and not result.reader.runtime
+    ]
     return [_judge(change, windows, as_of, existing) for change in changes]
 
 

@@ -56,9 +56,9 @@ class CalendarFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Packages that environments need beside jax and jaxlib; of the shipped calendar only."""
 
 
-def title_of(name: str) -> str:
-    """What people read for the name of a reader: ``jaxlib 0.12.0.1``, ``tensorflow 2.21.0``."""
-    return name.replace("==", " ") if "==" in name else f"jaxlib {name}"
+def title_of(names: str) -> str:
+    """What people read for the names of readers, jaxlib's first: ``jaxlib 0.11.2, 0.12.0.1, tensorflow 2.21.0``."""
+    return f"{'' if names[:1].isalpha() else 'jaxlib '}{names.replace('==', ' ')}"
 
 
 class Named:
@@ -79,6 +79,11 @@ class Named:
     def title(self) -> str:
         """What people read: see `title_of`."""
         return title_of(self.name)
+
+    @property
+    def label(self) -> str:
+        """What a table of readers shows: ``0.12.0.1``, ``tensorflow 2.21.0``."""
+        return self.name.replace("==", " ")
 
     @property
     def pair(self) -> str:

@@ -19,7 +19,7 @@ from export_core.readers.placement import Mode
 from export_core.report.document import Document, Finding
 from export_core.report.svg import text_of
 from export_core.report.view import entry_text
-from export_core.report.wording import cell_sentence, evidence, reason_line, window_line
+from export_core.report.wording import cell_sentence, evidence, promise_line, reason_line, window_line
 
 
 def junit_xml(document: Document) -> str:
@@ -100,7 +100,8 @@ def _cell(result: Result, reader: str, policy: Policy, finding: Finding | None) 
         element.text = "\n".join((cell_sentence(result), *labelled_lines(pairs)))
     else:
         judgement = f"{result.judgement}: {facts.meaning}"
-        lines = labelled_lines([("test", result.test), ("judgement", judgement), ("window", window_line(result))])
+        window = [("window", window_line(result)), ("promise", promise_line(result.reader))]
+        lines = labelled_lines([("test", result.test), ("judgement", judgement), *window])
         Xml.SubElement(case, "system-out").text = "\n".join(lines)
     return case
 

@@ -1,28 +1,38 @@
-"""The map of a run as SVG: a row for each writer, and readers on the day they were built, from left to right."""
+"""The map of a run as SVG: a row for each writer, and readers on the day they were built, from left to right.
+
+That is jaxlib's axis of time. Readers of each other runtime are a group of columns to the right of it, by build date.
+"""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree as Xml
 
 from export_core.base.phrases import plural
 from export_core.judge import Judgement
+from export_core.judge.result import grouped
 from export_core.report.document import Document, ReportError
 from export_core.report.page_data import filter_link
 from export_core.report.run_tables import MapRelease, MapRow, ReleaseMap, release_map
 from export_core.report.svg import Axis, add, make_axis, picture, text_of, width_of
 
-_WIDTH, _LEFT = 900.0, 96.0
+_WIDTH, _LEFT, _RIGHT = 900.0, 96.0, 18.0
+_SLOT, _END = 27.0, 26.0  # The width of a column, and the least room after the last one for its turned name.
 
 
 @dataclass(frozen=True)
 class _Plane:
-    """Where things are: the time scale from left to right, the middle of each row, and the room of one.
+    """Where things are: the time scale of jaxlib, the middles of all columns and rows, and the room of one row.
 
-    Names above the columns are turned by `angle`.
+    Names above the columns are turned by `angle`. `groups` are the runtimes that are not jaxlib with the left edge of
+    their columns, `head` is where their names are.
     """
 
     axis: Axis
+    slots: Sequence[float]
+    groups: Mapping[str, float]
+    head: float
+    width: float
     angle: int
     rows: Sequence[float]
     pitch: float
@@ -45,22 +55,24 @@ def map_svg(
     if not drawn.rows:
         raise ReportError("The map of a run shows its cells: expected at least one result, found none.")
     plane = _plane(drawn, top=74.0 if heading else 24.0)
-    legend = list(_legend(drawn))
-    bottom = plane.bottom + 46
+    legend = list(_legend(drawn, plane))
+    bottom = plane.bottom + (46 if plane.axis.length else 16)  # Below jaxlib's readers are months and the day.
     label = f"Map of the run: {len(drawn.rows)} writers (rows) and {len(drawn.readers)} readers by build date"
-    root = picture("release-map", _WIDTH, bottom + legend[-1][2] + 12, label, standalone=standalone)
+    kind = "release-map" if plane.width == _WIDTH else "release-map wide"
+    root = picture(kind, plane.width, bottom + legend[-1][2] + 12, label, standalone=standalone)
     if heading:
         add(root, "text", "headline", heading[0], x=20, y=36)
         add(root, "text", "legend", heading[1], x=20, y=54)
-    for text, above in (("read by jaxlib →", 21), ("written by jaxlib ↓", 9)):
+    for text, above in (("read by jaxlib →" if plane.axis.length else "read by →", 21), ("written by jaxlib ↓", 9)):
         add(root, "text", "date", text, x=_LEFT - 2, y=plane.top - above, text_anchor="end")
     _time(root, drawn, plane)
     named = _with_room(plane.rows)
     for row, middle in zip(drawn.rows, plane.rows, strict=True):
         _row(root, row, plane, middle, named=middle in named)
-    today = plane.axis.end(drawn.as_of)
-    add(root, "line", "today", **plane.line(today, 6))
-    add(root, "text", "today", f"as of {drawn.as_of}", x=_LEFT + today, y=plane.bottom + 34, text_anchor="end")
+    if plane.axis.length:
+        today = plane.axis.end(drawn.as_of)
+        add(root, "line", "today", **plane.line(today, 6))
+        add(root, "text", "today", f"as of {drawn.as_of}", x=_LEFT + today, y=plane.bottom + 34, text_anchor="end")
     _squares(root, drawn, plane, links=links)
     for platform in drawn.platforms if len(drawn.platforms) > 1 else ():
         first = next(middle for row, middle in zip(drawn.rows, plane.rows, strict=True) if row.platform == platform)
@@ -100,31 +112,48 @@ def _with_room(places: Sequence[float]) -> set[float]:
 
 
 def _plane(drawn: ReleaseMap, top: float) -> _Plane:
-    axis = make_axis([reader.built for reader in drawn.readers], drawn.as_of, 786, slot=27, end=26)
+    runtimes = grouped(drawn.readers, lambda reader: reader.release.family)
+    built = [reader.built for reader in runtimes.pop("", [])]
+    room = {name: max(_SLOT * len(own), width_of(name, 11)) + _END for name, own in runtimes.items()}
+    # The axis gives up its free room first, then the picture gets wider.
+    whole = _WIDTH - _LEFT - _RIGHT
+    length = max(whole - sum(room.values()), min(_SLOT * len(built) + _END, whole))
+    axis = make_axis(built, drawn.as_of, length, slot=_SLOT, end=_END)
+    slots, groups, edge = [*axis.slots], dict[str, float](), axis.length
+    for name, own in runtimes.items():
+        groups[name] = edge + _END / 2
+        slots += [groups[name] + axis.slot * (number + 0.5) for number in range(len(own))]
+        edge += room[name]
     # Names above the columns are steeper where these are close to each other.
     angle = 45 if axis.slot >= 18 else 75
-    top += max(width_of(reader.name, 11.5) for reader in drawn.readers) * math.sin(math.radians(angle))
+    head = top
+    top += max(width_of(reader.column, 11.5) for reader in drawn.readers) * math.sin(math.radians(angle))
+    top += 18 if groups else 0
     # Each platform has a line of its own, if there are several.
-    pitch, head = 30.0 if len(drawn.rows) <= 24 else 22.0, 26.0 if len(drawn.platforms) > 1 else 0.0
+    pitch, gap = 30.0 if len(drawn.rows) <= 24 else 22.0, 26.0 if len(drawn.platforms) > 1 else 0.0
     rows, place, platform = [], 0.0, None
     for row in drawn.rows:
-        place += head if row.platform != platform else 0
+        place += gap if row.platform != platform else 0
         platform = row.platform
         rows.append(top + place + pitch / 2)
         place += pitch
-    return _Plane(axis, angle, rows, pitch, top, top + place)
+    return _Plane(
+        axis, slots, groups, head, max(_WIDTH, round(_LEFT + edge + _RIGHT)), angle, rows, pitch, top, top + place
+    )
 
 
 def _time(root: Xml.Element, drawn: ReleaseMap, plane: _Plane) -> None:
     """The months and the readers."""
-    for day, place in plane.axis.months(52):
+    for day, place in plane.axis.months(52) if plane.axis.length else ():
         add(root, "line", "grid", **plane.line(place))
         kind, text = ("month year", f"{day:%Y}") if day.month == 1 else ("month", f"{day:%b}")
         add(root, "text", kind, text, x=_LEFT + place, y=plane.bottom + 18, text_anchor="middle")
-    named = _with_room(plane.axis.slots[::-1])
-    for reader, slot in zip(drawn.readers, plane.axis.slots, strict=True):
+    for name, edge in plane.groups.items():
+        add(root, "text", "platform", name, x=_LEFT + edge, y=plane.head)
+    named = _with_room(plane.slots[::-1])
+    for reader, slot in zip(drawn.readers, plane.slots, strict=True):
         if slot in named:
-            label = add(root, "text", "reader", reader.name)
+            label = add(root, "text", "reader", reader.column)
             label.set("transform", f"translate({_LEFT + slot + 3:.1f} {plane.top - 9:.1f}) rotate(-{plane.angle})")
             add(label, "title", "", f"reader {reader.name}, built {reader.built}")
 
@@ -148,7 +177,7 @@ def _row(root: Xml.Element, row: MapRow, plane: _Plane, middle: float, *, named:
 def _squares(root: Xml.Element, drawn: ReleaseMap, plane: _Plane, *, links: bool) -> None:
     tab_stop = 0
     for index, (row, middle) in enumerate(zip(drawn.rows, plane.rows, strict=True)):
-        for number, (reader, slot) in enumerate(zip(drawn.readers, plane.axis.slots, strict=True)):
+        for number, (reader, slot) in enumerate(zip(drawn.readers, plane.slots, strict=True)):
             if reader in row.squares:
                 parent = add(root, "g")
                 if links:
@@ -191,11 +220,11 @@ LOOKS: dict[str, str] = {
 """How a square may look, and what the legend says of it."""
 
 
-def _legend(drawn: ReleaseMap) -> Iterator[tuple[str, float, float, str]]:
+def _legend(drawn: ReleaseMap, plane: _Plane) -> Iterator[tuple[str, float, float, str]]:
     """What there is on the map: how it looks, its place, and what it means; in as many lines as it takes."""
     looks = {square.look for row in drawn.rows for square in row.squares.values()}
     entries = [(look, meaning) for look, meaning in LOOKS.items() if look in looks]
-    entries += [("band", "promised")]
+    entries += [("band", "promised")] if plane.axis.length else []
     if any(reader.term == row.writer.term for row in drawn.rows for reader in row.squares):
         entries.append(("outside is-own", "read by its own writer"))
     x, y = 20.0, 8.0

@@ -205,14 +205,15 @@ def markdown_map(drawn: ReleaseMap, before: ReleaseMap | None = None) -> str:
     if not drawn.rows:
         return ""
     earlier = {(row.platform, row.writer): row.squares for row in before.rows} if before else {}
-    rows = sorted(drawn.rows, key=lambda row: (row.writer.order, row.platform))
+    rows = sorted(drawn.rows, key=lambda row: (row.writer.release.date_order, row.platform))
 
     def square(row: MapRow, reader: MapRelease, *, several: bool = False) -> str:
         return _square(row.squares.get(reader), earlier.get((row.platform, row.writer), {}).get(reader), several)
 
-    columns = [
-        list(run) for _, run in itertools.groupby(drawn.readers, lambda reader: [square(row, reader) for row in rows])
-    ]
+    def looks(reader: MapRelease) -> list[str]:
+        return [reader.release.family, *(square(row, reader) for row in rows)]
+
+    columns = [list(run) for _, run in itertools.groupby(drawn.readers, looks)]
     ordered = [reader.in_words for reader in drawn.readers]
     titles = [for_markdown(ranges([reader.in_words for reader in run], ordered)) for run in columns]
     lines = ["Goldens by writer (down), in readers by build date (across):", ""]

@@ -17,6 +17,7 @@ from export_core.base.phrases import few, plural, ranges
 from export_core.judge import Judgement
 from export_core.judge.result import by_build_date
 from export_core.judge.verdicts import VERDICTS
+from export_core.releases.runtimes import JAXLIB
 from export_core.report.document import Comparison, Document, Finding, by_kind, capped, issue_of
 from export_core.report.map_svg import map_svg
 from export_core.report.page_data import cause_link, cell_link, filter_link, page_data, web_address
@@ -54,6 +55,7 @@ def html_page(document: Document) -> str:
         judgements=[(name, len(run.by_judgement[name]), filter_link(judgement=name)) for name in judgements],
         comparison=comparison.section() if comparison else None,
         map=Markup(map_svg(drawn, links=True)) if drawn.rows else None,
+        runtimes=any(reader.runtime for reader in run.readers),
         pictures=document.added("picture"),
         facets=_facets(run, comparison),
         writers=[_writer(block, judgements) for block in table],
@@ -123,6 +125,7 @@ def _facets(run: Run, comparison: Comparison | None) -> list[tuple[str, list[tup
     plain = {
         "verdict": sorted({str(result.verdict) for result in run.results}),
         "writer": by_build_date(run.writers),
+        "runtime": list(dict.fromkeys(reader.family or JAXLIB for reader in run.readers)),
         "reader": by_build_date(run.readers),
         "platform": run.platforms,
         "call": sorted({call for calls in {result.custom_calls for result in run.results} for call in calls}),
@@ -163,7 +166,7 @@ def _card(finding: Finding, run: Run) -> dict[str, Any]:
     writers = ranges(cause.writers, by_build_date(run.writers))
     readers = ranges(cause.readers, by_build_date(run.readers))
     # Where no run shows when it began or ended, the oldest that fails.
-    when = began_and_ended(cause, issue) or [("oldest reader affected", cause.first_reader.name)]
+    when = began_and_ended(cause, issue) or [("oldest reader affected", cause.first_reader.label)]
     where = [
         plural(len(cause.cases), "case") if len(cause.cases) > 1 else cause.cases[0].rpartition(".")[2],
         f"written by {writers}",

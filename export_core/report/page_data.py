@@ -22,9 +22,10 @@ from export_core.judge.result import ReaderOf, WriterOf
 from export_core.judge.verdicts import VERDICTS
 from export_core.readers.cell import CellKey
 from export_core.readers.placement import Mode
+from export_core.releases.runtimes import JAXLIB
 from export_core.report.document import Document
 from export_core.report.run_tables import GridBlock
-from export_core.report.wording import figures_line, judgement_mark, limits_line, window_line
+from export_core.report.wording import figures_line, judgement_mark, limits_line, promise_line, window_line
 
 _ELEMENT = re.compile(r"(?m)^\s*((?:worst|first) at \[[^\]\n]*\]): expected (.+), got (.+)$")
 
@@ -172,6 +173,8 @@ def _release(release: WriterOf | ReaderOf) -> dict[str, str]:
         "jax": plain_text(named.jax),
         "built": str(named.built),
         "name": plain_text(named.pair),
+        "runtime": plain_text(named.family or JAXLIB),
+        "promise": plain_text(promise_line(named)),
         "platform": plain_text(release.platform) if isinstance(release, WriterOf) else "",
     }
 

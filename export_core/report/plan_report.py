@@ -20,6 +20,7 @@ from export_core.matrix.plan import split
 from export_core.readers.inventory import EnvironmentsCost
 from export_core.readers.placement import Mode
 from export_core.releases import Direction, Release, Windows
+from export_core.releases.calendar import title_of
 from export_core.releases.runtimes import promise_to
 from export_core.report.terminal import print_lines
 from export_core.report.wording import counts_line
@@ -117,7 +118,7 @@ def print_plan_report(console: Console, plan: Plan, windows: Windows, cost: Envi
     for cell in report.cells:
         with_jax = f" with jax {cell.reader.jax}" if cell.reader.jax else ""
         line = (
-            f"{cell.golden}  in {cell.reader.name}{with_jax} on {cell.platform}  "
+            f"{cell.golden}  in {cell.reader.label}{with_jax} on {cell.platform}  "
             f"{cell.direction} {cell.days} days  {_promise_name(cell)}"
             f"{f'  for {few(cell.deployed)}' if cell.deployed else ''}"
         )
@@ -169,7 +170,7 @@ def github_jobs(plan: Plan, options: Sequence[str]) -> dict[str, list[dict[str, 
         platforms = ",".join(dict.fromkeys(cell.platform for cell in cells))
         jobs.append(
             {
-                "name": f"jaxlib {readers} on {platforms}",
+                "name": f"{title_of(readers)} on {platforms}",
                 "shard": index,
                 "options": shlex.join([*options, "--shard", f"{index}/{len(shards)}"]),
                 "platforms": platforms,

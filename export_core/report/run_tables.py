@@ -66,30 +66,33 @@ def _short_names(cases: Collection[str]) -> dict[str, str]:
 class MapRelease:
     """A writer or a reader, on whichever platform. `several`: the run has its jaxlib with several jax."""
 
-    built: datetime.date
-    jaxlib: str
-    jax: str
+    release: ReaderOf
     several: bool = field(default=False, compare=False)
+
+    @property
+    def built(self) -> datetime.date:
+        """The day on which it was built."""
+        return self.release.built
 
     @property
     def name(self) -> str:
         """As it is called where there is little room: with its jax only where its jaxlib has several."""
-        return f"{self.jaxlib} · {self.jax}" if self.several else self.jaxlib
+        return f"{self.release.jaxlib} · {self.release.jax}" if self.several else self.release.label
+
+    @property
+    def column(self) -> str:
+        """As a column is called that is below the name of its runtime."""
+        return self.release.version if self.release.runtime else self.name
 
     @property
     def in_words(self) -> str:
-        """As a sentence calls it."""
-        return f"{self.jaxlib} with jax {self.jax}" if self.several else self.jaxlib
+        """As a sentence calls it, which `ranges` shortens."""
+        return f"{self.release.jaxlib} with jax {self.release.jax}" if self.several else self.release.name
 
     @property
     def term(self) -> str:
         """As a filter of the page names it."""
-        return f"{self.jaxlib}-jax{self.jax}" if self.several else self.jaxlib
-
-    @property
-    def order(self) -> tuple[datetime.date, str, str]:
-        """Sort key: by build date."""
-        return self.built, self.jaxlib, self.jax
+        return self.release.pair if self.several else self.release.name
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,7 @@ class MapRow:
 
 @dataclass(frozen=True)
 class ReleaseMap:
-    """Rows by platform, in each the newest writer first; readers by build date, the oldest first."""
+    """Rows by platform, in each the newest writer first; readers by build date, jaxlib's first, then by runtime."""
 
     readers: tuple[MapRelease, ...]
     rows: tuple[MapRow, ...]
@@ -169,9 +172,7 @@ def release_map(run: Run, changed: Set[CellKey] | None = None) -> ReleaseMap:
 def map_releases(releases: Sequence[ReaderOf]) -> dict[ReaderOf, MapRelease]:
     """Releases as a map names them."""
     several = with_several_jax(releases)
-    return {
-        release: MapRelease(release.built, release.name, release.jax, release.name in several) for release in releases
-    }
+    return {release: MapRelease(release, release.name in several) for release in releases}
 
 
 def same_rows(one: ReleaseMap, other: ReleaseMap) -> tuple[ReleaseMap, ReleaseMap]:
@@ -187,10 +188,10 @@ def same_rows(one: ReleaseMap, other: ReleaseMap) -> tuple[ReleaseMap, ReleaseMa
 
 
 def _by_date(readers: Iterable[MapRelease]) -> tuple[MapRelease, ...]:
-    return tuple(sorted(set(readers), key=lambda reader: reader.order))
+    return tuple(sorted(set(readers), key=lambda reader: reader.release.date_order))
 
 
 def _in_order(rows: Iterable[MapRow]) -> tuple[MapRow, ...]:
     """By platform, in each the newest writer first."""
-    newest_first = sorted(rows, key=lambda row: row.writer.order, reverse=True)
+    newest_first = sorted(rows, key=lambda row: row.writer.release.date_order, reverse=True)
     return tuple(sorted(newest_first, key=lambda row: row.platform))

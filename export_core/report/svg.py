@@ -105,7 +105,12 @@ class Axis:
 
 
 def make_axis(built: Sequence[datetime.date], until: datetime.date, length: float, slot: float, end: float) -> Axis:
-    """A scale for releases built on these days, in order, that ends after `until`; `end` is the least room there."""
+    """A scale for releases built on these days, in order, that ends after `until`; `end` is the least room there.
+
+    Without a release it has no length.
+    """
+    if not built:
+        return Axis(0, slot, (), (until.toordinal(),), (0.0,))
     slot = min(slot, (length - end) / max(1, len(built)))
     ordinals = [day.toordinal() for day in built]
     last = max(until.toordinal(), ordinals[-1])

@@ -13,6 +13,7 @@ from export_core.judge import Judgement, Summary
 from export_core.judge.result import Cells, by_build_date
 from export_core.judge.verdicts import FAIL_ON, Kind
 from export_core.policy.run_options import RESULTS
+from export_core.releases.runtimes import JAXLIB
 from export_core.report.document import Document, Finding, by_kind, cells_of
 from export_core.report.run_tables import grid, with_several_jax
 from export_core.report.wording import LEGEND, cell_mark, named_folder
@@ -229,12 +230,13 @@ _NARROWEST_COLUMN = 9  # a date with two digits of the year, and a gap
 
 
 def print_table(console: Console, run: Run) -> None:
-    """Goldens by writer down, readers by build date across; split into blocks where the terminal is too narrow."""
+    """Goldens by writer down, readers by runtime and build date across, in blocks where the terminal is too narrow."""
     blocks = [(f"{block.name}  built {block.writer.built}", block.rows) for block in grid(run)]
-    several = with_several_jax(run.readers)
+    several, has_runtimes = with_several_jax(run.readers), any(reader.runtime for reader in run.readers)
     titles = {
         reader: (
-            reader.name,
+            *([reader.family or JAXLIB] if has_runtimes else []),
+            reader.version,
             f"{reader.built:%y-%m-%d}",
             *([f"jax {reader.jax}"] if reader.name in several else []),
         )

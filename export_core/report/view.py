@@ -28,6 +28,7 @@ from export_core.matrix import Verdict
 from export_core.numbers.noise import WHAT_TO_DO
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
+from export_core.releases.calendar import title_of
 from export_core.report.document import Comparison, Document, Finding, issue_of
 from export_core.report.wording import (
     cell_sentence,
@@ -206,10 +207,10 @@ def _number_details(group: Sequence[Result], folder: Path | None) -> list[tuple[
     """
     lines, changing, bits = [], 0, "the same in all these readers of a golden"
     for results in Cells(group).by_golden.values():
-        readers = few(by_build_date(result.reader for result in results))
+        readers = title_of(few(by_build_date(result.reader for result in results)))
         worst = max(results, key=lambda result: (result.max_noise_error or 0.0, result.max_abs_error or 0.0))
         size = error_size(worst.max_noise_error, worst.max_abs_error)
-        lines.append(f"{worst.golden} in jaxlib {readers}: {size}")
+        lines.append(f"{worst.golden} in {readers}: {size}")
         changing += len({result.outputs for result in results}) > 1
     if changing:
         see = f"see `jaxexport trend{named_folder(folder)} --numbers`"

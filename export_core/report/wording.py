@@ -12,13 +12,14 @@ from export_core.base.phrases import few, first_line, plural
 from export_core.base.processes import KERNELS, kernel_settings
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
-from export_core.judge.result import Exceeded, Level
+from export_core.judge.result import Exceeded, Level, ReaderOf
 from export_core.judge.verdicts import MISSING_RESULT, NOTHING_PROMISED, STALE_LIST, VERDICTS, ExitCode
 from export_core.matrix import Verdict
 from export_core.policy.known_issues import KnownIssue
 from export_core.policy.run_options import ONE_CELL, OPTIONS, RESULTS
 from export_core.readers.placement import Mode
 from export_core.releases import Direction
+from export_core.releases.runtimes import known_runtimes
 
 FIXED_BY = {
     Level.ENVELOPE: "its envelope alone",
@@ -137,7 +138,7 @@ def _readers_affected(summary: Summary) -> str:
     """The readers in which something is broken or owed, those of each cause apart; empty where nothing is."""
     broken = [cause for cause in summary.causes if cause.judgement.is_breach]
     broken.sort(key=lambda cause: (cause.first_reader.date_order, cause.last_reader.date_order))
-    spans = list(dict.fromkeys((cause.first_reader.name, cause.last_reader.name) for cause in broken))
+    spans = list(dict.fromkeys((cause.first_reader.label, cause.last_reader.label) for cause in broken))
     if not spans:
         return ""
     texts = [oldest if oldest == newest else f"{oldest} to {newest}" for oldest, newest in spans]
@@ -175,7 +176,7 @@ def began_and_ended(cause: Cause, issue: KnownIssue | None = None) -> list[tuple
     """
     began = ("between", f"{cause.before} and {cause.since}") if cause.before else ("since", cause.since)
     ended = ("fixed in", issue.mended_in) if issue and issue.mended_in else ("works in", cause.mended_in)
-    return [pair for pair in (began, ended) if pair[1]]
+    return [(word, version.replace("==", " ")) for word, version in (began, ended) if version]
 
 
 def cell_mark(result: Result) -> str:
@@ -196,9 +197,12 @@ def judgement_mark(result: Result) -> str:
 
 def window_line(result: Result) -> str:
     """The window: ``backward: reader built 155 days after the writer; promised: 180 days, until 2026-11-14``."""
+    after, edge = ("before", "back to") if result.direction is Direction.FORWARD else ("after", "until")
+    runtime = known_runtimes().get(result.reader.family) if result.reader.runtime else None
+    if runtime and not runtime.promise:
+        return f"{result.direction}: reader built {result.days} days {after} the writer; nothing is promised"
     if result.direction is Direction.SAME:
         return f"same: reader and writer were built on the same day; promised until {result.promised_until}"
-    after, edge = ("after", "until") if result.direction is Direction.BACKWARD else ("before", "back to")
     # From the dates, not the policy: a result contains no lengths of windows.
     length = abs((result.promised_until - result.writer.built).days)
     inside = "promised" if result.promised else "outside the promise"
@@ -206,6 +210,17 @@ def window_line(result: Result) -> str:
         f"{result.direction}: reader built {result.days} days {after} the writer; {inside}: {length} days, "
         f"{edge} {result.promised_until}"
     )
+
+
+def promise_line(reader: ReaderOf) -> str:
+    """Whose promise counts in a reader that is not jaxlib, with its source; empty for jaxlib, where it is JAX's."""
+    if not reader.runtime:
+        return ""
+    if (runtime := known_runtimes().get(reader.family)) is None:
+        return f"{reader.family} is not installed here: what it promises is not known"
+    if promise := runtime.promise:
+        return f'{runtime.name} promises: "{promise.says}" ({promise.source})'
+    return f"{runtime.name} promises nothing: only a deployment target of the policy obliges it to run anything"
 
 
 def first_lines(lines: Sequence[str], file: str = "results.jsonl") -> str:
@@ -262,6 +277,7 @@ def evidence(result: Result, *, all_of_stderr: bool = False) -> list[tuple[str, 
     """
     return [
         ("window", window_line(result)),
+        ("promise", promise_line(result.reader)),
         ("deployed", ", ".join(result.deployed)),
         ("stage", str(result.stage)),
         *([("mode", "compiled only: nothing ran")] if result.mode is Mode.COMPILE else []),

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from comparing import compared
 from example_runs import READERS, broken_run
-from making import day, golden
+from making import day, document, golden, of_runtime, with_causes
 
 from export_core.features.forecast.forecast import forecast
 from export_core.features.forecast.forecast_text import forecast_page
@@ -160,6 +160,47 @@ def ahead(tmp_path_factory) -> Path:
     found = forecast(goldens, Policy(), load_calendar(), day("2026-11-21"), 200, ["0.11.0"])
     page.write_text(forecast_page(found), encoding="utf-8")
     return page
+
+
+@pytest.fixture
+def other_runtimes(tmp_path, two_runtimes) -> Path:
+    """The page of a run with readers of two runtimes that are not jaxlib."""
+    results, _ = broken_run()
+    newest = [one for one in results if one.reader.jaxlib == "0.12.0.1"]
+    others = (
+        ("iree==3.13.0", "2026-08-10"),
+        ("tensorflow==2.20.0", "2026-08-13"),
+        ("tensorflow==2.21.0", "2026-11-05"),
+    )
+    made = [*results, *(of_runtime(one, runtime, built) for runtime, built in others for one in newest)]
+    page = tmp_path / "report.html"
+    page.write_text(html_page(document(with_causes(made))), encoding="utf-8")
+    return page
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_squares_of_other_runtimes_are_to_the_right_and_large_enough(size, opened, other_runtimes):
+    page = opened(file=other_runtimes, size=SIZES[size])
+    boxes = page.evaluate(
+        "[...document.querySelectorAll('.map a.square')].map(square => [square.getAttribute('aria-label'),"
+        " square.querySelector('rect').getBoundingClientRect()]).map(([label, {left, width}]) => [label, left, width])"
+    )
+    assert min(width for *_, width in boxes) >= 20
+    edges = [[left for label, left, _ in boxes if f"read by {name}" in label] for name in ("0.", "iree", "tensorflow")]
+    assert max(edges[0]) < min(edges[1]) <= max(edges[1]) < min(edges[2])
+    assert_accessible(page)
+
+
+def test_the_filter_knows_runtimes_and_a_cell_says_whose_promise_counts(opened, other_runtimes):
+    page = opened("#filter=runtime%3Atensorflow", file=other_runtimes)
+    assert page.locator("#count").inner_text().startswith("552 of 5,520")
+    assert page.locator("[role=columnheader] b").all_inner_texts() == ["tensorflow 2.20.0", "tensorflow 2.21.0"]
+    page.fill("#query", "reader:tensorflow==2.21.0 case:*test_eig")
+    page.locator("#grid .cell").first.click()
+    facts = page.locator("#cell-facts").inner_text()
+    assert "tensorflow 2.21.0 (built 2026-11-05) on cpu" in facts
+    assert page.locator("#cell-facts a[href='https://example.org/promise']").count() == 1
+    assert page.locator("#newer").is_disabled()
 
 
 def assert_accessible(page: Any) -> None:

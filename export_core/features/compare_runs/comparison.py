@@ -27,6 +27,7 @@ from export_core.policy import Policy
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Direction
+from export_core.releases.calendar import title_of
 from export_core.report.document import Comparison, Finding, by_kind, capped
 from export_core.report.page_data import cell_link, filter_link
 from export_core.report.wording import amount, counts_line, evidence, first_lines, writer_and_reader
@@ -363,7 +364,7 @@ def _finding(group: Sequence[CellDifference], kind: Kind, number: int) -> Findin
     if len(group) > 1:
         goldens = [golden for *_, golden in sorted({result.golden_order for result in results})]
         readers = by_build_date(result.reader for result in results)
-        sentence = f"{len(group):,} cells: {few(goldens)} in jaxlib {few(readers)}."
+        sentence = f"{len(group):,} cells: {few(goldens)} in {title_of(few(readers))}."
     details = [
         ("example", writer_and_reader(results[0]) if len(group) > 1 else ""),
         ("then", _state_line(first.then) or "not in the baseline"),

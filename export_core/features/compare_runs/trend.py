@@ -169,7 +169,7 @@ def _error(drift: GoldenDrift, stretch: Stretch) -> str:
     size = "equal values" if stretch.max_abs_error == 0 else error_size(stretch.max_noise_error, stretch.max_abs_error)
     size += ", out of tolerance" if stretch.verdict is Verdict.NUMERICS else ""
     earlier = next(other for other in drift.stretches if other.outputs == stretch.outputs)
-    return size if earlier is stretch else f"{size}, as in {earlier.readers[-1].jaxlib}"
+    return size if earlier is stretch else f"{size}, as in {earlier.readers[-1].label}"
 
 
 def cost_steps(results: Iterable[Result]) -> Costs:
@@ -236,9 +236,9 @@ def cost_lines(costs: Costs) -> Iterator[str]:
 def _row(step: CostStep) -> tuple[str, ...]:
     """What a line says of a step but its golden: goldens of a case for which it is the same share one."""
     figure, was, now = step.change.figure, step.change.was, step.change.now
-    releases = step.before.jaxlib, step.after.jaxlib
+    releases = step.before.label, step.after.label
     if releases[0] == releases[1]:  # one jaxlib with two jax
-        releases = f"{step.before.jaxlib} with jax {step.before.jax}", f"{step.after.jaxlib} with jax {step.after.jax}"
+        releases = f"{releases[0]} with jax {step.before.jax}", f"{releases[1]} with jax {step.after.jax}"
     return (
         times(was, now),
         figure,

@@ -13,6 +13,7 @@ from export_core.judge.cost import CERTAIN, RunTimes, change_in, cost_of, run_ti
 from export_core.judge.result import Cells, Exceeded, by_build_date
 from export_core.judge.verdicts import Kind
 from export_core.readers.worker.protocol import Timings
+from export_core.releases.calendar import title_of
 from export_core.report.document import Finding, RowLine, Table
 from export_core.report.wording import amount, exceeded_text, first_lines, times, writer_and_reader
 from export_core.run.run import Run
@@ -88,7 +89,7 @@ def _over_budget(exceeding: Mapping[Result, Exceeded], number: int, run: Run) ->
     for (golden, _), cells in goldens.items():
         versions = by_build_date(result.reader for result in cells)
         largest = max((exceeding[result] for result in cells), key=_ratio)
-        lines.append(f"{golden} in jaxlib {ranges(versions, readers)}: {exceeded_text(largest)}")
+        lines.append(f"{golden} in {title_of(ranges(versions, readers))}: {exceeded_text(largest)}")
     limit = f"{exceeding[worst].limit} ({exceeding[worst].budget})"
     sentence = f"{plural(len(exceeding), 'cell')} over {limit}: {lines[0]}."
     if len(goldens) > 1:

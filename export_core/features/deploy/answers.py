@@ -417,7 +417,7 @@ def deploy_lines(deployability: Deployability, width: int) -> Iterator[str]:
 
 
 def _sentence(answer: Deployment) -> str:
-    since = f"; so it is since jaxlib {answer.since}" if answer.since else ""
+    since = f"; so it is since {title_of(answer.since)}" if answer.since else ""
     how = "may run" if answer.foreseen else "runs"
     later = f"; the first later release in which it {how}: {answer.upgrade_to}" if answer.upgrade_to else ""
     return plain_text(f"{answer.artifact}: {answer.why}{since}{later} ({answer.shown_by})")

@@ -184,7 +184,7 @@ def explain(
     if len(explanation.releases) > 1:
         echo("\nThe same golden in other releases")
         for row in explanation.releases:
-            echo(f"  {row.reader.built}  jaxlib {row.reader.name:<10} {row.verdict}")
+            echo(f"  {row.reader.built}  {row.reader.title:<17} {row.verdict}")
     for title, texts in (("What to do", explanation.steps), ("What would have shown it earlier", explanation.earlier)):
         echo(f"\n{title}")
         for text in texts:

@@ -37,6 +37,8 @@ function causeOf(found) {
     ["to do", text(".todo span")],
   ];
 }
+// Whose promise counts, in a reader that is not jaxlib: its source can be followed.
+const promiseOf = (cell) => reader(cell).promise && make("span", {}, ...reader(cell).promise.split(/(https:[^\s)]+)/).map((part, place) => (place % 2 ? link(part, part) : part)));
 const TIMES = ["deserialize", "lower", "compile", "run", "run again (median)", "peak memory"];
 const timesOf = (cell) => cells.timings[cell].map((value, place) => value === null ? "" : `${TIMES[place]} ${value} ${place < 5 ? "ms" : "MB"}`).filter(Boolean).join(", ");
 function factsOf(cell) {
@@ -52,6 +54,7 @@ function factsOf(cell) {
     ["written by", `${release(writerOf(row))} on ${writerOf(row).platform}`],
     ["read by", `${release(reader(cell))} on ${platformOf(row)}`],
     ["window", tables.window[cells.window[cell]]],
+    ["promise", promiseOf(cell)],
     ["deployed", deployed],
     ["stage", found[STAGE] + (found[MODE] && `; ${found[MODE]}`)],
     ["device", [device, driver].filter(Boolean).join(", ")],
@@ -94,7 +97,8 @@ function generationsOf(cell) {
 
 function neighbour(cell, step) {
   const other = cell + step;
-  return other >= 0 && other < CELLS && rowOfCell[other] === rowOfCell[cell] ? other : -1;
+  const isNext = other >= 0 && other < CELLS && rowOfCell[other] === rowOfCell[cell];
+  return isNext && reader(other).runtime === reader(cell).runtime ? other : -1;
 }
 function fillDialog(cell) {
   const found = state(cell);

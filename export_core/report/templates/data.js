@@ -16,10 +16,10 @@ const caseOf = (row) => tables.case[rows.case[row]];
 const writerOf = (row) => tables.writer[rows.writer[row]];
 const platformOf = (row) => tables.platform[rows.platform[row]];
 const SEVERAL_PLATFORMS = tables.platform.length > 1;
-const release = ({ jax, jaxlib, built }) => (jax ? `jaxlib ${jaxlib} with jax ${jax} (built ${built})` : `${jaxlib} (built ${built})`);
+const release = ({ jax, jaxlib, built }) => `${jax ? `jaxlib ${jaxlib} with jax ${jax}` : readerTitle({ jaxlib })} (built ${built})`;
 // Where one jaxlib is read with several jax, only both tell its columns apart.
 const paired = new Set(tables.reader.map(({ jaxlib }) => jaxlib).filter((jaxlib, place, all) => all.indexOf(jaxlib) !== place));
-const readerTitle = ({ jaxlib, jax }) => (paired.has(jaxlib) ? `${jaxlib} jax ${jax}` : jaxlib);
+const readerTitle = ({ jaxlib, jax }) => (paired.has(jaxlib) ? `${jaxlib} jax ${jax}` : jaxlib.replace("==", " "));
 
 // --- the address of a cell: its golden, reader and platform, in one text and back
 const rowsByName = new Map(rows.golden.map((golden, row) => [`${golden} ${platformOf(row)}`, row]));

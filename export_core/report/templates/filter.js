@@ -1,6 +1,6 @@
 // Which cells a filter lets through. A filter is a text of terms: key:value, key:"value", -key:value, words.
 const TERM = /(-?)(?:([a-z]+):)?("[^"]*"?|[^\s"]+)/g;
-const KEYS = ["judgement", "verdict", "writer", "reader", "platform", "case", "call", "cause", "stage", "promised", "change"];
+const KEYS = ["judgement", "verdict", "writer", "reader", "runtime", "platform", "case", "call", "cause", "stage", "promised", "change"];
 
 function parse(query) {
   return [...query.matchAll(TERM)].map(([all, minus, key, value]) => {
@@ -51,6 +51,7 @@ const BY_ROW = {
 const ofState = (place, word = String) => (is) => [cells.state, flags(tables.state, (value) => is(word(value[place])))];
 const BY_CELL = {
   reader: (is) => [cells.reader, flags(tables.reader, releaseIs(is))],
+  runtime: (is) => [cells.reader, flags(tables.reader, ({ runtime }) => is(runtime))],
   judgement: ofState(JUDGEMENT), verdict: ofState(VERDICT), stage: ofState(STAGE), cause: ofState(CAUSE),
   change: (is) => [cells.change, flags(tables.change, ([name]) => is(name))],
   promised: ofState(PROMISED, (value) => (value ? "yes" : "no")),

@@ -44,15 +44,15 @@ function rowName(row, order) {
   return name + platform;
 }
 
-// --- ranges: neighbours in one state; a reader without a cell, or with one that the filter leaves out, has none
+// --- ranges: neighbours of one runtime in one state; a reader without a cell, or with one that the filter leaves out, has none
 function rangesOf(row, readers, filtered = true) {
   const ranges = [];
   readers.forEach((place, column) => {
     const cell = cellAt(row, place), off = cell >= 0 && filtered && !on[cell];
     const kind = cell < 0 ? "none" : off ? "off" : cells.state[cell];
-    const last = ranges.at(-1);
-    if (last && last.kind === kind) last.size += 1;
-    else ranges.push({ kind, cell: off ? -1 : cell, column, size: 1 });
+    const last = ranges.at(-1), { runtime } = tables.reader[place];
+    if (last && last.kind === kind && last.runtime === runtime) last.size += 1;
+    else ranges.push({ kind, runtime, cell: off ? -1 : cell, column, size: 1 });
   });
   return ranges;
 }
@@ -149,6 +149,7 @@ function drawHead() {
       make("b", {}, readerTitle(tables.reader[place])), make("span", { className: "built" }, built), make("span", { className: "score" }, score));
     cell.title = `Reader ${release(tables.reader[place])}: ${count(kept[place])} of ${count(promised[place])} promised cells are kept. Click: worst first.`;
     cell.classList.toggle("bad", kept[place] < promised[place]);
+    cell.classList.toggle("first", column > 0 && tables.reader[place].runtime !== tables.reader[view.readers[column - 1]].runtime);
     return cell;
   });
   head.replaceChildren(make("div", { role: "row", ariaRowIndex: 1 }, make("div", { role: "columnheader", className: "corner" },

@@ -33,7 +33,7 @@ from export_core.matrix.selection import reader_named
 from export_core.policy.run_options import RESULTS, of_cell
 from export_core.readers.environment import ReaderEnvironments, cell_variables
 from export_core.releases import Calendar, Release, ReleaseError
-from export_core.releases.calendar import version_key
+from export_core.releases.calendar import title_of, version_key
 from export_core.releases.index import with_nightlies_of
 from export_core.releases.runtimes import runtime_readers
 from export_core.run.plan_record import hash_of, policy_hash
@@ -114,7 +114,7 @@ def bisect(
     return structs.replace(
         bisection,
         exit_code=NO_ANSWER if silent else FOUND,
-        message=f"not narrowed down further: no answer from jaxlib {', '.join(silent)}" if silent else "",
+        message=f"not narrowed down further: no answer from {title_of(', '.join(silent))}" if silent else "",
         threshold=criterion.threshold,
         releases=releases,
         tried=_tried(trials, measure, criterion),

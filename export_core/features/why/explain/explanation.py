@@ -25,6 +25,7 @@ from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms, terms_of
 from export_core.releases import Direction
+from export_core.releases.calendar import title_of
 from export_core.releases.entries import calendar_entries
 from export_core.report.wording import cell_sentence, evidence
 
@@ -202,10 +203,9 @@ def _steps(
 ) -> Iterator[str]:
     if issue:
         yield issue.todo
-    runtimes = any(row.reader.runtime for row in rows)
     working = [row.reader.name for row in rows if row.verdict.works]
     if works := ranges(working, [row.reader.name for row in rows]):
-        yield f"Pin: it works in {works if runtimes else f'jaxlib {works}'}."
+        yield f"Pin: it works in {title_of(works)}."
     if cause is FailureCause.OWN_WRITER:
         yield "`jaxexport goldens verify` checks the golden's files; export it again if they are whole."
         return

@@ -1,0 +1,248 @@
+"""A run with readers of two jaxlibs and of two other runtimes, in each medium."""
+
+import hashlib
+import io
+import json
+import re
+from urllib.parse import unquote
+from xml.etree import ElementTree as Xml
+
+import pytest
+from example_runs import broken_run
+from making import day, document, golden, of_runtime, result, run_of
+from msgspec.structs import replace as replaced
+from rich.console import Console
+
+from export_core.base.phrases import ranges
+from export_core.features.compare_runs.trend import cost_lines, cost_steps
+from export_core.judge import Judgement
+from export_core.judge.causes import find_causes
+from export_core.matrix import Selection, Verdict, make_plan
+from export_core.readers.worker.protocol import Cost, Stage
+from export_core.releases import Windows, load_calendar
+from export_core.releases.calendar import title_of
+from export_core.report.junit import junit_xml
+from export_core.report.map_svg import map_svg
+from export_core.report.markdown import markdown_text
+from export_core.report.page import html_page
+from export_core.report.plan_report import github_jobs, print_plan_report
+from export_core.report.run_tables import release_map
+from export_core.report.sarif import sarif_file
+from export_core.report.terminal import print_report
+from export_core.report.wording import began_and_ended, promise_line, window_line
+from export_core.run.run import Run
+
+BROKEN = {"verdict": Verdict.ERROR, "judgement": Judgement.BROKEN, "stage": Stage.COMPILE, "message": "No such op."}
+PROMISED = 'tensorflow promises: "It is promised in a test." (https://example.org/promise)'
+NOTHING = "iree promises nothing: only a deployment target of the policy obliges it to run anything"
+
+
+def made(name):
+    """The results of one case: written by two jaxlibs, read by these and by three releases of two other runtimes."""
+    results = []
+    for writer in ("0.11.0", "0.12.0.1"):
+        plain = {"case": f"tests.test_a.{name}", "writer": writer}
+        results += [result(**plain, reader=reader) for reader in ("0.11.0", "0.12.0.1")]
+        for runtime, built, outcome in (
+            ("iree==3.13.0", "2026-10-28", {"verdict": Verdict.PASS, "judgement": Judgement.BONUS, "promised": False}),
+            ("tensorflow==2.20.0", "2026-08-13", {}),
+            ("tensorflow==2.21.0", "2026-11-05", BROKEN),
+        ):
+            results.append(of_runtime(result(**plain, **outcome), runtime, built))
+    return results
+
+
+RESULTS = [*made("test_f"), *made("test_g")]
+
+
+@pytest.fixture(autouse=True)
+def _runtimes(two_runtimes):
+    """The runtimes of this run are installed."""
+
+
+def on_screen(width, **options):
+    stream = io.StringIO()
+    print_report(Console(width=width, file=stream), document(RESULTS), **options)
+    return stream.getvalue()
+
+
+# --- the map ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_map_has_jaxlib_first_then_a_group_for_each_runtime():
+    drawn = release_map(run_of(RESULTS))
+    assert [reader.term for reader in drawn.readers] == [
+        *("0.11.0", "0.12.0.1", "iree==3.13.0"),
+        *("tensorflow==2.20.0", "tensorflow==2.21.0"),
+    ]
+    picture = Xml.fromstring(map_svg(drawn, links=True))
+    names = {element.text: element for element in picture.iter("text")}
+    columns = [element.text for element in picture.iter("text") if element.get("class") == "reader"]
+    assert columns == ["0.11.0", "0.12.0.1", "3.13.0", "2.20.0", "2.21.0"]
+    places = [float(names[text].get("x")) for text in ("iree", "tensorflow")]
+    *bands, _ = [element for element in picture.iter("rect") if element.get("class") == "band"]
+    assert max(float(band.get("x")) + float(band.get("width")) for band in bands) < places[0] < places[1]
+
+
+def test_a_square_of_a_runtime_says_its_reader_and_leads_to_its_cells():
+    picture = Xml.fromstring(map_svg(release_map(run_of(RESULTS)), links=True))
+    (square,) = [
+        element
+        for element in picture.iter("a")
+        if element.get("aria-label").startswith("written by 0.11.0, read by tensorflow 2.21.0 on cpu: 2 broken")
+    ]
+    assert unquote(square.get("href")) == "#filter=writer:0.11.0 reader:tensorflow==2.21.0 platform:cpu"
+
+
+def test_a_map_without_jaxlib_has_columns_and_no_axis():
+    picture = Xml.fromstring(map_svg(release_map(run_of([one for one in RESULTS if one.reader.runtime]))))
+    classes = {element.get("class") for element in picture.iter()}
+    assert not classes & {"band", "today", "grid", "month"}
+    assert [element.text for element in picture.iter("text") if element.get("class") == "reader"] == [
+        *("3.13.0", "2.20.0", "2.21.0"),
+    ]
+
+
+def test_a_map_of_many_runtimes_is_wider_and_every_square_is_inside():
+    many = [
+        of_runtime(one, f"tensorflow==2.{minor}.0", "2026-03-05") for one in made("test_f")[:1] for minor in range(40)
+    ]
+    picture = Xml.fromstring(map_svg(release_map(run_of([*RESULTS, *many]))))
+    width = float(picture.get("viewBox").split()[2])
+    assert width > 900
+    assert picture.get("class") == "drawing release-map wide"
+    squares = [element for element in picture.iter("g") if element.get("class", "").startswith("square")]
+    assert all(float(one.find("rect").get("x")) + 24 <= width for one in squares if one.find("title") is not None)
+
+
+def test_the_map_of_jaxlibs_alone_is_drawn_as_ever():
+    drawn = map_svg(release_map(Run(*broken_run())), links=True)
+    assert (
+        hashlib.sha256(drawn.encode()).hexdigest() == "3e38314b5cd2b82afd528adbe663c132a49365baba8c0c3958ea47d500c89a73"
+    )
+
+
+# --- terminal and Markdown --------------------------------------------------------------------------------------------
+
+
+def test_the_terminal_says_readers_in_words_by_runtime():
+    text = on_screen(200)
+    assert "0.11.0, 0.12.0.1, tensorflow 2.20.0: ok; tensorflow 2.21.0: 2 broken" in text
+    assert "2 ok" in text
+    assert "only reader affected tensorflow 2.21.0" in text
+    assert "==" not in text.replace("--readers tensorflow==2.21.0", "")
+
+
+def test_the_table_in_the_terminal_names_the_runtime_above_its_columns():
+    lines = on_screen(200, full=True).splitlines()
+    start = next(number for number, line in enumerate(lines) if "tensorflow" in line)
+    assert lines[start].split() == ["jaxlib", "jaxlib", "iree", "tensorflow", "tensorflow"]
+    assert lines[start + 1].split() == ["0.11.0", "0.12.0.1", "3.13.0", "2.20.0", "2.21.0"]
+    assert lines[start + 4].split() == ["test_f", "ok", "ok", "[ok]", "ok", "err!"]
+
+
+def test_a_cause_is_that_of_one_runtime():
+    """The same message in jaxlib and in tensorflow is two causes, and no release of the one is before the other's."""
+    results = [one if one.reader.runtime else replaced(one, **BROKEN) for one in RESULTS]
+    causes = run_of(results).summary.causes
+    assert [cause.readers for cause in causes] == [("0.11.0", "0.12.0.1"), ("tensorflow==2.21.0",)]
+
+
+def test_numbers_that_began_to_differ_in_a_runtime_are_dated_by_its_releases():
+    """Releases of jaxlib that were built between two of tensorflow are no gap, one of tensorflow is."""
+    numerics = {"verdict": Verdict.NUMERICS, "judgement": Judgement.BROKEN}
+    releases = [("2.19.1", "2026-04-30"), ("2.20.0", "2026-08-13"), ("2.21.0", "2026-11-05")]
+    cells = [of_runtime(result(writer="0.11.0"), f"tensorflow=={version}", built) for version, built in releases]
+    cells[2] = replaced(cells[2], **numerics)
+    (whole,) = find_causes([result(writer="0.11.0"), *cells], load_calendar())[1]
+    (with_gap,) = find_causes([result(writer="0.11.0"), cells[0], cells[2]], load_calendar())[1]
+    assert whole.change == (
+        "Numbers changed in tensorflow 2.21.0 (built 2026-11-05), after tensorflow 2.20.0 (built 2026-08-13)"
+    )
+    assert (whole.since, whole.before) == ("tensorflow==2.21.0", "")
+    assert with_gap.before == "tensorflow==2.19.1"
+    assert began_and_ended(with_gap) == [("between", "tensorflow 2.19.1 and tensorflow 2.21.0")]
+
+
+def test_markdown_has_columns_of_one_runtime():
+    text = markdown_text(document(RESULTS))
+    assert "| | 0.11.0, 0.12.0.1 | iree 3.13.0 | tensorflow 2.20.0 | tensorflow 2.21.0 |" in text
+    assert "| 0.11.0, 0.12.0.1 | tensorflow 2.21.0 |" in text
+    assert PROMISED in text
+
+
+def test_ranges_of_readers_are_of_one_runtime():
+    names = ["0.11.0", "0.12.0.1", "iree==3.13.0", "tensorflow==2.19.1", "tensorflow==2.20.0", "tensorflow==2.21.0"]
+    assert ranges(names, names) == "0.11.0, 0.12.0.1, iree 3.13.0, tensorflow 2.19.1 to 2.21.0"
+    assert title_of(ranges(names[1:], names)) == "jaxlib 0.12.0.1, iree 3.13.0, tensorflow 2.19.1 to 2.21.0"
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_says_whose_promise_counts():
+    page = html_page(document(RESULTS))
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
+    readers = {reader["jaxlib"]: reader for reader in data["tables"]["reader"]}
+    runtimes = {"0.11.0": "jaxlib", "0.12.0.1": "jaxlib", "iree==3.13.0": "iree"}
+    runtimes |= {"tensorflow==2.20.0": "tensorflow", "tensorflow==2.21.0": "tensorflow"}
+    assert {name: reader["runtime"] for name, reader in readers.items()} == runtimes
+    assert readers["0.11.0"]["promise"] == ""
+    assert readers["iree==3.13.0"]["promise"] == NOTHING
+    assert readers["tensorflow==2.21.0"]["promise"] == PROMISED
+    assert '<option value="iree">iree</option>' in page
+
+
+# --- JUnit, SARIF, plan -----------------------------------------------------------------------------------------------
+
+
+def test_junit_has_a_suite_for_each_reader_and_says_whose_promise_counts():
+    suites = {suite.get("name"): suite for suite in Xml.fromstring(junit_xml(document(RESULTS)).encode())}
+    assert [*suites] == [
+        *("jaxlib 0.11.0 with jax 0.11.0 on cpu", "jaxlib 0.12.0.1 with jax 0.12.0.1 on cpu"),
+        *("iree 3.13.0 on cpu", "tensorflow 2.20.0 on cpu", "tensorflow 2.21.0 on cpu", "jaxexport"),
+    ]
+    (failure, *_) = suites["tensorflow 2.21.0 on cpu"].iter("failure")
+    assert PROMISED in failure.text
+    (works, *_) = suites["iree 3.13.0 on cpu"].iter("system-out")
+    assert NOTHING in works.text
+    assert "the writer; nothing is promised" in works.text
+
+
+def test_sarif_says_readers_in_words():
+    (run,) = json.loads(sarif_file(document(RESULTS)))["runs"]
+    (rule,) = run["tool"]["driver"]["rules"]
+    assert "read by tensorflow 2.21.0" in rule["fullDescription"]["text"]
+    assert PROMISED in rule["help"]["text"]
+
+
+def test_a_plan_has_jaxlib_first_then_each_runtime_by_build_date():
+    asked = Selection(readers="tensorflow>=2.20,0.12.0.1,iree,0.11.0")
+    plan = make_plan([golden("t.a", "0.11.0")], load_calendar(), Windows(), asked, day("2026-11-21"))
+    stream = io.StringIO()
+    print_plan_report(Console(width=200, file=stream), plan, Windows())
+    lines = stream.getvalue().splitlines()
+    assert [line.split(" on cpu")[0] for line in lines[:5]] == [
+        "t.a/0.11.0-cpu  in 0.11.0 with jax 0.11.0",
+        "t.a/0.11.0-cpu  in 0.12.0.1 with jax 0.12.0.1",
+        *(f"t.a/0.11.0-cpu  in {name}" for name in ("iree 3.13.0", "tensorflow 2.20.0", "tensorflow 2.21.0")),
+    ]
+    assert "readers by build date: 0.11.0, 0.12.0.1, iree==3.13.0, tensorflow==2.20.0, tensorflow==2.21.0" in lines
+    assert [job["name"] for job in github_jobs(plan, [])["include"]] == [
+        *("jaxlib 0.11.0 on cpu", "jaxlib 0.12.0.1 on cpu", "iree 3.13.0 on cpu"),
+        *("tensorflow 2.20.0 on cpu", "tensorflow 2.21.0 on cpu"),
+    ]
+
+
+def test_a_runtime_that_is_not_installed_says_so(monkeypatch):
+    strange = of_runtime(result(), "strange==1.0", "2026-11-05")
+    assert promise_line(strange.reader) == "strange is not installed here: what it promises is not known"
+    assert "outside" in window_line(replaced(strange, promised=False))
+
+
+def test_costs_of_a_runtime_are_named_in_words():
+    cells = [
+        of_runtime(result(cost=Cost(temp_bytes=size)), f"tensorflow=={version}", built)
+        for version, built, size in (("2.20.0", "2026-08-13", 1000), ("2.21.0", "2026-11-05", 3000))
+    ]
+    assert "tensorflow 2.20.0 -> tensorflow 2.21.0" in "\n".join(cost_lines(cost_steps(cells)))

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from projects import Project
 
 WATCH = """
 import json, os, pathlib, sys
@@ -31,10 +30,6 @@ def test_marked(export_golden):
 """
 
 
-def _loaded(project: Project) -> list[list[str]]:
-    return [json.loads(path.read_text()) for path in project.folder.glob("loaded-*.json")]
-
-
 @pytest.mark.parametrize(
     ("words", "processes"),
     [
@@ -49,7 +44,7 @@ def _loaded(project: Project) -> list[list[str]]:
 def test_jax_and_numpy_are_not_loaded_before_a_marked_test_runs(projects, words, processes):
     project = projects(conftest=WATCH, test_plain=PLAIN, test_marked=MARKED)
     run = project.pytest(*words, cold=True)
-    loaded = _loaded(project)
+    loaded = [json.loads(path.read_text()) for path in project.folder.glob("loaded-*.json")]
     assert run.code == 0
     assert len(loaded) == processes
     # -k plain collects a marked test, whose settings are read: that needs the policy's reader, and still no arrays.

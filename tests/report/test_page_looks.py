@@ -121,10 +121,6 @@ def test_a_hundred_thousand_cells_are_in_few_elements(opened, page_of):
     assert page.locator("#grid .score").first.inner_text() == "616/792"
 
 
-def headings(page: Any) -> list[str]:
-    return page.get_by_role("heading").all_inner_texts()
-
-
 def test_headings_and_landmarks_lead_through_the_page(opened):
     page = opened()
     levels = page.eval_on_selector_all("h1, h2, h3", "all => all.map(({ tagName }) => tagName)")
@@ -132,7 +128,7 @@ def test_headings_and_landmarks_lead_through_the_page(opened):
     assert levels.count("H1") == 1
     for landmark in ("main", "search", "banner", "contentinfo"):
         assert page.get_by_role(landmark).count() == 1
-    assert headings(page)[-1] == "Every cell"
+    assert page.get_by_role("heading").all_inner_texts()[-1] == "Every cell"
     assert page.get_by_role("grid", name="Every cell").count() == 1
 
 

@@ -33,7 +33,9 @@ def junit_xml(document: Document) -> str:
     for (reader, platform), cells in run.by_reader.items():
         name = f"{reader.title}{f' with jax {reader.jax}' if reader.jax else ''} on {platform}"
         cases = [_cell(result, name, run.policy, by_cell.get(result.key)) for result in cells.results]
-        facts = {"jaxlib": reader.name, "jax": reader.jax, "built": reader.built, "platform": platform}
+        own: dict[str, object] = {"runtime": reader.runtime, "promise": promise_line(reader)}
+        own = own if reader.runtime else {"jaxlib": reader.jaxlib, "jax": reader.jax}
+        facts = {**own, "built": reader.built, "platform": platform}
         counts = {f"cells {judgement}": len(results) for judgement, results in cells.by_judgement.items()}
         suites.append(_suite(name, cases, facts | counts))
     is_shown = any(int(suite.attrib[name]) for suite in suites for name in ("failures", "errors"))
@@ -100,8 +102,7 @@ def _cell(result: Result, reader: str, policy: Policy, finding: Finding | None) 
         element.text = "\n".join((cell_sentence(result), *labelled_lines(pairs)))
     else:
         judgement = f"{result.judgement}: {facts.meaning}"
-        window = [("window", window_line(result)), ("promise", promise_line(result.reader))]
-        lines = labelled_lines([("test", result.test), ("judgement", judgement), *window])
+        lines = labelled_lines([("test", result.test), ("judgement", judgement), ("window", window_line(result))])
         Xml.SubElement(case, "system-out").text = "\n".join(lines)
     return case
 

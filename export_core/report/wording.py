@@ -219,7 +219,7 @@ def promise_line(reader: ReaderOf) -> str:
     if (runtime := known_runtimes().get(reader.family)) is None:
         return f"{reader.family} is not installed here: what it promises is not known"
     if promise := runtime.promise:
-        return f'{runtime.name} promises: "{promise.says}" ({promise.source})'
+        return f"{runtime.name} promises: {promise.says} ({promise.source})"
     return f"{runtime.name} promises nothing: only a deployment target of the policy obliges it to run anything"
 
 

@@ -33,7 +33,7 @@ from export_core.report.wording import began_and_ended, promise_line, window_lin
 from export_core.run.run import Run
 
 BROKEN = {"verdict": Verdict.ERROR, "judgement": Judgement.BROKEN, "stage": Stage.COMPILE, "message": "No such op."}
-PROMISED = 'tensorflow promises: "It is promised in a test." (https://example.org/promise)'
+PROMISED = "tensorflow promises: It is promised in a test. (https://example.org/promise)"
 NOTHING = "iree promises nothing: only a deployment target of the policy obliges it to run anything"
 
 
@@ -205,7 +205,9 @@ def test_junit_has_a_suite_for_each_reader_and_says_whose_promise_counts():
     (failure, *_) = suites["tensorflow 2.21.0 on cpu"].iter("failure")
     assert PROMISED in failure.text
     (works, *_) = suites["iree 3.13.0 on cpu"].iter("system-out")
-    assert NOTHING in works.text
+    properties = {one.get("name"): one.get("value") for one in suites["iree 3.13.0 on cpu"].iter("property")}
+    facts = {"runtime": "iree==3.13.0", "promise": NOTHING, "built": "2026-10-28", "platform": "cpu"}
+    assert properties == {**facts, "cells bonus": "4"}
     assert "the writer; nothing is promised" in works.text
 
 

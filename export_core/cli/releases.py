@@ -18,16 +18,25 @@ def releases() -> None:
 @releases.command("docs/reference/policy.md", "jaxexport releases list --as-of 2026-10-25", name="list")
 @policy_option
 @as_of_option
+@click.option(
+    "--runtime", metavar="NAME", help="List the releases of another runtime, such as tensorflow, and what it promises."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/releases.schema.json).")
-def list_releases(policy_file: str | None, as_of: str | None, as_json: bool) -> None:
+def list_releases(policy_file: str | None, as_of: str | None, runtime: str | None, as_json: bool) -> None:
     """List every jaxlib that exists on a day, with its windows.
 
     Each line has its build date, its jax, the releases whose artifacts it is promised to run, and the last build date
     of a jaxlib that is promised to run its own artifacts.
     """
-    from export_core.releases.release_list import calendar_lines, dated_calendar
+    from export_core.releases.release_list import calendar_lines, dated_calendar, runtime_lines
 
     policy = policy_of(policy_file)
+    if runtime:
+        if as_json:
+            raise click.UsageError("--json cannot be combined with --runtime.")
+        for line in runtime_lines(runtime, policy.calendar().as_of(day_of(as_of))):
+            echo(line)
+        return
     calendar = dated_calendar(policy.calendar(), policy.window_lengths(), day_of(as_of))
     if as_json:
         echo_json(calendar)

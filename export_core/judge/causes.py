@@ -214,7 +214,8 @@ def cell_signature(result: Result) -> tuple[str, ...]:
     """What failing cells of one cause have in common, as far as a cell alone shows it."""
     if result.upstream:
         return ("upstream", result.upstream)
-    return result.platform, result.device, *failure_signature(result)
+    runtime = (result.reader.family,) if result.reader.runtime else ()
+    return result.platform, result.device, *runtime, *failure_signature(result)
 
 
 def _cause_id(result: Result, change: FailingStretch | None, *, not_replayable: bool) -> str:

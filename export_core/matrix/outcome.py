@@ -105,7 +105,7 @@ def outcome_of(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) 
     if reply.end == "ok":
         return _ran(cell, reply, outputs, options)
     if reply.end == "error":
-        return _ended(cell, reply, *_failed(cell, reply, options))
+        return _ended(cell, reply, *_failed(cell, reply, outputs, options))
     call = _call(reply)
     if reply.end == "timeout":
         message = f"{call}still in stage {reply.stage} after {options.limits.timeout:g} s, killed"
@@ -152,7 +152,7 @@ def _ran(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Out
     return _ended(cell, reply, verdict, results.problem, Stage.COMPARE, results)
 
 
-def _failed(cell: Cell, reply: Reply, options: ReplayOptions) -> tuple[Verdict, str]:
+def _failed(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> tuple[Verdict, str]:
     """The verdict and message of a cell that raised an exception."""
     message = reply.message or ""
     if reply.stage is Stage.READ:  # a module cannot be imported: the artifact was not tried
@@ -160,7 +160,7 @@ def _failed(cell: Cell, reply: Reply, options: ReplayOptions) -> tuple[Verdict, 
         return Verdict.NOT_RUN, (message or reply.type or "") + way
     call = _call(reply)
     if cell.reader.runtime:
-        return _failed_in_runtime(cell, reply)
+        return _failed_in_runtime(cell, reply, outputs)
     need = find_driver_need(cell.platform, reply.stage, message, cell.reader.built)
     if need and cell.mode is Mode.COMPILE:
         return Verdict.NOT_RUN, f"{call}{need.meaning}: {message}"
@@ -171,12 +171,14 @@ def _failed(cell: Cell, reply: Reply, options: ReplayOptions) -> tuple[Verdict, 
     return Verdict.ERROR, f"{call}{reply.type}: {message}{_custom_calls(cell, reply.stage, message)}"
 
 
-def _failed_in_runtime(cell: Cell, reply: Reply) -> tuple[Verdict, str]:
+def _failed_in_runtime(cell: Cell, reply: Reply, outputs: Path) -> tuple[Verdict, str]:
     """The verdict and message of a cell that failed in another runtime, whose compiler may say why on stderr alone."""
-    said = f"{_call(reply)}{reply.type}: {reply.message}"
-    errors = [line for line in reply.stderr.splitlines() if "error:" in line.lower()]
+    # Without the folder of its module, which is another one each time.
+    said = f"{_call(reply)}{reply.type}: {reply.message}".replace(f"{outputs}/", "")
+    errors = [line for line in reply.stderr.replace(f"{outputs}/", "").splitlines() if "error:" in line.lower()]
     if refusal := runtime_of(cell.reader.runtime).refusal(f"{said}\n{reply.stderr}"):
-        return Verdict.REFUSED, "\n".join(dict.fromkeys((said, *errors[:3], refusal.meaning)))
+        # The meaning first: what it refuses for is what cells of one cause have in common.
+        return Verdict.REFUSED, "\n".join(dict.fromkeys((refusal.meaning, said, *errors[:3])))
     return Verdict.ERROR, "\n".join(dict.fromkeys((said, *errors[:3])))
 
 

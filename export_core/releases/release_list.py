@@ -7,6 +7,7 @@ import msgspec
 
 from export_core.base.layout import aligned
 from export_core.releases import Calendar, Windows, promise
+from export_core.releases.runtimes import runtime_named
 
 
 class DatedRelease(msgspec.Struct, frozen=True):
@@ -76,3 +77,22 @@ def calendar_lines(calendar: DatedCalendar) -> Iterator[str]:
     yield from aligned(rows, {2}, least=(10, 12, 8, 11, 29), gap=" ")
     for version, reason in calendar.withdrawn.items():
         yield f"{version:<10} withdrawn: {reason or 'no reason given'}"
+
+
+def runtime_lines(name: str, calendar: Calendar) -> Iterator[str]:
+    """What a runtime is and promises, then a line for each release. Raises `ReleaseError` for an unknown runtime."""
+    runtime = runtime_named(name)
+    yield f"{name}: {runtime.about}"
+    if runtime.promise:
+        yield (
+            f"promises to read artifacts of writers up to {runtime.promise.backward_days} days older and "
+            f"{runtime.promise.forward_days} days younger: {runtime.promise.source}"
+        )
+    else:
+        yield "promises nothing: only deployment targets of the policy oblige it"
+    rows: list[tuple[str, ...]] = [(name, "built", "StableHLO", "calling convention", "dialects", "CPython")]
+    for version, release in runtime.known(calendar).items():
+        most = f"up to {release.convention}" if release.convention else "any"
+        known = release.stablehlo or "not measured", most, ", ".join(release.dialects)
+        rows.append((version, str(release.built), *known, ", ".join(release.python)))
+    yield from aligned(rows)

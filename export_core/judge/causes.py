@@ -315,7 +315,7 @@ def _change(stretch: FailingStretch, days: Sequence[datetime.date]) -> tuple[str
         elif after:
             words = f"Numbers changed {ended or f'in {release_name(after)}'}: older readers differ from the writer"
         else:
-            words = "No reader agrees with the writer"
+            words = f"No {f'release of {first.family}' if first.family else 'reader'} agrees with the writer"
     elif before and began:
         words = f"Began to fail {began}" + (f"; works again in {release_name(after)}" if after else "")
     elif before:

@@ -22,7 +22,7 @@ from export_core.policy.entries import matches, names_of
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.readers.cell import Cell
 from export_core.releases import load_calendar
-from export_core.releases.runtimes import promise_to
+from export_core.releases.runtimes import promise_to, runtime_of
 from export_core.releases.stable_targets import stable_targets
 
 
@@ -94,7 +94,7 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
     """
     targets = names_of(policy.deployed, result.case, result.reader.name, result.platform, as_of)
     window = promise_to(result.reader, result.writer.built, policy.window_lengths())
-    promised = window.promised and not result.converted
+    promised = window.promised and not result.converted and not _is_left_out(result)
     required = policy.required
     must_run = (
         required.outside
@@ -115,6 +115,14 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
     if judged.judgement.is_breach and matching_entry(judged, policy.known_failures) is not None:
         return replace(judged, judgement=Judgement.KNOWN)
     return judged
+
+
+def _is_left_out(result: Result) -> bool:
+    """Whether a runtime that is not jaxlib refused what its promise leaves out: a custom call, several devices."""
+    if not result.reader.runtime or result.verdict is not Verdict.REFUSED:
+        return False
+    refusal = runtime_of(result.reader.runtime).refusal(f"{result.message}\n{result.stderr}")
+    return refusal is None or not refusal.promised
 
 
 def upstream_of(result: Result, artifact: Path, issues: Iterable[KnownIssue]) -> str:

@@ -14,7 +14,7 @@ from export_core.numbers.user_code import UserCode, opened
 from export_core.policy import DeploymentTarget
 from export_core.policy.entries import names_of
 from export_core.policy.run_options import BACKWARD, Selection, Shard
-from export_core.readers.cell import Cell
+from export_core.readers.cell import Cell, cannot_pass
 from export_core.readers.environment import PUBLISHED, Sources
 from export_core.readers.placement import Mode, Target, parse_platform, parse_targets
 from export_core.releases import Calendar, Release, Windows
@@ -124,7 +124,8 @@ def planned_cell(
     manifest = golden.manifest
     promised = manifest.converted_from is None and promise_to(reader, manifest.writer.built, windows).promised
     targets = names_of(deployed, manifest.case, reader.name, platform, None)
-    return Cell(golden, reader, platform, mode, target, promised, targets)
+    cell = Cell(golden, reader, platform, mode, target, promised, targets)
+    return replace(cell, promised=False) if cannot_pass(cell) else cell
 
 
 def _cells(

@@ -212,7 +212,7 @@ class _Replay:
             if problem := self.audits[golden]:
                 finish(Outcome(cell, Stage.AUDIT, Verdict.ERROR, problem))
             elif problem := cannot_pass(cell):
-                finish(Outcome(cell, Stage.READ, Verdict.NOT_RUN, problem))
+                finish(Outcome(cell, Stage.READ, Verdict.REFUSED, problem))
             else:
                 groups.setdefault(self._execution(cell), []).append(cell)
         return [_Attempt(tuple(group)) for group in groups.values()]

@@ -52,6 +52,7 @@ class RuntimeRefusal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     message: str  # A regular expression, found in the message of the error or in what was printed on stderr.
     meaning: str  # What it means, and how to export an artifact that is taken.
+    promised: bool = True  # Whether the runtime promises to take such artifacts. False for custom calls, for one.
 
 
 class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -95,7 +96,9 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         if self.releases_of == JAXLIB:
             entries = {version: calendar.jaxlib[version] for version in calendar.versions()}
             return {
-                version: RuntimeRelease(entry.built, entry.python, entry.stablehlo[0], dialects=("sdy",))
+                version: RuntimeRelease(
+                    entry.built, entry.python, entry.stablehlo[0], requires=calendar.extra_requirements(version)
+                )
                 for version, entry in entries.items()
             }
         if self.releases_of:

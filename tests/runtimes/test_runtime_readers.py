@@ -1,0 +1,252 @@
+"""Readers that are not jaxlib: how they are named, planned, judged and refused."""
+
+import dataclasses
+from pathlib import Path
+
+import msgspec
+import pytest
+from making import NEWEST, day, golden, result
+
+from export_core.base.errors import ExportCompatError
+from export_core.goldens import Options
+from export_core.judge import judgement
+from export_core.judge.causes import cell_signature
+from export_core.judge.judgement import judge_again
+from export_core.judge.result import by_build_date, reader_of, titles
+from export_core.judge.verdicts import Judgement
+from export_core.matrix import Plan, Selection, Verdict, make_plan
+from export_core.matrix.outcome import outcome_of
+from export_core.matrix.replay_options import ReplayOptions
+from export_core.policy import DeploymentTarget, Policy
+from export_core.readers.cell import Cell, cannot_pass, checks_of
+from export_core.readers.worker.protocol import Reply, Stage
+from export_core.releases import ReleaseError, Windows, load_calendar, runtimes
+from export_core.releases.runtimes import known_runtimes, load_runtime, promise_to, runtime_readers
+
+CALENDAR = load_calendar()
+TENSORFLOW = "tensorflow==2.21.0"  # Built on 2026-03-05, 13 days before the jaxlib 0.9.2.
+IREE = "iree==3.13.0"  # Built on 2026-10-19, and promises nothing.
+
+
+def planned(goldens, **selection) -> Plan:
+    return make_plan(goldens, CALENDAR, Windows(), Selection(**selection), day("2026-11-21"))
+
+
+def read_by(name: str, **changes):
+    reader = reader_of(runtime_readers(name, CALENDAR)[0])
+    return msgspec.structs.replace(result(**changes), reader=reader)
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (f"{TENSORFLOW},0.9.2", ["0.9.2", TENSORFLOW]),  # jaxlib first
+        ("tensorflow,iree", ["iree==3.13.0", TENSORFLOW]),  # the newest of each
+        ("tensorflow>=2.20", ["tensorflow==2.20.0", TENSORFLOW]),
+        ("tensorflow==2.19.1,tensorflow==2.20.0", ["tensorflow==2.20.0", "tensorflow==2.19.1"]),  # by build date
+        ("stablehlo", [f"stablehlo=={NEWEST}"]),
+        ("pjrt==0.9.2", ["pjrt==0.9.2"]),
+    ],
+)
+def test_readers_are_named_as_requirements(asked, expected):
+    plan = planned([golden(jaxlib="0.9.2")], readers=asked)
+    assert [release.name for release in plan.readers] == expected
+    assert list(map(plan.spelled.get, plan.readers)) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ("tensorfow==2.21.0", "found 'tensorfow'. Did you mean 'tensorflow'?"),
+        ("tensorflow==9.1", "tensorflow 9.1 is not in the calendar of tensorflow as of 2026-11-21"),
+        ("tensorflow>=9", "no known release of tensorflow was built by 2026-11-21"),
+        ("tensorflow>=x", "expected a range such as tensorflow>=2.19"),
+        ("jaxlib==0.9.2", "a release of jaxlib is named by its version alone"),
+    ],
+)
+def test_what_names_no_reader_is_an_error_that_says_why(asked, says):
+    with pytest.raises(ExportCompatError, match=says.replace("?", r"\?")):
+        planned([golden(jaxlib="0.9.2")], readers=asked)
+
+
+def test_a_release_that_was_not_built_yet_is_not_known_that_day():
+    with pytest.raises(ReleaseError, match="as of 2026-03-04"):
+        runtime_readers(TENSORFLOW, CALENDAR.as_of(day("2026-03-04")))
+
+
+def test_readers_in_a_sentence_and_in_lists():
+    read = [read_by(TENSORFLOW).reader, result(reader="0.9.2").reader, result(reader="0.10.2").reader]
+    assert titles(read) == "tensorflow 2.21.0, jaxlib 0.9.2, 0.10.2"
+    assert by_build_date(read) == ["0.9.2", "0.10.2", TENSORFLOW]
+
+
+def test_a_deployment_target_brings_its_runtime():
+    serving = DeploymentTarget("serving", reader=TENSORFLOW)
+    assert str(serving) == "serving (tensorflow 2.21.0)"
+    plan = planned([golden(jaxlib="0.9.2")], readers="0.9.2")
+    assert TENSORFLOW not in map(str, plan.readers)
+    assert serving.runs("tests.test_a.test_f", TENSORFLOW, "cpu")
+    assert not serving.runs("tests.test_a.test_f", "0.9.2", "cpu")
+    assert Policy(deployed=(serving,)).targets_on(day("2026-03-04")) == ()  # before it was built
+    assert Policy(deployed=(serving,)).targets_on(day("2026-03-05")) == (serving,)
+
+
+# --- what is promised -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reader", "written", "promised"),
+    [
+        (TENSORFLOW, "2025-09-06", True),  # 180 days older
+        (TENSORFLOW, "2025-09-05", False),
+        (TENSORFLOW, "2026-04-04", True),  # 30 days younger
+        (TENSORFLOW, "2026-04-05", False),
+        (IREE, "2026-10-19", False),
+        ("pjrt==0.9.2", "2022-01-01", True),
+    ],
+)
+def test_a_runtime_keeps_its_own_promise_and_not_that_of_jax(reader, written, promised):
+    (release,) = runtime_readers(reader, CALENDAR)
+    assert promise_to(release, day(written), Policy().window_lengths()).promised is promised
+
+
+@pytest.mark.parametrize(
+    ("reader", "verdict", "message", "expected"),
+    [
+        (TENSORFLOW, Verdict.REFUSED, "Cannot deserialize computation", Judgement.BROKEN),
+        (TENSORFLOW, Verdict.REFUSED, "No FFI handler registered for lapack_ssyevd_ffi", Judgement.OUTSIDE),
+        (TENSORFLOW, Verdict.REFUSED, "is called with one device, and this artifact is for 2", Judgement.OUTSIDE),
+        (TENSORFLOW, Verdict.ERROR, "No FFI handler", Judgement.BROKEN),
+        (IREE, Verdict.REFUSED, "unknown vhlo", Judgement.OUTSIDE),
+        (IREE, Verdict.NUMERICS, "other numbers", Judgement.BROKEN),  # wrong numbers are broken anywhere
+        (IREE, Verdict.PASS, "", Judgement.BONUS),
+    ],
+)
+def test_what_a_promise_leaves_out_is_not_broken(reader, verdict, message, expected):
+    judged = judge_again(read_by(reader, verdict=verdict, message=message), Policy())
+    assert judged.judgement is expected
+
+
+def test_a_deployed_runtime_owes_what_it_never_promised():
+    target = DeploymentTarget("phone", reader=IREE)
+    refused = read_by(IREE, verdict=Verdict.REFUSED, message="unknown vhlo")
+    assert judge_again(refused, Policy(deployed=(target,))).judgement is Judgement.OWED
+
+
+def test_failures_of_two_runtimes_have_two_causes():
+    one, other = (read_by(name, verdict=Verdict.ERROR, message="no room") for name in (TENSORFLOW, IREE))
+    assert cell_signature(one) != cell_signature(other)
+    assert one.series != other.series
+
+
+def test_known_issues_of_jaxlib_are_not_looked_for_in_another_runtime(monkeypatch):
+    monkeypatch.setattr(judgement, "upstream_of", lambda *_: "an-issue")
+    reply = Reply(Stage.RUN, "error", type="ValueError", message="whatever")
+    for name, expected in ((NEWEST, "an-issue"), (IREE, "")):
+        cell = dataclasses.replace(cell_of("0.9.2"), reader=planned([golden(jaxlib="0.9.2")], readers=name).readers[0])
+        outcome = outcome_of(cell, reply, Path("outputs"), ReplayOptions(CALENDAR))
+        assert judgement.judge(outcome, Policy()).upstream == expected
+
+
+# --- what cannot be asked of it, and what it says ---------------------------------------------------------------------
+
+
+def cell_of(reader: str, **options) -> Cell:
+    made = golden(jaxlib="0.9.2")
+    manifest = msgspec.structs.replace(made.manifest, options=Options(**{"platforms": ("cpu",), **options}))
+    (read,) = planned([made], readers=reader).readers
+    return Cell(dataclasses.replace(made, manifest=manifest), read, "cpu")
+
+
+def test_an_artifact_for_several_devices_is_refused_with_a_sentence_and_never_promised():
+    assert cannot_pass(cell_of(TENSORFLOW, devices=2)).startswith("tensorflow 2.21.0 is called with one device")
+    assert cannot_pass(cell_of(TENSORFLOW)) == ""
+    assert cannot_pass(cell_of("0.9.2", devices=2)) == ""  # jaxlib has as many as it is asked for
+
+
+def test_a_runtime_has_cells_on_the_cpu_alone():
+    made = golden(jaxlib="0.9.2")
+    both = msgspec.structs.replace(made.manifest, options=Options(platforms=("cpu", "cuda")))
+    plan = planned(
+        [dataclasses.replace(made, manifest=both)], readers=f"0.9.2,{IREE}", platforms=("cpu", "cuda:compile")
+    )
+    assert [(cell.reader.name, cell.platform) for cell in plan.cells] == [
+        ("0.9.2", "cpu"),
+        ("0.9.2", "cuda"),
+        (IREE, "cpu"),
+    ]
+
+
+def test_only_calls_that_a_runtime_can_make_are_asked_of_it():
+    assert [check.name for check in checks_of(cell_of(IREE, refused_on=("cpu",)))] == [""]
+    assert checks_of(cell_of(IREE))[0].refused is None
+    assert checks_of(cell_of("0.9.2", refused_on=("cpu",)))[0].refused is not None
+
+
+@pytest.mark.parametrize(
+    ("message", "stderr", "verdict", "first"),
+    [
+        ("/s/0/0.mlirbc:0:0: error: dialect 'sdy' does not implement it", "", Verdict.REFUSED, "Shardy's dialect"),
+        ("parse failed", "error: /s/0/0.mlirbc: unknown vhlo", Verdict.REFUSED, "StableHLO or bytecode"),
+        ("no room", "", Verdict.ERROR, "ValueError: no room"),
+    ],
+)
+def test_a_refusal_is_known_by_the_message_or_by_stderr_and_told_without_the_folder(message, stderr, verdict, first):
+    reply = Reply(Stage.DESERIALIZE, "error", type="ValueError", message=message, stderr=stderr)
+    outcome = outcome_of(cell_of(IREE), reply, Path("/s/0"), ReplayOptions(CALENDAR))
+    assert outcome.verdict is verdict
+    assert outcome.message.startswith(first)
+    assert "/s/0/" not in outcome.message
+
+
+def test_a_value_that_a_binding_cannot_pass_is_not_run_with_the_reason():
+    reply = Reply(Stage.READ, "error", type="TypeError", message="this binding has no float8_e3m4")
+    outcome = outcome_of(cell_of(IREE), reply, Path("/s/0"), ReplayOptions(CALENDAR))
+    assert (outcome.verdict, outcome.message) == (Verdict.NOT_RUN, "this binding has no float8_e3m4")
+
+
+# --- its file ---------------------------------------------------------------------------------------------------------
+
+FILE = 'name: acme\nabout: A runtime.\nworker: acme_worker.py\nrequirements: ["acme=={version}"]\ncheck: print(1)\n'
+
+
+def test_a_file_that_is_none_of_a_runtime_is_named_in_the_error(tmp_path):
+    (tmp_path / "acme.yaml").write_text(FILE + "colour: red\n")
+    with pytest.raises(ReleaseError, match=r"acme\.yaml: expected the file of a runtime: .*colour"):
+        load_runtime(tmp_path / "acme.yaml")
+    with pytest.raises(ReleaseError, match=r"none\.yaml"):
+        load_runtime(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize(
+    ("points", "says"),
+    [
+        ([("acme", "acme"), ("again", "acme")], "a runtime acme is there already"),
+        ([("jaxlib", "jaxlib")], "a runtime jaxlib is there already"),
+        ([("broken", None)], "The runtime broken of a.b cannot be loaded: ZeroDivisionError"),
+    ],
+)
+def test_entry_points_that_clash_or_break_are_errors(points, says, tmp_path, monkeypatch):
+    class Point:
+        value = "a.b"
+
+        def __init__(self, name, runtime):
+            self.name, self.runtime = name, runtime
+
+        def load(self):
+            if self.runtime is None:
+                return lambda: 1 / 0
+            path = tmp_path / f"{self.runtime}.yaml"
+            path.write_text(FILE.replace("acme", self.runtime))
+            return lambda: load_runtime(path)
+
+    monkeypatch.setattr(runtimes, "entry_points", lambda group: [Point(*point) for point in points])
+    known_runtimes.cache_clear()
+    try:
+        with pytest.raises(ReleaseError, match=says):
+            known_runtimes()
+    finally:
+        known_runtimes.cache_clear()

@@ -12,8 +12,7 @@ from msgspec import Meta
 
 from export_core.base.tolerances import PLATFORMS
 from export_core.releases import JaxlibRelease, JaxRelease, Windows
-from export_core.releases.calendar import title_of
-from export_core.releases.runtimes import RuntimeRelease
+from export_core.releases.calendar import RuntimeRelease, title_of
 
 ALL = "all"  # What a deployment target is never called: it stands for every deployment target.
 

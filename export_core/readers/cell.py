@@ -177,7 +177,7 @@ _KEY_WORDS = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
 
 def cannot_pass(cell: Cell) -> str:
     """Why a runtime that is not jaxlib cannot be given this golden; empty where it can, and for jaxlib."""
-    devices = _devices(cell)
+    devices = cell.golden.manifest.options.devices
     if not cell.reader.runtime or devices <= 1:
         return ""
     return f"{cell.reader.title} is called with one device, and this artifact is for {devices} devices"
@@ -213,7 +213,7 @@ def called_modules(cell: Cell) -> list[CalledModule]:
                 ),
                 inputs=tuple(map(_wire_type, level.in_avals)),
                 outputs=tuple(map(_wire_type, level.out_avals)),
-                devices=_devices(cell),
+                devices=manifest.options.devices,
                 x64=bool(manifest.flags.get("jax_enable_x64")),
                 shardy=bool(manifest.flags.get("jax_use_shardy_partitioner")),
             ),
@@ -234,12 +234,6 @@ def with_calls(request: Request, cell: Cell, folder: Path) -> Request:
         calls.append(msgspec.structs.replace(module.call, module=str(path)))
     checks = tuple(msgspec.structs.replace(check, call=calls[check.vjp]) for check in request.checks)
     return msgspec.structs.replace(request, checks=checks)
-
-
-def _devices(cell: Cell) -> int:
-    """How many devices the golden was exported for."""
-    options = cell.golden.manifest.options
-    return max(options.devices, math.prod(options.mesh.values()))
 
 
 def _wire_type(aval: Aval) -> WireType:

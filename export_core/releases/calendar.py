@@ -7,16 +7,12 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
-from typing import TYPE_CHECKING
 
 import msgspec
 from packaging.version import InvalidVersion, Version
 
 from export_core.base.phrases import close_match, did_you_mean
 from export_core.releases.errors import ReleaseError
-
-if TYPE_CHECKING:
-    from export_core.releases.runtimes import RuntimeRelease
 
 StableHloVersions = tuple[str | None, str | None, str | None]
 """The current, WEEK_4 and WEEK_12 versions of a jaxlib; None where it has no such call, or was not measured."""
@@ -38,6 +34,17 @@ class JaxRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     built: datetime.date  # The day on which it was built.
     minimum_jaxlib: str  # The oldest jaxlib that it imports with.
     yanked: bool | str = False  # Why the index withdrew it; true where it gives no reason.
+
+
+class RuntimeRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One release of a runtime. What is null was not measured."""
+
+    built: datetime.date  # The newest time stamp inside its x86-64 Linux wheel.
+    python: tuple[str, ...] = ("3.12",)  # The versions of CPython that it has wheels for.
+    stablehlo: str | None = None  # The version of StableHLO that it reads.
+    convention: int | None = None  # The highest calling convention of jax.export that it takes; null for any.
+    dialects: tuple[str, ...] = ()  # The dialects that it parses beside VHLO and MLIR's own, such as sdy.
+    requires: tuple[str, ...] = ()  # What its environment needs beside the requirements of all releases.
 
 
 class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

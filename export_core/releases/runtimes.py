@@ -18,24 +18,13 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
 from export_core.base.phrases import did_you_mean
-from export_core.releases.calendar import Calendar, Named, Release
+from export_core.releases.calendar import Calendar, Named, Release, RuntimeRelease
 from export_core.releases.errors import ReleaseError
 from export_core.releases.windows import Promise, Windows, promise
 
 GROUP = "jaxexport.runtimes"
 JAXLIB = "jaxlib"
 _NAMED = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9_-]*)(?P<versions>\s*[=<>!~].*)?")
-
-
-class RuntimeRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One release of a runtime. What is null was not measured."""
-
-    built: datetime.date  # The newest time stamp inside its x86-64 Linux wheel.
-    python: tuple[str, ...] = ("3.12",)  # The versions of CPython that it has wheels for.
-    stablehlo: str | None = None  # The version of StableHLO that it reads.
-    convention: int | None = None  # The highest calling convention of jax.export that it takes; null for any.
-    dialects: tuple[str, ...] = ()  # The dialects that it parses beside VHLO and MLIR's own, such as sdy.
-    requires: tuple[str, ...] = ()  # What its environment needs beside the requirements of all releases.
 
 
 class RuntimePromise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

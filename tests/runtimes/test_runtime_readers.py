@@ -162,9 +162,9 @@ def cell_of(reader: str, **options) -> Cell:
 
 
 def test_an_artifact_for_several_devices_is_refused_with_a_sentence_and_never_promised():
-    assert cannot_pass(cell_of(TENSORFLOW, devices=2)).startswith("tensorflow 2.21.0 is called with one device")
+    assert cannot_pass(cell_of(TENSORFLOW, mesh={"x": 2})).startswith("tensorflow 2.21.0 is called with one device")
     assert cannot_pass(cell_of(TENSORFLOW)) == ""
-    assert cannot_pass(cell_of("0.9.2", devices=2)) == ""  # jaxlib has as many as it is asked for
+    assert cannot_pass(cell_of("0.9.2", mesh={"x": 2})) == ""  # jaxlib has as many as it is asked for
 
 
 def test_a_runtime_has_cells_on_the_cpu_alone():
@@ -189,7 +189,12 @@ def test_only_calls_that_a_runtime_can_make_are_asked_of_it():
 @pytest.mark.parametrize(
     ("message", "stderr", "verdict", "first"),
     [
-        ("/s/0/0.mlirbc:0:0: error: dialect 'sdy' does not implement it", "", Verdict.REFUSED, "Shardy's dialect"),
+        (
+            "/s/0/0.mlirbc:0:0: error: dialect 'sdy' does not implement the bytecode interface",
+            "",
+            Verdict.REFUSED,
+            "Shardy's dialect",
+        ),
         ("parse failed", "error: /s/0/0.mlirbc: unknown vhlo", Verdict.REFUSED, "StableHLO or bytecode"),
         ("no room", "", Verdict.ERROR, "ValueError: no room"),
     ],

@@ -113,7 +113,7 @@ def test_a_damaged_manifest_is_bad_input(command, change, said, jaxexport, proje
     ("words", "said"),
     [
         (["--readers", "0.9.3"], ["jaxlib 0.9.3 is not in the release calendar", "Did you mean", "0.9.2"]),
-        (["--readers", ","], ["--readers: expected window, all, newest, deployed or jaxlib versions"]),
+        (["--readers", ","], ["--readers: expected window, all, newest, deployed, jaxlib versions"]),
         (
             ["--readers", "0.12.0.1", "--as-of", "2026-10-19"],
             ["jaxlib 0.12.0.1 is not in the release calendar as of 2026-10-19"],

@@ -206,6 +206,8 @@ def window_line(result: Result) -> str:
     # From the dates, not the policy: a result contains no lengths of windows.
     length = abs((result.promised_until - result.writer.built).days)
     inside = "promised" if result.promised else "outside the promise"
+    if runtime and result.days <= length and not result.promised:
+        inside = "inside the window, but the promise leaves this refusal out"
     return (
         f"{result.direction}: reader built {result.days} days {after} the writer; {inside}: {length} days, "
         f"{edge} {result.promised_until}"

@@ -305,6 +305,7 @@ OWN = {
     "export_core/matrix/cache_keys.py": "the package itself, and the system's",
     "export_core/matrix/refusals.py": "data of the package",
     "export_core/releases/calendar.py": "data of the package",
+    "export_core/releases/runtimes.py": "data of a package that is installed",
     "export_core/releases/entries.py": "data of the package",
     "export_core/releases/stable_targets.py": "data of the package",
     "export_core/report/svg.py": "data of the package",
@@ -315,9 +316,14 @@ OWN = {
     "export_core/features/why/reduce/editing/program.py": "a job in a scratch folder",
     "export_core/features/why/reduce/reduced_program.py": "what a program of ours wrote into a scratch folder",
     "export_core/features/why/explain/reproduce.py": "bytes in the program itself",
+    "export_core/features/why/explain/reproduce_runtime.py": "files beside the program itself",
     "pytest_jaxexport/settings.py": "pyproject.toml, which pytest itself has read",
     "export_core/readers/worker/program.py": "the system's, and an open file",
     "export_core/readers/worker/jaxlib_worker.py": "files whose hashes were compared; the system's",
+    **{
+        f"export_core/runtimes/{name}_worker.py": "a module that the core has just written"
+        for name in ("litert", "pjrt", "stablehlo", "tensorflow")
+    },
 }
 """The modules that open a file otherwise, each with what it is."""
 

@@ -242,6 +242,14 @@ def test_a_runtime_that_is_not_installed_says_so(monkeypatch):
     assert "outside" in window_line(replaced(strange, promised=False))
 
 
+def test_a_refusal_that_a_promise_leaves_out_is_said_to_be_so():
+    plain = result(Verdict.REFUSED, Judgement.OUTSIDE, writer="0.11.0", promised=False)
+    assert window_line(of_runtime(plain, "tensorflow==2.20.0", "2026-08-13")) == (
+        "backward: reader built 28 days after the writer; inside the window, but the promise leaves this refusal out: "
+        "180 days, until 2027-01-12"
+    )
+
+
 def test_costs_of_a_runtime_are_named_in_words():
     cells = [
         of_runtime(result(cost=Cost(temp_bytes=size)), f"tensorflow=={version}", built)

@@ -4,17 +4,18 @@ Screen, difference and inventory are made of them, and `jaxexport inspect --json
 the published schema (schema/inspect.schema.json).
 """
 
-import functools
 import os.path
+from collections.abc import Iterator
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from export_core.artifact import Artifact, Module, as_dict
 from export_core.artifact.audit import DISABLED, AuditFinding, Foreseen, calls_of_jax, foreseen_everywhere
 from export_core.artifact.main_check import check_main, dimension_names, is_known
-from export_core.artifact.readers import Needs, Reader, loads, needs, readers_of, readers_of_runtime
+from export_core.artifact.readers import Needs, loads, needs, readers_of, readers_of_runtime
 from export_core.artifact.writers import WrittenBy, audit_calls, find_writer
 from export_core.policy.terms import PromisedDays, Terms, promised_days
-from export_core.releases.entries import CalendarEntry, shipped_runtimes
+from export_core.releases.entries import shipped_runtimes
 
 FORMAT = 1
 EXPORTED = "serialized jax.export.Exported"
@@ -146,11 +147,13 @@ class Inspection(NamedTuple):
     """The fields of jax.export.Exported as they are in the file; null for a bare module."""
 
 
-def describe(artifact: Artifact, terms: Terms, *, whole: bool = True, reader: str | None = None) -> Inspection:
+def describe(
+    artifact: Artifact, terms: Terms, *, whole: bool = True, reader: str | None = None, runtimes: bool = True
+) -> Inspection:
     """Return everything that is known of an artifact.
 
-    The envelope field by field only when `whole`, since no screen shows it. Custom calls are judged for the jaxlib
-    `reader`, or for the newest release.
+    The envelope field by field only when `whole`, since no screen shows it; `runtimes`, which take as long as all other
+    releases, are for a single file. Custom calls are judged for the jaxlib `reader`, or for the newest release.
 
     Raises:
         ArtifactError: a module of it cannot be read.
@@ -177,7 +180,7 @@ def describe(artifact: Artifact, terms: Terms, *, whole: bool = True, reader: st
             ReaderFacts(load.reader.jaxlib, load.reader.jax, built[load.reader.jaxlib], load.ok, load.reasons)
             for load in loads(artifact, readers_of(releases).values())
         ),
-        runtimes=_runtimes(artifact, terms),
+        runtimes=tuple(_runtimes(artifact, terms)) if runtimes else (),
         stablehlo_promise=stablehlo_promise(artifact),
         converted=converted,
     )
@@ -201,22 +204,13 @@ def describe(artifact: Artifact, terms: Terms, *, whole: bool = True, reader: st
     )
 
 
-def _runtimes(artifact: Artifact, terms: Terms) -> tuple[RuntimeFacts, ...]:
-    calls = calls_of_jax(artifact)
-    found: dict[str, RuntimeFacts] = {}
-    for load in loads(artifact, _runtime_readers(terms.releases)):
-        name, _, version = load.reader.runtime.partition("==")
-        facts = found.setdefault(name, RuntimeFacts(name, {}, {}, calls))
-        facts.reads[version] = load.ok
-        if load.reasons:
-            facts.reasons[version] = load.reasons
-    return tuple(found.values())
-
-
-@functools.cache  # an inventory asks for each file
-def _runtime_readers(releases: tuple[CalendarEntry, ...]) -> list[Reader]:
-    runtimes = shipped_runtimes()
-    return [reader for name in runtimes for reader in readers_of_runtime(name, runtimes, releases)]
+def _runtimes(artifact: Artifact, terms: Terms) -> Iterator[RuntimeFacts]:
+    calls, runtimes = calls_of_jax(artifact), shipped_runtimes()
+    readers = [reader for name in runtimes for reader in readers_of_runtime(name, runtimes, terms.releases)]
+    for name, found in groupby(loads(artifact, readers), lambda load: load.reader.runtime.partition("==")[0]):
+        by = {load.reader.runtime.partition("==")[2]: load for load in found}
+        reasons = {version: load.reasons for version, load in by.items() if load.reasons}
+        yield RuntimeFacts(name, {version: load.ok for version, load in by.items()}, reasons, calls)
 
 
 def _signature(artifact: Artifact) -> SignatureFacts:

@@ -52,7 +52,7 @@ class InventoryRow(NamedTuple):
 
 def inventory_row(terms: Terms, artifact: Artifact) -> InventoryRow:
     """The row of an artifact. Raises `ArtifactError` for a module that cannot be read."""
-    facts = describe(artifact, terms, whole=False)
+    facts = describe(artifact, terms, whole=False, runtimes=False)
     loading = [reader.jaxlib for reader in facts.readers if reader.loads]
     return InventoryRow(
         facts.file,

@@ -19,7 +19,7 @@ from export_core.features.inspect.facts import describe
 from export_core.features.inspect.screen import LINE, WIDTH, screen
 from export_core.policy.terms import Terms
 from export_core.releases import load_calendar
-from export_core.releases.entries import calendar_entries, shipped_entries
+from export_core.releases.entries import calendar_entries, shipped_entries, shipped_runtimes
 from tools.schemas import schema
 
 SCREENS = Path(__file__).with_name("screens")
@@ -37,8 +37,11 @@ def test_one_screen_says_what_a_colleague_wants_to_know(path, monkeypatch):
     writer, _, name = path.stem.partition("-")
     artifact = read_bytes((DATA / writer / f"{name}.jaxexport").read_bytes(), f"{name}.jaxexport")
     terms = Terms(tuple(release for release in shipped_entries() if release.built <= WHEN))
-    runtimes = [reader for reader in facts_module._runtime_readers(terms.releases) if reader.built <= WHEN]
-    monkeypatch.setattr(facts_module, "_runtime_readers", lambda _: runtimes)
+    runtimes = {
+        name: own if isinstance(own, str) else tuple(release for release in own if release.built <= WHEN)
+        for name, own in shipped_runtimes().items()
+    }
+    monkeypatch.setattr(facts_module, "shipped_runtimes", lambda: runtimes)
     assert screen(describe(artifact, terms)) == path.read_text(encoding="utf-8")
 
 

@@ -135,6 +135,11 @@ class Reader(NamedTuple):
     exporter: str = ""  # The newest jax that exports for its StableHLO.
 
     @property
+    def name(self) -> str:
+        """What options take: ``0.12.0.1`` of jaxlib, ``tensorflow==2.21.0`` of another runtime."""
+        return self.runtime or self.jaxlib
+
+    @property
     def title(self) -> str:
         """What people read: ``jaxlib 0.12.0.1``, ``tensorflow 2.21.0``."""
         return self.runtime.replace("==", " ") or f"jaxlib {self.jaxlib}"

@@ -216,7 +216,7 @@ class ConvertedFrom(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where an artifact comes from that `jaxexport convert` made of another one."""
 
     sha256: str  # The SHA-256 of the original artifact.
-    reader: str  # The jaxlib that it was made for.
+    reader: str  # What it was made for: a jaxlib, or another runtime, such as `tensorflow==2.18.1`.
     way: str  # How: `unchanged`, `rewritten`, or `exported again`.
     rewrites: tuple[str, ...]  # Everything that is not as in the original, in words.
     tool: str  # What made it, such as `pytest-jaxexport 0.1.0`.

@@ -21,6 +21,11 @@ PROPERTIES = {
     "vhlo.constant_v1": ("value",),
     "vhlo.custom_call_v1": _CUSTOM_CALL,
     "vhlo.custom_call_v2": (*_CUSTOM_CALL, "result_tilings"),
+    "vhlo.dot_general_v2": (
+        *("accumulation_type", "allow_imprecise_accumulation", "lhs_batching_dimensions", "lhs_component_count"),
+        *("lhs_contracting_dimensions", "lhs_precision_type", "num_primitive_operations", "precision_config"),
+        *("rhs_batching_dimensions", "rhs_component_count", "rhs_contracting_dimensions", "rhs_precision_type"),
+    ),
 }
 MIN_CONSTANT = 256  # bytes of a constant that is listed
 
@@ -357,17 +362,26 @@ class Module:
 
     def constants_in_order(self) -> Iterator[Constant]:
         """Walk once more: the constant of every operation that has one, also short and repeated ones."""
-        contents, tables = self.contents, self.tables
-        values: list[int] = []
-
-        def visit(op: Operation) -> None:
-            values.append(contents.value_of_constant(op))
-
-        tables.left = tables.most  # a walk of its own, with the same limit
-        numbers = (number for number, name in enumerate(tables.op_names) if name == "vhlo.constant_v1")
-        walk(tables, dict.fromkeys(numbers, visit), {})
+        contents = self.contents
+        values = self._of_each("vhlo.constant_v1", contents.value_of_constant)
         decoded = {value: contents.decoded_constant(value) for value in set(values)}
         return (constant for value in values if (constant := decoded[value]))
+
+    @property
+    def has_dot_algorithms(self) -> bool:
+        """Whether a dot names its algorithm, as `jax.lax.DotAlgorithmPreset` does. Walks once more."""
+        contents = self.contents
+        types = self._of_each("vhlo.dot_general_v2", lambda op: contents.properties(op)["accumulation_type"])
+        return any(contents.values.attribute(number) != "none" for number in {*types})
+
+    def _of_each(self, name: str, value: Callable[[Operation], int]) -> list[int]:
+        """The value of every operation of this name, in order."""
+        tables = self.tables
+        values: list[int] = []
+        tables.left = tables.most  # a walk of its own, with the same limit
+        numbers = (number for number, other in enumerate(tables.op_names) if other == name)
+        walk(tables, dict.fromkeys(numbers, lambda op: values.append(value(op))), {})
+        return values
 
     @property
     def types(self) -> tuple[str, ...]:

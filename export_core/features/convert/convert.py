@@ -1,5 +1,6 @@
 """One artifact made into one that a reader takes: what is rewritten, in which order, and what is refused."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -7,12 +8,12 @@ from importlib.metadata import version
 import msgspec
 
 from export_core.artifact import Artifact, read_bytes
-from export_core.artifact.audit import belongs, judge_calls, unread_findings
+from export_core.artifact.audit import ONLY_JAX, belongs, calls_of_jax, judge_calls, unread_findings
 from export_core.artifact.envelope import formats
 from export_core.artifact.envelope.fields import NamedSharding
 from export_core.artifact.main_check import check_main
 from export_core.artifact.numerics import LAPACK
-from export_core.artifact.readers import Reader, loads, module_reasons, version_numbers
+from export_core.artifact.readers import CONVERT, Reader, loads, module_reasons, version_numbers
 from export_core.features.convert.envelope import rewrite_envelope, shardings_of
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens.manifest import ConvertedFrom
@@ -26,6 +27,10 @@ UNCHANGED, REWRITTEN, EXPORTED_AGAIN = "unchanged", "rewritten", "exported again
 
 INITIALIZED_SINCE = (0, 10, 0)
 """The first jaxlib that initializes LAPACK for an artifact: https://github.com/jax-ml/jax/issues/29610."""
+
+
+DOTS_CRASH = re.compile(r"(tensorflow|savedmodel)==2\.18\..*")
+"""Releases that any algorithm of a dot crashes; measured with 2.18.1, 2.19.1 and six algorithms."""
 
 
 class ModuleJob(msgspec.Struct, frozen=True):
@@ -75,13 +80,13 @@ class Converted:
     def origin(self, original: str) -> ConvertedFrom:
         """What it was made of, and how, as a golden and a record say it; `original` is the SHA-256 of the original."""
         tool = f"pytest-jaxexport {version('pytest-jaxexport')}"
-        return ConvertedFrom(original, self.reader.jaxlib, self.way, self.rewrites, tool, self.module_by)
+        return ConvertedFrom(original, self.reader.name, self.way, self.rewrites, tool, self.module_by)
 
 
-def find_reader(jaxlib: str, calendar: Calendar) -> Reader:
-    """The release of that number. Raises `ReleaseError` where there is none."""
+def find_reader(name: str, calendar: Calendar) -> Reader:
+    """The jaxlib of that number, or the release of another runtime. Raises `ReleaseError` where there is none."""
     try:
-        return load_check.find_reader(jaxlib, Terms(calendar_entries(calendar)))
+        return load_check.find_reader(name, Terms(calendar_entries(calendar)))
     except ReleaseError as error:
         raise ReleaseError(f"--for: {error}") from None
 
@@ -115,31 +120,46 @@ def convert(
         )
     if not_read := _parts_not_read(artifact, allow):
         raise ConversionRefused(f"{refusal}: {' '.join(not_read)}")
+    refusal += f" for {reader.title}"
+    if reader.runtime and envelope.nr_devices > 1:
+        raise ConversionRefused(
+            f"{refusal}: it is for {envelope.nr_devices} devices, and {reader.title} is called with one. Export the "
+            "function for one device."
+        )
+    if DOTS_CRASH.fullmatch(reader.runtime) and any(module.has_dot_algorithms for module in artifact.modules):
+        raise ConversionRefused(
+            f"{refusal}: a dot with an algorithm ends a process of {reader.title} by signal 11, until 2.19 fixed it. "
+            "Export with `precision=` in place of `jax.lax.DotAlgorithmPreset`."
+        )
     calls = calls_not_taken(artifact, reader, allow)
     if calls and not replace_custom_calls:
         raise ConversionRefused(
-            f"{refusal} for jaxlib {reader.jaxlib}: {' '.join(calls.values())} --replace-custom-calls replaces those "
-            "of LAPACK."
+            f"{refusal}: {' '.join(calls.values())} --replace-custom-calls replaces those of LAPACK."
         )
     (load,) = loads(artifact, [reader])
     # Named shardings with none of XLA's beside them: an older reader loads the artifact without them.
-    misses_shardings = formats.format_of(reader.jax) < formats.NAMED_SHARDINGS and any(
-        isinstance(sharding, NamedSharding) and sharding.hlo_sharding_proto is None
-        for sharding in shardings_of(envelope)
+    misses_shardings = (
+        reader.jax
+        and formats.format_of(reader.jax) < formats.NAMED_SHARDINGS
+        and any(
+            isinstance(sharding, NamedSharding) and sharding.hlo_sharding_proto is None
+            for sharding in shardings_of(envelope)
+        )
     )
     if load.ok and not calls and not misses_shardings:
-        return Converted(artifact, reader, UNCHANGED, f"jaxlib {reader.jaxlib} takes the original")
+        return Converted(artifact, reader, UNCHANGED, f"{reader.title} takes the original")
     try:
         done = RewrittenModules(tuple(module.serialized() for module in artifact.modules))
         if calls or any(module_reasons(module, reader) for module in artifact.modules):
             if reader.stablehlo is None:
-                raise ConversionRefused(f"the StableHLO of jaxlib {reader.jaxlib} is not known")
+                raise ConversionRefused(f"the StableHLO of {reader.title} is not known")
             # Readers that do not initialize LAPACK get what XLA expands itself, which is how jax lowers for TPUs.
-            platform = "cpu" if version_numbers(reader.jaxlib) >= INITIALIZED_SINCE else "tpu"
-            job = ModuleJob(done.modules, reader.stablehlo, reader.knows_shardy, tuple(calls), platform)
+            platform = "cpu" if initializes_lapack(reader) else "tpu"
+            version = ".".join(map(str, (*version_numbers(reader.stablehlo), 0)[:3]))  # IREE's is known as 1.12
+            job = ModuleJob(done.modules, version, reader.knows_shardy, tuple(calls), platform)
             done = rewrite_modules(job)
         data, outside = rewrite_envelope(artifact, reader, done.modules)
-        converted = read_bytes(data, f"{artifact.name} for jaxlib {reader.jaxlib}")
+        converted = read_bytes(data, f"{artifact.name} for {reader.title}")
         check_converted(artifact, converted, reader, allow)
     except ConversionRefused as refused:
         bypass = ""
@@ -149,10 +169,11 @@ def convert(
                 "(jax 0.11.1 and later), reads expired formats. It does not cover XLA's shardings from jax 0.12.0 on, "
                 "nor custom calls that are gone."
             )
-        raise ConversionRefused(
-            f"{refusal} for jaxlib {reader.jaxlib}: {refused.message().rstrip('.')}.{bypass}"
-        ) from None
-    why = "; ".join((*load.reasons, *calls)) or f"jaxlib {reader.jaxlib} would miss its shardings"
+        if exports := [reason.partition(CONVERT)[0].rpartition(": ")[2] for reason in load.reasons if reader.runtime]:
+            bypass = f" Instead, {' and '.join(exports)}."
+        raise ConversionRefused(f"{refusal}: {refused.message().rstrip('.')}.{bypass}") from None
+    reasons = [reason.partition(": export ")[0] for reason in load.reasons]
+    why = "; ".join((*reasons, *calls)) or f"{reader.title} would miss its shardings"
     return Converted(converted, reader, REWRITTEN, why, (*outside, *done.rewrites), done.by, tuple(calls))
 
 
@@ -161,7 +182,8 @@ def check_converted(original: Artifact, converted: Artifact, reader: Reader, all
     if _signature(original) != _signature(converted):
         raise ConversionRefused("it no longer takes and gives what the original does")
     (load,) = loads(converted, [reader])
-    problems = [*load.reasons, *calls_not_taken(converted, reader, allow).values(), *_parts_not_read(converted, allow)]
+    reasons = [reason.partition(": export ")[0] for reason in load.reasons]
+    problems = [*reasons, *calls_not_taken(converted, reader, allow).values(), *_parts_not_read(converted, allow)]
     if not load.ok or problems:
         raise ConversionRefused("; ".join(problems) or "it is not known whether the reader takes it")
     if new := [text for text in check_main(converted) if text not in check_main(original)]:
@@ -185,6 +207,8 @@ def calls_not_taken(artifact: Artifact, reader: Reader, allow: Mapping[str, str]
     Raises:
         ArtifactError: a module cannot be read.
     """
+    if reader.runtime:
+        return {target: f"{ONLY_JAX.format(target)}." for target in calls_of_jax(artifact) if target not in allow}
     promised = stable_targets(reader.jax)
     findings = judge_calls(artifact.custom_calls, promised, None, allow, f"jaxlib {reader.jaxlib}")
     problems = {finding.target: finding.message for finding in findings if not finding.ok}
@@ -194,7 +218,7 @@ def calls_not_taken(artifact: Artifact, reader: Reader, allow: Mapping[str, str]
         or "cpu" in envelope.platforms
         or any(check.kind == "platform" for check in envelope.disabled_checks)
     )
-    if runs_on_cpu and version_numbers(reader.jaxlib) < INITIALIZED_SINCE:
+    if runs_on_cpu and not initializes_lapack(reader):
         for target in (call.target for call in artifact.custom_calls):
             if target.startswith(LAPACK) and belongs(target, "cpu"):
                 problems[target] = (
@@ -203,6 +227,11 @@ def calls_not_taken(artifact: Artifact, reader: Reader, allow: Mapping[str, str]
                     "(https://github.com/jax-ml/jax/issues/29610)."
                 )
     return problems
+
+
+def initializes_lapack(reader: Reader) -> bool:
+    """Whether a reader registers LAPACK's functions before it runs an artifact: no runtime that is not jaxlib does."""
+    return not reader.runtime and version_numbers(reader.jaxlib) >= INITIALIZED_SINCE
 
 
 def _parts_not_read(artifact: Artifact, allow: Mapping[str, str]) -> list[str]:

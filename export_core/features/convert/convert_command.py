@@ -1,4 +1,4 @@
-"""`jaxexport convert`: artifacts made into ones that older or newer readers take, verified in those readers."""
+"""`jaxexport convert`: artifacts made into ones that other readers take, verified in those readers."""
 
 import datetime
 from collections.abc import Sequence
@@ -22,11 +22,17 @@ _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
     "docs/how-to/convert.md",
     "jaxexport convert exported/a.jaxexport --for 0.9.2 -o a-for-0.9.2.jaxexport",
     "jaxexport convert exported/*.jaxexport --for 0.8.1,0.9.2 --replace-custom-calls -o converted",
+    "jaxexport convert exported/a.jaxexport --for tensorflow==2.18.1 -o a-for-tensorflow.jaxexport",
     section="Artifacts",
 )
 @click.argument("files", metavar="FILE|DIR…", type=PATH, nargs=-1, required=True)
 @click.option(
-    "--for", "readers", metavar="JAXLIB,…", required=True, help="The jaxlib that is to take it; one artifact for each."
+    "--for",
+    "readers",
+    metavar="READER,…",
+    required=True,
+    help="What is to take it, one artifact for each: a jaxlib, or another runtime, such as tensorflow==2.18.1, or iree "
+    "for its newest release.",
 )
 @click.option(
     "-o",
@@ -86,7 +92,7 @@ def convert(
     replace: Sequence[str],
     as_json: bool,
 ) -> None:
-    """Make an artifact that another release takes, and verify it there.
+    """Make an artifact that another release or another runtime takes, and verify it there.
 
     FILE is an artifact, or the folder of a golden. It is never changed. DIR, with --expiring, is a folder of them: OUT
     then gets the same folders. The reader runs the converted artifact in a cold process; its outputs are compared with
@@ -100,14 +106,19 @@ def convert(
     from export_core.features.convert.errors import ConversionError
     from export_core.features.convert.programs import ModuleRewriter
     from export_core.goldens.conversion_record import CONVERTED
+    from export_core.matrix.selection import reader_named
     from export_core.policy.terms import terms_here
+    from export_core.releases.runtimes import names_runtime
 
     names = list(dict.fromkeys(comma_separated(readers)))
     if not names:
-        raise click.UsageError("--for expects a jaxlib, such as --for 0.9.2.")
+        raise click.UsageError("--for expects a reader, such as --for 0.9.2 or --for tensorflow==2.18.1.")
     if (inputs is None) != (outputs is None) or (inputs and len(files) > 1):
         raise click.UsageError("--inputs and --outputs belong together, to one FILE.")
     notify = partial(echo, err=True)
+    policy = policy_of(policy_file)
+    calendar = policy.calendar()
+    names = [reader_named(name, calendar).name if names_runtime(name) else name for name in names]
     codes: set[int] = set()
     if expiring is None:
         targets = targets_of(files, names, output)
@@ -124,11 +135,9 @@ def convert(
             codes.add(VERIFIED)
             echo(f"no artifact leaves the window by {last_day}: nothing to convert")
     check_targets(targets, output)
-    policy = policy_of(policy_file)
     folder = Path(goldens or policy.goldens)
     if goldens and not folder.is_dir():
         raise ConversionError(f"--goldens {goldens}: expected a folder of goldens, found none.")
-    calendar = policy.calendar()
     conversions = Conversions(
         policy=policy,
         calendar=calendar,

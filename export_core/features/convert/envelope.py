@@ -1,5 +1,6 @@
 """The envelope of an artifact, with its shardings, in the format that a reader writes. Needs no jax and no NumPy."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -28,22 +29,26 @@ def rewrite_envelope(artifact: Artifact, reader: Reader, modules: Sequence[bytes
     """
     envelope = artifact.envelope
     assert envelope is not None
-    number = formats.format_of(reader.jax)
+    first, last = envelope.format_range
+    # A runtime that is not jaxlib never sees the envelope, which stays in its format.
+    number = last if reader.runtime else formats.format_of(reader.jax)
     if not number:
         raise ConversionRefused(f"no format is known that jax {reader.jax} reads")
     is_xlas = any(isinstance(sharding, HloSharding) for sharding in shardings_of(envelope))
     mesh = _mesh_for_named(artifact, envelope) if is_xlas and number >= formats.NAMED_SHARDINGS else None
-    first, last = envelope.format_range
-    target = _Target(number, formats.newest_convention(reader.jax), mesh)
-    target.note(
-        f"envelope of format {first if first == last else f'{first} to {last}'} written in format {number}"
-        + (f", with {plural(envelope.vjp_order, 'derivative')}" if envelope.vjp is not None else "")
-    )
+    newest = (reader.convention or sys.maxsize) if reader.runtime else formats.newest_convention(reader.jax)
+    target = _Target(number, newest, mesh)
+    if not reader.runtime:
+        target.note(
+            f"envelope of format {first if first == last else f'{first} to {last}'} written in format {number}"
+            + (f", with {plural(envelope.vjp_order, 'derivative')}" if envelope.vjp is not None else "")
+        )
+    fit = target.relabelled if reader.runtime else target.fitted
     fitted: Envelope | None = None
     for level, code in reversed(list(zip(envelope.levels, modules, strict=True))):
-        fitted = target.fitted(level)._replace(vjp=fitted, module_source=ByteSpan(code, 0, len(code)))
+        fitted = fit(level)._replace(vjp=fitted, module_source=ByteSpan(code, 0, len(code)))
     assert fitted is not None
-    return encode(fitted, formats.fields_of(number)), tuple(target.rewrites)
+    return encode(fitted, None if reader.runtime else formats.fields_of(number)), tuple(target.rewrites)
 
 
 def shardings_of(envelope: Envelope) -> list[Sharding]:
@@ -81,6 +86,10 @@ class _Target:
         if rewrite not in self.rewrites:
             self.rewrites.append(rewrite)
 
+    def relabelled(self, envelope: Envelope) -> Envelope:
+        """An envelope with a calling convention that the reader takes, and else as it is."""
+        return envelope._replace(calling_convention_version=self._convention(envelope.calling_convention_version))
+
     def fitted(self, envelope: Envelope) -> Envelope:
         """An envelope without its VJP, whose fields are those of the format."""
         if self.number < formats.WIDE_NR_DEVICES and envelope.nr_devices >= 1 << 15:
@@ -106,7 +115,7 @@ class _Target:
                 f"than since {_OLDEST_CONVENTION}"
             )
         if version == self.newest_convention + 1 == 10:
-            # 10 only adds to the module whether Shardy partitions it, which older readers do not look for.
+            # jax writes the same module for both. 10 says that a caller is to be told whether Shardy partitions it.
             self.note("calling convention 10 called 9, which has the same arguments of `main`")
             return 9
         if version > self.newest_convention:

@@ -101,7 +101,7 @@ def _attempt(
         if cell.platform != "cpu" or cell.mode is Mode.COMPILE:
             raise ConversionRefused(f"not tried: conversions are verified on the CPU, not on {cell.platform}.")
         artifact = cell.golden.read_artifact()
-        reader = find_reader(cell.reader.jaxlib, options.calendar)
+        reader = find_reader(cell.reader.name, options.calendar)
         allow = {**cell.golden.manifest.options.allow, **options.policy.allow}
         try:
             converted = convert(artifact, reader, rewrite_modules, allow=allow)
@@ -127,9 +127,9 @@ def remedy(cell: Cell, options: ReplayOptions) -> str:
         jobs.append(job)
         raise ConversionRefused("its module would have to be rewritten")
 
-    command = f"jaxexport convert {shlex.quote(str(golden.artifact))} --for {cell.reader.jaxlib}"
+    command = f"jaxexport convert {shlex.quote(str(golden.artifact))} --for {cell.reader.name}"
     try:
-        reader = find_reader(cell.reader.jaxlib, options.calendar)
+        reader = find_reader(cell.reader.name, options.calendar)
         allow = {**golden.manifest.options.allow, **options.policy.allow}
         done = convert(golden.read_artifact(), reader, rewrite, replace_custom_calls=True, allow=allow)
     except ExportCompatError as error:
@@ -180,5 +180,5 @@ def _command(example: Result, goldens: str) -> str:
     """The command that writes the converted golden of a fixed cell."""
     fix = example.fixed_by_conversion
     replace = ["--replace-custom-calls"] if fix and fix.level is Level.CUSTOM_CALLS else []
-    words = ["jaxexport", "convert", f"{goldens}/{example.golden}", "--for", example.reader.jaxlib, *replace]
+    words = ["jaxexport", "convert", f"{goldens}/{example.golden}", "--for", example.reader.name, *replace]
     return shlex.join([*words, "-o", "converted"])

@@ -115,10 +115,10 @@ def export_again(
         ConversionRefused: no release does that.
         ArtifactError: the artifact cannot be read.
     """
-    refusal = f"{artifact.name}: not exported again for jaxlib {reader.jaxlib}"
+    refusal = f"{artifact.name}: not exported again for {reader.title}"
     envelope = artifact.envelope
-    if envelope is None or envelope.nr_devices > 1:
-        raise ConversionRefused(f"{refusal}: only an artifact of jax.export for one device is.")
+    if envelope is None or envelope.nr_devices > 1 or reader.runtime:
+        raise ConversionRefused(f"{refusal}: only an artifact of jax.export for one device is, and for a jaxlib.")
     entries = calendar_entries(calendar)
     readers = readers_of(entries)
     place = next(number for number, entry in enumerate(entries) if entry.jaxlib == reader.jaxlib)

@@ -24,6 +24,7 @@ from export_core.matrix.cached_replay import replay_here
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.outcome import Verdict
 from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.selection import reader_named
 from export_core.numbers.compare import Difference
 from export_core.policy import Policy
 from export_core.readers.cell import Cell, Limits
@@ -153,26 +154,26 @@ def prove(
     """
     if "cpu" not in manifest.replayed_on:
         return Proof(False, f"it was exported for {', '.join(manifest.options.platforms)}, which were not tried")
-    release = options.calendar.release(converted.reader.jaxlib)
+    release = reader_named(converted.reader.name, options.calendar)
     options = replace(options, limits=Limits(jobs=1))  # it is one cell
     with scratch_folder() as scratch:
         golden = unstored_golden(manifest, files, scratch / "golden", options.policy)
         (outcome,) = replay_here([Cell(golden, release, "cpu")], options, notify=notify)
-    jaxlib = f"jaxlib {release.jaxlib}"
+    reader = release.title
     match outcome.verdict:
         case Verdict.PASS if evidence.compared:
             outputs = f"golden {evidence.golden}" if evidence.golden else "outputs that were given"
             if manifest.factors and converted.replaced and manifest.comparison.compare == Comparison().compare:
                 names = " and ".join(dict.fromkeys(group.compare for group in manifest.factors))
                 outputs += f", compared as factors of {names}, which are unique up to sign"
-            return Proof(True, f"{jaxlib} gives the outputs of the {outputs}", outcome.difference)
+            return Proof(True, f"{reader} gives the outputs of the {outputs}", outcome.difference)
         case Verdict.PASS:
-            return Proof(False, f"{jaxlib} loads, compiles and runs it; no golden has this artifact")
+            return Proof(False, f"{reader} loads, compiles and runs it; no golden has this artifact")
         case Verdict.NOT_RUN:
-            return Proof(False, f"not tried in {jaxlib}: {outcome.message}")
+            return Proof(False, f"not tried in {reader}: {outcome.message}")
         case Verdict.ERROR if not evidence.compared and outcome.stage in (Stage.LOWER, Stage.RUN):
             # Sizes that were made up may break a constraint: this is no proof against the artifact.
-            return Proof(False, f"{jaxlib} loads it, and does not run it with made inputs: {outcome.message}")
+            return Proof(False, f"{reader} loads it, and does not run it with made inputs: {outcome.message}")
     raise ConversionRefused(
         f"{converted.artifact.name}: not written: the converted artifact ends in {outcome.verdict} in stage "
         f"{outcome.stage}: {outcome.message}"

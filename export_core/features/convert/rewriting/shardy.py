@@ -1,4 +1,4 @@
-"""Shardy's shardings as XLA's, for readers before jaxlib 0.7.0, which do not parse Shardy's dialect."""
+"""Shardy's shardings as XLA's, for readers that do not parse Shardy's dialect; what says nothing is taken out."""
 
 import math
 from collections import Counter
@@ -10,6 +10,7 @@ from parts import RefusedError, attributes, operations  # type: ignore[import-no
 
 RULE, SHARDING, XLA_SHARDING = "sdy.sharding_rule", "sdy.sharding", "mhlo.sharding"
 MANUAL = "{manual}"
+WRITTEN, TAKEN_OUT = "written as XLA's", "taken out, which say nothing"
 
 Mesh = dict[str, int]
 
@@ -24,8 +25,8 @@ def shardings_as_xlas(module: Any) -> Counter[str]:
     for operation in operations(module):
         own = attributes(operation)
         if operation.name == "sdy.sharding_constraint":
-            constraint_as_xlas(operation, own["sharding"], meshes)
-            done["constraints of Shardy written as XLA's"] += 1
+            written = constraint_as_xlas(operation, own["sharding"], meshes)
+            done[f"constraints of Shardy {WRITTEN if written else TAKEN_OUT}"] += 1
             continue
         if operation.name.startswith("sdy."):
             raise RefusedError(f"{operation.name} has no form in XLA's shardings")
@@ -53,8 +54,11 @@ def take_meshes(module: Any) -> dict[str, Mesh]:
     return meshes
 
 
-def constraint_as_xlas(operation: Any, sharding: Any, meshes: dict[str, Mesh]) -> None:
-    """Replace a sharding constraint by the custom call that means the same, or by nothing where it says nothing."""
+def constraint_as_xlas(operation: Any, sharding: Any, meshes: dict[str, Mesh]) -> bool:
+    """Replace a sharding constraint by the custom call that means the same, or by nothing where it says nothing.
+
+    Returns whether there is such a call. On one device there is none.
+    """
     value, (text, opened) = operation.operands[0], xla_sharding(sharding, meshes)
     if text is not None:
         with ir.InsertionPoint(operation), operation.location:
@@ -64,6 +68,7 @@ def constraint_as_xlas(operation: Any, sharding: Any, meshes: dict[str, Mesh]) -
         value = call.results[0]
     operation.results[0].replace_all_uses_with(value)
     operation.erase()
+    return text is not None
 
 
 def sharded_call(target: str, value: Any, kind: Any, text: str) -> Any:

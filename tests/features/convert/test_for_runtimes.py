@@ -1,0 +1,173 @@
+"""Conversion for runtimes that are not jaxlib: the label, Shardy taken out, an older StableHLO, LAPACK replaced."""
+
+import json
+from pathlib import Path
+
+import jax
+import pytest
+from kept import DATA
+
+from export_core.artifact import Artifact, read, read_bytes
+from export_core.artifact.envelope.encode import encode
+from export_core.artifact.readers import needs
+from export_core.features.convert.convert import REWRITTEN, UNCHANGED, ModuleJob, RewrittenModules, convert, find_reader
+from export_core.features.convert.errors import ConversionRefused
+from export_core.features.convert.fixed_by_conversion import remedy
+from export_core.features.convert.programs import ModuleRewriter, export_again
+from export_core.goldens import GoldenStore
+from export_core.matrix import Cell
+from export_core.matrix.replay_options import ReplayOptions
+from export_core.matrix.selection import reader_named
+from export_core.readers.environment import this_interpreter
+from export_core.releases import load_calendar
+
+CALENDAR = load_calendar()
+GOLDENS = Path(__file__).parents[3] / "golden"
+NEWEST_TENSORFLOW, OLD_TENSORFLOW, IREE, PJRT = (
+    find_reader(name, CALENDAR)
+    for name in ("tensorflow==2.21.0", "tensorflow==2.18.1", "iree==3.13.0", "pjrt==0.12.0.1")
+)
+
+
+def golden(case: str, writer: str = "0.12.0.1") -> Path:
+    return GOLDENS / f"tests.compat.{case}" / f"{writer}-cpu" / "artifact.jaxexport"
+
+
+def no_module(job: ModuleJob) -> RewrittenModules:
+    raise ConversionRefused("its module is in the way")
+
+
+@pytest.fixture
+def rewrite(here, monkeypatch) -> ModuleRewriter:
+    """Rewrites modules in this interpreter."""
+    monkeypatch.setattr(ModuleRewriter, "_newest", lambda self: this_interpreter(here))
+    return ModuleRewriter(CALENDAR, print)
+
+
+def dialects(artifact: Artifact) -> set[str]:
+    return {dialect for module in artifact.modules for dialect in needs(module).dialects}
+
+
+def test_only_the_label_changes_where_only_the_label_is_in_the_way():
+    before = read(golden("test_derivatives.test_third_order"))
+    done = convert(before, NEWEST_TENSORFLOW._replace(convention=9), no_module)
+    assert (done.way, done.module_by) == (REWRITTEN, "")
+    assert done.rewrites == ("calling convention 10 called 9, which has the same arguments of `main`",)
+    assert done.why == "tensorflow 2.21.0 takes conventions up to 9"
+    assert done.origin("0").reader == "tensorflow==2.21.0"
+    for old, new in zip(before.envelope.levels, done.artifact.envelope.levels, strict=True):
+        assert new.mlir_module_serialized == old.mlir_module_serialized
+        same = {"calling_convention_version": 10, "module_source": old.module_source, "vjp": old.vjp}
+        assert new.calling_convention_version == 9
+        assert new._replace(**same) == old
+    again = encode(done.artifact.envelope._replace(calling_convention_version=10))
+    assert read_bytes(again).envelope.calling_convention_version == 10
+
+
+def test_an_artifact_that_a_runtime_takes_is_left_as_it_is():
+    done = convert(read(golden("test_models.test_attention")), NEWEST_TENSORFLOW, no_module)
+    assert (done.way, done.why) == (UNCHANGED, "tensorflow 2.21.0 takes the original")
+
+
+def test_shardy_is_taken_out_of_a_module_for_one_device(rewrite):
+    before = read(golden("test_programs.test_random"))
+    done = convert(before, IREE, rewrite)
+    assert (dialects(before), dialects(done.artifact)) == ({"sdy"}, set())
+    assert not done.artifact.custom_calls
+    assert "constraints of Shardy taken out, which say nothing: 2" in done.rewrites
+
+
+@pytest.mark.parametrize(
+    ("case", "writer", "reader", "most"),
+    [
+        ("test_programs.test_top_k", "0.12.0.1", NEWEST_TENSORFLOW, (1, 13)),
+        ("test_symbolic_shapes.test_one_dimension", "0.12.0.1", NEWEST_TENSORFLOW, (1, 13)),
+        ("test_models.test_attention", "0.6.2", OLD_TENSORFLOW, (1, 7)),  # its locations have ranges, too
+    ],
+)
+def test_modules_are_written_for_the_stablehlo_of_a_runtime(case, writer, reader, most, rewrite):
+    done = convert(read(golden(case, writer)), reader, rewrite)
+    for module in done.artifact.modules:
+        assert tuple(map(int, needs(module).stablehlo.split("."))) <= most
+    assert done.artifact.envelope.format_range == read(golden(case, writer)).envelope.format_range
+
+
+def test_a_version_of_two_numbers_is_written_with_three():
+    jobs = []
+
+    def write_down(job):
+        jobs.append(job)
+        raise ConversionRefused("written down")
+
+    with pytest.raises(ConversionRefused, match="written down"):
+        convert(read(golden("test_programs.test_random")), find_reader("iree==3.9.0", CALENDAR), write_down)
+    assert [(job.stablehlo, job.shardy) for job in jobs] == [("1.12.0", False)]
+
+
+def test_calls_of_lapack_are_replaced_by_what_needs_none(rewrite):
+    before = read(golden("test_linear_algebra.test_cholesky"))
+    with pytest.raises(ConversionRefused, match=r"only jax registers lapack_spotrf_ffi: .* --replace-custom-calls"):
+        convert(before, PJRT, rewrite)
+    done = convert(before, PJRT, rewrite, replace_custom_calls=True)
+    assert (done.replaced, done.artifact.custom_calls) == (("lapack_spotrf_ffi",), ())
+    assert convert(before, PJRT, no_module, allow={"lapack_spotrf_ffi": "we register it"}).way == UNCHANGED
+
+
+@pytest.mark.parametrize(
+    ("artifact", "reader", "message"),
+    [
+        (golden("test_named_programs.test_dot_precisions"), OLD_TENSORFLOW, "a dot with an algorithm ends a process"),
+        (golden("test_devices.test_shard_map_of_whole_arguments"), IREE, "is called with one"),
+        (golden("test_programs.test_random"), IREE._replace(stablehlo=None), "StableHLO of iree 3.13.0 is not known"),
+        (golden("test_programs.test_top_k"), OLD_TENSORFLOW, r"in the way\. Instead, export with .* and export with"),
+        (DATA / "0.4.30" / "cholesky.jaxexport", PJRT, "only jax registers blas_strsm"),
+    ],
+)
+def test_what_a_runtime_cannot_take_is_refused_with_a_remedy(artifact, reader, message):
+    with pytest.raises(ConversionRefused, match=message):
+        convert(read(artifact), reader, no_module)
+
+
+def test_releases_of_jax_export_nothing_again_for_a_runtime():
+    with pytest.raises(ConversionRefused, match=r"for iree 3\.13\.0: only an artifact .* and for a jaxlib"):
+        export_again(read(golden("test_programs.test_random")), IREE, CALENDAR, {}, print)
+
+
+def test_explain_names_the_command_for_a_runtime():
+    random = GoldenStore(GOLDENS).generations("tests.compat.test_programs.test_random")[-1]
+    step = remedy(Cell(random, reader_named("iree==3.13.0", CALENDAR), "cpu"), ReplayOptions(CALENDAR))
+    assert "--for iree==3.13.0 -o OUT` (its module is rewritten)" in step
+
+
+# --- in the runtimes themselves ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize(
+    ("case", "reader", "rewrite"),
+    [
+        ("test_programs.test_random", "iree==3.13.0", "constraints of Shardy taken out"),
+        ("test_models.test_attention", "tensorflow==2.18.1", "calling convention 10 called 9"),
+        ("test_programs.test_top_k", "tensorflow", "modules written for StableHLO 1."),  # its newest release
+        ("test_linear_algebra.test_cholesky", "pjrt==0.12.0.1", "lapack_spotrf_ffi replaced"),
+    ],
+)
+def test_a_runtime_runs_what_was_converted_for_it(jaxexport, tmp_path, case, reader, rewrite):
+    out = tmp_path / "out.jaxexport"
+    words = [str(golden(case)), "--for", reader, "-o", str(out), "--goldens", str(GOLDENS), "--replace-custom-calls"]
+    ended = jaxexport("convert", *words, "--json", code=0)
+    record = json.loads(ended.out)
+    assert record["verdict"] == "converted"
+    assert record["converted_from"]["reader"].startswith(reader)
+    assert any(rewrite in each for each in record["converted_from"]["rewrites"])
+    jax.export.deserialize(bytearray(out.read_bytes()))  # it is still an artifact of jax.export
+
+
+@pytest.mark.matrix
+def test_a_matrix_says_what_a_conversion_fixes_in_a_runtime(jaxexport, tmp_path):
+    words = ["matrix", "--cases", "*.test_attention", "--writers", "0.9.2,0.12.0.1", "--readers", "tensorflow==2.18.1"]
+    words += ["--goldens", str(GOLDENS), "--unpromised", "a test", "--results", str(tmp_path / "results")]
+    ended = jaxexport(*words, "--convert", "--quiet")
+    assert "CONVERSION  It fixes 2 of 2 failing cells" in ended.out, ended.out
+    full = jaxexport("report", str(tmp_path / "results"), "--full").out
+    assert "--for tensorflow==2.18.1 -o converted" in full, full

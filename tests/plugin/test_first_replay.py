@@ -5,61 +5,49 @@ from types import SimpleNamespace
 import pytest
 from projects import Projects
 
-TESTS = """
-    import itertools
-    from typing import NamedTuple
-
-    import crashing
-    import jax
-    import jax.export
-    import jax.numpy as jnp
-    import numpy as np
-    import pytest
-
-    class Point(NamedTuple):
-        x: jax.Array
-
-    jax.export.register_namedtuple_serialization(Point, serialized_name="test_a.Point")
-    double = jax.jit(lambda x: x * 2)
-    calls = itertools.count()
-
-    @pytest.mark.export_compat
-    def test_fine(export_golden):
-        export_golden(double, np.ones(3, "float32"))
-
-    @pytest.mark.export_compat(symbolic_shapes="b", constraints=("b >= 4",))
-    def test_first_call_outside_the_constraints(export_golden):
-        export_golden(double, np.ones(3, "float32"))
-
-    @pytest.mark.export_compat
-    def test_other_call_on_a_fixed_shape(export_golden):
-        export_golden(double, np.ones(3, "float32")).also(np.ones(4, "float32"))
-
-    @pytest.mark.export_compat
-    def test_own_tree_node(export_golden):
-        export_golden(jax.jit(lambda point: point.x), Point(np.ones(3, "float32")))
-
-    @pytest.mark.export_compat(refused_on=("cpu",), platforms=("cuda",), disabled_checks={"platform": "to see"})
-    def test_refused_on_its_own_platform(export_golden):
-        export_golden(double, np.ones(3, "float32"))
-
-    @pytest.mark.export_compat
-    def test_other_numbers_each_time(export_golden):
-        export_golden(jax.jit(lambda x: x + next(calls)), np.ones(3, "float32"))
-
-    @pytest.mark.export_compat
-    def test_one_of_two(export_golden):
-        export_golden(double, np.ones(3, "float32"), name="good")
-        export_golden(double, np.ones(3, "float32"), name="bad").also(np.ones(4, "float32"))
-
-    @pytest.mark.export_compat(compare="comparing:says_yes")
-    def test_comparator_that_says_yes(export_golden):
-        export_golden(double, np.ones(3, "float32"))
-
-    @pytest.mark.export_compat(register=("crashing",))
-    def test_crash(export_golden):
-        export_golden(double, np.ones(3, "float32"))
+ONES = 'np.ones(3, "float32")'
+OTHER = 'also(np.ones(4, "float32"))'
+REFUSED = 'refused_on=("cpu",), platforms=("cuda",), disabled_checks={"platform": "to see"}'
+FAULTS = {  # the marker, the call, how its own writer's replay ends, and what is said of it
+    "first_call_outside_the_constraints": (
+        *('symbolic_shapes="b", constraints=("b >= 4",)', f"export_golden(double, {ONES})", "failed", "b >= 4"),
+    ),
+    "other_call_on_a_fixed_shape": (
+        *("", f"export_golden(double, {ONES}).{OTHER}", "failed", "call1: ValueError: Shape mismatch"),
+    ),
+    "own_tree_node": ("", f"export_golden(jax.jit(lambda point: point.x), Point({ONES}))", "failed", "test_a.Point"),
+    "refused_on_its_own_platform": (
+        *(REFUSED, f"export_golden(double, {ONES})", "failed", "expected this call to be refused"),
+    ),
+    "other_numbers_each_time": (
+        *("", f"export_golden(jax.jit(lambda x: x + next(calls)), {ONES})"),
+        *("ran with different numbers", "3 of 3 elements differ"),
+    ),
+    "one_of_two": (
+        *("", f'export_golden(double, {ONES}, name="good"); export_golden(double, {ONES}, name="bad").{OTHER}'),
+        *("failed", "Shape mismatch"),
+    ),
+}
+OTHERS = {"fine": "", "comparator_that_says_yes": 'compare="comparing:says_yes"', "crash": 'register=("crashing",)'}
+TEST = """
+@pytest.mark.export_compat({marked})
+def test_{name}(export_golden):
+    {call}
 """
+TESTS = """
+import itertools
+from typing import NamedTuple
+import crashing, jax, jax.export, jax.numpy as jnp, numpy as np, pytest
+
+class Point(NamedTuple):
+    x: jax.Array
+
+jax.export.register_namedtuple_serialization(Point, serialized_name="test_a.Point")
+double = jax.jit(lambda x: x * 2)
+calls = itertools.count()
+"""
+TESTS += "".join(TEST.format(name=name, marked=marked, call=call) for name, (marked, call, *_) in FAULTS.items())
+TESTS += "".join(TEST.format(name=name, marked=m, call=f"export_golden(double, {ONES})") for name, m in OTHERS.items())
 COMPARING = """
     def says_yes(expected, actual):
         return True
@@ -80,18 +68,9 @@ def written(projects: Projects) -> SimpleNamespace:
     return SimpleNamespace(project=project, update=project.pytest("--update-goldens"), again=project.pytest())
 
 
-@pytest.mark.parametrize(
-    ("test", "verdict", "message"),
-    [
-        ("test_first_call_outside_the_constraints", "failed", "b >= 4"),
-        ("test_other_call_on_a_fixed_shape", "failed", "call1: ValueError: Shape mismatch"),
-        ("test_own_tree_node", "failed", "test_a.Point"),
-        ("test_refused_on_its_own_platform", "failed", "expected this call to be refused"),
-        ("test_other_numbers_each_time", "ran with different numbers", "3 of 3 elements differ"),
-        ("test_one_of_two", "failed", "Shape mismatch"),
-    ],
-)
-def test_what_its_writer_cannot_replay_is_not_stored(test, verdict, message, written):
+@pytest.mark.parametrize("name", FAULTS)
+def test_what_its_writer_cannot_replay_is_not_stored(name, written):
+    test, (*_, verdict, message) = f"test_{name}", FAULTS[name]
     told = written.update[test]
     assert told.outcome == "failed"
     assert f"its own writer cannot replay this golden in a new process: it {verdict}. The fault is in" in told.text

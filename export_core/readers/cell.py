@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from export_core.artifact import Artifact
 from export_core.artifact.envelope.fields import Aval
 from export_core.base.untrusted import read_regular
-from export_core.goldens import Check, Golden, GoldenError
+from export_core.goldens import Check, Golden, GoldenError, Manifest
 from export_core.goldens.manifest_file import adopted_specs
 from export_core.goldens.store import ARTIFACT, INPUTS, MODULE_TEXT, OUTPUTS
 from export_core.policy.run_options import LOCAL, CellOptions, RunOptions, of_cell
@@ -190,14 +191,13 @@ class CalledModule(NamedTuple):
     call: ModuleCall
 
 
-def called_modules(cell: Cell) -> list[CalledModule]:
-    """The module of a golden's artifact and those of its derivatives, by order.
+def called_modules(artifact: Artifact, manifest: Manifest) -> list[CalledModule]:
+    """The module of an artifact and those of its derivatives, by order. The manifest is that of its golden.
 
-    Raises `ArtifactError` for an artifact that cannot be read, and `GoldenError` for a bare module or one that is gone.
+    Raises `GoldenError` for a bare module, of which nobody knows how it is called.
     """
-    manifest, envelope = cell.golden.manifest, cell.golden.read_artifact().envelope
-    if envelope is None:
-        raise GoldenError(f"{cell.golden.artifact}: expected an artifact of jax.export, found a bare module.")
+    if artifact.envelope is None:
+        raise GoldenError(f"{artifact.name}: expected an artifact of jax.export, found a bare module.")
     return [
         CalledModule(
             level.module_source.copy(),
@@ -218,17 +218,18 @@ def called_modules(cell: Cell) -> list[CalledModule]:
                 shardy=bool(manifest.flags.get("jax_use_shardy_partitioner")),
             ),
         )
-        for level in envelope.levels
+        for level in artifact.envelope.levels
     ]
 
 
 def with_calls(request: Request, cell: Cell, folder: Path) -> Request:
     """The request for a runtime that does not read artifacts: each check with its module, and how it is called.
 
-    The modules are written into the folder. Raises as `called_modules` does, and `OSError` where the disk refuses.
+    The modules are written into the folder. Raises `ArtifactError` for an artifact that cannot be read, `GoldenError`
+    for one that is gone or has no envelope, and `OSError` where the disk refuses.
     """
     calls = []
-    for order, module in enumerate(called_modules(cell)):
+    for order, module in enumerate(called_modules(cell.golden.read_artifact(), cell.golden.manifest)):
         path = folder / f"{order}.mlirbc"
         path.write_bytes(module.data)
         calls.append(msgspec.structs.replace(module.call, module=str(path)))

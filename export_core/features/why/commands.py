@@ -162,7 +162,7 @@ def explain(
     if is_numerics:
         shown.append(("alone", alone_line(choice, result)))
     if is_referred and is_numerics:
-        shown.append(("interpreter", interpreter_line(choice, notify)))
+        shown.append(("reference", interpreter_line(choice, notify)))
         shown.append(("float64", "\n".join(reference_lines(choice, result, notify))))
     explanation = explaining.explain(choice, result, left, bisection, shown)
     written = []

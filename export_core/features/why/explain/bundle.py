@@ -149,34 +149,31 @@ def write_bundle(
 
 
 def runtime_files(choice: Choice, result: Result, program: Program) -> dict[str, bytes]:
-    """The files by which a runtime alone shows the failure: its module, how that is called, and what calls it.
-
-    Raises `WhyError` for the program of a reduction, whose call is not that of the golden.
-    """
-    cell = choice.cell
-    runtime, check = runtime_of(cell.reader.runtime), failing_call(cell.golden, result.message)
-    if program.text:
-        raise WhyError("--bundle: a reduced program is shown in jaxlib only. Leave out --reduced.")
-    call = called_modules(cell)[check.vjp]
+    """The files by which a runtime alone shows the failure: its module, how that is called, and what calls it."""
+    cell, golden = choice.cell, choice.cell.golden
+    runtime, check = runtime_of(cell.reader.runtime), failing_call(golden, result.message)
+    order, inputs, outputs = 0, program.inputs, program.outputs
+    if not program.text:  # the golden's own program, of which another call may fail than the plain one
+        order, inputs = check.vjp, golden.content(check.inputs or INPUTS)
+        outputs = golden.content(check.outputs or OUTPUTS) if outputs else b""
+    module, call = called_modules(read_bytes(program.artifact, "--bundle: its artifact"), golden.manifest)[order]
     contents = {
         SCRIPT: ("\n".join(_metadata(choice)) + "\n" + RUNTIME_PROGRAM.read_text(encoding="utf-8")).encode(),
         runtime.worker: runtime.half.read_bytes(),
-        MODULE: call.data,
+        MODULE: module,
         "call.json": safe_json(
             {
                 "reported": f"{VERDICTS[result.verdict].phrase} in {cell.reader.title}",
                 "worker": runtime.worker,
                 "variables": runtime.variables,
                 "measured": program.measured,
-                "call": msgspec.to_builtins(call.call),
+                "call": msgspec.to_builtins(call),
             },
             indent=2,
         ),
-        INPUTS: cell.golden.content(check.inputs or INPUTS),
+        INPUTS: inputs,
     }
-    if program.outputs and check.outputs:
-        contents[OUTPUTS] = cell.golden.content(check.outputs)
-    return contents
+    return {**contents, OUTPUTS: outputs} if outputs else contents
 
 
 def script_files(choice: Choice, result: Result, program: Program) -> dict[str, bytes]:

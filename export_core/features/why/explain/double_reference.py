@@ -35,7 +35,7 @@ def reference_lines(choice: Choice, result: Result, notify: Callable[[str], None
     """A line for each output that differs, that with the largest difference first; or why there is no reference.
 
     The program of the failing call runs once more in its reader, and in double precision there, else in the newest
-    release: with the golden's inputs, which are as exact as they were.
+    jaxlib, as for a reader of another runtime: with the golden's inputs, which are as exact as they were.
     """
     cell, golden = choice.cell, choice.cell.golden
     call = failing_call(golden, result.message)
@@ -54,6 +54,8 @@ def reference_lines(choice: Choice, result: Result, notify: Callable[[str], None
             manifest = structs.replace(golden.manifest, flags={**golden.manifest.flags, "jax_enable_x64": True})
             wide = replace(cell, golden=replace(golden, manifest=manifest))
             try:
+                if cell.reader.runtime:
+                    raise WhyError("what is wrong in another runtime may be wrong in double precision there too")
                 exact = _outputs(choice, wide, own, double)
             except WhyError:
                 exact = _outputs(choice, replace(wide, reader=newest.release), newest, double)

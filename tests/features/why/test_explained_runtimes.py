@@ -1,0 +1,161 @@
+"""Why a cell fails in a runtime that is not jaxlib: who is right, since which release, and a bundle for it alone."""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from test_explanation import choice_of, judged
+
+from export_core.features.why.bisect import bisection
+from export_core.features.why.bisect.report import changes_between
+from export_core.features.why.explain import who_is_right
+from export_core.features.why.explain.bundle import SCRIPT, program_of, write_bundle
+from export_core.features.why.explain.explanation import explain
+from export_core.features.why.explain.who_is_right import alone_line, interpreter_line
+from export_core.goldens.arrays import from_npz, to_npz
+from export_core.goldens.store import OUTPUTS
+from export_core.judge.result import reader_of
+from export_core.matrix import Verdict
+from export_core.matrix.outcome import Outcome
+from export_core.matrix.replay import Ran
+from export_core.numbers.compare import Difference
+from export_core.readers.worker.protocol import Stage
+from export_core.releases import load_calendar, runtimes
+from export_core.releases.runtimes import runtime_of, runtime_readers
+
+CALENDAR = load_calendar()
+CASE = "tests.compat.test_dtypes.test_dtype[float32]"
+WRONG = {"stage": Stage.COMPARE, "difference": Difference(False, max_abs_error=1.0), "message": "output 0 differs"}
+
+
+@pytest.fixture
+def choice():
+    return choice_of(CASE, "0.12.0.1", "iree==3.13.0")
+
+
+# --- who is right -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("verdict", "outputs", "says"),
+    [
+        (Verdict.PASS, None, "stablehlo 0.12.0.1 agrees with the writer"),
+        (Verdict.NUMERICS, 1.0, "stablehlo 0.12.0.1 agrees with the reader, and not with the writer"),
+        (Verdict.NUMERICS, 2.0, "stablehlo 0.12.0.1 agrees with neither of both"),
+        (Verdict.CRASH, None, "stablehlo 0.12.0.1 cannot run it (crash in stage run: Unsupported op)"),
+    ],
+)
+def test_the_interpreter_says_whom_it_agrees_with(verdict, outputs, says, choice, monkeypatch):
+    written = from_npz(choice.cell.golden.folder / OUTPUTS)
+    moved = {by: tuple(dataclasses.replace(leaf, data=leaf.data + np.float32(by)) for leaf in written) for by in (1, 2)}
+
+    def replayed(cells, *_, **__):
+        own, reference = cells
+        yield Ran(Outcome(own, Stage.COMPARE, Verdict.NUMERICS), moved[1])
+        stage = Stage.RUN if verdict is Verdict.CRASH else Stage.COMPARE
+        outcome = Outcome(reference, stage, verdict, "Unsupported op")
+        yield Ran(outcome, moved[int(outputs)] if outputs else written)
+
+    monkeypatch.setattr(who_is_right, "replay_with_outputs", replayed)
+    assert interpreter_line(choice, print) == says
+
+
+def test_the_interpreter_is_not_asked_about_itself():
+    assert interpreter_line(choice_of(CASE, "0.12.0.1", "stablehlo"), print) == ""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "says"),
+    [
+        (
+            ("0.12.0.1", "pjrt"),
+            (),
+            "iree is alone against 2 readers of other runtimes, which give the writer's numbers",
+        ),
+        (("0.12.0.1",), ("pjrt",), ""),  # two runtimes differ
+        ((), (), ""),  # nobody else ran it
+        (("iree==3.12.0",), (), ""),  # another release of the same runtime is nobody else
+    ],
+)
+def test_one_runtime_alone_against_the_others(right, wrong, says, choice):
+    def read_in(name, verdict):
+        (reader,) = runtime_readers(name, CALENDAR) if name[0].isalpha() else [CALENDAR.release(name)]
+        return msgspec.structs.replace(judged(choice, verdict, **WRONG), reader=reader_of(reader))
+
+    stored = [read_in(name, Verdict.PASS) for name in right] + [read_in(name, Verdict.NUMERICS) for name in wrong]
+    chosen = dataclasses.replace(choice, stored=tuple(stored))
+    assert alone_line(chosen, judged(choice, Verdict.NUMERICS, **WRONG)).startswith(says) is True
+    assert bool(alone_line(chosen, judged(choice, Verdict.NUMERICS, **WRONG))) is bool(says)
+
+
+# --- since which release ----------------------------------------------------------------------------------------------
+
+
+def test_a_bisection_walks_the_releases_of_the_runtime():
+    bad, good = (runtime_readers(f"tensorflow=={version}", CALENDAR)[0] for version in ("2.18.1", "2.21.0"))
+    row = [release.name for release in bisection.between(good, bad, CALENDAR)]
+    assert row == [f"tensorflow=={version}" for version in ("2.21.0", "2.19.1", "2.20.0", "2.18.1")]  # by build date
+    parts = [(part.name, part.good, part.bad) for part in changes_between(good, bad, CALENDAR)]
+    assert parts == [("tensorflow", "2.21.0", "2.18.1"), ("StableHLO", "1.13.7", "1.7.3")]
+
+
+# --- a bundle ---------------------------------------------------------------------------------------------------------
+
+HALF = """
+import numpy as np
+
+
+def warm():
+    pass
+
+
+def run(call, leaves, stage):
+    stage("run")
+    assert open(call["module"], "rb").read(4) == b"ML\\xefR"
+    return [np.zeros([size or 1 for size in shape], dtype) for dtype, shape, _ in call["outputs"]]
+"""
+
+
+@pytest.mark.parametrize(("numbers", "code"), [("of the writer", 1), ("of the runtime", 0)])
+def test_a_bundle_shows_the_failure_with_the_runtime_alone(numbers, code, choice, tmp_path, monkeypatch):
+    half = tmp_path / "zero_worker.py"
+    half.write_text(HALF)
+    zero = msgspec.structs.replace(runtime_of("iree==3.13.0"), worker=half.name, folder=tmp_path)
+    monkeypatch.setattr(runtimes, "known_runtimes", lambda: {"iree": zero})
+    result = judged(choice, Verdict.NUMERICS, **WRONG)
+    program = program_of(choice, result)
+    if numbers == "of the runtime":
+        zeros = [
+            dataclasses.replace(leaf, data=leaf.data * 0) for leaf in from_npz(choice.cell.golden.folder / OUTPUTS)
+        ]
+        program = dataclasses.replace(program, text="module {}", outputs=to_npz(zeros))  # as a reduction leaves it
+    folder = tmp_path / "bundle"
+    write_bundle(folder, choice, result, explain(choice, result), program)
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    ended = subprocess.run(
+        [sys.executable, "-P", str(folder / SCRIPT)], capture_output=True, text=True, check=False, cwd="/", env=bare
+    )
+    assert ended.returncode == code, ended.stderr
+    assert "reported: ran with different numbers in iree 3.13.0" in ended.stdout
+    assert ("its numbers are those" in ended.stdout) is (code == 0)
+    text = (folder / "issue.md").read_text()
+    assert "https://github.com/iree-org/iree/issues" in text
+    assert "and needs iree alone" in text
+    assert "iree promises nothing about such artifacts" in text
+    assert "jax.print_environment_info" not in text + (folder / SCRIPT).read_text()
+    assert json.loads((folder / "call.json").read_text())["worker"] == "zero_worker.py"
+
+
+def test_the_script_asks_uv_for_the_release_that_fails(choice, tmp_path):
+    result = judged(choice, Verdict.NUMERICS, **WRONG)
+    write_bundle(tmp_path / "bundle", choice, result, explain(choice, result), program_of(choice, result))
+    head = Path(tmp_path / "bundle" / SCRIPT).read_text().partition("# ///\n")[0]
+    assert '"iree-base-compiler==3.13.0"' in head
+    assert '"iree-base-runtime==3.13.0"' in head
+    assert "jax" not in head

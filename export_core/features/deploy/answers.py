@@ -27,6 +27,7 @@ from export_core.judge import Result
 from export_core.judge.verdicts import Kind
 from export_core.matrix import Verdict
 from export_core.matrix.comparisons import quirks_of
+from export_core.matrix.selection import reader_named
 from export_core.policy import DeploymentTarget, Policy
 from export_core.policy.entries import ALL, matches
 from export_core.policy.known_issues import KnownIssue
@@ -355,7 +356,7 @@ def targets_named(name: str, policy: Policy, day: datetime.date) -> tuple[Deploy
             f"--to: expected {ALL} or a deployment target of the policy ({', '.join(known)}), found {name!r}."
             f"{did_you_mean(name, known)}"
         )
-    policy.calendar().as_of(day).built(known[name].jaxlib)  # raises for a release that is not there yet
+    reader_named(known[name].release, policy.calendar().as_of(day))  # raises for a release that is not there yet
     return (known[name],)
 
 

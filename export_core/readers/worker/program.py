@@ -90,9 +90,10 @@ def start_half(path: str) -> Half:
     try:
         import zipfile  # noqa: F401
 
-        import ml_dtypes  # noqa: F401
         import numpy as np  # noqa: F401
 
+        with contextlib.suppress(ImportError):  # what needs it says so
+            import ml_dtypes  # noqa: F401
         return Half(load_module("jaxexport_worker.half", path))
     except Exception as error:
         import traceback

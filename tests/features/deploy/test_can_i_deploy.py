@@ -101,6 +101,10 @@ def test_another_runtime_is_answered_by_what_its_facts_foresee(project, jaxexpor
     said = " ".join(ended.out.split())
     assert "cannot be loaded: tensorflow 2.21.0 has StableHLO 1.13.7, and custom_call_v2 came with 1.18" in said
     assert "cannot be compiled: only jax registers lapack_spotrf_ffi: compute" in said
+    alone = jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "engine", code=1)
+    assert "NO: 1 no." in alone.out
+    early = jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "serving", "--as-of", "2026-03-04", code=2)
+    assert "tensorflow 2.21.0 is not in the calendar of tensorflow as of 2026-03-04" in early.err
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,11 @@ class Artifact:
         return self.modules[0]
 
     @property
+    def devices(self) -> int:
+        """The number of devices that it is for; 1 for a bare module, which does not say."""
+        return self.envelope.nr_devices if self.envelope is not None else 1
+
+    @property
     def is_raw(self) -> bool:
         """Whether it is raw StableHLO bytecode, which MLIR's `write_bytecode()` writes: it names no version."""
         return self.envelope is None and "stablehlo" in self.module.dialects

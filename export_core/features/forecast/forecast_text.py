@@ -128,8 +128,8 @@ def foreseen_line(reader: RuntimeReader) -> str:
     reads = reader.goldens - sum(count for count, _ in unread)
     parts = [f"{targets}{title_of(reader.reader)} is foreseen to read {reads} of {plural(reader.goldens, 'golden')}"]
     parts += [f"not {count}, since {reason}" for count, reason in unread[:MOST]]
-    if reader.uncompiled:
-        parts.append(f"it does not compile {len(reader.uncompiled)}, whose custom calls only jax registers")
+    if reader.not_run:
+        parts.append(f"it does not run {len(reader.not_run)}, with custom calls of jax or for several devices")
     return "; ".join(parts)
 
 

@@ -24,7 +24,9 @@ class RuntimeReader(msgspec.Struct, frozen=True):
     targets: tuple[str, ...]  # The deployment targets of the policy in which it runs.
     goldens: int  # How many goldens: those of their cases and platforms, or all on the CPU where it is in no target.
     unread: dict[str, list[str]]  # The goldens that it does not read, or may not, by the first reason.
-    uncompiled: list[str]  # The goldens that it does not compile: only jax registers their custom calls.
+    not_run: list[str]
+    """The goldens that it does not run, though it may read them: only jax registers their custom calls, or they are for
+    several devices."""
 
 
 def foreseen_readers(
@@ -41,8 +43,8 @@ def foreseen_readers(
             (load,) = loads(artifact, [reader])
             if not load.ok:
                 unread.setdefault(load.reasons[0], []).append(golden)
-        uncompiled = [golden for golden, artifact in artifacts.items() if calls_of_jax(artifact)]
-        yield RuntimeReader(name, tuple(target.name for target in own), len(artifacts), unread, uncompiled)
+        not_run = [golden for golden, artifact in artifacts.items() if calls_of_jax(artifact) or artifact.devices > 1]
+        yield RuntimeReader(name, tuple(target.name for target in own), len(artifacts), unread, not_run)
 
 
 def _has_to_run(golden: Golden, targets: Sequence[DeploymentTarget]) -> bool:

@@ -130,7 +130,8 @@ def _rows(facts: Inspection) -> _Rows:
     count = f"{len(loading)} of the {len(facts.readers)} releases known"
     yield "loads in", f"{spans(facts.readers, loading)} ({count})"
     yield "not in", _not_in(facts.readers)
-    yield "read by", _runtimes(facts.runtimes)
+    several = [f"none runs it: they are called with one device, and it is for {facts.nr_devices}"]
+    yield "read by", [*_runtimes(facts.runtimes), *(several if (facts.nr_devices or 1) > 1 else [])]
     yield "promised", _promised(facts)
 
 

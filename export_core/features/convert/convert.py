@@ -33,11 +33,16 @@ DOTS_CRASH = re.compile(r"(tensorflow|savedmodel)==2\.18\..*")
 """Releases that any algorithm of a dot crashes; measured with 2.18.1, 2.19.1 and six algorithms."""
 
 
+WITH_XLA = ("tensorflow", "savedmodel", "pjrt")
+"""Runtimes that leave shardings to XLA, which takes them out for one device."""
+
+
 class ModuleJob(msgspec.Struct, frozen=True):
     """What is to be done with the modules of one artifact.
 
     `stablehlo` is the version to write; `shardy` whether the reader parses Shardy's dialect; `replace` the targets of
-    custom calls to replace, `platform` the platform whose lowering replaces them.
+    custom calls to replace, `platform` the platform whose lowering replaces them; `plain` whether XLA's shardings are
+    taken out, which say nothing on one device.
     """
 
     modules: tuple[bytes, ...]
@@ -45,6 +50,7 @@ class ModuleJob(msgspec.Struct, frozen=True):
     shardy: bool
     replace: tuple[str, ...] = ()
     platform: str = ""
+    plain: bool = False
 
 
 @dataclass(frozen=True)
@@ -146,17 +152,19 @@ def convert(
             for sharding in shardings_of(envelope)
         )
     )
-    if load.ok and not calls and not misses_shardings:
+    plain = shardings_in_the_way(artifact, reader)
+    if load.ok and not calls and not misses_shardings and not plain:
         return Converted(artifact, reader, UNCHANGED, f"{reader.title} takes the original")
     try:
         done = RewrittenModules(tuple(module.serialized() for module in artifact.modules))
-        if calls or any(module_reasons(module, reader) for module in artifact.modules):
+        if calls or plain or any(module_reasons(module, reader) for module in artifact.modules):
             if reader.stablehlo is None:
                 raise ConversionRefused(f"the StableHLO of {reader.title} is not known")
             # Readers that do not initialize LAPACK get what XLA expands itself, which is how jax lowers for TPUs.
             platform = "cpu" if initializes_lapack(reader) else "tpu"
             version = ".".join(map(str, (*version_numbers(reader.stablehlo), 0)[:3]))  # IREE's is known as 1.12
-            job = ModuleJob(done.modules, version, reader.knows_shardy, tuple(calls), platform)
+            shardy = reader.knows_shardy and not plain
+            job = ModuleJob(done.modules, version, shardy, tuple(calls), platform, plain)
             done = rewrite_modules(job)
         data, outside = rewrite_envelope(artifact, reader, done.modules)
         converted = read_bytes(data, f"{artifact.name} for {reader.title}")
@@ -173,7 +181,7 @@ def convert(
             bypass = f" Instead, {' and '.join(exports)}."
         raise ConversionRefused(f"{refusal}: {refused.message().rstrip('.')}.{bypass}") from None
     reasons = [reason.partition(": export ")[0] for reason in load.reasons]
-    why = "; ".join((*reasons, *calls)) or f"{reader.title} would miss its shardings"
+    why = "; ".join((*reasons, *calls)) or f"{reader.title} would {'not run' if plain else 'miss'} its shardings"
     return Converted(converted, reader, REWRITTEN, why, (*outside, *done.rewrites), done.by, tuple(calls))
 
 
@@ -227,6 +235,17 @@ def calls_not_taken(artifact: Artifact, reader: Reader, allow: Mapping[str, str]
                     "(https://github.com/jax-ml/jax/issues/29610)."
                 )
     return problems
+
+
+def shardings_in_the_way(artifact: Artifact, reader: Reader) -> bool:
+    """Whether a runtime without XLA is given shardings: StableHLO's interpreter, for one, reads and does not run them.
+
+    jax writes some for PRNG keys on one device too: Shardy's, or without Shardy the custom call Sharding.
+    """
+    if not reader.runtime or reader.runtime.partition("==")[0] in WITH_XLA:
+        return False
+    has_calls = any(call.target == "Sharding" for call in artifact.custom_calls)
+    return has_calls or any("sdy" in module.dialects for module in artifact.modules)
 
 
 def initializes_lapack(reader: Reader) -> bool:

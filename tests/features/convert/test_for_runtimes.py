@@ -77,6 +77,18 @@ def test_shardy_is_taken_out_of_a_module_for_one_device(rewrite):
     assert "constraints of Shardy taken out, which say nothing: 2" in done.rewrites
 
 
+def test_shardings_that_a_runtime_would_read_and_not_run_are_taken_out(rewrite):
+    interpreter = find_reader("stablehlo==0.12.0.1", CALENDAR)
+    done = convert(read(golden("test_programs.test_random")), interpreter, rewrite)
+    assert (done.why, dialects(done.artifact)) == ("stablehlo 0.12.0.1 would not run its shardings", set())
+    before = read(golden("test_programs.test_random", "0.6.2"))  # exported without Shardy
+    assert {call.target for call in before.custom_calls} == {"Sharding"}
+    done = convert(before, IREE, rewrite)
+    assert not done.artifact.custom_calls
+    assert any(each.startswith("shardings of XLA taken out, which say nothing: ") for each in done.rewrites)
+    assert convert(before, PJRT, no_module).way == UNCHANGED, "XLA takes them out itself"
+
+
 @pytest.mark.parametrize(
     ("case", "writer", "reader", "most"),
     [
@@ -147,6 +159,7 @@ def test_explain_names_the_command_for_a_runtime():
     ("case", "reader", "rewrite"),
     [
         ("test_programs.test_random", "iree==3.13.0", "constraints of Shardy taken out"),
+        ("test_programs.test_random", "stablehlo==0.12.0.1", "constraints of Shardy taken out"),
         ("test_models.test_attention", "tensorflow==2.18.1", "calling convention 10 called 9"),
         ("test_programs.test_top_k", "tensorflow", "modules written for StableHLO 1."),  # its newest release
         ("test_linear_algebra.test_cholesky", "pjrt==0.12.0.1", "lapack_spotrf_ffi replaced"),

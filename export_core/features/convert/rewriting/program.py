@@ -3,7 +3,8 @@
 ``program.py FOLDER`` reads job.json in the folder and the modules beside it (0.bc, 1.bc, …), and writes each again
 (0.out, 1.out, …), then result.json:
 
-    {"modules": 2, "stablehlo": "1.13.3", "shardy": true, "replace": ["lapack_spotrf_ffi"], "platform": "tpu"}
+    {"modules": 2, "stablehlo": "1.13.3", "shardy": true, "replace": ["lapack_spotrf_ffi"], "platform": "tpu",
+     "plain": false}
     {"rewrites": ["…", …], "by": "0.12.0.1"}   or   {"refused": "why"}
 
 Nothing is compiled and nothing is run. It imports nothing of this project; what it cannot rewrite, it refuses.
@@ -57,6 +58,8 @@ def rewritten(code: bytes, job: dict[str, Any], done: Counter[str]) -> bytes:
             # Written and read once with its meshes, by which groups of devices are spelled out for old versions.
             module = attempt("it cannot be read again", read, context, written(module, job["stablehlo"]))
             done.update(shardy.shardings_as_xlas(module))
+        if job["plain"]:
+            done.update(shardy.without_calls(module))
         attempt("what was rewritten is no valid module", module.operation.verify)
         return written(module, job["stablehlo"])
 

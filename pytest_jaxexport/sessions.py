@@ -16,6 +16,7 @@ from export_core.goldens import GoldenError, GoldenStore
 from export_core.matrix.selection import window_readers
 from export_core.policy import Policy, find_policy
 from export_core.releases import promise
+from export_core.releases.runtimes import built_on
 
 
 def register(*, policy: str | None = None) -> None:
@@ -56,6 +57,8 @@ def register(*, policy: str | None = None) -> None:
     readers = _readers(rules)
     for platform in rules.spelled_platforms():
         for reader, promised in readers.items():
+            if "==" in reader and platform != "cpu":  # another runtime, which has cells on the CPU alone
+                continue
             define(reader, platform, [] if promised else ["--unpromised", "this reader is outside every window"])
 
 
@@ -70,11 +73,14 @@ def _readers(rules: Policy) -> dict[str, bool]:
         writers = []  # the sessions report what is wrong with the goldens; nox --list has to work without them
     calendar, windows = rules.calendar(), rules.window_lengths()
     # What has to run in a deployment target shows something, whatever is promised.
-    targets = {target.jaxlib for target in rules.targets_on(datetime.datetime.now(tz=datetime.UTC).date())} - {""}
+    targets = {target.release for target in rules.targets_on(datetime.datetime.now(tz=datetime.UTC).date())}
+    built = {
+        reader: built_on(reader, calendar) or datetime.date.max
+        for reader in (*window_readers(writers, calendar, windows), *targets)
+    }
     return {
-        reader: reader in targets
-        or any(promise(writer, calendar.built(reader), windows).promised for writer in writers)
-        for reader in sorted({*window_readers(writers, calendar, windows), *targets}, key=calendar.built)
+        reader: reader in targets or any(promise(writer, built[reader], windows).promised for writer in writers)
+        for reader in sorted(built, key=lambda reader: built[reader])
     }
 
 

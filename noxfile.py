@@ -235,6 +235,13 @@ def convert_check(session: nox.Session) -> None:
 
 
 @nox.session(python=newest_python(), default=False)
+def runtimes(session: nox.Session) -> None:
+    """The goldens in TensorFlow, IREE, LiteRT, PJRT and the interpreter; renews docs/explanation/runtimes.md."""
+    session.install("-e", ".")
+    session.run("python", "-m", "studies.runtimes.session", *session.posargs)
+
+
+@nox.session(python=newest_python(), default=False)
 def custom_calls(session: nox.Session) -> None:
     """A custom call changes: what two of its days export, in five releases, for docs/how-to/change-a-custom-call.md."""
     session.install("-e", ".")

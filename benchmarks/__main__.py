@@ -26,6 +26,7 @@ from benchmarks import (
     peers,
     plugin_load,
     reading,
+    runtimes,
     serving,
     throughput,
     weights,
@@ -49,7 +50,7 @@ def main() -> int:
     parser.add_argument(
         "--only",
         help="some of them: "
-        "plugin,daily,reading,serving,inventory,cells,environments,cost,again,throughput,gate,peers,growth,limits,page,weights,writing",
+        "plugin,daily,reading,serving,inventory,cells,environments,cost,again,throughput,gate,peers,growth,limits,page,weights,writing,runtimes",
     )
     parser.add_argument(
         "--goldens", type=Path, default=ROOT / "golden", help="the goldens that the archive of an inventory is made of"
@@ -76,6 +77,7 @@ def main() -> int:
         "page": page.measure,
         "weights": weights.measure,
         "writing": lambda: writing.measure(options.rounds),
+        "runtimes": lambda: runtimes.measure(options.rounds),
     }
     try:
         # Found before a quarter of an hour of measuring.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import bound
@@ -24,6 +24,7 @@ from export_core.policy import load_policy
 from export_core.readers.environment import Environment, ReaderEnvironments
 from export_core.readers.placement import Placement
 from export_core.readers.worker.client import start_worker
+from export_core.readers.worker.protocol import Request
 
 ROOT = Path(__file__).parents[1]
 COLD_BUDGET = 1.4
@@ -39,18 +40,23 @@ def measure(rounds: int) -> list[Line]:
     return [*cold(cells, environment, rounds), *bound.measure(cells, environment, calendar, rounds)]
 
 
-def cold(cells: Sequence[Cell], environment: Environment, rounds: int) -> list[Line]:
+def cold(
+    cells: Sequence[Cell],
+    environment: Environment,
+    rounds: int,
+    asked: Callable[[Sequence[Cell], Path], list[Request]] = sharing,
+) -> list[Line]:
     """The same cells in a warm process and in cold ones, one at a time, in turn: a machine's speed drifts.
 
-    The budget limits the median of the ratios, each of the fastest rounds of a golden; the second line is the mean of
-    all goldens. Cells that set up their process in their own way (devices, x64, registered modules) cannot share a warm
-    one with others, and are left out.
+    `asked` makes the requests of those that can share a warm process. The budget limits the median of the ratios, each
+    of the fastest rounds of a golden; the second line is the mean of all goldens. Cells that set up their process in
+    their own way (devices, x64, registered modules) cannot share a warm one with others, and are left out.
     """
     forking, warm = start_worker(environment, 1, fork=True), WarmProcess(environment)
     try:
         with tempfile.TemporaryDirectory() as scratch:
             # What does not run here, such as a golden that this release refuses, is no measure of a cell.
-            all_requests = sharing(cells, Path(scratch))
+            all_requests = asked(cells, Path(scratch))
             requests = [request for request in all_requests if forking.submit(request).result().end == "ok"]
             for request in requests:
                 warm.seconds(request)
@@ -68,7 +74,7 @@ def cold(cells: Sequence[Cell], environment: Environment, rounds: int) -> list[L
     ratio = statistics.median(a_cold / a_warm for a_cold, a_warm in pairs)
     return [
         Line(
-            f"a cold cell (jaxlib {cells[0].reader.jaxlib}, {len(requests)} goldens, {rounds} rounds)",
+            f"a cold cell ({cells[0].reader.title}, {len(requests)} goldens, {rounds} rounds)",
             f"{1000 * statistics.median(colds):.0f} ms",
             f"{1000 * statistics.median(warms):.0f} ms warm",
             f"{ratio:.2f} times",

@@ -1,0 +1,62 @@
+"""This project's goldens in runtimes that are not jaxlib: `nox -s runtimes` runs them, and writes the record and page.
+
+`nox -s runtimes [-- --readers tensorflow==2.21.0,… --only replay|record|page --results DIR] [-- MATRIX OPTIONS]`
+
+Results are in .nox/runtimes/results, so every other command can be asked about them: `jaxexport explain --results
+.nox/runtimes/results CELL`. Cells whose outcome is known are not run again: an interrupted session continues where it
+was. Ends with 1 where numbers differ and explained.yaml does not say whose fault that is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from studies.runtimes.page import PAGE, page_text
+from studies.runtimes.record import EXPLAINED, RECORD, load_explained, problems_of, read_record, record_of, write_record
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / ".nox" / "runtimes" / "results"
+WRITERS = ("0.6.2", "0.9.2", "0.12.0.1")
+READERS = (
+    *(f"tensorflow=={version}" for version in ("2.16.2", "2.18.1", "2.19.1", "2.20.0", "2.21.0")),
+    "savedmodel==2.21.0",
+    *(f"iree=={version}" for version in ("3.0.0", "3.6.0", "3.9.0", "3.13.0")),
+    *(f"litert=={version}" for version in ("2.1.2", "2.3.0")),
+    *(f"{runtime}=={version}" for runtime in ("pjrt", "stablehlo") for version in ("0.9.2", "0.12.0.1")),
+)
+
+
+def main() -> int:
+    """Replay, record, write the page; say what is not explained."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--readers", default=",".join(READERS), help="the releases, with commas")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder of the matrix")
+    parser.add_argument("--only", choices=["replay", "record", "page"], help="one of the three steps alone")
+    options, matrix = parser.parse_known_args()
+    if options.only in (None, "replay"):
+        replay(options.readers, options.results, matrix)
+    if options.only in (None, "record"):
+        write_record(record_of(options.results), RECORD)
+    if options.only == "replay":
+        return 0
+    record, explained = read_record(RECORD), load_explained(EXPLAINED)
+    PAGE.write_text(page_text(PAGE.read_text(encoding="utf-8"), record, explained), encoding="utf-8")
+    problems = problems_of(record, explained)
+    print("\n".join(problems) or f"{PAGE.relative_to(ROOT)}: every difference of numbers is explained")
+    return 1 if problems else 0
+
+
+def replay(readers: str, results: Path, more: Sequence[str]) -> None:
+    """Run the matrix. Raises `SystemExit` where it did not end with a judgement."""
+    command = [sys.executable, "-m", "export_core", "matrix", "--readers", readers, "--writers", ",".join(WRITERS)]
+    done = subprocess.run([*command, "--results", str(results), *more], cwd=ROOT, check=False)
+    if done.returncode not in (0, 1, 4):
+        raise SystemExit(f"jaxexport matrix ended with {done.returncode}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -177,7 +177,8 @@ def convert(
                 "(jax 0.11.1 and later), reads expired formats. It does not cover XLA's shardings from jax 0.12.0 on, "
                 "nor custom calls that are gone."
             )
-        if exports := [reason.partition(CONVERT)[0].rpartition(": ")[2] for reason in load.reasons if reader.runtime]:
+        exports = [reason.partition(CONVERT)[0].rpartition(": ")[2] for reason in load.reasons]
+        if reader.runtime and exports and not calls:  # else the calls are in the way of such an export, too
             bypass = f" Instead, {' and '.join(exports)}."
         raise ConversionRefused(f"{refusal}: {refused.message().rstrip('.')}.{bypass}") from None
     reasons = [reason.partition(": export ")[0] for reason in load.reasons]

@@ -94,6 +94,7 @@ def test_shardings_that_a_runtime_would_read_and_not_run_are_taken_out(rewrite):
     [
         ("test_programs.test_top_k", "0.12.0.1", NEWEST_TENSORFLOW, (1, 13)),
         ("test_symbolic_shapes.test_one_dimension", "0.12.0.1", NEWEST_TENSORFLOW, (1, 13)),
+        ("test_derivatives.test_complex_numbers", "0.12.0.1", OLD_TENSORFLOW, (1, 7)),  # with a complex constant
         ("test_models.test_attention", "0.6.2", OLD_TENSORFLOW, (1, 7)),  # its locations have ranges, too
     ],
 )
@@ -138,6 +139,12 @@ def test_calls_of_lapack_are_replaced_by_what_needs_none(rewrite):
 def test_what_a_runtime_cannot_take_is_refused_with_a_remedy(artifact, reader, message):
     with pytest.raises(ConversionRefused, match=message):
         convert(read(artifact), reader, no_module)
+
+
+def test_no_other_export_is_named_where_a_call_is_in_the_way():
+    before = read(golden("test_linear_algebra.test_cholesky"))
+    with pytest.raises(ConversionRefused, match=r"its module is in the way\.$"):
+        convert(before, OLD_TENSORFLOW, no_module, replace_custom_calls=True)
 
 
 def test_releases_of_jax_export_nothing_again_for_a_runtime():

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import os
 
     from export_core.artifact import Artifact
+    from export_core.releases.calendar import Calendar
 
 
 @dataclass(frozen=True)
@@ -137,17 +138,21 @@ def find_readers(text: str, terms: Terms, policy_file: str | None = None) -> lis
     from export_core.policy import find_policy
     from export_core.releases.runtimes import runtime_readers
 
-    releases = runtime_readers(text, find_policy(Path(), policy_file).calendar())
-    return [find_reader(release.name, terms) for release in releases]
+    calendar = find_policy(Path(), policy_file).calendar()
+    return [find_reader(release.name, terms, calendar) for release in runtime_readers(text, calendar)]
 
 
-def find_reader(name: str, terms: Terms) -> Reader:
-    """The jaxlib of that number, or the release of another runtime. Raises `ReleaseError` where there is none."""
+def find_reader(name: str, terms: Terms, calendar: Calendar | None = None) -> Reader:
+    """The jaxlib of that number, or the release of another runtime. Raises `ReleaseError` where there is none.
+
+    A calendar may have releases of runtimes that the project has added.
+    """
     readers, title = _readers(terms.releases), f"jaxlib {name}"
     if "==" in name:
         from export_core.releases.runtimes import known_runtimes, runtime_of
 
-        runtimes = {other.name: runtime_entries(other) for other in known_runtimes().values()}
+        added = calendar.runtimes if calendar else {}
+        runtimes = {name: runtime_entries(other, added.get(name, {})) for name, other in known_runtimes().items()}
         of_runtime = readers_of_runtime(runtime_of(name).name, runtimes, terms.releases)
         readers, title = {reader.runtime: reader for reader in of_runtime}, name.replace("==", " ")
     if name not in readers:

@@ -12,7 +12,9 @@ import os.path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from export_core.releases.calendar import Calendar
+    from collections.abc import Mapping
+
+    from export_core.releases.calendar import Calendar, RuntimeRelease
     from export_core.releases.runtimes import Runtime
 
 # Paths by os.path: pathlib takes 5 ms to import.
@@ -86,9 +88,10 @@ def shipped_runtimes() -> dict[str, RuntimeEntries]:
     }
 
 
-def runtime_entries(runtime: Runtime) -> RuntimeEntries:
-    """The entries of a runtime that was read whole, such as one of another package."""
-    own = ((version, str(release.built), release) for version, release in runtime.releases.items())
+def runtime_entries(runtime: Runtime, added: Mapping[str, RuntimeRelease] = {}) -> RuntimeEntries:
+    """The entries of a runtime that was read whole, such as one of another package, with those a project adds."""
+    releases = {**added, **runtime.releases}
+    own = ((version, str(release.built), release) for version, release in releases.items())
     return runtime.releases_of or tuple(
         RuntimeEntry(version, built, release.stablehlo, release.convention, release.dialects)
         for version, built, release in sorted(own, key=lambda row: row[1])

@@ -92,7 +92,7 @@ class Converted:
 def find_reader(name: str, calendar: Calendar) -> Reader:
     """The jaxlib of that number, or the release of another runtime. Raises `ReleaseError` where there is none."""
     try:
-        return load_check.find_reader(name, Terms(calendar_entries(calendar)))
+        return load_check.find_reader(name, Terms(calendar_entries(calendar)), calendar)
     except ReleaseError as error:
         raise ReleaseError(f"--for: {error}") from None
 

@@ -1,5 +1,7 @@
 """Conversion for runtimes that are not jaxlib: the label, Shardy taken out, an older StableHLO, LAPACK replaced."""
 
+import dataclasses
+import datetime
 import json
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.selection import reader_named
 from export_core.readers.environment import this_interpreter
 from export_core.releases import load_calendar
+from export_core.releases.calendar import RuntimeRelease
 
 CALENDAR = load_calendar()
 GOLDENS = Path(__file__).parents[3] / "golden"
@@ -67,6 +70,12 @@ def test_only_the_label_changes_where_only_the_label_is_in_the_way():
 def test_an_artifact_that_a_runtime_takes_is_left_as_it_is():
     done = convert(read(golden("test_models.test_attention")), NEWEST_TENSORFLOW, no_module)
     assert (done.way, done.why) == (UNCHANGED, "tensorflow 2.21.0 takes the original")
+
+
+def test_a_release_that_a_project_has_added_is_a_reader():
+    added = {"tensorflow": {"2.99.0": RuntimeRelease(datetime.date(2027, 1, 1), stablehlo="1.20.0", convention=9)}}
+    reader = find_reader("tensorflow==2.99.0", dataclasses.replace(CALENDAR, runtimes=added))
+    assert (reader.title, reader.convention, reader.stablehlo) == ("tensorflow 2.99.0", 9, "1.20.0")
 
 
 def test_shardy_is_taken_out_of_a_module_for_one_device(rewrite):

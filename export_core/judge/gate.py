@@ -291,16 +291,17 @@ def _nothing_promised(results: Sequence[Result], policy: Policy) -> str:
     if not results or any(result.promised or result.deployed for result in results):
         return ""
     windows = policy.windows
-    what = (
-        f"No cell of this run is inside its window ({windows.backward} days backward, {windows.forward} forward), so "
-        "it shows nothing about the promise. "
+    where, choose = (
+        f"is inside its window ({windows.backward} days backward, {windows.forward} forward)",
+        "Choose readers of the window (--readers window), write goldens with newer releases",
     )
+    if all(result.reader.runtime for result in results):
+        where = "is promised by the runtime that reads it"
+        choose = "Name the release that has to run them under `deployed` in the policy"
+    what = f"No cell of this run {where}, so it shows nothing about the promise. "
     if policy.unpromised:
         return f"{what}Such a run is meant: {policy.unpromised}"
-    return (
-        f"{what}Choose readers of the window (--readers window), write goldens with newer releases, or say why such a "
-        "run is meant: unpromised: REASON in the policy, or --unpromised REASON."
-    )
+    return f"{what}{choose}, or say why such a run is meant: unpromised: REASON in the policy, or --unpromised REASON."
 
 
 def _left_out(selection: Mapping[str, Any], policy: Policy, shard: str) -> str:

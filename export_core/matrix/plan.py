@@ -148,6 +148,11 @@ def _cells(
         if platform in golden.manifest.replayed_on and (platform == "cpu" or not reader.runtime)
     ]
     if not cells:
+        if "cpu" not in modes and all(reader.runtime for reader in readers.chosen):
+            raise MatrixError(
+                f"The plan is empty: {', '.join(reader.title for reader in readers.chosen)}: runtimes that are not "
+                f"jaxlib run on cpu alone, found --platforms {','.join(modes)}. Choose --platforms cpu."
+            )
         raise MatrixError(
             f"The plan is empty: the {len(goldens)} selected goldens were exported for {_platforms(goldens)}, and none "
             f"for {', '.join(modes)}. Choose other --platforms, or export for more: platforms= of the marker."
@@ -164,8 +169,8 @@ def _cells(
         ]
         if not cells:
             raise MatrixError(
-                f"The plan is empty: --touching {selection.touching}: no selected golden was written by jaxlib "
-                f"{release.jaxlib}, and it is not among the readers. Leave out --readers, or name it there."
+                f"The plan is empty: --touching {selection.touching}: no selected golden was written by "
+                f"{release.title}, and it is not among the readers. Leave out --readers, or name it there."
             )
     if selection.only:
         every, and_younger = len(cells), selection.only == BACKWARD

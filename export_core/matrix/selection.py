@@ -67,7 +67,7 @@ def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
         if text not in WORDS and not any(letter.isdigit() for letter in text) and not names_runtime(text):
             raise MatrixError(
                 "--readers: expected window, all, newest, deployed, jaxlib versions such as 0.9.2,0.12.0.1, or "
-                f"runtimes such as tensorflow==2.21.0, found {text!r}."
+                f"releases of a runtime ({', '.join(known_runtimes())}) such as tensorflow==2.21.0, found {text!r}."
                 f"{did_you_mean(text, (*WORDS, *known_runtimes()))}"
             )
     named = [
@@ -139,6 +139,8 @@ def choose_readers(
     newest = existing.newest()  # an error if the day is before the first release
 
     def single(text: str) -> Release:
+        if names_runtime(text):
+            return runtime_readers(text, existing)[-1]
         jaxlib, jax = _split_pair(text)
         return _release(files[text].version if text in files else jaxlib, jax, existing)
 

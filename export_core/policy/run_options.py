@@ -55,8 +55,8 @@ def parse_shard(text: str) -> Shard:
 
 
 def comma_separated(text: str | None) -> tuple[str, ...]:
-    """The parts of a comma-separated list."""
-    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+    """The parts of a comma-separated list. ``tensorflow>=2.19,<2.21`` is one part: no name begins with a comparison."""
+    return tuple(part.strip() for part in re.split(r",(?!\s*[<>=!~])", text or "") if part.strip())
 
 
 def _day(text: str) -> datetime.date:

@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+import re
 from collections.abc import Collection, Sequence
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -15,7 +16,7 @@ from export_core.policy.model import Policy
 from export_core.releases import Calendar, JaxRelease, ReleaseError, load_calendar
 from export_core.releases.calendar import version_key
 from export_core.releases.project_releases import contradiction
-from export_core.releases.runtimes import built_on, runtime_named, runtime_readers
+from export_core.releases.runtimes import built_on, names_runtime, runtime_named, runtime_readers
 
 LONGEST_DAYS = 90  # How many days an entry may be in force, unless it is permanent and was approved.
 
@@ -218,8 +219,19 @@ def problems_of_releases(targets: Sequence[DeploymentTarget], calendar: Calendar
                 + ("both." if target.jaxlib else "neither."),
             )
             continue
-        if target.reader and not target.reader.partition("==")[2]:
-            yield (*key, "reader"), f"expected a release such as tensorflow==2.21.0, found {target.reader!r}."
+        if target.reader and not re.fullmatch(r"[^=<>!~]+==[^,*]+", target.reader):
+            yield (
+                (*key, "reader"),
+                f"expected one release of a runtime, such as tensorflow==2.21.0, found {target.reader!r}. A jaxlib "
+                "stands under `jaxlib`.",
+            )
+            continue
+        if target.jaxlib and names_runtime(target.jaxlib):
+            yield (
+                (*key, "jaxlib"),
+                f"expected a release of jaxlib, such as 0.12.0.1, found {target.jaxlib!r}. A release of a runtime "
+                "stands under `reader`.",
+            )
             continue
         if target.reader:
             try:

@@ -24,7 +24,7 @@ from export_core.releases.windows import Promise, Windows, promise
 
 GROUP = "jaxexport.runtimes"
 JAXLIB = "jaxlib"
-_NAMED = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9_-]*)(?P<versions>\s*[=<>!~].*)?")
+_NAMED = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9_-]*)(?P<versions>\s*[=<>!~].*|\s+\d.*)?")
 
 
 class RuntimePromise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,14 +71,17 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         """A release. Raises `ReleaseError` for one that is not known on the day of the calendar."""
         known = self.known(calendar)
         if version not in known:
-            newest = ", ".join(list(known)[-3:])
             as_of = f" as of {calendar.day}" if calendar.day else ""
             raise ReleaseError(
                 f"{self.name} {version} is not in the calendar of {self.name}{as_of}."
-                f"{did_you_mean(version, known)} The newest known are {newest or 'none'}. `jaxexport releases list "
-                f"--runtime {self.name}` shows all."
+                f"{did_you_mean(version, known)} {self._listed(known)}"
+                + ("" if self.releases_of else " Add another one under `releases: runtimes:` in the policy file.")
             )
         return known[version]
+
+    def _listed(self, known: Mapping[str, RuntimeRelease]) -> str:
+        newest = ", ".join(list(known)[-3:])
+        return f"The newest known are {newest or 'none'}. `jaxexport releases list --runtime {self.name}` shows all."
 
     def known(self, calendar: Calendar) -> dict[str, RuntimeRelease]:
         """The releases that were built by the day of a calendar, oldest build first."""
@@ -145,7 +148,7 @@ def runtime_named(name: str) -> Runtime:
     if name not in runtimes:
         raise ReleaseError(
             f"Expected a runtime of {', '.join((JAXLIB, *runtimes))}, found {name!r}."
-            f"{did_you_mean(name, (JAXLIB, *runtimes))}"
+            f"{did_you_mean(name, (JAXLIB, *runtimes))} A package that adds another one has to be installed here."
         )
     return runtimes[name]
 
@@ -170,21 +173,26 @@ def runtime_readers(text: str, calendar: Calendar) -> list[Release]:
     assert match, text
     name, versions = match["name"], (match["versions"] or "").replace(" ", "")
     if name == JAXLIB:
-        raise ReleaseError(f"--readers {text}: a release of jaxlib is named by its version alone, such as 0.12.0.1.")
+        raise ReleaseError(f"{text}: a release of jaxlib is named by its version alone, such as 0.12.0.1.")
     runtime = runtime_named(name)
-    known = runtime.known(calendar)
-    if versions.startswith("==") and "," not in versions and "*" not in versions:
+    known = every = runtime.known(calendar)
+    if re.fullmatch(r"==[^,*]+", versions):
         known = {versions[2:]: runtime.release(versions[2:], calendar)}
     elif versions:
         try:
             chosen = {*SpecifierSet(versions).filter(known, prereleases=True)}
         except InvalidSpecifier:
-            raise ReleaseError(f"--readers {text}: expected a range such as {name}>=2.19, found {text!r}.") from None
+            version = versions.lstrip("=")
+            meant = version if version in known else next(reversed(known), "1.0")
+            raise ReleaseError(
+                f"Expected a release such as {name}=={meant}, or a range such as '{name}>={meant}', found {text!r}."
+            ) from None
         known = {version: release for version, release in known.items() if version in chosen}
     else:
         known = dict(list(known.items())[-1:])
     if not known:
-        raise ReleaseError(f"--readers {text}: no known release of {name} was built by {calendar.day or 'now'}.")
+        day = calendar.day or "now"
+        raise ReleaseError(f"{text}: no known release of {name} matches as of {day}. {runtime._listed(every)}")
     return [Release("", "", release.built, f"{name}=={version}") for version, release in known.items()]
 
 

@@ -46,6 +46,7 @@ def read_by(name: str, **changes):
         (f"{TENSORFLOW},0.9.2", ["0.9.2", TENSORFLOW]),  # jaxlib first
         ("tensorflow,iree", ["iree==3.13.0", TENSORFLOW]),  # the newest of each
         ("tensorflow>=2.20", ["tensorflow==2.20.0", TENSORFLOW]),
+        ("tensorflow>=2.20,<2.21,iree", ["iree==3.13.0", "tensorflow==2.20.0"]),
         ("tensorflow==2.19.1,tensorflow==2.20.0", ["tensorflow==2.20.0", "tensorflow==2.19.1"]),  # by build date
         ("stablehlo", [f"stablehlo=={NEWEST}"]),
         ("pjrt==0.9.2", ["pjrt==0.9.2"]),
@@ -62,14 +63,23 @@ def test_readers_are_named_as_requirements(asked, expected):
     [
         ("tensorfow==2.21.0", "found 'tensorfow'. Did you mean 'tensorflow'?"),
         ("tensorflow==9.1", "tensorflow 9.1 is not in the calendar of tensorflow as of 2026-11-21"),
-        ("tensorflow>=9", "no known release of tensorflow was built by 2026-11-21"),
-        ("tensorflow>=x", "expected a range such as tensorflow>=2.19"),
+        ("tensorflow>=9", "no known release of tensorflow matches as of 2026-11-21"),
+        ("tensorflow>=x", "Expected a release such as tensorflow==2.21.0, or a range"),
+        ("tensorflow=2.20.0", "Expected a release such as tensorflow==2.20.0"),
+        ("tensorflow 2.20.0", "Expected a release such as tensorflow==2.20.0"),  # as reports write it
+        ("tensorflow==", "or a range such as 'tensorflow>=2.21.0', found 'tensorflow=='"),
+        ("tf", "releases of a runtime .iree, litert"),
         ("jaxlib==0.9.2", "a release of jaxlib is named by its version alone"),
     ],
 )
 def test_what_names_no_reader_is_an_error_that_says_why(asked, says):
     with pytest.raises(ExportCompatError, match=says.replace("?", r"\?")):
         planned([golden(jaxlib="0.9.2")], readers=asked)
+
+
+def test_runtimes_have_no_cells_on_other_platforms():
+    with pytest.raises(ExportCompatError, match=r"run on cpu alone, found --platforms cuda\. Choose --platforms cpu"):
+        planned([golden(jaxlib="0.9.2")], readers=TENSORFLOW, platforms=("cuda",))
 
 
 def test_a_release_that_was_not_built_yet_is_not_known_that_day():

@@ -1,6 +1,7 @@
 """`jaxexport matrix --convert`: whether a conversion fixes a cell that fails, and what reports say of it."""
 
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -92,6 +93,7 @@ def test_what_failed_when_it_ran_on_a_cpu_can_be_tried(verdict, changes, tried):
 @pytest.mark.matrix
 def test_a_matrix_says_which_cells_a_conversion_fixes(jaxexport, tmp_path):
     words = ["matrix", "--cases", "*.test_top_k", "--writers", "0.12.0.1", "--readers", "0.8.1,0.9.2", "--quiet"]
+    words += ["--goldens", str(Path(__file__).parents[3] / "golden")]
     ended = jaxexport(*words, "--convert", "--unpromised", "a test", "--results", str(tmp_path / "results"))
     assert "CONVERSION  It fixes 1 of 1 failing cell" in ended.out, ended.out
     lines = [json.loads(line) for line in (tmp_path / "results" / "results.jsonl").read_text().splitlines()]

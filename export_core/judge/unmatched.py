@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -15,6 +16,7 @@ from export_core.policy.entries import matches
 from export_core.policy.feature_keys import feature_keys
 from export_core.releases import Calendar, load_calendar
 from export_core.releases.project_releases import withdrawn_by_project
+from export_core.releases.runtimes import known_runtimes
 
 _UNPUBLISHED = re.compile(r"dev|rc|\+")
 """In a pattern of readers: releases of --index and --wheels, which only a run with those options knows."""
@@ -31,15 +33,27 @@ class Unmatched(NamedTuple):
         return self.reported == "by all" or (whole and self.reported == "by whole runs")
 
 
+@dataclass(frozen=True)
+class _AllReaders:
+    """The names of all known readers, jaxlib's first: loading the other runtimes takes 100 ms, often for nothing."""
+
+    calendar: Calendar
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.calendar.versions()
+        for runtime in known_runtimes().values():
+            yield from (f"{runtime.name}=={version}" for version in runtime.known(self.calendar))
+
+
 def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Calendar) -> list[Unmatched]:
     """Every pattern and name in a policy that matches no golden, reader or target, in the order of the keys.
 
     `goldens` are all of the project: of a part of them, most patterns match nothing.
     """
-    names = {
+    names: dict[str, Iterable[str]] = {
         "cases": {golden.manifest.case for golden in goldens},
         "writers": {golden.manifest.writer.jaxlib for golden in goldens},
-        "readers": {*calendar.versions()},
+        "readers": _AllReaders(calendar),
         "platforms": {platform for golden in goldens for platform in golden.manifest.replayed_on},
     }
     targets = {target for golden in goldens for target in golden.manifest.custom_calls}
@@ -85,7 +99,7 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
     unmatched += [
         Unmatched(f"retention.deployed: {version!r} is no release of the calendar that can be installed.")
         for version in policy.retention.deployed
-        if version not in names["readers"]
+        if version not in calendar.versions()
     ]
     unmatched += [Unmatched(problem) for problem in unmatched_pins(goldens, policy)]
     return unmatched + [
@@ -140,7 +154,7 @@ def _quirk(name: str, quirk: Quirk, goldens: Sequence[Golden]) -> Iterator[Unmat
 
 
 def _patterns_without(
-    entry: Any, names: Mapping[str, set[str]], keys: Iterable[str] = ("cases", "writers", "readers", "platforms")
+    entry: Any, names: Mapping[str, Iterable[str]], keys: Iterable[str] = ("cases", "writers", "readers", "platforms")
 ) -> Iterator[tuple[str, bool]]:
     """What of an entry matches nothing, a sentence for each pattern, and whether no pattern of its key matches."""
     for key in keys:
@@ -151,7 +165,7 @@ def _patterns_without(
             yield f"{key}: {pattern!r} matches no {noun}.", len(unmatched) == len(patterns)
 
 
-def _matching_none(key: str, patterns: Sequence[str], names: Mapping[str, set[str]]) -> list[str]:
+def _matching_none(key: str, patterns: Sequence[str], names: Mapping[str, Iterable[str]]) -> list[str]:
     """The patterns that match none of the names that a key of the policy is about."""
     return [
         pattern

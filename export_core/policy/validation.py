@@ -159,6 +159,9 @@ def _releases(policy: Policy) -> Problems:
         except ReleaseError as error:
             yield ("releases", "runtimes", name), str(error)
             continue
+        if runtime.releases_of:
+            why = f"{name} has the releases of {runtime.releases_of}. Add them there."
+            yield ("releases", "runtimes", name), f"expected a runtime with releases of its own: {why}"
         for version, release in releases.items():
             key = ("releases", "runtimes", name, version)
             yield from _version(key, version)
@@ -219,7 +222,7 @@ def problems_of_releases(targets: Sequence[DeploymentTarget], calendar: Calendar
                 + ("both." if target.jaxlib else "neither."),
             )
             continue
-        if target.reader and not re.fullmatch(r"[^=<>!~]+==[^,*]+", target.reader):
+        if target.reader and not re.fullmatch(r"[^=<>!~\s]+==[^,*=\s]+", target.reader):
             yield (
                 (*key, "reader"),
                 f"expected one release of a runtime, such as tensorflow==2.21.0, found {target.reader!r}. A jaxlib "
@@ -239,6 +242,11 @@ def problems_of_releases(targets: Sequence[DeploymentTarget], calendar: Calendar
             except ReleaseError as error:
                 yield (*key, "reader"), str(error)
                 continue
+            if target.platform != "cpu":
+                yield (
+                    (*key, "platform"),
+                    f"expected cpu, the platform of {target.title} here, found {target.platform!r}.",
+                )
         built = built_on(target.release, calendar)
         if built is None:
             hint = did_you_mean(target.jaxlib, calendar.versions())

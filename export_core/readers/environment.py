@@ -101,7 +101,7 @@ class Sources:
 
     def content(self, release: Release) -> str:
         """What decides, beside the versions, what is installed for a release: its wheels, by hash, and the indexes."""
-        versions = {"jax": release.jax, "jaxlib": release.jaxlib}
+        versions = {"jax": release.jax, "jaxlib": release.version}  # some runtimes are made of a jaxlib
         wheels = [wheel for wheel in self.held if wheel.version == versions[wheel.name]]
         if named := self.file_of(release):
             wheels.append(named)
@@ -214,7 +214,7 @@ class ReaderEnvironments:
         built = build(recipe, self._locks, stopping=self._stopping, announcement=announcement, notify=self._notify)
         expected, found = f"jax {release.jax} and jaxlib {release.jaxlib}", ""
         if release.runtime:
-            expected, found = release.version, built.checked.strip().splitlines()[-1]
+            expected, found = release.version, (built.checked.strip().splitlines() or ["nothing"])[-1]
         else:
             found = "jax {} and jaxlib {}".format(*json.loads(built.checked))
         if found != expected:
@@ -266,7 +266,7 @@ class ReaderEnvironments:
         if release.runtime:
             name, check = release.runtime.replace("==", "-"), runtime_of(release.runtime).check
             needs = requirements(release, self._calendar)
-            return Recipe(name, interpreter.python, needs, check, options=sources.options())
+            return Recipe(name, interpreter.python, needs, check, sources.content(release), sources.options())
         return Recipe(
             f"jaxlib-{release.jaxlib}{f'-{placement.name}' if placement.name else ''}",
             interpreter.python,

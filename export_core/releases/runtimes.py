@@ -9,21 +9,24 @@ from __future__ import annotations
 import datetime
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import Version
 
 from export_core.base.phrases import did_you_mean
-from export_core.releases.calendar import Calendar, Named, Release, RuntimeRelease
+from export_core.base.untrusted import found_in, problem_of_pattern
+from export_core.releases.calendar import Calendar, Named, Release, RuntimeRelease, version_key
 from export_core.releases.errors import ReleaseError
 from export_core.releases.windows import Promise, Windows, promise
 
 GROUP = "jaxexport.runtimes"
 JAXLIB = "jaxlib"
+_TAKEN = ("all", "deployed", "newest", "window", "writer")
+"""What no runtime can be called: --readers takes these words, and folders of environments begin with the last."""
+_LONGEST_DAYS = 36_500  # A century, so that no date leaves the range of Python's dates.
 _NAMED = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9_-]*)(?P<versions>\s*[=<>!~].*|\s+\d.*)?")
 
 
@@ -101,11 +104,11 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             for version, release in {**calendar.runtimes.get(self.name, {}), **self.releases}.items()
             if calendar.day is None or release.built <= calendar.day
         }
-        return dict(sorted(built.items(), key=lambda item: (item[1].built, Version(item[0]))))
+        return dict(sorted(built.items(), key=lambda item: (item[1].built, version_key(item[0]))))
 
     def refusal(self, message: str) -> RuntimeRefusal | None:
         """The refusal that this message, or what was printed with it, is known for; None if it is another error."""
-        return next((refusal for refusal in self.refusals if re.search(refusal.message, message)), None)
+        return next((refusal for refusal in self.refusals if found_in(message, refusal.message)), None)
 
 
 def load_runtime(path: Path) -> Runtime:
@@ -120,7 +123,35 @@ def load_runtime(path: Path) -> Runtime:
             releases = msgspec.yaml.decode(table.read_bytes(), type=dict[str, RuntimeRelease])
     except (OSError, msgspec.MsgspecError) as error:
         raise ReleaseError(f"{path}: expected the file of a runtime: {error}") from error
-    return msgspec.structs.replace(runtime, releases=releases, folder=path.parent.resolve())
+    runtime = msgspec.structs.replace(runtime, releases=releases, folder=path.parent.resolve())
+    if problems := [*_problems(runtime)]:
+        raise ReleaseError("\n".join(f"{path}: {problem}" for problem in problems))
+    return runtime
+
+
+def _problems(runtime: Runtime) -> Iterator[str]:
+    """What is wrong with the file of a runtime beside its types: later, its author would not see it."""
+    if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", runtime.name) or runtime.name in _TAKEN:
+        taken = ", ".join(_TAKEN)
+        yield f"name: expected letters, digits and _, a letter first, and none of {taken}; found {runtime.name!r}."
+    if Path(runtime.worker).name != runtime.worker or not runtime.half.is_file():
+        yield f"worker: expected the name of a file beside this one, found {runtime.worker!r}."
+    for text in runtime.requirements:
+        try:
+            text.format(version="1.0")
+        except (LookupError, ValueError):
+            yield f"requirements: expected no braces but those of {{version}}, found {text!r}."
+    for refusal in runtime.refusals:
+        if problem := problem_of_pattern(refusal.message):
+            yield f"refusals: {problem}"
+    for days in (runtime.promise.backward_days, runtime.promise.forward_days) if runtime.promise else ():
+        if not 0 <= days <= _LONGEST_DAYS:
+            yield f"promise: expected 0 to {_LONGEST_DAYS} days, found {days}."
+    for version in runtime.releases:
+        try:
+            version_key(version)
+        except ReleaseError as error:
+            yield f"releases: {error}"
 
 
 @functools.cache
@@ -129,7 +160,7 @@ def known_runtimes() -> Mapping[str, Runtime]:
     found: dict[str, Runtime] = {}
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         try:
-            runtime = point.load()()
+            runtime = msgspec.convert(point.load()(), Runtime)
         except ReleaseError:
             raise
         except Exception as error:
@@ -154,7 +185,7 @@ def runtime_named(name: str) -> Runtime:
 
 
 def runtime_of(reader: str) -> Runtime:
-    """The runtime of a reader, such as ``tensorflow==2.21.0``."""
+    """The runtime of a reader, such as ``tensorflow==2.21.0``. Raises `ReleaseError` where it is not installed."""
     return runtime_named(reader.partition("==")[0])
 
 

@@ -1,5 +1,7 @@
 """What has to run in a deployment target of the policy, whatever the window says."""
 
+import re
+
 import msgspec
 import pytest
 from commands import assert_bad_input
@@ -12,7 +14,7 @@ from export_core.judge.known import stale_entries
 from export_core.judge.retention import retention_status
 from export_core.judge.verdicts import VERDICTS
 from export_core.matrix import Verdict
-from export_core.policy import DeploymentTarget, KnownFailure, Policy, Required
+from export_core.policy import DeploymentTarget, KnownFailure, Policy, PolicyError, Required, load_policy
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
 
@@ -137,3 +139,26 @@ def test_a_place_that_the_policy_lacks_is_an_error(jaxexport, tmp_path, monkeypa
     (tmp_path / "export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.9.2}]\n")
     said = "target of the policy (serving) or a release such as 0.11.0 or tensorflow==2.21.0, found 'servin'. "
     assert_bad_input(jaxexport("forecast", "--deployed", "servin"), f"--deployed: expected a deployment {said}")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("reader: tensorflow", "reader: expected one release of a runtime, such as tensorflow==2.21.0, found"),
+        ("reader: tensorflow==2.21.*", "reader: expected one release of a runtime, such as tensorflow==2.21.0, found"),
+        (
+            "reader: tensorflow == 2.21.0",
+            "reader: expected one release of a runtime, such as tensorflow==2.21.0, found",
+        ),
+        ("reader: iree==3.13.0, jaxlib: 0.9.2", "jaxlib: expected either jaxlib or reader"),
+        (
+            "reader: iree==3.13.0, platform: cuda",
+            "platform: expected cpu, the platform of iree 3.13.0 here, found 'cuda'.",
+        ),
+    ],
+)
+def test_the_reader_of_a_target_is_the_name_of_one_release_on_the_cpu(text, said, tmp_path):
+    path = tmp_path / "export_compat.yaml"
+    path.write_text(f"platforms: [cpu, cuda]\ndeployed: [{{name: a, {text}}}]\n")
+    with pytest.raises(PolicyError, match=re.escape(f":2: deployed[0].{said}")):
+        load_policy(path)

@@ -139,3 +139,9 @@ def test_a_run_does_not_warn_of_what_its_report_says(project, cases, warned):
     selection = Selection(cases=cases)
     plan = plan_matrix(find_policy(Path()), selection, RunOptions(as_of=day("2026-11-20")), is_run=True)
     assert [name for name in ("oars", "t.z") if any(name in warning for warning in plan.warnings)] == warned
+
+
+def test_readers_of_another_runtime_are_readers(warnings):
+    failing = f"known_failures: [{{cases: ['t.b'], writers: ['*'], readers: ['tensorflow==*'], {FAILS}}}]"
+    assert warnings(f"required: {{readers: ['iree==3.13.0', 'pjrt==0.12.*']}}\n{failing}\n") == []
+    assert warnings("required: {readers: ['iree==2.*']}\n") == ["required.readers: 'iree==2.*' matches no reader."]

@@ -102,3 +102,9 @@ def test_a_project_adds_a_release_that_this_package_lacks(monkeypatch):
     assert "A project changes none" in found["releases", "runtimes", "other", "1.0"]
     unknown = Policy(releases=ExtraReleases(runtimes={"othre": {"2.0": added}}))
     assert "Did you mean 'other'?" in dict(validation.problems(unknown))["releases", "runtimes", "othre"]
+
+
+def test_a_project_adds_releases_to_the_runtime_whose_they_are():
+    policy = Policy(releases=ExtraReleases(runtimes={"savedmodel": {"9.0": RuntimeRelease(day("2026-10-01"))}}))
+    said = dict(validation.problems(policy))["releases", "runtimes", "savedmodel"]
+    assert said.endswith("savedmodel has the releases of tensorflow. Add them there.")

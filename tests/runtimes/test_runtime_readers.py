@@ -1,6 +1,7 @@
 """Readers that are not jaxlib: how they are named, planned, judged and refused."""
 
 import dataclasses
+import re
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,7 @@ from export_core.goldens import Options
 from export_core.judge import judgement
 from export_core.judge.causes import cell_signature
 from export_core.judge.judgement import judge_again
-from export_core.judge.result import by_build_date, reader_of, titles
+from export_core.judge.result import ReaderOf, by_build_date, reader_of, titles
 from export_core.judge.verdicts import Judgement
 from export_core.matrix import Plan, Selection, Verdict, make_plan
 from export_core.matrix.outcome import outcome_of
@@ -21,7 +22,7 @@ from export_core.policy import DeploymentTarget, Policy
 from export_core.readers.cell import Cell, cannot_pass, checks_of
 from export_core.readers.worker.protocol import Reply, Stage
 from export_core.releases import ReleaseError, Windows, load_calendar, runtimes
-from export_core.releases.runtimes import known_runtimes, load_runtime, promise_to, runtime_readers
+from export_core.releases.runtimes import RuntimeRefusal, known_runtimes, load_runtime, promise_to, runtime_readers
 
 CALENDAR = load_calendar()
 TENSORFLOW = "tensorflow==2.21.0"  # Built on 2026-03-05, 13 days before the jaxlib 0.9.2.
@@ -237,11 +238,55 @@ def test_a_file_that_is_none_of_a_runtime_is_named_in_the_error(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("name: acme", "name: my-acme", "name: expected letters, digits and _, a letter first"),
+        ("name: acme", "name: window", "none of all, deployed, newest, window, writer; found 'window'"),
+        ("acme_worker", "../acme_worker", "worker: expected the name of a file beside this one"),
+        ("acme_worker", "other", "worker: expected the name of a file beside this one, found 'other.py'"),
+        ("{version}", "{release}", "requirements: expected no braces but those of {version}"),
+        (
+            "check:",
+            'refusals: [{message: "(a", meaning: m}]\ncheck:',
+            "refusals: expected a regular expression, found '(a'",
+        ),
+        ("check:", "releases: {latest: {built: 2026-01-01}}\ncheck:", "releases: Expected a version such as"),
+        (
+            "check:",
+            "promise: {backward_days: 99999, forward_days: 0, source: s, says: s}\ncheck:",
+            "promise: expected 0 to 36500 days, found 99999",
+        ),
+    ],
+)
+def test_what_its_author_would_see_late_is_an_error_of_the_file(old, new, says, tmp_path):
+    (tmp_path / "acme_worker.py").touch()
+    path = tmp_path / "acme.yaml"
+    path.write_text(FILE)
+    assert load_runtime(path).name == "acme"
+    path.write_text(FILE.replace(old, new))
+    with pytest.raises(ReleaseError, match=re.escape(says)):
+        load_runtime(path)
+
+
+def test_a_message_of_a_refusal_that_searches_for_ever_matches_nothing(monkeypatch):
+    monkeypatch.setattr("export_core.base.untrusted.SEARCH_SECONDS", 0.5)
+    slow = msgspec.structs.replace(known_runtimes()["iree"], refusals=(RuntimeRefusal("(a+)+b", "slow"),))
+    assert slow.refusal("a" * 40) is None
+
+
+def test_a_stored_result_of_a_runtime_that_is_not_installed_is_not_judged():
+    stored = msgspec.structs.replace(result(), reader=ReaderOf("", "", day("2026-10-01"), "acme==1.0"))
+    with pytest.raises(ReleaseError, match=r"found 'acme'\. A package that adds another one has to be installed"):
+        judge_again(stored, Policy())
+
+
+@pytest.mark.parametrize(
     ("points", "says"),
     [
         ([("acme", "acme"), ("again", "acme")], "a runtime acme is there already"),
         ([("jaxlib", "jaxlib")], "a runtime jaxlib is there already"),
         ([("broken", None)], "The runtime broken of a.b cannot be loaded: ZeroDivisionError"),
+        ([("none", "")], "The runtime none of a.b cannot be loaded: ValidationError: Expected `object`"),
     ],
 )
 def test_entry_points_that_clash_or_break_are_errors(points, says, tmp_path, monkeypatch):
@@ -254,8 +299,11 @@ def test_entry_points_that_clash_or_break_are_errors(points, says, tmp_path, mon
         def load(self):
             if self.runtime is None:
                 return lambda: 1 / 0
+            if not self.runtime:
+                return lambda: self.runtime
             path = tmp_path / f"{self.runtime}.yaml"
             path.write_text(FILE.replace("acme", self.runtime))
+            path.with_name(f"{self.runtime}_worker.py").touch()
             return lambda: load_runtime(path)
 
     monkeypatch.setattr(runtimes, "entry_points", lambda group: [Point(*point) for point in points])

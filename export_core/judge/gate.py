@@ -21,11 +21,14 @@ from export_core.judge.known import check_width, scope_of, stale_entries
 from export_core.judge.result import Result, by_build_date
 from export_core.judge.verdicts import ExitCode, Judgement
 from export_core.matrix import Verdict
+from export_core.matrix.selection import WORDS
 from export_core.policy import Policy, Required
 from export_core.policy.entries import matches
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.policy.run_options import BACKWARD, Selection, Shard
 from export_core.releases import Calendar, load_calendar
+from export_core.releases.calendar import title_of
+from export_core.releases.runtimes import names_runtime
 
 OUTSIDE, BONUS_LOST = "outside", "bonus-lost"
 """What else fails a run where `fail_on` of the policy, or --fail-on, asks for it."""
@@ -312,14 +315,17 @@ def _left_out(selection: Mapping[str, Any], policy: Policy, shard: str) -> str:
     parts = [f"shard {shard}"] if shard else []
     parts += [f"only {name} {few(selection[name])}" for name in ("cases", "writers") if selection.get(name)]
     if touching := selection.get("touching"):
-        parts.append(f"only cells that jaxlib {touching} wrote or reads")
+        parts.append(f"only cells that {title_of(touching)} wrote or reads")
     if only := selection.get("only"):
         kinds = ["only promised cells"]
         kinds += ["those of deployment targets"] if policy.deployed else []
         kinds += ["those of younger readers"] if only == BACKWARD else []
         parts.append(" and ".join(kinds))
     readers = Selection(readers=selection.get("readers", policy.readers)).named
-    if "all" not in readers and not {*Selection(readers=policy.readers).named} <= {*readers}:
+    missing = {*Selection(readers=policy.readers).named}.difference(readers)
+    if "all" in readers:  # every jaxlib, and no other runtime
+        missing = {name for name in missing if name not in WORDS and names_runtime(name)}
+    if missing:
         parts.append(f"only readers {few(readers)}")
     asked = policy.spelled_platforms()
     platforms = _without_modes(selection.get("platforms", asked))

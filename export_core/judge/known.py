@@ -122,8 +122,12 @@ def _untruths(entry: KnownFailure, results: Sequence[Result], as_of: datetime.da
             f"{entry.message!r}, found {first.verdict} in stage {first.stage} with {first.message[:200]!r} in "
             f"{_cells(differing)}."
         )
-    # A run on other platforms, or as of a day before the entry was made, cannot match it.
-    can_match = whole and entry.added <= as_of and any(result.platform in entry.platforms for result in results)
+    # A run on other platforms, without its runtimes, or as of a day before the entry was made, cannot match it.
+    has_readers = any(not pattern[0].isalpha() for pattern in entry.readers) or any(
+        matches(name, pattern) for name in {result.reader.name for result in results} for pattern in entry.readers
+    )
+    has_platforms = any(result.platform in entry.platforms for result in results)
+    can_match = whole and entry.added <= as_of and has_platforms and has_readers
     if can_match and not matching:
         yield "matches no promised cell of this run. Delete it."
 

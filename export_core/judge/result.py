@@ -25,7 +25,7 @@ from export_core.readers.cell import Cell, CellKey
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Cost, Stage, Timings
 from export_core.releases import Direction, Release
-from export_core.releases.calendar import Named
+from export_core.releases.calendar import Named, title_of
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
@@ -69,12 +69,8 @@ def by_build_date(releases: Iterable[WriterOf | ReaderOf]) -> list[str]:
 
 
 def titles(readers: Iterable[ReaderOf]) -> str:
-    """``jaxlib 0.9.2, 0.12.0.1, tensorflow 2.21.0``: readers in a sentence, in their order."""
-    names: list[str] = []
-    for reader in dict.fromkeys(readers):
-        begun = any(name.startswith("jaxlib ") for name in names) and not reader.runtime
-        names.append(reader.jaxlib if begun else reader.title)
-    return ", ".join(names)
+    """``jaxlib 0.9.2, 0.12.0.1, tensorflow 2.21.0``: readers in a sentence, in the order of `by_build_date`."""
+    return title_of(", ".join(by_build_date(readers)))
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:

@@ -30,6 +30,7 @@ from export_core.matrix import Plan, Verdict
 from export_core.policy import Policy
 from export_core.readers.cell import CellKey
 from export_core.releases import ReleaseError
+from export_core.releases.runtimes import known_runtimes
 from export_core.run.errors import AGAIN, IncompleteResults, ResultsNotWritten, RunError, not_readable
 from export_core.run.plan_record import PLAN, PlanRecord, hash_of, plan_of, policy_hash, recorded_plan
 from export_core.run.run import Run
@@ -269,12 +270,15 @@ def read_run(folder: Path) -> Run:
     except ReleaseError as error:
         raise RunError(f"{folder / SUMMARY}: policy: {error} {AGAIN}") from None
     used = {release for result in results for release in (result.writer.release, result.reader)}
-    releases = {(release.jaxlib, release.built) for release in used}
-    for jaxlib, built in sorted(releases):
-        known = calendar.jaxlib.get(jaxlib)
-        if known and known.built != built:
+    for release in sorted(used, key=lambda release: release.date_order):
+        if release.runtime and release.family not in known_runtimes():  # of a package that is not installed here
+            continue
+        dated = known_runtimes()[release.family].known(calendar) if release.runtime else calendar.jaxlib
+        known = dated.get(release.version)
+        if known and known.built != release.built:
             raise RunError(
-                f"{path}: jaxlib {jaxlib}: expected built: {known.built}, as in the calendar, found {built}. {AGAIN}"
+                f"{path}: {release.title}: expected built: {known.built}, as in the calendar, found {release.built}. "
+                f"{AGAIN}"
             )
     return run
 

@@ -173,6 +173,8 @@ def nothing(project: Path) -> None:
         (redated, JUDGE, 2, "summary.json: policy: releases.jaxlib.0.10.2: expected built: 2026-06-17, as in the calendar of this package, found 2026-12-17"),
         (ran(msgspec.structs.replace(CRASH, reader=ReaderOf("0.10.2", "0.10.2", day("2026-12-17")))), JUDGE, 2,
           "results.jsonl: jaxlib 0.10.2: expected built: 2026-06-17, as in the calendar, found 2026-12-17."),
+        (ran(msgspec.structs.replace(CRASH, reader=ReaderOf("", "", day("2026-03-06"), "tensorflow==2.21.0"))), JUDGE, 2,
+          "results.jsonl: tensorflow 2.21.0: expected built: 2026-03-05, as in the calendar, found 2026-03-06."),
         (kept(lambda some: []), JUDGE, 3, "expected one result for each of 2 planned cells, found none for 2"),
         (kept(lambda some: [*some, some[0]]), JUDGE, 3, "expected one result for each of 2 planned cells, found more for 1"),
         (kept(lambda some: [some[0], some[0]]), JUDGE, 3, "expected one result for each of 2 planned cells, found none for 1"),

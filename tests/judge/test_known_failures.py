@@ -9,7 +9,7 @@ import yaml
 from commands import assert_bad_input, finished
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from making import day, golden, release, result, rules, summarize
+from making import day, golden, of_runtime, release, result, rules, summarize
 
 from export_core.judge import Judgement, judge_again
 from export_core.judge.known import Scope, check_width, covers, promised_scopes, scope_of, stale_entries
@@ -316,3 +316,21 @@ def test_the_command_prints_yaml_and_reports_broken_promises(jaxexport, tmp_path
     ended = jaxexport("judge", "out", "--propose", code=1)
     assert len(yaml.safe_load(ended.out)["known_failures"]) == 1
     assert "BROKEN: 1 of 1 promised cells, 1 cause" in ended.err
+
+
+def test_an_entry_about_another_runtime_is_no_leftover_of_a_run_without_it():
+    entry = msgspec.structs.replace(ENTRY, cases=("*",), writers=("*",), readers=("tensorflow==*",))
+    passing = result(case="t.test_f")
+    assert stale(passing, entry=entry) == []
+    bonus = of_runtime(
+        result(case="t.test_f", promised=False, judgement=Judgement.BONUS), "tensorflow==2.21.0", "2026-03-05"
+    )
+    (said,) = stale(passing, bonus, entry=entry)
+    assert said.endswith("matches no promised cell of this run. Delete it.")
+
+
+def test_cells_are_named_with_jaxlib_first():
+    entry = msgspec.structs.replace(ENTRY, cases=("*",), writers=("*",), readers=("*",))
+    cells = [result(reader=reader) for reader in ("0.11.0", "0.12.0.1")]
+    (said,) = stale(*cells, of_runtime(cells[0], "tensorflow==2.21.0", "2026-10-01"), entry=entry)
+    assert "on cpu in jaxlib 0.11.0, 0.12.0.1, tensorflow 2.21.0." in said

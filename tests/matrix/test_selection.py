@@ -100,6 +100,14 @@ def test_a_candidate_selects_the_cells_where_it_writes_or_reads():
     assert read == {"0.9.2", "0.11.0", NEWEST}
 
 
+@pytest.mark.parametrize("readers", ["window", "tensorflow==2.21.0"])
+def test_a_candidate_may_be_a_release_of_another_runtime(readers):
+    plan = planned(readers=readers, touching="tensorflow==2.21.0")
+    assert {cell.reader.name for cell in plan.cells} == {"tensorflow==2.21.0"}
+    with pytest.raises(MatrixError, match=r"no selected golden was written by iree 3\.13\.0, and it is not among"):
+        planned(readers="newest", touching="iree==3.13.0")
+
+
 # --- releases that are not published ----------------------------------------------------------------------------------
 
 

@@ -90,7 +90,7 @@ def test_a_release_that_was_not_built_yet_is_not_known_that_day():
 
 def test_readers_in_a_sentence_and_in_lists():
     read = [read_by(TENSORFLOW).reader, result(reader="0.9.2").reader, result(reader="0.10.2").reader]
-    assert titles(read) == "tensorflow 2.21.0, jaxlib 0.9.2, 0.10.2"
+    assert titles(read) == "jaxlib 0.9.2, 0.10.2, tensorflow 2.21.0"
     assert by_build_date(read) == ["0.9.2", "0.10.2", TENSORFLOW]
 
 

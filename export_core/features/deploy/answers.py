@@ -177,7 +177,7 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
     if _is_refused_on(subject.artifact, target.platform):
         exported = subject.artifact.envelope.platforms if subject.artifact.envelope else ()
         return Answer.NO, f"it was exported for {', '.join(exported)}, and not for {target.platform}", None
-    check = check_load(subject.artifact, question.terms, find_reader(target.release, question.terms))
+    check = check_load(subject.artifact, question.terms, find_reader(target.release, question.terms, question.calendar))
     if check.loads is False:
         return Answer.NO, f"cannot be loaded: {'; '.join(check.reasons)}", None
     if target.reader and check.unpromised:

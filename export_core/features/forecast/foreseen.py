@@ -36,7 +36,7 @@ def foreseen_readers(
     terms = Terms(calendar_entries(calendar))
     for name in names:
         runtime_of(name).release(name.partition("==")[2], calendar)
-        reader, own = find_reader(name, terms), [target for target in targets if target.release == name]
+        reader, own = find_reader(name, terms, calendar), [target for target in targets if target.release == name]
         artifacts = {golden.id: golden.read_artifact() for golden in goldens if _has_to_run(golden, own)}
         unread: dict[str, list[str]] = {}
         for golden, artifact in artifacts.items():

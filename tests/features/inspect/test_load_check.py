@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from artifacts import DATA, bare, unlisted, with_an_unknown_operation
@@ -13,7 +14,10 @@ from artifacts import DATA, bare, unlisted, with_an_unknown_operation
 import export_core
 from export_core.artifact import ArtifactError, read
 from export_core.policy import load_check
+from export_core.policy.load_check import find_readers
+from export_core.policy.terms import Terms
 from export_core.releases import ReleaseError
+from export_core.releases.entries import shipped_entries
 
 CHOLESKY = DATA / "0.12.0.1" / "cholesky.jaxexport"
 MLP = CHOLESKY.with_name("mlp.jaxexport")
@@ -272,3 +276,11 @@ def test_the_policy_allows_a_call_for_a_reader_too(jaxexport, tmp_path):
 def test_a_reader_that_cannot_be_asked_is_2(words, jaxexport):
     ended = jaxexport("inspect", CHOLESKY, *words)
     assert (ended.code, ended.out) == (2, "")
+
+
+def test_a_release_of_another_runtime_that_a_project_adds_is_a_reader(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    added = "tensorflow: {2.99.0: {built: 2026-11-01, stablehlo: 1.18.0, convention: 10}}"
+    Path("export_compat.yaml").write_text(f"releases: {{runtimes: {{{added}}}}}\n")
+    (reader,) = find_readers("tensorflow", Terms(shipped_entries()))
+    assert (reader.name, reader.stablehlo) == ("tensorflow==2.99.0", "1.18.0")

@@ -94,6 +94,12 @@ def test_one_runtime_alone_against_the_others(right, wrong, says, choice):
     assert bool(alone_line(chosen, judged(choice, Verdict.NUMERICS, **WRONG))) is bool(says)
 
 
+def test_no_list_of_jax_is_asked_about_the_custom_calls_of_another_runtime():
+    choice = choice_of("tests.compat.test_linear_algebra.test_cholesky", "0.12.0.1", "pjrt==0.12.0.1")
+    found = explain(choice, judged(choice, Verdict.REFUSED, stage=Stage.COMPILE, message="No FFI handler"))
+    assert "jaxlib pjrt" not in str(found)
+
+
 # --- since which release ----------------------------------------------------------------------------------------------
 
 

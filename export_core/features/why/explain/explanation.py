@@ -110,13 +110,15 @@ def explain(
         ArtifactError: the artifact cannot be read.
         WhyError: the folder is that of another cell.
     """
-    policy, manifest, jaxlib = choice.options.policy, choice.cell.golden.manifest, choice.cell.reader.name
+    policy, manifest, calendar = choice.options.policy, choice.cell.golden.manifest, choice.plan.calendar
+    reader = find_reader(choice.cell.reader.name, Terms(calendar_entries(calendar)), calendar)
     issue = next((issue for issue in known_issues(policy.known_issues) if issue.id == result.upstream), None)
     artifact = choice.cell.golden.read_artifact()
-    (load,) = loads(artifact, [find_reader(jaxlib, Terms(calendar_entries(choice.plan.calendar)))])
+    (load,) = loads(artifact, [reader])
     # The manifest knows the writer, where the artifact alone leaves several.
     writer = find_writer(artifact, terms_of(policy).releases)._replace(jaxlib=manifest.writer.jaxlib)
-    audited = audit_calls(artifact, writer, {**manifest.options.allow, **policy.allow}, jaxlib)
+    promising = None if reader.runtime else reader.jaxlib  # other runtimes have no list of custom calls
+    audited = audit_calls(artifact, writer, {**manifest.options.allow, **policy.allow}, promising)
     calls = [finding.message for finding in audited if not finding.ok and finding.standing != DISABLED]
     cause, because = _cause(result, load, calls, issue)
 

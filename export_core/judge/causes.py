@@ -73,18 +73,18 @@ class Cause(msgspec.Struct, frozen=True):
     goldens: int  # How many goldens.
     cases: tuple[str, ...]  # The ids of the cases.
     writers: tuple[str, ...]  # The jaxlib versions that wrote.
-    readers: tuple[str, ...]  # The jaxlib versions that read.
+    readers: tuple[str, ...]  # The names of the readers: jaxlib versions, or such as `tensorflow==2.21.0`.
     first_reader: ReaderOf  # The reader that was built first.
     last_reader: ReaderOf  # The reader that was built last.
     example: CellKey  # The name of one cell.
     reproduce: str  # The shell command that runs that cell again.
     change: str = ""  # In which release it began and ended, in words, without a full stop.
-    since: str = ""  # The jaxlib in which it began; empty where the run does not show it, or shows several.
-    mended_in: str = ""  # The jaxlib in which it ended; empty where the run does not show it, or shows several.
+    since: str = ""  # The reader in which it began; empty where the run does not show it, or shows several.
+    mended_in: str = ""  # The reader in which it ended; empty where the run does not show it, or shows several.
     upstream: str = ""  # The id of a known upstream issue; empty for none.
     not_replayable: bool = False  # The own writers of all these goldens fail too, for no known reason.
     before: str = ""
-    """The last jaxlib before `since` that was run, where releases between the two were not; else empty."""
+    """The last release before `since` that was run, where releases between the two were not; else empty."""
     looks_like: str = ""
     """What the difference of numbers of that cell looks like; empty where it looks like nothing known."""
 
@@ -214,6 +214,7 @@ def cell_signature(result: Result) -> tuple[str, ...]:
     """What failing cells of one cause have in common, as far as a cell alone shows it."""
     if result.upstream:
         return ("upstream", result.upstream)
+    # Two runtimes have no fault in common, whatever their messages.
     runtime = (result.reader.family,) if result.reader.runtime else ()
     return result.platform, result.device, *runtime, *failure_signature(result)
 
@@ -221,8 +222,7 @@ def cell_signature(result: Result) -> tuple[str, ...]:
 def _cause_id(result: Result, change: FailingStretch | None, *, not_replayable: bool) -> str:
     if result.upstream:
         return result.upstream
-    # Two runtimes have no fault in common, whatever their messages.
-    key: list[object] = [*cell_signature(result), not_replayable, *filter(None, [result.reader.family])]
+    key: list[object] = [*cell_signature(result), not_replayable]
     if change:
         key += _around(change)
         # Each golden that no reader agrees with has a fault of its own.

@@ -15,7 +15,7 @@ from export_core.readers.worker.protocol import Stage
 
 
 class Scope(NamedTuple):
-    """The properties of a cell by which an entry covers it; versions are of jaxlib."""
+    """The properties of a cell by which an entry covers it: the writer is a jaxlib version, the reader a name."""
 
     case: str
     writer: str

@@ -62,9 +62,11 @@ class WindowDays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Required(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a run must cover: one that does not is incomplete. `readers` and `writers` are jaxlib versions or globs."""
+    """What a run must cover: one that does not is incomplete."""
 
-    readers: Names = ()  # jaxlib versions or globs; for each, such a reader must have run a cell.
+    readers: Names = ()
+    """jaxlib versions, releases of other runtimes such as tensorflow==2.21.0, or globs; for each, such a reader
+    must have run a cell."""
     writers: Names = ()  # jaxlib versions or globs; for each, a golden by such a writer must have run.
     platforms: tuple[Platform, ...] = ()  # Platforms on each of which a cell must have run.
     cells: Annotated[int, Meta(ge=0)] = 0  # The least number of cells that must have run.
@@ -84,13 +86,13 @@ class ExtraReleases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Cells whose promise is broken and that must fail in exactly this way.
 
-    `cases`, `writers` and `readers` take globs; versions are of jaxlib. The entry ends on the day `expires`, at most 90
+    `cases`, `writers` and `readers` take globs. The entry ends on the day `expires`, at most 90
     days after `added`, unless it is permanent and somebody approved that.
     """
 
     cases: Patterns  # Case ids or globs.
     writers: Patterns  # jaxlib versions or globs.
-    readers: Patterns  # jaxlib versions or globs.
+    readers: Patterns  # jaxlib versions, releases of other runtimes such as tensorflow==2.21.0, or globs.
     verdict: FailingVerdict  # The verdict that each cell must have.
     stage: FailingStage  # The stage in which each cell must end.
     message: Text  # A part of the message that each cell must have.

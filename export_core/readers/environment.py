@@ -214,7 +214,7 @@ class ReaderEnvironments:
         built = build(recipe, self._locks, stopping=self._stopping, announcement=announcement, notify=self._notify)
         expected, found = f"jax {release.jax} and jaxlib {release.jaxlib}", ""
         if release.runtime:
-            expected, found = release.version, (built.checked.strip().splitlines() or ["nothing"])[-1]
+            expected, found = release.version, built.checked.strip().rpartition("\n")[2] or "nothing"
         else:
             found = "jax {} and jaxlib {}".format(*json.loads(built.checked))
         if found != expected:

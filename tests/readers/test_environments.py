@@ -23,6 +23,7 @@ from export_core.readers import hardware, installed
 from export_core.readers.build import LAST_LINES, Built, EnvironmentLocks, Recipe, cache_folder
 from export_core.readers.environment import (
     ReaderEnvironments,
+    Sources,
     cell_variables,
     requirements,
     this_interpreter,
@@ -33,6 +34,8 @@ from export_core.readers.errors import EnvironmentFailed
 from export_core.readers.installed import hash_of_this_interpreter
 from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
+from export_core.releases.runtimes import runtime_readers
+from export_core.releases.wheels import read_wheel
 
 CHECK = "import sys, tiny; print(sys.prefix)"
 
@@ -53,6 +56,28 @@ def test_a_reader_requires_its_jax_its_jaxlib_and_what_they_need():
     newest = ("jax==0.12.0.1", "jaxlib==0.12.0.1", "numpy", "flatbuffers")
     assert requirements(release("0.12.0.1"), load_calendar()) == newest
     assert requirements(release("0.10.1"), load_calendar())[:2] == ("jax==0.10.2", "jaxlib==0.10.1")
+
+
+def test_a_wheel_decides_the_environment_of_a_runtime_that_is_made_of_it(tmp_path):
+    sources = Sources(held=(read_wheel(make_wheel(tmp_path, "jaxlib", "0.12.0.1")),))
+    contents = {
+        name: sources.content(runtime_readers(name, load_calendar())[0])
+        for name in ("pjrt==0.12.0.1", "pjrt==0.11.2", "tensorflow==2.21.0")
+    }
+    assert {name: bool(content) for name, content in contents.items()} == {
+        "pjrt==0.12.0.1": True,
+        "pjrt==0.11.2": False,
+        "tensorflow==2.21.0": False,
+    }
+
+
+@pytest.mark.parametrize(("printed", "found"), [("", "nothing"), ("a line\n2.20.0\n", "2.20.0")])
+def test_the_last_line_of_a_check_is_the_version_of_the_runtime(printed, found, tmp_path, monkeypatch):
+    monkeypatch.setattr(environments, "build", lambda *_, **__: Built(tmp_path, printed, ""))
+    (reader,) = runtime_readers("tensorflow==2.21.0", load_calendar())
+    said = rf"expected 2\.21\.0, found {found}\. Delete the folder"
+    with ReaderEnvironments(load_calendar()) as built, pytest.raises(EnvironmentFailed, match=said):
+        built.build(Placement(reader))
 
 
 SETTINGS = ("JAX_ENABLE_X64", "XLA_FLAGS", "PYTHONPATH", "PYTHONHOME", "TF_CPP_MIN_LOG_LEVEL", "LIBTPU_INIT_ARGS")

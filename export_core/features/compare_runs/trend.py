@@ -39,7 +39,7 @@ class Stretch(msgspec.Struct, frozen=True):
 
 
 class GoldenDrift(msgspec.Struct, frozen=True):
-    """The outputs of one golden on one platform, on one kind of device: the bits change from stretch to stretch."""
+    """The outputs of one golden in one runtime, on one platform and kind of device: each stretch has other bits."""
 
     case: str  # The id of the case.
     golden: str  # The golden, `case/writer`.

@@ -1,4 +1,4 @@
-"""What goes wrong in a runtime that somebody added, as a matrix meets it: each is a clear sentence, and no cell passes."""
+"""What goes wrong in a runtime that somebody added, met by matrices: each a clear sentence, and no cell passes."""
 
 import json
 from pathlib import Path

@@ -45,12 +45,15 @@ def cold(
     environment: Environment,
     rounds: int,
     asked: Callable[[Sequence[Cell], Path], list[Request]] = sharing,
+    *,
+    caches: bool = False,
 ) -> list[Line]:
     """The same cells in a warm process and in cold ones, one at a time, in turn: a machine's speed drifts.
 
     `asked` makes the requests of those that can share a warm process. The budget limits the median of the ratios, each
     of the fastest rounds of a golden; the second line is the mean of all goldens. Cells that set up their process in
-    their own way (devices, x64, registered modules) cannot share a warm one with others, and are left out.
+    their own way (devices, x64, registered modules) cannot share a warm one with others, and are left out. `caches`:
+    the runtime keeps what it has compiled, so each round has a new process, which the first golden has warmed.
     """
     forking, warm = start_worker(environment, 1, fork=True), WarmProcess(environment)
     try:
@@ -63,7 +66,11 @@ def cold(
             cold_seconds: dict[str, list[float]] = defaultdict(list)
             warm_seconds: dict[str, list[float]] = defaultdict(list)
             for _ in range(rounds):
-                for request in requests:
+                if caches:
+                    warm.close()
+                    warm = WarmProcess(environment)
+                    warm.seconds(requests[0])
+                for request in requests[1:] if caches else requests:
                     cold_seconds[request.artifact].append(forking.submit(request).result().seconds)
                     warm_seconds[request.artifact].append(warm.seconds(request))
     finally:

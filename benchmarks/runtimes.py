@@ -1,7 +1,8 @@
 """The cost of a cold cell in runtimes that are not jaxlib, against the same call in a warm process of that runtime.
 
-Each is measured as cells of jaxlib are in `cells.py`, over some goldens by the newest jaxlib. And how often workers of
-TensorFlow import it: six seconds of processor time each.
+Each is measured as cells of jaxlib are in `cells.py`, over some goldens by the newest jaxlib, but that the warm process
+has called others before and not this one: TensorFlow keeps what it has compiled. And how often a worker imports
+TensorFlow: six seconds of processor time each.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def measure(rounds: int) -> list[Line]:
         environment = ReaderEnvironments(calendar).build(Placement(reader))
         cells = [cell for golden in goldens if not cannot_pass(cell := Cell(golden, reader, "cpu"))]
         cells = cells[:: max(1, len(cells) // GOLDENS)]
-        lines += cold(cells, environment, rounds, with_modules)
+        lines += cold(cells, environment, rounds, with_modules, caches=True)
         if reader.runtime.startswith("tensorflow"):
             lines.append(imports(cells[:4], environment))
     return lines

@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 
 from export_core.artifact import Artifact, read
-from export_core.artifact.audit import ONLY_JAX
-from export_core.artifact.readers import loads, readers_of
+from export_core.artifact.audit import ONLY_JAX, calls_of_jax
+from export_core.artifact.readers import loads
 from export_core.base.errors import ExportCompatError
 from export_core.base.escaping import plain_text
 from export_core.base.layout import wrapped
@@ -38,7 +38,7 @@ from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Calendar
 from export_core.releases.calendar import title_of
-from export_core.releases.runtimes import built_on
+from export_core.releases.runtimes import built_on, runtime_of
 from export_core.report.document import Finding
 from export_core.report.wording import counts_line
 from export_core.run.plan_record import hash_of
@@ -89,8 +89,8 @@ class Deployment(msgspec.Struct, frozen=True):
     why: str  # What shows it, in words.
     shown_by: str  # `results` of a stored run, or the `forecast` from the bytes of the artifact.
     since: str = ""
-    """Of a no: the first jaxlib of those, up to the target's own, that do not run it; empty where that is not known."""
-    upgrade_to: str = ""  # Of a no: the first later jaxlib that runs it; empty where none is known.
+    """Of a no: the first release of those, up to the target's own, that do not run it; empty where nobody knows."""
+    upgrade_to: str = ""  # Of a no: the first later release that runs it; empty where none is known.
     foreseen: bool = False  # Whether `upgrade_to` was only foreseen to load it.
     run: str = ""  # Of an unknown: the shell command that answers it.
 
@@ -100,7 +100,7 @@ class Upgrade(msgspec.Struct, frozen=True):
 
     target: str  # Its name.
     jaxlib: str  # The jaxlib that runs there, or a runtime such as tensorflow==2.21.0.
-    to: str  # The first jaxlib that takes them all; empty where no release is known to take one of them.
+    to: str  # The first release that takes them all; empty where no release is known to take one of them.
     foreseen: bool  # Whether that was only foreseen, of one of them at least.
     artifacts: int  # How many artifacts do not run there.
 
@@ -204,21 +204,22 @@ def _is_refused_on(artifact: Artifact, platform: str) -> bool:
 
 
 def _around(subject: Subject, target: DeploymentTarget, question: Question) -> tuple[str, str, bool]:
-    """Since which jaxlib a target's own does not run it, the first later one that does, and whether that is foreseen.
+    """Since which release a target's own does not run it, the first later one that does, and whether that is foreseen.
 
     That a release loads an artifact is foreseen from its bytes. It says something where the target's own release cannot
     load it, or has a known issue that the other one no longer has; of a call that fails for another reason it does not.
     """
-    if _is_refused_on(subject.artifact, target.platform) or target.reader:
+    # What only jax registers, no release of another runtime compiles.
+    if _is_refused_on(subject.artifact, target.platform) or (target.reader and calls_of_jax(subject.artifact)):
         return "", "", False
-    built = question.calendar.built
-    versions = sorted({*question.calendar.versions(), target.jaxlib}, key=built)
-    readers = readers_of(question.terms.releases)
-    foreseen = dict(zip(versions, loads(subject.artifact, [readers[version] for version in versions]), strict=True))
+    built = _releases(target, question.calendar)
+    versions = [*built]
+    readers = [find_reader(version, question.terms, question.calendar) for version in versions]
+    foreseen = dict(zip(versions, loads(subject.artifact, readers), strict=True))
     own = _stored(subject, target.release, target.platform, question)
     by_loading = own is None or own.stage in _LOADING
     issue = question.issues.get(own.upstream) if own else None
-    fixed_on = built(issue.mended_in) if issue and issue.mended_in in question.calendar.jaxlib else None
+    fixed_on = built[issue.mended_in] if issue and issue.mended_in in built else None
 
     def state(version: str) -> _State:
         result = _stored(subject, version, target.platform, question)
@@ -226,16 +227,25 @@ def _around(subject: Subject, target: DeploymentTarget, question: Question) -> t
             return _State.RUNS
         if (result is not None and result.verdict.fails) or foreseen[version].ok is False:
             return _State.FAILS
-        is_fixed = fixed_on is not None and built(version) >= fixed_on
+        is_fixed = fixed_on is not None and built[version] >= fixed_on
         return _State.MAY if by_loading or is_fixed else _State.UNKNOWN
 
-    here = versions.index(target.jaxlib)
+    here = versions.index(target.release)
     # The deployment target's own fails: a stored result or its bytes show it.
     good = [number for number in range(here) if state(versions[number]) is not _State.FAILS]
     is_shown = bool(good) and state(versions[good[-1]]) in (_State.RUNS, _State.MAY)
     since = versions[good[-1] + 1] if is_shown else ""
     later = next((name for name in versions[here + 1 :] if state(name) in (_State.RUNS, _State.MAY)), "")
     return since, later, bool(later) and state(later) is _State.MAY
+
+
+def _releases(target: DeploymentTarget, calendar: Calendar) -> dict[str, datetime.date]:
+    """The releases of what runs in a target, by name as a reader, oldest build first, with their build dates."""
+    if target.reader:
+        runtime = runtime_of(target.reader)
+        return {f"{runtime.name}=={version}": entry.built for version, entry in runtime.known(calendar).items()}
+    versions = {*calendar.versions(), target.jaxlib}
+    return {version: calendar.built(version) for version in sorted(versions, key=calendar.built)}
 
 
 def _upgrades(answers: Iterable[Deployment], targets: Sequence[DeploymentTarget], calendar: Calendar) -> list[Upgrade]:
@@ -245,7 +255,8 @@ def _upgrades(answers: Iterable[Deployment], targets: Sequence[DeploymentTarget]
     for target in sorted(targets, key=lambda target: (built[target.name], target.name)):
         if own := [answer for answer in answers if answer.target == target.name and answer.answer is Answer.NO]:
             releases = [answer.upgrade_to for answer in own]
-            to = max(releases, key=calendar.built) if all(releases) else ""
+            built_last = [*_releases(target, calendar)].index
+            to = max(releases, key=built_last) if all(releases) else ""
             foreseen = bool(to) and any(answer.foreseen for answer in own)
             upgrades.append(Upgrade(target.name, target.release, to, foreseen, len(own)))
     return upgrades
@@ -420,7 +431,8 @@ def deploy_lines(deployability: Deployability, width: int) -> Iterator[str]:
 def _sentence(answer: Deployment) -> str:
     since = f"; so it is since {title_of(answer.since)}" if answer.since else ""
     how = "may run" if answer.foreseen else "runs"
-    later = f"; the first later release in which it {how}: {answer.upgrade_to}" if answer.upgrade_to else ""
+    to = answer.upgrade_to.replace("==", " ")
+    later = f"; the first later release in which it {how}: {to}" if to else ""
     return plain_text(f"{answer.artifact}: {answer.why}{since}{later} ({answer.shown_by})")
 
 
@@ -432,4 +444,5 @@ def _upgrade(upgrade: Upgrade) -> str:
             f"{title_of(upgrade.jaxlib)} reads, or convert them."
         )
     foreseen = " (foreseen, not run yet)" if upgrade.foreseen else ""
-    return plain_text(f"{upgrade.target} from {title_of(upgrade.jaxlib)} to {upgrade.to}{foreseen}, {what}")
+    to = upgrade.to.replace("==", " ")
+    return plain_text(f"{upgrade.target} from {title_of(upgrade.jaxlib)} to {to}{foreseen}, {what}")

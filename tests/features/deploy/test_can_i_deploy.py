@@ -15,7 +15,7 @@ from making import ARTIFACTS, day, files, golden, manifest, result, write_golden
 
 from export_core.artifact import read
 from export_core.artifact.envelope.encode import encode
-from export_core.features.deploy.answers import Answer, Deployability, Question, Subject, deployability
+from export_core.features.deploy.answers import Answer, Deployability, Question, Subject, deploy_lines, deployability
 from export_core.goldens import GoldenStore, Options
 from export_core.goldens.store import ARTIFACT
 from export_core.judge import Result, judge_again
@@ -36,6 +36,7 @@ deployed:
   - {name: serving, jaxlib: 0.9.2}
   - {name: edge, jaxlib: 0.10.2, cases: ["*.test_f"]}
 """
+KEPT = GoldenStore(Path(__file__).parents[3] / "golden")
 NEW = ARTIFACTS / "0.12.0.1" / "cholesky.jaxexport"
 """It needs StableHLO 1.18, which came with jaxlib 0.11.0."""
 
@@ -105,6 +106,23 @@ def test_another_runtime_is_answered_by_what_its_facts_foresee(project, jaxexpor
     assert "NO: 1 no." in alone.out
     early = jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "serving", "--as-of", "2026-03-04", code=2)
     assert "tensorflow 2.21.0 is not in the calendar of tensorflow as of 2026-03-04" in early.err
+
+
+def test_the_first_later_release_of_another_runtime_is_foreseen():
+    own = next(
+        one
+        for one in KEPT.generations("tests.compat.test_dtypes.test_dtype[float32]")
+        if one.id.endswith("/0.12.0.1-cpu")
+    )
+    target = DeploymentTarget(name="serving", reader="tensorflow==2.18.1")
+    question = Question(load_calendar(), Terms(shipped_entries()), {}, {}, (), Path("results"))
+    found = deployability([(Subject(own.read_artifact(), own), target)], question, day("2026-11-21"))
+    (answer,), (upgrade,) = found.answers, found.upgrades
+    assert (answer.answer, answer.upgrade_to, answer.foreseen) == (Answer.NO, "tensorflow==2.20.0", True)
+    assert (upgrade.jaxlib, upgrade.to) == ("tensorflow==2.18.1", "tensorflow==2.20.0")
+    said = "\n".join(deploy_lines(found, 200))
+    assert "the first later release in which it may run: tensorflow 2.20.0 (forecast)" in said
+    assert "serving from tensorflow 2.18.1 to tensorflow 2.20.0 (foreseen, not run yet)" in said
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,14 @@ from export_core.policy import DeploymentTarget, Policy
 from export_core.readers.cell import Cell, cannot_pass, checks_of
 from export_core.readers.worker.protocol import Reply, Stage
 from export_core.releases import ReleaseError, Windows, load_calendar, runtimes
-from export_core.releases.runtimes import RuntimeRefusal, known_runtimes, load_runtime, promise_to, runtime_readers
+from export_core.releases.runtimes import (
+    RuntimePromise,
+    RuntimeRefusal,
+    known_runtimes,
+    load_runtime,
+    promise_to,
+    runtime_readers,
+)
 
 CALENDAR = load_calendar()
 TENSORFLOW = "tensorflow==2.21.0"  # Built on 2026-03-05, 13 days before the jaxlib 0.9.2.
@@ -139,6 +146,18 @@ def test_a_runtime_keeps_its_own_promise_and_not_that_of_jax(reader, written, pr
 def test_what_a_promise_leaves_out_is_not_broken(reader, verdict, message, expected):
     judged = judge_again(read_by(reader, verdict=verdict, message=message), Policy())
     assert judged.judgement is expected
+
+
+def test_the_words_of_one_refusal_are_not_taken_for_another(monkeypatch):
+    iree = known_runtimes()["iree"]
+    refusals = RuntimeRefusal("dialect", "a dialect"), RuntimeRefusal("No handler", "no dialect has it", promised=False)
+    other = msgspec.structs.replace(iree, refusals=refusals, promise=RuntimePromise(9999, 9999, "", ""))
+    monkeypatch.setattr(runtimes, "known_runtimes", lambda: {"iree": other})
+    reply = Reply(Stage.RUN, "error", type="ValueError", message="No handler")
+    cell = Cell(golden(jaxlib="0.9.2"), runtime_readers(IREE, CALENDAR)[0], "cpu")
+    outcome = outcome_of(cell, reply, Path("outputs"), ReplayOptions(CALENDAR))
+    assert outcome.message == "no dialect has it\nValueError: No handler"
+    assert judgement.judge(outcome, Policy()).judgement is Judgement.OUTSIDE
 
 
 def test_a_deployed_runtime_owes_what_it_never_promised():

@@ -212,14 +212,15 @@ class ReaderEnvironments:
             what = f"environment of {release.title}{f' for {placement.name}' if placement.name else ''}"
             announcement = f"{what}: about {download} MB to fetch, unless uv has it already"
         built = build(recipe, self._locks, stopping=self._stopping, announcement=announcement, notify=self._notify)
-        expected, found = f"jax {release.jax} and jaxlib {release.jaxlib}", ""
         if release.runtime:
             expected, found = release.version, built.checked.strip().rpartition("\n")[2] or "nothing"
+            hint = f" If it is found again, mend `check` of the runtime {release.family}: it has to print the version."
         else:
+            expected, hint = f"jax {release.jax} and jaxlib {release.jaxlib}", ""
             found = "jax {} and jaxlib {}".format(*json.loads(built.checked))
         if found != expected:
             raise EnvironmentFailed(
-                f"{built.folder}: expected {expected}, found {found}. Delete the folder; it will be built again."
+                f"{built.folder}: expected {expected}, found {found}. Delete the folder; it will be built again.{hint}"
             )
         if interpreter.note:
             self._notify(f"{release.title} {interpreter.note}")

@@ -217,6 +217,6 @@ def test_a_runtime_that_does_not_start_says_which_and_why(environment, adder, ha
     half.write_text(text)
     with pytest.raises(WorkerDied) as told:
         replies(environment, adder.request(adder.check()), fork=fork)
-    first, *_, last = str(told.value).splitlines()
-    assert re.fullmatch("the (worker|interpreter) of adder 1.0 did not start: exit status 1", first)
-    assert last.startswith(f"{half} does not start: {says}")
+    first = str(told.value).splitlines()[0]  # a report shows this one
+    assert re.match("the (worker|interpreter) of adder 1.0 did not start: exit status 1: ", first)
+    assert f": {half} does not start: {says}" in first

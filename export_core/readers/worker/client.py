@@ -146,7 +146,7 @@ class ForkingWorker:
             state = f"exit status {self._process.wait(timeout=1)}"
         except subprocess.TimeoutExpired:
             state = f"it still runs, after {time.monotonic() - self._started:.0f} s"
-        return f"{self._garbage or state}\n{self._pipes.last_lines()}".strip()
+        return self._pipes.ended_with(self._garbage or state)
 
 
 class FreshInterpreters:
@@ -186,7 +186,7 @@ class FreshInterpreters:
             what = "was ended" if ready.is_set() else "did not start"
             raise WorkerDied(
                 f"the interpreter of {self._environment.release.title} {what}: "
-                f"exit status {process.returncode}\n{pipes.last_lines()}"
+                + pipes.ended_with(f"exit status {process.returncode}")
             )
         transcript.close()
         killed_by = -process.returncode if process.returncode < 0 and not killed_for else None
@@ -257,10 +257,11 @@ class _Pipes:
         """The end of what was printed on stderr."""
         return self._printed.decode(errors="replace")
 
-    def last_lines(self) -> str:
-        """The last lines of a process that has ended, or of one that has not."""
+    def ended_with(self, state: str) -> str:
+        """How a process ended, with the last line that it printed; then the lines before, since reports show one."""
         self._stderr.join(timeout=1)
-        return "\n".join(self.printed().strip().splitlines()[-LAST_LINES:])
+        *before, last = self.printed().strip().splitlines()[-LAST_LINES:] or [""]
+        return "\n".join([f"{state}: {last}" if last else state, *before])
 
     def close(self) -> None:
         """Close the pipes of a process that has ended."""

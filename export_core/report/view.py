@@ -191,7 +191,8 @@ def _to_do(cause: Cause, issue: KnownIssue | None, folder: Path | None) -> str:
     if cause.not_replayable:
         return NOT_REPLAYABLE.to_do
     step = cause.judgement.facts.next_step or VERDICTS[cause.verdict].next_step
-    return step.format(named_folder(folder))
+    whose = cause.first_reader.family or "JAX"
+    return step.format(named_folder(folder)).replace("report it to JAX", f"report it to {whose}")
 
 
 def _of_rounding(example: Result) -> str:

@@ -256,3 +256,8 @@ def test_costs_of_a_runtime_are_named_in_words():
         for version, built, size in (("2.20.0", "2026-08-13", 1000), ("2.21.0", "2026-11-05", 3000))
     ]
     assert "tensorflow 2.20.0 -> tensorflow 2.21.0" in "\n".join(cost_lines(cost_steps(cells)))
+
+
+def test_what_fails_in_another_runtime_is_reported_to_that():
+    (failing,) = (finding for finding in document(RESULTS).findings if finding.results)
+    assert "report it to tensorflow;" in dict(failing.details)["to do"]

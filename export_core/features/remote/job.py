@@ -14,7 +14,8 @@ from export_core.matrix.replay_options import ReplayOptions, user_code_within
 from export_core.readers.cell import Cell, CellKey
 from export_core.readers.placement import Mode, Target
 from export_core.readers.worker.protocol import Stage
-from export_core.releases import Release
+from export_core.releases import Release, ReleaseError
+from export_core.releases.runtimes import runtime_of
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,11 @@ def _why_not_here(job: Job) -> str:
             f"this machine has pytest-jaxexport {tool()}, and the job was sent by {job.tool}: "
             "install the same version on all machines"
         )
+    if job.reader.runtime:
+        try:
+            runtime_of(job.reader.runtime)
+        except ReleaseError as error:
+            return f"this machine does not know {job.reader.title}: {error}"
     # They are some 100 MB each, and would travel with every job.
     sources = job.options.sources
     missing = [str(wheel.path) for wheel in (*sources.files, *sources.held) if not wheel.path.exists()]

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 from anywhere import Anywhere
+from making import day
 from msgspec import structs
 from replaying import replayed
 
@@ -26,7 +27,7 @@ from export_core.matrix.replay_options import ReplayOptions
 from export_core.numbers.user_code import UserCode
 from export_core.readers.environment import this_interpreter
 from export_core.readers.worker.protocol import Stage
-from export_core.releases import load_calendar
+from export_core.releases import Release, load_calendar
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
@@ -105,6 +106,13 @@ def test_a_worker_with_other_code_runs_nothing_and_names_it(cells):
     (ended,) = run_here(job).outcomes
     assert ended.verdict is Verdict.NOT_RUN
     assert "and the job was sent by 0.0.1 of yesterday: install the same version on all machines" in ended.message
+
+
+def test_a_machine_without_the_runtime_of_a_job_says_so(cells):
+    reader = Release("", "", day("2026-10-01"), "acme==1.0")
+    (ended,) = run_job(dataclasses.replace(make_job(cells[:1], OPTIONS), reader=reader)).outcomes
+    assert (ended.verdict, ended.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
+    assert ended.message.startswith("this machine does not know acme 1.0: Expected a runtime of jaxlib, iree,")
 
 
 class Loses(ThreadPoolExecutor):

@@ -102,6 +102,8 @@ def numerics_table(record: Record, explained: Sequence[Explained]) -> str:
             for golden in reader.numerics
             if one.is_about(golden, name)
         ]
+        if not found:  # in a record of some readers
+            continue
         readers = ", ".join(dict.fromkeys(name.replace("==", " ") for _, name in found))
         rows.append([readers, len(found), WHOSE[one.whose], one.why, one.evidence])
     total = sum(reader.count(Verdict.NUMERICS) for reader in record.readers.values())

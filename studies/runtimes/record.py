@@ -145,7 +145,7 @@ def load_explained(path: Path) -> list[Explained]:
 
 
 def problems_of(record: Record, explained: Sequence[Explained]) -> list[str]:
-    """Numbers that differ and are not explained, and explanations of nothing."""
+    """Numbers that differ and are not explained, and explanations of cells none of which gives other numbers."""
     differing = {
         (golden, name): message
         for name, reader in record.readers.items()
@@ -156,9 +156,15 @@ def problems_of(record: Record, explained: Sequence[Explained]) -> list[str]:
         for (golden, name), message in differing.items()
         if not any(one.is_about(golden, name) for one in explained)
     ]
+    cells = [
+        (golden, name)
+        for name, reader in record.readers.items()
+        for golden, letter in zip(record.goldens, reader.verdicts, strict=True)
+        if letter != UNKNOWN
+    ]
     unused = [
         f"{EXPLAINED.name}: no golden gives other numbers as in the entry of {', '.join((*one.readers, *one.goldens))}"
         for one in explained
-        if not any(one.is_about(golden, name) for golden, name in differing)
+        if (own := [cell for cell in cells if one.is_about(*cell)]) and not any(cell in differing for cell in own)
     ]
     return unexplained + unused

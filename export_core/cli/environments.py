@@ -22,7 +22,7 @@ def list_() -> None:
     from export_core.readers.inventory import cached_environments
 
     environments = cached_environments()
-    rows = [("jaxlib", "platform", "for", "MB", "last used", "", "packages", "folder")]
+    rows = [("release", "platform", "for", "MB", "last used", "", "packages", "folder")]
     for cached in environments:
         state = "in use" if cached.in_use else "" if cached.is_built else "half built"
         built_for = cached.jaxlib, cached.plugin or "cpu", cached.kind

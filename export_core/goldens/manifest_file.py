@@ -106,6 +106,7 @@ MOST_RUNS = 1000  # Runs with moved inputs, of which a golden has six.
 # Not in the name of a file or a folder on Windows either, where goldens may be checked out.
 _NOT_IN_NAMES = frozenset('/\\:*?"<>|\0')
 _VERSION = (re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*"), "a version such as 0.12.0")
+_READER = (re.compile(rf"([A-Za-z][A-Za-z0-9_]*==)?{_VERSION[0].pattern}"), "a reader: 0.12.0, tensorflow==2.21.0")
 _PLATFORM = (re.compile(r"[A-Za-z0-9_]+"), "a platform such as cpu")
 _SHA256 = (re.compile(r"[0-9a-f]{64}"), "a SHA-256 of 64 hexadecimal digits")
 _LARGEST = 1 << 63
@@ -159,7 +160,7 @@ def _texts(manifest: Manifest) -> Iterator[tuple[str, str, tuple[re.Pattern[str]
         yield "origin.outputs_by", manifest.origin.outputs_by, _VERSION
     if original := manifest.converted_from:
         yield "converted_from.sha256", original.sha256, _SHA256
-        yield "converted_from.reader", original.reader, _VERSION
+        yield "converted_from.reader", original.reader, _READER
         if original.module_by:
             yield "converted_from.module_by", original.module_by, _VERSION
 

@@ -15,6 +15,7 @@ from export_core.numbers.compare import compare_leaves
 from export_core.numbers.noise import output_name
 from export_core.policy import Policy
 from export_core.releases import load_calendar
+from export_core.releases.calendar import title_of
 
 _DISABLED_CHECKS = {
     "platform": "no check of the platform",
@@ -48,7 +49,7 @@ def _accepted_for(golden: Golden, policy: Policy) -> Iterator[Accepted]:
     # What a golden claims of itself that makes a verdict say less.
     if origin := manifest.converted_from:
         what = "a converted artifact: JAX promises nothing for it"
-        yield Accepted(what, f"{origin.way} for jaxlib {origin.reader}", own)
+        yield Accepted(what, f"{origin.way} for {title_of(origin.reader)}", own)
     if manifest.origin and (how := manifest.origin.derived.get("writer")):
         yield Accepted("a writer that the artifact does not show", how, own)
     if manifest.comparison.compare == "shape":

@@ -106,7 +106,8 @@ BAD: dict[str, tuple[dict[str, object], str]] = {
         "version: expected a whole number",
     ),
     "converted from no hash": (converted(sha256="x"), "converted_from.sha256: expected a SHA-256"),
-    "converted for no release": (converted(reader="../x"), "converted_from.reader: expected a version"),
+    "converted for no release": (converted(reader="../x"), "converted_from.reader: expected a reader: 0.12.0, tens"),
+    "converted for no runtime": (converted(reader="../x==1"), "converted_from.reader: expected a reader: 0.12.0"),
     "converted by no release": (converted(module_by="../x"), "converted_from.module_by: expected a version"),
 }
 

@@ -1,5 +1,6 @@
 """What was let through on purpose is told with its reason."""
 
+import msgspec
 import numpy as np
 import pytest
 from making import day, document, files, golden, manifest, result, summarize, write_golden
@@ -48,12 +49,14 @@ def test_the_report_ends_with_what_was_accepted():
 
 DERIVED = Origin("given", "given", derived={"writer": "the first release from a day on"})
 CONVERTED = ConvertedFrom("0" * 64, "0.9.2", "rewritten", (), "pytest-jaxexport")
+FOR_TENSORFLOW = msgspec.structs.replace(CONVERTED, reader="tensorflow==2.18.1")
 
 
 @pytest.mark.parametrize(
     ("claims", "what", "reason"),
     [
         ({"converted_from": CONVERTED}, "a converted artifact: JAX promises nothing", "rewritten for jaxlib 0.9.2"),
+        ({"converted_from": FOR_TENSORFLOW}, "a converted artifact", "rewritten for tensorflow 2.18.1"),
         ({"origin": DERIVED}, "a writer that the artifact does not show", "the first release from a day on"),
         ({"comparison": Comparison("shape")}, "comparison: shape", "its numbers are not compared"),
         ({"comparison": Comparison(rtol=1.0)}, "comparison: rtol 1", "accepts zeros in place of output 0"),

@@ -7,7 +7,9 @@ import pytest
 from making import ARTIFACTS, NEWEST, files, manifest, write_golden, writer
 
 from export_core.goldens import GoldenStore
+from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT
+from export_core.matrix import cell_audit
 from export_core.matrix.cell_audit import audit_problem
 from export_core.policy import Policy
 
@@ -43,3 +45,12 @@ def test_the_stable_list_of_a_mixed_pair_is_that_of_its_jax(tmp_path, jax, jaxli
     text = audit_problem(golden, Policy())
     assert ("lapack_spotrf_ffi (LAPACK routine) is not guaranteed" not in text) == is_promised
     assert f"lapack_strsm_ffi (LAPACK routine) is not guaranteed stable by jax {jax} on jaxlib {jaxlib}" in text
+
+
+def test_only_a_jaxlib_that_an_artifact_was_converted_for_promises_calls(tmp_path, monkeypatch):
+    asked: list[str] = []
+    monkeypatch.setattr(cell_audit, "stable_targets", lambda version: asked.append(version) or frozenset())
+    for number, reader in enumerate(("0.9.2", "tensorflow==2.18.1")):
+        origin = ConvertedFrom("0" * 64, reader, "rewritten", (), "pytest-jaxexport")
+        audit_problem(write_golden(GoldenStore(tmp_path / str(number)), manifest(converted_from=origin)), Policy())
+    assert asked == ["0.9.2"]

@@ -102,7 +102,7 @@ class ConvertedFacts(NamedTuple):
     """Why the record says nothing: it cannot be read, or is of another file; empty for a record that counts."""
     verdict: str = ""  # `converted` where the reader gave the outputs of the golden; `not verified` otherwise.
     message: str = ""  # What was verified, or why nothing could be.
-    reader: str = ""  # The jaxlib that it was made for.
+    reader: str = ""  # What it was made for: a jaxlib, or another runtime, such as `tensorflow==2.18.1`.
     sha256: str = ""  # The SHA-256 of the original artifact.
     way: str = ""  # How: `unchanged`, `rewritten`, or `exported again`.
     rewrites: tuple[str, ...] = ()  # Everything that is not as in the original, in words.

@@ -122,7 +122,8 @@ def _rows(facts: Inspection) -> _Rows:
     yield "needs", dict.fromkeys(map(need_in_words, facts.modules))
     if converted := facts.converted:
         # JAX promises nothing for it, whatever its original was promised.
-        about = f"for jaxlib {converted.reader} by {converted.tool}, {converted.way}, from SHA-256 "
+        made_for = f"{'' if '==' in converted.reader else 'jaxlib '}{converted.reader.replace('==', ' ')}"
+        about = f"for {made_for} by {converted.tool}, {converted.way}, from SHA-256 "
         rewrites = [f"- {rewrite}" for rewrite in converted.rewrites]
         lines = [f"{about}{converted.sha256[:16]}…", f"{converted.verdict}: {converted.message}", *rewrites]
         yield "converted", converted.problem or lines

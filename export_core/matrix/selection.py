@@ -196,7 +196,9 @@ def reader_named(text: str, calendar: Calendar) -> Release:
 
     Raises `ReleaseError` for none.
     """
-    return runtime_readers(text, calendar)[-1] if names_runtime(text) else _release(*_split_pair(text), calendar)
+    if names_runtime(text) or text.isalpha():  # letters alone are a runtime, if one that nobody knows
+        return runtime_readers(text, calendar)[-1]
+    return _release(*_split_pair(text), calendar)
 
 
 def _in_order(release: Release) -> tuple[str, datetime.date, Version, Version]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from making import NEWEST, day, golden, result
+from making import NEWEST, day, golden, result, summarize
 
 from export_core.base.errors import ExportCompatError
 from export_core.goldens import Options
@@ -164,6 +164,13 @@ def test_a_deployed_runtime_owes_what_it_never_promised():
     target = DeploymentTarget("phone", reader=IREE)
     refused = read_by(IREE, verdict=Verdict.REFUSED, message="unknown vhlo")
     assert judge_again(refused, Policy(deployed=(target,))).judgement is Judgement.OWED
+
+
+def test_where_no_runtime_promises_anything_no_window_of_jax_is_named():
+    bonus = read_by(IREE, judgement=Judgement.BONUS, promised=False)
+    assert "is promised by the runtime that reads it" in summarize([bonus]).unpromised
+    mixed = [bonus, result(judgement=Judgement.BONUS, promised=False, reader="0.8.1")]
+    assert "180 days backward" in summarize(mixed).unpromised
 
 
 def test_failures_of_two_runtimes_have_two_causes():

@@ -118,7 +118,7 @@ def convert(
     notify = partial(echo, err=True)
     policy = policy_of(policy_file)
     calendar = policy.calendar()
-    names = [reader_named(name, calendar).name if names_runtime(name) else name for name in names]
+    names = [reader_named(name, calendar).name if names_runtime(name) or name.isalpha() else name for name in names]
     codes: set[int] = set()
     if expiring is None:
         targets = targets_of(files, names, output)

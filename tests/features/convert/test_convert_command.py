@@ -156,6 +156,8 @@ def test_bad_input_is_one_error_and_writes_nothing(convert, tmp_path, words, mes
 def test_an_unknown_reader_is_bad_input(convert):
     ended = convert(DATA / "0.6.2" / "mlp.jaxexport", "-o", "out", reader="0.12.0.11", code=2)
     assert "--for: jaxlib 0.12.0.11 is not in the release calendar. Did you mean '0.12.0.1'?" in ended.err
+    ended = convert(DATA / "0.6.2" / "mlp.jaxexport", "-o", "out", reader="Iree", code=2)
+    assert "found 'Iree'. Did you mean 'iree'?" in ended.err
 
 
 def test_the_worst_of_several_conversions_is_the_exit_code(convert, refused_golden, tmp_path, here):

@@ -54,7 +54,7 @@ def replay(readers: str, results: Path, more: Sequence[str]) -> None:
     """Run the matrix. Raises `SystemExit` where it did not end with a judgement."""
     command = [sys.executable, "-m", "export_core", "matrix", "--readers", readers, "--writers", ",".join(WRITERS)]
     done = subprocess.run([*command, "--results", str(results), *more], cwd=ROOT, check=False)
-    if done.returncode not in (0, 1, 4):
+    if done.returncode not in (0, 1, 3, 4):  # 3: a binding cannot be given every golden
         raise SystemExit(f"jaxexport matrix ended with {done.returncode}")
 
 

@@ -23,7 +23,7 @@ from export_core.goldens.manifest_file import dump_manifest, load_manifest
 from export_core.matrix import Cell, Verdict
 from export_core.readers.cell import Limits, request_of
 from export_core.readers.environment import this_interpreter
-from export_core.releases.calendar import version_key
+from export_core.releases.calendar import load_calendar, version_key
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
@@ -169,7 +169,7 @@ def test_specs_are_for_arguments_that_have_none(tmp_path):
     artifact = artifact_with(tmp_path, in_shardings=(None, None))
     specs = specs_for(artifact, {"data": 2, "model": 2}, parse_specs("P(('data', 'model')), None"))
     assert specs == ("PartitionSpec(('data', 'model'))", None)
-    request = request_of(Cell(adopted(specs), None, "cpu"), tmp_path, Limits())
+    request = request_of(Cell(adopted(specs), load_calendar().release("0.9.2"), "cpu"), tmp_path, Limits())
     assert request.checks[0].specs == ((("data", "model"),), None)
     assert json.loads(msgspec.json.encode(request))["checks"][0]["specs"] == [[["data", "model"]], None]
 

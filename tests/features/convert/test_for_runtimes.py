@@ -31,6 +31,8 @@ NEWEST_TENSORFLOW, OLD_TENSORFLOW, IREE, PJRT = (
     for name in ("tensorflow==2.21.0", "tensorflow==2.18.1", "iree==3.13.0", "pjrt==0.12.0.1")
 )
 
+reads_the_newest = pytest.mark.skipif(jax.__version_info__ < (0, 12), reason="rewrites what jax 0.12 wrote, in itself")
+
 
 def golden(case: str, writer: str = "0.12.0.1") -> Path:
     return GOLDENS / f"tests.compat.{case}" / f"{writer}-cpu" / "artifact.jaxexport"
@@ -101,8 +103,10 @@ def test_shardings_that_a_runtime_would_read_and_not_run_are_taken_out(rewrite):
 @pytest.mark.parametrize(
     ("case", "writer", "reader", "most"),
     [
-        ("test_programs.test_top_k", "0.12.0.1", NEWEST_TENSORFLOW, (1, 13)),
-        ("test_symbolic_shapes.test_one_dimension", "0.12.0.1", NEWEST_TENSORFLOW, (1, 13)),
+        pytest.param("test_programs.test_top_k", "0.12.0.1", NEWEST_TENSORFLOW, (1, 13), marks=reads_the_newest),
+        pytest.param(
+            "test_symbolic_shapes.test_one_dimension", "0.12.0.1", NEWEST_TENSORFLOW, (1, 13), marks=reads_the_newest
+        ),
         ("test_derivatives.test_complex_numbers", "0.12.0.1", OLD_TENSORFLOW, (1, 7)),  # with a complex constant
         ("test_models.test_attention", "0.6.2", OLD_TENSORFLOW, (1, 7)),  # its locations have ranges, too
     ],
@@ -126,6 +130,7 @@ def test_a_version_of_two_numbers_is_written_with_three():
     assert [(job.stablehlo, job.shardy) for job in jobs] == [("1.12.0", False)]
 
 
+@reads_the_newest
 def test_calls_of_lapack_are_replaced_by_what_needs_none(rewrite):
     before = read(golden("test_linear_algebra.test_cholesky"))
     with pytest.raises(ConversionRefused, match=r"only jax registers lapack_spotrf_ffi: .* --replace-custom-calls"):

@@ -1,6 +1,6 @@
 """One call of a runtime's worker half in a fresh process of its own, as the worker makes it.
 
-Run as a program, it reads what to call from stdin and writes what came of it to stdout, both pickled.
+Run as a program, it reads a pickled call from stdin and writes the pickled result to stdout.
 """
 
 import importlib.util

@@ -19,6 +19,7 @@ from export_core.artifact.artifact import Artifact
 from export_core.artifact.bytecode.module import Module
 from export_core.artifact.envelope.fields import Envelope, HloSharding, Tree
 from export_core.artifact.unread import RANGE_LOCATION, unread_in_tables, vhlo_tables
+from export_core.releases.names import title_of
 
 if TYPE_CHECKING:
     from export_core.releases.entries import CalendarEntry, RuntimeEntries
@@ -142,7 +143,7 @@ class Reader(NamedTuple):
     @property
     def title(self) -> str:
         """What people read: ``jaxlib 0.12.0.1``, ``tensorflow 2.21.0``."""
-        return self.runtime.replace("==", " ") or f"jaxlib {self.jaxlib}"
+        return title_of(self.name)
 
     @property
     def knows_shardy(self) -> bool:

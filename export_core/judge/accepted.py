@@ -15,7 +15,7 @@ from export_core.numbers.compare import compare_leaves
 from export_core.numbers.noise import output_name
 from export_core.policy import Policy
 from export_core.releases import load_calendar
-from export_core.releases.calendar import title_of
+from export_core.releases.names import title_of
 
 _DISABLED_CHECKS = {
     "platform": "no check of the platform",

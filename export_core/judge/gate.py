@@ -27,7 +27,7 @@ from export_core.policy.entries import matches
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.policy.run_options import BACKWARD, Selection, Shard
 from export_core.releases import Calendar, load_calendar
-from export_core.releases.calendar import title_of
+from export_core.releases.names import title_of
 from export_core.releases.runtimes import names_runtime
 
 OUTSIDE, BONUS_LOST = "outside", "bonus-lost"

@@ -25,7 +25,7 @@ from export_core.readers.cell import Cell, CellKey
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Cost, Stage, Timings
 from export_core.releases import Direction, Release
-from export_core.releases.calendar import Named, title_of
+from export_core.releases.names import Named, title_of
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)

@@ -12,7 +12,8 @@ from msgspec import Meta
 
 from export_core.base.tolerances import PLATFORMS
 from export_core.releases import JaxlibRelease, JaxRelease, Windows
-from export_core.releases.calendar import RuntimeRelease, title_of
+from export_core.releases.calendar import RuntimeRelease
+from export_core.releases.names import title_of
 
 ALL = "all"  # What a deployment target is never called: it stands for every deployment target.
 
@@ -214,7 +215,7 @@ class DeploymentTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def title(self) -> str:
-        """What people read: see `title_of`."""
+        """What people read: ``jaxlib 0.12.0.1``, ``tensorflow 2.21.0``."""
         return title_of(self.release)
 
     def runs(self, case: str, reader: str, platform: str) -> bool:

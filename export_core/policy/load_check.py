@@ -17,6 +17,7 @@ from export_core.base.phrases import did_you_mean
 from export_core.policy.terms import Terms, promised_days
 from export_core.releases.entries import CalendarEntry, runtime_entries, shipped_entries
 from export_core.releases.errors import ReleaseError
+from export_core.releases.names import title_of
 from export_core.releases.windows import Windows
 
 if TYPE_CHECKING:
@@ -51,9 +52,9 @@ class LoadCheck:
         return False if self.unpromised else self.loads
 
     def __str__(self) -> str:
-        name, _, version = self.reader.rpartition("==")
+        name = self.reader.rpartition("==")[0]
         how = {True: "loads it", False: "cannot load it", None: "may or may not load it"}[self.loads]
-        how = f"{name or 'jaxlib'} {version} {how}"
+        how = f"{title_of(self.reader)} {how}"
         why = f" ({'; '.join(self.reasons)})" if self.reasons else ""
         calls = "it makes no custom call that only jax registers" if name else "every custom call is promised"
         if self.unpromised:

@@ -143,6 +143,14 @@ def writer_variables() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(_SETTINGS)} | CELL_VARIABLES
 
 
+def pythons(release: Release, calendar: Calendar, sources: Sources = PUBLISHED) -> tuple[str, ...]:
+    """The versions of CPython that a reader has wheels for."""
+    if release.runtime:
+        return runtime_of(release.runtime).release(release.version, calendar).python
+    wheel = sources.file_of(release)
+    return (wheel.pythons if wheel else ()) or calendar.pythons(release.jaxlib)
+
+
 def requirements(release: Release, calendar: Calendar, sources: Sources = PUBLISHED) -> tuple[str, ...]:
     """The pip requirements of a reader: exact jax and jaxlib, and what the calendar says they need; or its runtime."""
     if release.runtime:
@@ -212,16 +220,7 @@ class ReaderEnvironments:
             what = f"environment of {release.title}{f' for {placement.name}' if placement.name else ''}"
             announcement = f"{what}: about {download} MB to fetch, unless uv has it already"
         built = build(recipe, self._locks, stopping=self._stopping, announcement=announcement, notify=self._notify)
-        if release.runtime:
-            expected, found = release.version, built.checked.strip().rpartition("\n")[2] or "nothing"
-            hint = f" If it is found again, mend `check` of the runtime {release.family}: it has to print the version."
-        else:
-            expected, hint = f"jax {release.jax} and jaxlib {release.jaxlib}", ""
-            found = "jax {} and jaxlib {}".format(*json.loads(built.checked))
-        if found != expected:
-            raise EnvironmentFailed(
-                f"{built.folder}: expected {expected}, found {found}. Delete the folder; it will be built again.{hint}"
-            )
+        _check_versions(release, built)
         if interpreter.note:
             self._notify(f"{release.title} {interpreter.note}")
         self._ready(release)
@@ -245,8 +244,7 @@ class ReaderEnvironments:
         return self._recipe(placement, CPython(python)).folder if python else None
 
     def _environment(self, placement: Placement, built: Built, interpreter: CPython) -> Environment:
-        reader, variables = placement.reader, cell_variables(placement, self._variables)
-        half = JAXLIB_WORKER
+        reader, variables, half = placement.reader, cell_variables(placement, self._variables), JAXLIB_WORKER
         if reader.runtime:
             runtime = runtime_of(reader.runtime)
             variables, half = {**variables, **runtime.variables}, runtime.half
@@ -254,28 +252,35 @@ class ReaderEnvironments:
         return Environment(reader, built.python, variables, content, interpreter.note, built.folder, half)
 
     def _pythons(self, placement: Placement) -> tuple[str, ...]:
-        if placement.reader.runtime:
-            return runtime_of(placement.reader.runtime).release(placement.reader.version, self._calendar).python
-        wheel = self._sources.file_of(placement.reader)
-        return (wheel.pythons if wheel else ()) or self._calendar.pythons(placement.reader.jaxlib)
+        return pythons(placement.reader, self._calendar, self._sources)
 
     def _interpreter(self, placement: Placement) -> CPython:
         return interpreter_for(self._pythons(placement), uv_command())
 
     def _recipe(self, placement: Placement, interpreter: CPython) -> Recipe:
         release, sources = placement.reader, self._sources
-        if release.runtime:
-            name, check = release.runtime.replace("==", "-"), runtime_of(release.runtime).check
-            needs = requirements(release, self._calendar)
-            return Recipe(name, interpreter.python, needs, check, sources.content(release), sources.options())
         return Recipe(
-            f"jaxlib-{release.jaxlib}{f'-{placement.name}' if placement.name else ''}",
+            f"{release.family or 'jaxlib'}-{release.version}{f'-{placement.name}' if placement.name else ''}",
             interpreter.python,
             (*requirements(release, self._calendar, sources), *placement.requirements()),
-            _CHECK,
+            runtime_of(release.runtime).check if release.runtime else _CHECK,
             sources.content(release),
             sources.options(),
-            packages=tuple(self._packages),
+            packages=() if release.runtime else tuple(self._packages),
+        )
+
+
+def _check_versions(release: Release, built: Built) -> None:
+    """Raise `EnvironmentFailed` where an environment has other versions than its reader, by what its check printed."""
+    if release.runtime:
+        expected, found = release.version, built.checked.strip().rpartition("\n")[2] or "nothing"
+        hint = f" If it is found again, mend `check` of the runtime {release.family}: it has to print the version."
+    else:
+        expected, hint = f"jax {release.jax} and jaxlib {release.jaxlib}", ""
+        found = "jax {} and jaxlib {}".format(*json.loads(built.checked))
+    if found != expected:
+        raise EnvironmentFailed(
+            f"{built.folder}: expected {expected}, found {found}. Delete the folder; it will be built again.{hint}"
         )
 
 

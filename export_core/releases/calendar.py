@@ -13,6 +13,7 @@ from packaging.version import InvalidVersion, Version
 
 from export_core.base.phrases import close_match, did_you_mean
 from export_core.releases.errors import ReleaseError
+from export_core.releases.names import Named
 
 StableHloVersions = tuple[str | None, str | None, str | None]
 """The current, WEEK_4 and WEEK_12 versions of a jaxlib; None where it has no such call, or was not measured."""
@@ -61,56 +62,6 @@ class CalendarFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     jax: dict[str, JaxRelease] = {}  # By version: when it was built, the jaxlib it needs.
     requirements: tuple[Requirement, ...] = ()
     """Packages that environments need beside jax and jaxlib; of the shipped calendar only."""
-
-
-def title_of(names: str) -> str:
-    """What people read for the names of readers, jaxlib's first: ``jaxlib 0.11.2, 0.12.0.1, tensorflow 2.21.0``."""
-    return f"{'' if names[:1].isalpha() else 'jaxlib '}{names.replace('==', ' ')}"
-
-
-class Named:
-    """The names of a reader, by its `jaxlib`, its `jax` and its `runtime`."""
-
-    __slots__ = ()
-    jaxlib: str
-    jax: str
-    built: datetime.date
-    runtime: str
-
-    @property
-    def name(self) -> str:
-        """What options take and policies name: ``0.12.0.1`` of jaxlib, ``tensorflow==2.21.0`` of another runtime."""
-        return self.runtime or self.jaxlib
-
-    @property
-    def title(self) -> str:
-        """What people read: see `title_of`."""
-        return title_of(self.name)
-
-    @property
-    def label(self) -> str:
-        """What a table of readers shows: ``0.12.0.1``, ``tensorflow 2.21.0``."""
-        return self.name.replace("==", " ")
-
-    @property
-    def pair(self) -> str:
-        """``0.11.2-jax0.12.0.1``: names both, as the folders of goldens do; ``tensorflow==2.21.0``."""
-        return self.runtime or f"{self.jaxlib}-jax{self.jax}"
-
-    @property
-    def family(self) -> str:
-        """The runtime without its version: empty for jaxlib."""
-        return self.runtime.partition("==")[0]
-
-    @property
-    def version(self) -> str:
-        """The version of its runtime, or of its jaxlib."""
-        return self.runtime.partition("==")[2] or self.jaxlib
-
-    @property
-    def date_order(self) -> tuple[str, datetime.date, str, str]:
-        """Sort key: jaxlib first, then each runtime, by build date; one jaxlib may be read with several jax."""
-        return self.family, self.built, self.name, self.jax
 
 
 @dataclass(frozen=True)

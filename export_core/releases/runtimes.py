@@ -18,8 +18,9 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from export_core.base.phrases import did_you_mean
 from export_core.base.untrusted import found_in, problem_of_pattern
-from export_core.releases.calendar import Calendar, Named, Release, RuntimeRelease, version_key
+from export_core.releases.calendar import Calendar, Release, RuntimeRelease, version_key
 from export_core.releases.errors import ReleaseError
+from export_core.releases.names import Named
 from export_core.releases.windows import Promise, Windows, promise
 
 GROUP = "jaxexport.runtimes"
@@ -60,7 +61,9 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     download_megabytes: int | None = None  # What is typically downloaded for it.
     issues: str = ""  # The address of its issue tracker.
     promise: RuntimePromise | None = None  # What it promises; null for nothing.
-    releases_of: str = ""  # Whose releases it has, if they are not its own: `jaxlib`, or another runtime.
+    releases_of: str = ""
+    """Whose releases it has, if they are not its own: `jaxlib`, or another runtime, whose promise and refusals it has
+    too where it says none."""
     refusals: tuple[RuntimeRefusal, ...] = ()  # The messages by which it refuses artifacts.
     releases: dict[str, RuntimeRelease] = {}  # Its releases, by version.
     folder: Path = Path()  # Where its files are; set when they are read.
@@ -170,7 +173,14 @@ def known_runtimes() -> Mapping[str, Runtime]:
         if runtime.name in found or runtime.name == JAXLIB:
             raise ReleaseError(f"{point.value}: a runtime {runtime.name} is there already. Uninstall one of the two.")
         found[runtime.name] = runtime
-    return found
+    return {name: _with_base(runtime, found) for name, runtime in found.items()}
+
+
+def _with_base(runtime: Runtime, found: Mapping[str, Runtime]) -> Runtime:
+    """A runtime with what it has from the one whose releases it has."""
+    base = found.get(runtime.releases_of, runtime)
+    promise, refusals = runtime.promise or base.promise, runtime.refusals or base.refusals
+    return msgspec.structs.replace(runtime, promise=promise, refusals=refusals)
 
 
 def runtime_named(name: str) -> Runtime:

@@ -20,7 +20,7 @@ from export_core.matrix.plan import split
 from export_core.readers.inventory import EnvironmentsCost
 from export_core.readers.placement import Mode
 from export_core.releases import Direction, Release, Windows
-from export_core.releases.calendar import title_of
+from export_core.releases.names import title_of
 from export_core.releases.runtimes import promise_to
 from export_core.report.terminal import print_lines
 from export_core.report.wording import counts_line

@@ -28,7 +28,7 @@ from export_core.matrix import Verdict
 from export_core.numbers.noise import WHAT_TO_DO
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
-from export_core.releases.calendar import title_of
+from export_core.releases.names import title_of
 from export_core.report.document import Comparison, Document, Finding, issue_of
 from export_core.report.wording import (
     cell_sentence,

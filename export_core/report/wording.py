@@ -215,7 +215,7 @@ def window_line(result: Result) -> str:
 
 
 def promise_line(reader: ReaderOf) -> str:
-    """Whose promise counts in a reader that is not jaxlib, with its source; empty for jaxlib, where it is JAX's."""
+    """What the runtime of a reader promises, with the source of that; empty for jaxlib, of which JAX promises it."""
     if not reader.runtime:
         return ""
     if (runtime := known_runtimes().get(reader.family)) is None:

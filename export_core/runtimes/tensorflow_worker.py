@@ -50,6 +50,8 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
 
     if call["devices"] > 1:
         raise NotImplementedError(f"XlaCallModule runs on one device, and this was exported for {call['devices']}")
+    # The cell ends without a clean-up: what TensorFlow writes goes with the folder of the module.
+    tempfile.tempdir = str(Path(call["module"]).parent)
     types = [tensor_type(dtype) for dtype, _, _ in call["inputs"]]
     results = [tensor_type(dtype) for dtype, _, _ in call["outputs"]]
     arguments = [tf.constant(leaves[place]) for place in call["kept"]]

@@ -1,4 +1,4 @@
-"""A known failure must fail just so, the list must stay true, and a run proposes what it would need."""
+"""Known failures: what an entry excuses, when it is stale, and the entries that `judge --propose` writes."""
 
 import datetime
 import re

@@ -20,7 +20,7 @@ from export_core.judge.causes import find_causes
 from export_core.matrix import Selection, Verdict, make_plan
 from export_core.readers.worker.protocol import Cost, Stage
 from export_core.releases import Windows, load_calendar
-from export_core.releases.calendar import title_of
+from export_core.releases.names import title_of
 from export_core.report.junit import junit_xml
 from export_core.report.map_svg import map_svg
 from export_core.report.markdown import markdown_text

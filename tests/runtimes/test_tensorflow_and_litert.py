@@ -13,7 +13,7 @@ from cold_half import RUNTIMES, call_half
 from jax import export
 
 from export_core.readers.build import EnvironmentLocks, Recipe, build, find_python, uv_command
-from export_core.releases.runtimes import load_runtime
+from export_core.releases.runtimes import load_runtime, runtime_named
 
 IN_TENSORFLOW = "tensorflow", "2.21.0", ()
 IN_LITERT = "litert", "2.3.0", ("litert-converter==0.5.0",)
@@ -76,7 +76,7 @@ def test_a_message_of_tensorflow_is_told_without_where_python_made_the_operation
 
 
 def test_a_saved_model_is_refused_as_tensorflow_refuses():
-    tensorflow, savedmodel = (load_runtime(RUNTIMES / f"{name}.yaml") for name in ("tensorflow", "savedmodel"))
+    tensorflow, savedmodel = map(runtime_named, ("tensorflow", "savedmodel"))
     for field in ("worker", "requirements", "check", "megabytes", "download_megabytes", "promise", "refusals"):
         assert getattr(savedmodel, field) == getattr(tensorflow, field)
     assert savedmodel.variables == {**tensorflow.variables, "JAXEXPORT_SAVED_MODEL": "1"}

@@ -27,7 +27,7 @@ from export_core.policy import Policy
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Direction
-from export_core.releases.calendar import title_of
+from export_core.releases.names import title_of
 from export_core.report.document import Comparison, Finding, by_kind, capped
 from export_core.report.page_data import cell_link, filter_link
 from export_core.report.wording import amount, counts_line, evidence, first_lines, writer_and_reader

@@ -13,7 +13,7 @@ from export_core.judge.cost import CERTAIN, RunTimes, change_in, cost_of, run_ti
 from export_core.judge.result import Cells, Exceeded, by_build_date
 from export_core.judge.verdicts import Kind
 from export_core.readers.worker.protocol import Timings
-from export_core.releases.calendar import title_of
+from export_core.releases.names import title_of
 from export_core.report.document import Finding, RowLine, Table
 from export_core.report.wording import amount, exceeded_text, first_lines, times, writer_and_reader
 from export_core.run.run import Run

@@ -37,7 +37,7 @@ from export_core.policy.terms import Terms
 from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Calendar
-from export_core.releases.calendar import title_of
+from export_core.releases.names import title_of
 from export_core.releases.runtimes import built_on, runtime_of
 from export_core.report.document import Finding
 from export_core.report.wording import counts_line

@@ -9,7 +9,7 @@ from export_core.base.escaping import for_markdown
 from export_core.base.phrases import few, plural
 from export_core.features.forecast.forecast import DeployedReader, Event, Forecast, ForecastDay, Kind
 from export_core.features.forecast.foreseen import RuntimeReader
-from export_core.releases.calendar import title_of
+from export_core.releases.names import title_of
 
 MOST = 3  # Reasons in the line of a reader.
 

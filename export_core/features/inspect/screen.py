@@ -26,6 +26,7 @@ from export_core.features.inspect.facts import (
     stablehlo_promise,
 )
 from export_core.policy.terms import Terms, terms_here
+from export_core.releases.names import title_of
 
 WIDTH = 14  # of the first column
 LINE = 150  # characters of a line; what is longer is cut, and --json has all of it
@@ -122,8 +123,7 @@ def _rows(facts: Inspection) -> _Rows:
     yield "needs", dict.fromkeys(map(need_in_words, facts.modules))
     if converted := facts.converted:
         # JAX promises nothing for it, whatever its original was promised.
-        made_for = f"{'' if '==' in converted.reader else 'jaxlib '}{converted.reader.replace('==', ' ')}"
-        about = f"for {made_for} by {converted.tool}, {converted.way}, from SHA-256 "
+        about = f"for {title_of(converted.reader)} by {converted.tool}, {converted.way}, from SHA-256 "
         rewrites = [f"- {rewrite}" for rewrite in converted.rewrites]
         lines = [f"{about}{converted.sha256[:16]}…", f"{converted.verdict}: {converted.message}", *rewrites]
         yield "converted", converted.problem or lines

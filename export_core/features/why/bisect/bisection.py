@@ -33,8 +33,9 @@ from export_core.matrix.selection import reader_named
 from export_core.policy.run_options import RESULTS, of_cell
 from export_core.readers.environment import ReaderEnvironments, cell_variables
 from export_core.releases import Calendar, Release, ReleaseError
-from export_core.releases.calendar import title_of, version_key
+from export_core.releases.calendar import version_key
 from export_core.releases.index import with_nightlies_of
+from export_core.releases.names import title_of
 from export_core.releases.runtimes import runtime_readers
 from export_core.run.plan_record import hash_of, policy_hash
 from export_core.run.results import make_folder

@@ -36,7 +36,7 @@ from export_core.matrix.cell_audit import audit_problem
 from export_core.numbers.elements import to_double
 from export_core.readers.build import python_for
 from export_core.readers.cell import called_modules
-from export_core.readers.environment import requirements
+from export_core.readers.environment import pythons, requirements
 from export_core.releases import Release, ReleaseError
 from export_core.releases.runtimes import Runtime, runtime_of
 
@@ -213,13 +213,8 @@ def script(choice: Choice, result: Result, program: Program) -> bytes:
 
 
 def _python_and_packages(choice: Choice, reader: Release) -> tuple[str, tuple[str, ...]]:
-    calendar = choice.plan.calendar
-    pythons = (
-        runtime_of(reader.runtime).release(reader.version, calendar).python
-        if reader.runtime
-        else calendar.pythons(reader.jaxlib)
-    )
-    return python_for(pythons), requirements(reader, calendar, choice.plan.sources)
+    calendar, sources = choice.plan.calendar, choice.plan.sources
+    return python_for(pythons(reader, calendar, sources)), requirements(reader, calendar, sources)
 
 
 def uv_lines(choice: Choice, rows: Sequence[InRelease]) -> list[str]:

@@ -25,8 +25,8 @@ from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.policy.load_check import find_reader
 from export_core.policy.terms import Terms, terms_of
 from export_core.releases import Direction
-from export_core.releases.calendar import title_of
 from export_core.releases.entries import calendar_entries
+from export_core.releases.names import title_of
 from export_core.report.wording import cell_sentence, evidence
 
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 )
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def matrix(quiet: bool, unpromised: str | None, fail_on: Sequence[str], **values: Any) -> None:
-    """Replay goldens in other jaxlib releases and judge every cell.
+    """Replay goldens in other releases, or other runtimes, and judge every cell.
 
     Exit codes: 0 kept, 1 broken, 2 bad input, 3 incomplete or nothing was promised, 4 the list of known failures is
     stale. Ctrl-C ends a run cleanly, with exit code 130.

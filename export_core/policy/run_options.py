@@ -139,11 +139,12 @@ class Selection:
         "window",
         "--readers READER,…",
         "window, all, newest, deployed (the policy's deployment targets), jaxlib releases (0.9.2), one with its jax "
-        "(0.11.2-jax0.12.0.1), or a jaxlib wheel file. [default: the policy's, else window, with deployed]",
+        "(0.11.2-jax0.12.0.1), a jaxlib wheel file, or releases of another runtime (tensorflow==2.21.0, 'iree>=3.9', "
+        "litert for its newest). [default: the policy's, else window, with deployed]",
         of_policy=True,
     )
-    """With commas: `window`, `all`, `newest`, `deployed`, a jaxlib version, one with its jax (`0.11.2-jax0.12.0.1`), or
-    the path of a jaxlib wheel."""
+    """With commas: `window`, `all`, `newest`, `deployed`, a jaxlib version, one with its jax (`0.11.2-jax0.12.0.1`),
+    the path of a jaxlib wheel, or releases of another runtime, such as `tensorflow==2.21.0`."""
     platforms: tuple[str, ...] = _option(
         ("cpu",),
         "--platforms P,P…",

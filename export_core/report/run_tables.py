@@ -114,7 +114,7 @@ class Square:
     @property
     def look(self) -> str:
         """The judgement as it is drawn: what is not promised and works in part is neither `bonus` nor `outside`."""
-        partly = self.worst is Judgement.OUTSIDE and Judgement.BONUS in self.counts
+        partly = self.worst is Judgement.OUTSIDE and any(judgement.facts.works for judgement in self.counts)
         return "partly" if partly else str(self.worst)
 
 

@@ -134,7 +134,7 @@ def large_matrix(session: nox.Session) -> None:
 
 @nox.session(python=newest_python(), default=False)
 def numbers(session: nox.Session) -> None:
-    """False alarms, missed errors of the rules. -- --docs docs/explanation/numbers-measured.md: the page."""
+    """False alarms, missed errors of the rules. -- --docs docs/evidence/numbers-measured.md: the page."""
     session.install("-e", ".", "--group", "tests")
     session.run("python", "-m", "studies.numbers", *session.posargs)
 
@@ -250,7 +250,7 @@ def custom_calls(session: nox.Session) -> None:
 
 @nox.session(python=newest_python(), default=False)
 def why(session: nox.Session) -> None:
-    """Ask why of ten real breaks: bisect, reduce, bundles. -- --docs docs/explanation/ten-breaks.md: the page."""
+    """Ask why of ten real breaks: bisect, reduce, bundles. -- --docs docs/evidence/ten-breaks.md: the page."""
     session.install("-e", ".")
     session.run("python", "-m", "studies.why.ten_breaks", *session.posargs)
 
@@ -285,7 +285,7 @@ def jax_goldens(session: nox.Session) -> None:
 
 @nox.session(python=newest_python(), default=False)
 def from_jax(session: nox.Session) -> None:
-    """JAX's own goldens, by JAX's own tests and by ours. -- --docs docs/explanation/agreement-with-jax.md: the page."""
+    """JAX's own goldens, by JAX's own tests and by ours. -- --docs docs/evidence/agreement-with-jax.md: the page."""
     session.install("-e", ".")
     session.run("python", "-m", "studies.from_jax.agreement", *session.posargs)
 

@@ -1,4 +1,4 @@
-"""The page docs/reference/coverage.md: ``python -m tools.coverage_page``."""
+"""The page docs/evidence/coverage.md: ``python -m tools.coverage_page``."""
 
 from __future__ import annotations
 
@@ -69,4 +69,4 @@ def without(section: str) -> str:
 
 if __name__ == "__main__":
     text = page(coverage(GoldenStore(ROOT / "golden").goldens()))
-    (ROOT / "docs" / "reference" / "coverage.md").write_text(text, encoding="utf-8")
+    (ROOT / "docs" / "evidence" / "coverage.md").write_text(text, encoding="utf-8")

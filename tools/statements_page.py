@@ -1,4 +1,4 @@
-"""The page docs/reference/statements.md, from tests/statements.yaml: ``python tools/statements_page.py``.
+"""The page docs/evidence/statements.md, from tests/statements.yaml: ``python tools/statements_page.py``.
 
 What JAX's documents say of exporting, statement by statement, with the tests that show each.
 """
@@ -13,7 +13,7 @@ import msgspec
 
 ROOT = Path(__file__).parents[1]
 ROWS = ROOT / "tests" / "statements.yaml"
-PAGE = ROOT / "docs" / "reference" / "statements.md"
+PAGE = ROOT / "docs" / "evidence" / "statements.md"
 
 HEAD = """# What JAX's documents say of exporting
 

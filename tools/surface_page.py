@@ -1,4 +1,4 @@
-"""The page docs/reference/surface.md, from matrix runs: ``python tools/surface_page.py RESULTS_DIR… PAGE``."""
+"""The page docs/evidence/surface.md, from matrix runs: ``python tools/surface_page.py RESULTS_DIR… PAGE``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMPAT = Path(__file__).parents[1] / "tests" / "compat"
 
 HEAD = """# What is exported, and who runs it
 
-Made by `python tools/surface_page.py .jaxexport docs/reference/surface.md` after
+Made by `python tools/surface_page.py .jaxexport docs/evidence/surface.md` after
 `nox -s compat_matrix -- --as-of {as_of}`: {cells} cells, each a golden of this
 repository in a fresh process of a reader.
 

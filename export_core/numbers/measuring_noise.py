@@ -48,7 +48,7 @@ INSIDE_RUNS = (("inside", 24, 1), ("amplified", 4, ULPS))
 """Runs in which what is rounded inside is moved, and inputs too: their names, how many, by up to how many units.
 
 They need no compilation of their own. Few of them miss what one rounding in ten does: of 6 runs in which a sum near 200
-took up or lost a small term, none met what the next reader met (docs/explanation/numbers-measured.md).
+took up or lost a small term, none met what the next reader met (docs/evidence/numbers-measured.md).
 """
 
 LONGEST_REASON = 200  # Characters of why a variant failed, in golden.yaml.

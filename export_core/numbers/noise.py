@@ -30,7 +30,7 @@ from export_core.goldens.arrays import KEYS, Array, Noise, from_npz
 from export_core.goldens.manifest import NoiseRecord, UndecidedOutput
 from export_core.numbers.elements import to_double
 
-FACTOR = 4.0  # How many times its noise an element may be off. The curve: docs/explanation/numbers-measured.md.
+FACTOR = 4.0  # How many times its noise an element may be off. The curve: docs/evidence/numbers-measured.md.
 
 FACTOR_OF_INPUTS = 8.0
 """How many times its noise an element may be off where only inputs were moved: such noise is less."""

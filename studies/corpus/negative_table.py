@@ -28,7 +28,7 @@ from studies.corpus.negative_corpus import CONTROLS, calls, corpus
 ROOT = Path(__file__).parents[2]
 DATA = Path(__file__).with_name("negative.json")
 PROGRAM = Path(__file__).with_name("negative_program.py")
-PAGE = ROOT / "docs" / "reference" / "negative-corpus.md"
+PAGE = ROOT / "docs" / "evidence" / "negative-corpus.md"
 REMARKABLE = ("accepted", "other results", "died", "no end")
 """What a release may do with an artifact other than to refuse it."""
 OURS = WRITERS[-1]

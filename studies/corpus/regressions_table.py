@@ -25,7 +25,7 @@ from export_core.run.results import read_results
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).with_name("regressions")
-PAGE = ROOT / "docs" / "reference" / "regressions.md"
+PAGE = ROOT / "docs" / "evidence" / "regressions.md"
 OLD = "0.4.31,0.4.33,0.4.36,0.5.0,0.5.3,0.6.0,0.6.1,0.6.2,0.7.0,0.7.2,0.8.0,0.8.1,0.8.2,0.9.2"
 READERS = {
     "0.4.31": OLD,

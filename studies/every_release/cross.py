@@ -40,7 +40,7 @@ PAGE = """# Every release writes, every release reads
 
 Each jaxlib release since 0.4.24, with the jax of its own number, has exported the four programs of
 [`programs.py`](../../studies/every_release/project/programs.py), and each has read what all of them wrote, in cold
-processes. Printed by `nox -s every_release -- --docs docs/reference/every-release.md`.
+processes. Printed by `nox -s every_release -- --docs docs/evidence/every-release.md`.
 
 Why releases cannot read each other, always outside the windows:
 

@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--details", type=int, default=20, help="how many of the farthest cells to print")
     parser.add_argument(
         "--docs", type=Path, help="write the tables into this page, and the data beside it as JSON: "
-        "docs/explanation/numbers-measured.md"
+        "docs/evidence/numbers-measured.md"
     )  # fmt: skip
     options = parser.parse_args()
     sets = options.sets.split(",")

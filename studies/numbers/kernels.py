@@ -117,7 +117,7 @@ def markdown(releases: Sequence[str], found: Sequence[Mapping[str, Mapping[str, 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="studies.numbers.kernels", description=__doc__)
     parser.add_argument("--readers", default=WRITERS, help=f"releases that run the functions. Default: {WRITERS}")
-    parser.add_argument("--docs", type=Path, help="write this into the page: docs/explanation/numbers-measured.md")
+    parser.add_argument("--docs", type=Path, help="write this into the page: docs/evidence/numbers-measured.md")
     options = parser.parse_args()
     releases, calendar = options.readers.split(","), load_policy(POLICY).calendar()
     with ReaderEnvironments(calendar) as environments:

@@ -134,7 +134,7 @@ def _planted(planted: Sequence[Planted]) -> Data:
 
 
 def markdown(found: Data) -> str:
-    """What docs/explanation/numbers-measured.md shows of the data."""
+    """What docs/evidence/numbers-measured.md shows of the data."""
     parts = _what_ran, _sets, _processors, _alarms, _errors, _curve, _changes
     return "\n\n".join(text for part in parts if (text := part(found)))
 

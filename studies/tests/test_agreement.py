@@ -10,7 +10,7 @@ from making import NEWEST, result
 from export_core.matrix import Verdict
 from studies.from_jax import agreement
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "agreement-with-jax.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "agreement-with-jax.md"
 
 
 def one(verdict: Verdict, reader: str = NEWEST, **fields: str):

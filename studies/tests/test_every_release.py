@@ -77,16 +77,16 @@ def variables() -> dict[str, str]:
 
 
 def page(name: str) -> str:
-    return (ROOT / "docs" / "reference" / name).read_text()
+    return (ROOT / "docs" / name).read_text()
 
 
 def test_the_page_lists_the_names_that_the_adapter_knows():
-    rows = re.findall(r"^\| ([^|]+) \| `([^`]+)` \| `([^`]+)` \|$", page("old-releases.md"), re.MULTILINE)
+    rows = re.findall(r"^\| ([^|]+) \| `([^`]+)` \| `([^`]+)` \|$", page("reference/old-releases.md"), re.MULTILINE)
     assert tuple(rows) == MIGRATION
 
 
 def test_the_table_has_a_row_and_a_column_for_every_release():
-    text = page("every-release.md")
+    text = page("evidence/every-release.md")
     rows = re.findall(r"^ +(\d+) (\d\S*) .*?(\d{4}-\d\d-\d\d)  ", text, re.MULTILINE)
     (columns,) = re.findall(r"^ {30,}1(?: +\d+)+$", text, re.MULTILINE)
     wanted = cross.releases(CALENDAR)
@@ -99,7 +99,7 @@ def test_every_release_has_written_and_read():
     said = (
         f"{count} of {count} releases wrote what some release reads, {count} of {count} read what some release wrote."
     )
-    assert said in page("every-release.md")
+    assert said in page("evidence/every-release.md")
 
 
 @pytest.mark.matrix

@@ -16,7 +16,7 @@ from export_core.features.inspect.coverage import coverage
 from export_core.goldens import GoldenStore
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "reference" / "coverage.md"
+PAGE = ROOT / "docs" / "evidence" / "coverage.md"
 
 
 @pytest.fixture(scope="module")

@@ -60,6 +60,6 @@ def test_none_is_collected_with_the_other_tests():
 
 
 def test_the_page_has_a_row_of_every_program():
-    page = (FOLDER.parents[2] / "docs" / "reference" / "regressions.md").read_text(encoding="utf-8")
+    page = (FOLDER.parents[2] / "docs" / "evidence" / "regressions.md").read_text(encoding="utf-8")
     rows = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
     assert rows == [name.replace(".py::", ".") for name in programs()]

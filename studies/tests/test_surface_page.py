@@ -1,4 +1,4 @@
-"""The page docs/reference/surface.md says who runs what is exported: what it says is what a matrix run says."""
+"""The page docs/evidence/surface.md says who runs what is exported: what it says is what a matrix run says."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from export_core.readers.worker.protocol import Stage
 from export_core.run.results import read_results
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "reference" / "surface.md"
+PAGE = ROOT / "docs" / "evidence" / "surface.md"
 CASE = "tests.compat.test_derivatives."
 
 

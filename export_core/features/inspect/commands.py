@@ -245,7 +245,7 @@ def show(project: Project, name: str, mlir: bool, jaxpr: bool) -> None:
         echo(golden_screen(golden, others, project.policy), nl=False)
 
 
-@command("docs/reference/coverage.md", "jaxexport goldens coverage")
+@command("docs/evidence/coverage.md", "jaxexport goldens coverage")
 @project_options
 def coverage(project: Project) -> None:
     """Count what the goldens cover: custom-call targets, primitives, dtypes, effects, features and formats.

@@ -1,4 +1,4 @@
-"""Every statement of JAX's documents has a test that exists; docs/reference/statements.md has the same rows."""
+"""Every statement of JAX's documents has a test that exists; docs/evidence/statements.md has the same rows."""
 
 from __future__ import annotations
 

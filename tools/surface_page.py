@@ -1,115 +1,155 @@
-"""The page docs/evidence/surface.md, from matrix runs: ``python tools/surface_page.py RESULTS_DIR… PAGE``."""
+"""docs/evidence/surface.md and surface.csv, from a run of the matrix: `python -m tools.surface_page [RESULTS_DIR]`."""
 
 from __future__ import annotations
 
 import ast
+import csv
 import sys
-import textwrap
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from export_core.base.escaping import for_markdown
+from export_core.base.phrases import first_line
 from export_core.judge import Judgement, Result
-from export_core.releases import load_calendar
+from export_core.policy.known_issues import known_issues
 from export_core.run.results import read_run
 
-COMPAT = Path(__file__).parents[1] / "tests" / "compat"
+ROOT = Path(__file__).parents[1]
+COMPAT = ROOT / "tests" / "compat"
+PAGE = ROOT / "docs" / "evidence" / "surface.md"
+DATA = PAGE.with_suffix(".csv")
+ISSUES = {issue.id: issue.title for issue in known_issues()}
 
-HEAD = """# What is exported, and who runs it
+Outcomes = Mapping[str, Mapping[str, str]]
+"""What each golden did in each release: `promised pass`, or `outside error: ` with a known issue or the message."""
 
-Made by `python tools/surface_page.py .jaxexport docs/evidence/surface.md` after
-`nox -s compat_matrix -- --as-of {as_of}`: {cells} cells, each a golden of this
-repository in a fresh process of a reader.
+TEXT = """# Who runs the goldens of this project
 
-Each section is a module of `tests/compat`, each row a writer, each column a reader: both are jaxlib releases, ordered
-by build date. A number counts the goldens that passed all their checks: outputs, derivatives, further shapes, refusals,
-meshes. In parentheses: outside the promise for these two dates. What JAX's documents say of all this, with a test for
-each statement, is in [statements.md](statements.md).
+{goldens} goldens of [tests/compat](../../tests/compat) for CPUs ran in each release of the window of {as_of}, every one
+in a fresh process. **{passed:,} of {promised:,} promised cells pass**; of the others {known} are listed as known
+failures, and {unknown} are not. A golden passes if its outputs, derivatives, further shapes and refusals are all right.
+
+| release | promised | pass | outside the promise | pass |
+|---|---|---|---|---|
+{readers}
+
+## What does not pass
+
+| promised | outside | what happens | releases |
+|---|---|---|---|
+{failures}
+
+## What is exported
+
+| | promised | pass | outside the promise | pass |
+|---|---|---|---|---|
+{modules}
+
+[`surface.csv`](surface.csv) has a line for each golden and a column for each release. [What the goldens
+cover](coverage.md) counts their primitives, custom calls and dtypes.
+
+Made by `python -m tools.surface_page` from the results of `nox -s compat_matrix -- --as-of {as_of}`.
 """
 
 
-def table(results: Sequence[Result], as_of: str) -> str:
-    """The page, from the cells of a matrix run."""
-    parts = [HEAD.format(as_of=as_of, cells=len(results))]
-    sections: dict[str, list[Result]] = defaultdict(list)
-    for result in results:
-        sections[result.case.split(".")[2]].append(result)
-    for module in sorted(sections):
-        parts.append(section(module, sections[module]))
-    return "\n".join(parts)
+def outcomes(results: Iterable[Result]) -> Outcomes:
+    """What each golden did, by release, the newest first."""
+    found: dict[str, dict[str, str]] = {}
+    for result in sorted(results, key=lambda each: (each.reader.built, each.reader.jax), reverse=True):
+        jax, jaxlib = result.reader.jax, result.reader.jaxlib
+        reader = jaxlib if jax == jaxlib else f"{jaxlib} with jax {jax}"
+        found.setdefault(result.golden, {})[reader] = _outcome(result)
+    return dict(sorted(found.items()))
 
 
-def section(module: str, results: Sequence[Result]) -> str:
-    """One module of cases: its description, a row for each writer, and what did not pass."""
-    built = load_calendar().built
-    writers = sorted({result.writer.jaxlib for result in results}, key=built)
-    readers = sorted({result.reader.jaxlib for result in results}, key=built)
-    names = dict.fromkeys(result.case.split(".", 3)[3] for result in results)
-    lines = [f"## {about(module)}", "", wrapped(f"`tests/compat/{module}.py`: {', '.join(names)}."), ""]
-    lines += ["| writer ↓ reader → | " + " | ".join(readers) + " |", "|---" * (len(readers) + 1) + "|"]
-    lines += [
-        row(writer, readers, [result for result in results if result.writer.jaxlib == writer]) for writer in writers
-    ]
-    return "\n".join([*lines, "", *others(results)])
+def _outcome(result: Result) -> str:
+    known = ", known" if result.judgement is Judgement.KNOWN else ""
+    failed = (
+        "" if result.verdict.works else f": {result.cause if result.cause in ISSUES else first_line(result.message)}"
+    )
+    return f"{'promised' if result.promised else 'outside'} {result.verdict}{known}{failed[:120]}"
 
 
-def row(writer: str, readers: Sequence[str], results: Sequence[Result]) -> str:
-    """The cells of one writer's goldens, counted by reader."""
-    cells = [cell([result for result in results if result.reader.jaxlib == reader]) for reader in readers]
-    return f"| {writer} | " + " | ".join(cells) + " |"
+def page(found: Outcomes, as_of: str) -> str:
+    """The page that tells of these outcomes."""
+    cells = [(golden, reader, text) for golden, by_reader in found.items() for reader, text in by_reader.items()]
+    readers = list(dict.fromkeys(reader for _, reader, _ in cells))
+    modules = sorted({_module(golden) for golden in found})
+    promised, passed, *_ = _counts(text for *_, text in cells)
+    known = sum(text.startswith("promised") and ", known: " in text for *_, text in cells)
+    return TEXT.format(
+        goldens=len(found),
+        as_of=as_of,
+        promised=promised,
+        passed=passed,
+        known=known,
+        unknown=promised - passed - known,
+        readers="\n".join(_row(each, (text for _, reader, text in cells if reader == each)) for each in readers),
+        failures="\n".join(_failures(cells, readers)),
+        modules="\n".join(
+            _row(about(each), (text for golden, _, text in cells if _module(golden) == each)) for each in modules
+        ),
+    )
 
 
-def cell(results: Sequence[Result]) -> str:
-    """``9``, ``8, 1 crash, known``; ``(9)`` outside the promise; nothing where no cell was planned."""
-    if not results:
-        return ""
-    counts = Counter(word(result) for result in results)
-    text = ", ".join(f"{count} {name}".strip() for name, count in sorted(counts.items()))
-    return text if all(result.promised for result in results) else f"({text})"
+def _module(golden: str) -> str:
+    return golden.split(".")[2]
 
 
-def word(result: Result) -> str:
-    """Nothing for a pass; else the verdict, with its judgement where it is a known failure."""
-    if result.judgement.facts.works:
-        return "" if result.verdict == "pass" else str(result.verdict)
-    return f"{result.verdict}, {result.judgement}" if result.judgement is Judgement.KNOWN else str(result.verdict)
+def _counts(texts: Iterable[str]) -> tuple[int, int, int, int]:
+    """Promised cells, how many of them pass, the other cells, how many of these pass."""
+    counts = Counter((text.startswith("promised"), text.endswith(" pass")) for text in texts)
+    inside, outside = counts[True, True], counts[False, True]
+    return inside + counts[True, False], inside, outside + counts[False, False], outside
 
 
-def others(results: Sequence[Result]) -> Iterator[str]:
-    """What did not pass: a line for cases with the same outcome in the same readers."""
-    readers: dict[tuple[str, ...], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for result in results:
-        if not result.judgement.facts.works:
-            first = (result.message.splitlines() or [""])[0]
-            short = first if len(first) <= 160 else first[:157] + "..."
-            outcome = (result.writer.jaxlib, str(result.verdict), str(result.stage), str(result.judgement), short)
-            readers[outcome][result.case.split(".", 3)[3]].append(result.reader.jaxlib)
-    built = load_calendar().built
-    for outcome in sorted(readers):
-        writer, verdict, stage, judgement, message = outcome
-        same_readers: dict[tuple[str, ...], list[str]] = defaultdict(list)
-        for name, jaxlibs in sorted(readers[outcome].items()):
-            same_readers[tuple(sorted(jaxlibs, key=built))].append(name)
-        for read_by, names in same_readers.items():
-            cells = f"{', '.join(names)} by {writer} in {', '.join(read_by)}"
-            yield wrapped(f"- {cells}: {verdict} in stage {stage}, {judgement}: `{message}`", indent="  ")
-    if readers:
-        yield ""
+def _row(name: str, texts: Iterable[str]) -> str:
+    return f"| {name} | {' | '.join(f'{count:,}' for count in _counts(texts))} |"
 
 
-def wrapped(text: str, indent: str = "") -> str:
-    """Prose in lines of at most 120 characters."""
-    return textwrap.fill(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+def _failures(cells: Sequence[tuple[str, str, str]], readers: Sequence[str]) -> Iterator[str]:
+    """A line for each known issue that cells show, the promised ones first, and one for all others."""
+    shown: dict[str, Counter[str]] = {}
+    where: dict[str, set[int]] = {}
+    for _, reader, text in cells:
+        inside, _, what = text.partition(" ")
+        if what != "pass":
+            issue = what.partition(": ")[2]
+            title = f"{for_markdown(ISSUES[issue])} (`{issue}`)" if issue in ISSUES else "something else"
+            shown.setdefault(title, Counter())[inside] += 1
+            where.setdefault(title, set()).add(readers.index(reader))
+    for title, counts in sorted(shown.items(), key=lambda each: (-each[1]["promised"], -each[1]["outside"])):
+        newest, oldest = readers[min(where[title])], readers[max(where[title])]
+        between = newest if newest == oldest else f"{newest} to {oldest}"
+        yield f"| {counts['promised']} | {counts['outside']} | {title} | {between} |"
 
 
 def about(module: str) -> str:
-    """The first line of the module's docstring."""
+    """The first line of the docstring of a module of cases, as far as its first colon."""
     text = ast.get_docstring(ast.parse((COMPAT / f"{module}.py").read_text(encoding="utf-8")))
-    return (text or module).splitlines()[0].rstrip(".")
+    return (text or module).splitlines()[0].partition(":")[0].rstrip(".")
+
+
+def read(path: Path) -> Outcomes:
+    """The outcomes that surface.csv has."""
+    with path.open(encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+    return {row[0]: {reader: text for reader, text in zip(head[1:], row[1:], strict=True) if text} for row in rows}
+
+
+def write(found: Outcomes, path: Path) -> None:
+    """Write surface.csv: a line for each golden, a column for each release."""
+    readers = list(dict.fromkeys(reader for by_reader in found.values() for reader in by_reader))
+    with path.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(("golden", *readers))
+        rows.writerows(
+            (golden, *(by_reader.get(reader, "") for reader in readers)) for golden, by_reader in found.items()
+        )
 
 
 if __name__ == "__main__":
-    *folders, page = map(Path, sys.argv[1:])
-    runs = [read_run(folder) for folder in folders]
-    every = [result for run in runs for result in run.results]
-    page.write_text(table(every, str(runs[0].summary.as_of)), encoding="utf-8")
+    run = read_run(Path(*sys.argv[1:] or [".jaxexport"]))
+    write(outcomes(run.results), DATA)
+    PAGE.write_text(page(read(DATA), str(run.summary.as_of)), encoding="utf-8")

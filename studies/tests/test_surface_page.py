@@ -1,8 +1,7 @@
-"""The page docs/evidence/surface.md says who runs what is exported: what it says is what a matrix run says."""
+"""docs/evidence/surface.md shows surface.csv, which says what a run of the matrix says."""
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 import sys
@@ -14,64 +13,64 @@ import pytest
 from export_core.goldens import GoldenStore
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
-from export_core.readers.worker.protocol import Stage
 from export_core.run.results import read_results
+from tools import surface_page
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "evidence" / "surface.md"
 CASE = "tests.compat.test_derivatives."
+FOUND = surface_page.read(surface_page.DATA)
 
 
-@pytest.fixture(scope="module")
-def surface():
-    spec = importlib.util.spec_from_file_location("surface", ROOT / "tools" / "surface_page.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def test_an_outcome_has_its_window_verdict_and_cause():
+    results = [
+        making.result(case=f"{CASE}test_a"),
+        making.result(judgement=Judgement.BONUS, case=f"{CASE}test_a", reader="0.12.0.1", promised=False),
+        making.result(Verdict.CRASH, Judgement.KNOWN, case=f"{CASE}test_b", cause="cpu-rank-8"),
+        making.result(Verdict.ERROR, Judgement.OUTSIDE, case=f"{CASE}test_c", promised=False, message="No\nthing"),
+    ]
+    assert surface_page.outcomes(results) == {
+        f"{CASE}test_a/0.9.2-cpu": {"0.12.0.1": "outside pass", "0.10.2": "promised pass"},
+        f"{CASE}test_b/0.9.2-cpu": {"0.10.2": "promised crash, known: cpu-rank-8"},
+        f"{CASE}test_c/0.9.2-cpu": {"0.10.2": "outside error: No"},
+    }
 
 
-def section_of(page: str, module: str) -> str:
-    (found,) = [part for part in page.split("\n## ") if f"`tests/compat/{module}.py`" in part]
-    return found
+def test_the_page_counts_cells_by_release_cause_and_module():
+    found = {
+        f"{CASE}test_a/0.9.2-cpu": {"0.12.0.1": "outside pass", "0.10.2": "promised pass"},
+        f"{CASE}test_b/0.9.2-cpu": {"0.12.0.1": "outside error: No", "0.10.2": "promised crash, known: cpu-rank-8"},
+    }
+    text = surface_page.page(found, "2026-11-26")
+    assert "**1 of 2 promised cells pass**; of the others 1 are listed" in text
+    assert "| 0.12.0.1 | 0 | 0 | 2 | 1 |\n| 0.10.2 | 2 | 1 | 0 | 0 |\n" in text
+    assert "| 1 | 0 | Reductions of arrays of rank 8 crash on a CPU (`cpu-rank-8`) | 0.10.2 |\n" in text
+    assert "| 0 | 1 | something else | 0.12.0.1 |\n" in text
+    assert "| Derivatives that the artifact carries | 2 | 1 | 2 | 1 |\n" in text
 
 
-def test_a_number_is_what_passed_and_words_are_what_did_not(surface):
-    crash = making.result(
-        Verdict.CRASH, Judgement.KNOWN, case=f"{CASE}test_b", stage=Stage.RUN, message="died by signal 11\nsomewhere"
-    )
-    results = [making.result(case=f"{CASE}test_a"), making.result(case=f"{CASE}test_c"), crash]
-    results.append(making.result(judgement=Judgement.BONUS, case=f"{CASE}test_a", reader="0.12.0.1", promised=False))
-    text = surface.section("test_derivatives", results)
-    assert "| writer ↓ reader → | 0.10.2 | 0.12.0.1 |\n|---|---|---|\n| 0.9.2 | 2, 1 crash, known | (1) |" in text
-    assert "- test_b by 0.9.2 in 0.10.2: crash in stage run, known: `died by signal 11`" in text
-    assert "`tests/compat/test_derivatives.py`: test_a, test_c, test_b." in text
+def test_the_page_shows_the_data():
+    page = surface_page.PAGE.read_text(encoding="utf-8")
+    day = re.search(r"--as-of (\S+)`", page)
+    assert day
+    assert page == surface_page.page(FOUND, day[1]), "python -m tools.surface_page"
 
 
-def test_each_module_of_cases_has_a_table_with_two_writers():
-    page = PAGE.read_text(encoding="utf-8")
+def test_each_module_of_cases_has_goldens_by_two_writers():
     goldens = GoldenStore(ROOT / "golden").goldens()
     modules = {each.manifest.case.split(".")[2] for each in goldens if "cpu" in each.manifest.replayed_on}
     for module in modules:
-        rows = re.findall(r"^\| (\d[\d.]*) \|.*\d", section_of(page, module), re.MULTILINE)
-        assert len(rows) >= 2, module
-
-
-def row_of(section: str, writer: str) -> dict[str, str]:
-    """What a section says of a writer's goldens, by reader."""
-    rows = [re.split(r" ?\| ?", line)[1:-1] for line in section.splitlines() if line.startswith("| ")]
-    (cells,) = [row for row in rows if row[0] == writer]
-    return {reader: cell for reader, cell in zip(rows[0][1:], cells[1:], strict=True) if cell}
+        writers = {golden.partition("/")[2] for golden in FOUND if golden.split(".")[2] == module}
+        assert len(writers) >= 2, module
 
 
 @pytest.mark.matrix
-def test_the_page_says_what_runs_say_today(surface, tmp_path):
-    page = PAGE.read_text(encoding="utf-8")
-    day = re.search(r"--as-of (\S+)`", page)
+def test_the_data_say_what_runs_say_today(tmp_path):
+    day = re.search(r"--as-of (\S+)`", surface_page.PAGE.read_text(encoding="utf-8"))
     assert day
-    kept = row_of(section_of(page, "test_derivatives"), "0.9.2")
-    words = ["--cases", f"{CASE}*", "--writers", "0.9.2", "--readers", ",".join(kept), "--as-of", day[1]]
+    words = ["--cases", f"{CASE}*", "--writers", "0.9.2", "--readers", "0.12.0.1,0.10.0,0.8.1", "--as-of", day[1]]
     command = [sys.executable, "-m", "export_core", "matrix", *words, "--results", str(tmp_path), "--quiet"]
     subprocess.run(command, cwd=ROOT, check=False)
-    assert row_of(surface.section("test_derivatives", list(read_results(tmp_path))), "0.9.2") == kept
+    today = surface_page.outcomes(read_results(tmp_path))
+    assert today
+    for golden, by_reader in today.items():
+        assert {reader: FOUND[golden][reader] for reader in by_reader} == by_reader

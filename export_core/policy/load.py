@@ -107,6 +107,6 @@ def read_policy(file: Path) -> tuple[Policy, PolicySource]:
 
 
 def _schema_error(source: PolicySource, otherwise: str) -> PolicyError:
-    from export_core.policy.schema_errors import schema_problems  # loads jsonschema, which only an error needs
+    from export_core.policy.schema_errors import schema_problems  # only an error needs it
 
     return source.error(schema_problems(source.data) or [((), otherwise)])

@@ -1,17 +1,15 @@
-"""The errors of a policy against its JSON Schema: which keys are unknown, missing, or hold a value of another type.
+"""The errors of a policy against its types: which keys are unknown, missing, or hold a value of another type.
 
-msgspec makes the `Policy`, and says what is wrong in an English sentence about the first error. The jsonschema library
-checks the same types by the schema that editors have, and gives every error as data: its path, what was expected, what
-was found. It takes 0.13 s to import, so this module is loaded only for a policy that msgspec has refused.
+msgspec makes the `Policy`, and says what is wrong in an English sentence about the first error. This module finds every
+error, each with its key. It walks through the JSON Schema that msgspec makes of the same types and that editors have.
 """
 
 import datetime
+import itertools
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
-
-from jsonschema import Draft202012Validator, FormatChecker, ValidationError
-from jsonschema.validators import extend
 
 from export_core.base.phrases import close_match, did_you_mean
 from export_core.base.tolerances import PLATFORMS, similar_platform
@@ -27,8 +25,15 @@ _TYPES = {
     "number": "a number",
     "boolean": "true or false",
 }
-_OF_VALUES = ("type", "enum", "anyOf", "format", "pattern")
-"""Keywords that describe a whole value. The message of any other, such as the length of a list, is the library's."""
+_PYTHON: dict[str, type | tuple[type, ...]] = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "null": type(None),
+}
 
 _REMOVED: dict[Key, str] = {("clock",): "no longer a key: windows always count jaxlib build dates. Delete the line."}
 _MONTHS = (
@@ -38,75 +43,98 @@ _MONTHS = (
 
 
 def schema_problems(data: Any) -> list[tuple[Key, str]]:
-    """Everything in the data of a policy that the schema does not allow, each problem with its key."""
-    validator = _Validator(policy_schema(), format_checker=FormatChecker(["date"]))
-    problems = (problem for error in validator.iter_errors(data) for problem in _problems(error))
-    return list(dict.fromkeys(problems))  # the library reports a table once for each key that it lacks
+    """Everything in the data of a policy that its types do not allow, each problem with its key."""
+    schema = policy_schema()
+    return list(_problems(schema, data, (), schema["$defs"]))
 
 
-def _check_type(validator: Any, types: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+def _problems(schema: Any, value: Any, key: Key, tables: Mapping[str, Any]) -> Iterator[tuple[Key, str]]:
+    if "$ref" in schema:
+        schema = tables[schema["$ref"].rpartition("/")[2]]
+    # The alternatives of a value have different types, so that only one of them can be meant.
+    meant = next((kind for kind in schema.get("anyOf", [schema]) if _has_type(kind, value)), None)
+    if meant and isinstance(value, dict):
+        yield from _problems_of_table(meant, value, key, tables)
+    elif meant and isinstance(value, list):
+        yield from ((key, problem) for problem in _wrong_length(meant, len(value)))
+        kinds = meant.get("prefixItems") or itertools.repeat(meant["items"])
+        for number, (kind, item) in enumerate(zip(kinds, value, strict=False)):
+            yield from _problems(kind, item, (*key, number), tables)
+    elif not meant or not _is_allowed(meant, value):
+        in_months = key[:1] == ("windows",) and re.search(r"\b(month|year)s?\b", str(value))
+        yield key, _wrong_value(schema, meant or {}, value) + (_MONTHS if in_months else "")
+
+
+def _problems_of_table(
+    schema: Any, table: dict[str, Any], key: Key, tables: Mapping[str, Any]
+) -> Iterator[tuple[Key, str]]:
+    known, others = schema.get("properties", {}), schema.get("additionalProperties")
+    unknown = [name for name in table if name not in known] if others is False else []
+    for name, value in table.items():
+        if name not in unknown:
+            yield from _problems(known.get(name, others), value, (*key, name), tables)
+    for name in unknown:
+        match = _similar(name, known)
+        hint = f"Did you mean `{match}`?" if match else f"Known keys here: {', '.join(known)}."
+        yield (*key, name), _REMOVED.get((*key, name)) or f"unknown key. {hint}"
+    # A misspelled key is already reported as an unknown one, with the hint: it is not missing as well.
+    misspelled = {_similar(name, schema.get("required", ())) for name in unknown}
+    missing = [f"`{name}`" for name in schema.get("required", ()) if name not in table and name not in misspelled]
+    if missing:
+        yield key, f"expected the key{'s' if missing[1:] else ''} {', '.join(missing)}, found none."
+
+
+def _has_type(schema: Any, value: Any) -> bool:
     # YAML and TOML have dates where JSON has text. A date with a time is a `datetime`, which is a `date` too.
-    if not (schema.get("format") == "date" and type(instance) is datetime.date):
-        yield from Draft202012Validator.VALIDATORS["type"](validator, types, instance, schema)
+    if schema.get("format") == "date" and type(value) is datetime.date:
+        return True
+    kind = schema.get("type", "string")  # an enum of words has no type
+    # Python's True and False are integers too.
+    return isinstance(value, _PYTHON[kind]) and (kind == "boolean" or not isinstance(value, bool))
 
 
-def _is_whole(_: Any, value: object) -> bool:
-    """Whether a value is an integer to msgspec: JSON Schema takes 1.0 for one."""
-    return isinstance(value, int) and not isinstance(value, bool)
+def _is_allowed(schema: Any, value: Any) -> bool:
+    """Whether a single value of the right type is one that the type allows."""
+    if schema.get("format") == "date" and isinstance(value, str):
+        try:
+            return bool(re.fullmatch(r"\d{4}-\d\d-\d\d", value) and datetime.date.fromisoformat(value))
+        except ValueError:
+            return False
+    return not (
+        ("enum" in schema and value not in schema["enum"])
+        or ("pattern" in schema and not re.search(schema["pattern"], value))
+        or ("maxLength" in schema and len(value) > schema["maxLength"])
+        or ("minimum" in schema and value < schema["minimum"])
+    )
 
 
-_Validator = extend(
-    Draft202012Validator,
-    {"type": _check_type},
-    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_whole),
-)
+def _wrong_length(schema: Any, found: int) -> Iterator[str]:
+    least, most = schema.get("minItems", 0), schema.get("maxItems", found)
+    if least == most != found:
+        yield f"expected {least} values, found {found}."
+    elif found < least:
+        choices = schema["items"].get("enum")
+        yield (
+            f"expected some of {', '.join(choices)}, found none."
+            if choices
+            else 'expected at least one name or glob, found none. ["*"] is all.'
+        )
 
 
-def _problems(error: ValidationError) -> Iterator[tuple[Key, str]]:
-    key: Key = tuple(error.absolute_path)
-    if error.validator == "additionalProperties":
-        known = list(error.schema["properties"])
-        for name in _unknown(error):
-            match = _similar(name, known)
-            hint = f"Did you mean `{match}`?" if match else f"Known keys here: {', '.join(known)}."
-            yield (*key, name), _REMOVED.get((*key, name)) or f"unknown key. {hint}"
-    elif error.validator == "required":
-        # A misspelled key is already reported as an unknown one, with the hint: it is not missing as well.
-        misspelled = {_similar(name, error.validator_value) for name in _unknown(error)}
-        missing = [name for name in error.validator_value if name not in error.instance and name not in misspelled]
-        if missing:
-            names = ", ".join(f"`{name}`" for name in missing)
-            yield key, f"expected the key{'s' if missing[1:] else ''} {names}, found none."
-    elif error.validator == "anyOf" and (
-        inner := [part for part in error.context if part.relative_path or part.validator_value == WRITTEN]
-    ):
-        # One of the alternatives is a table, a list or a text, as the value is: what is wrong is inside.
-        for part in inner:
-            yield from _problems(part)
-    else:
-        in_months = key[:1] == ("windows",) and re.search(r"\b(month|year)s?\b", str(error.instance))
-        yield key, _wrong_value(error) + (_MONTHS if in_months else "")
-
-
-def _wrong_value(error: ValidationError) -> str:
-    value = error.instance
-    if error.validator == "minimum":
-        return f"expected a number of {error.validator_value} or more, found {value}."
-    if error.validator == "minItems" and error.validator_value == 1:
-        if choices := error.schema["items"].get("enum"):
-            return f"expected some of {', '.join(choices)}, found none."
-        return 'expected at least one name or glob, found none. ["*"] is all.'
-    if error.validator == "pattern" and error.validator_value == WRITTEN:
+def _wrong_value(schema: Any, meant: Any, value: Any) -> str:
+    if "minimum" in meant:
+        return f"expected a number of {meant['minimum']} or more, found {value}."
+    if meant.get("pattern") == WRITTEN:
         text = value.strip()
         return f"expected your own text in the place of {text[:40]!r}." if text else "expected text, found none."
-    expected = _expected(error.schema)
-    if error.validator not in _OF_VALUES or not expected:
-        return f"{error.message}."
+    if len(str(value)) > meant.get("maxLength", math.inf):
+        return f"expected text of at most {meant['maxLength']} characters, found {len(value)}."
+    expected = _expected(schema)
     hint = ""
-    if error.validator == "pattern" and (meaning := error.schema.get("description")):
+    if "pattern" in meant and (meaning := meant.get("description")):
         hint = f" {meaning}"
     elif isinstance(value, str):
-        choices = error.schema.get("enum", ())
+        choices = schema.get("enum", ())
         hint = similar_platform(value) if set(choices) == {*PLATFORMS} else did_you_mean(value, choices)
     # YAML reads a version such as 0.10 as the number 0.1.
     elif "text" in expected and isinstance(value, (int, float, datetime.date)):
@@ -127,11 +155,7 @@ def _expected(schema: Any) -> list[str]:
     return [words] if (words := _TYPES.get(schema.get("type"))) else []
 
 
-def _unknown(error: ValidationError) -> list[str]:
-    return [name for name in error.instance if name not in error.schema["properties"]]
-
-
-def _similar(name: str, known: list[str]) -> str:
+def _similar(name: str, known: Iterable[str]) -> str:
     return close_match(name.lower().replace("-", "_"), known)
 
 

@@ -1,13 +1,12 @@
 """A package index: which one is used, the files of a package, its nightlies, and reading parts of a file.
 
-Pages are parsed by pypi-simple. They are fetched by urllib and not by its client, which has neither range requests nor
-indexes in a folder (file://), and trusts other certificates than those of the system.
+A page of an index is JSON (PEP 691) or HTML (PEP 503); both are read with the standard library.
 """
 
 import base64
+import html.parser
 import http.client
 import io
-import json
 import os
 import re
 import tomllib
@@ -18,11 +17,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit, urlunsplit
 
+import msgspec
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from export_core.base.escaping import without_credentials
+from export_core.base.phrases import schema_problem
 from export_core.base.untrusted import read_named
 from export_core.releases.calendar import Calendar, JaxlibRelease, JaxRelease, date_in_version, version_key
 from export_core.releases.errors import ReleaseError
@@ -68,31 +69,89 @@ def configured_index(project: Path) -> str:
 
 def index_files(index: str, package: str) -> tuple[IndexFile, ...]:
     """The files of a package (PEP 691 or 503). Raises `ReleaseError` where the index has no such page."""
-    # These take half a second to import, and most commands ask no index.
-    from pydantic import ValidationError  # what pypi-simple raises for a page of JSON
-    from pypi_simple import ProjectPage, UnsupportedRepoVersionError
-
     url = f"{index.rstrip('/')}/{package}/"
     if urlsplit(url).scheme == "file":
         # urllib opens no folder.
         url += "index.html"
     with _open(url, {"Accept": f"{JSON}, text/html;q=0.5"}) as response:
         body, base, headers = _read(response, url), response.geturl(), response.headers
+    charset = headers.get_content_charset() or "utf-8"
     try:
-        if headers.get_content_type() == JSON:
-            page = ProjectPage.from_json_data(json.loads(body), base)
-        else:
-            page = ProjectPage.from_html(package, body, base, headers.get_content_charset())
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise _not_a_page(url, f"{'.'.join(map(str, first['loc'])) or 'the whole'}: {first['msg']}") from None
-    except (ValueError, UnsupportedRepoVersionError, RecursionError) as error:
-        raise _not_a_page(url, str(error)) from None
-    if not page.packages:
+        files = _json_files(body) if headers.get_content_type() == JSON else _html_files(body.decode(charset), base)
+    except (ValueError, LookupError, RecursionError) as error:  # msgspec's errors are ValueErrors
+        raise _not_a_page(url, schema_problem(error).rstrip(".")) from None
+    if not files:
         raise ReleaseError(f"{without_credentials(url)}: expected the files of {package}, found none listed there.")
-    return tuple(
-        IndexFile(file.filename, file.url, file.is_yanked and _reason(file.yanked_reason)) for file in page.packages
-    )
+    return tuple(IndexFile(file.filename, urljoin(base, file.url), _withdrawn(file.yanked)) for file in files)
+
+
+class _File(msgspec.Struct):
+    """A file as a page lists it. Its URL is relative to the page."""
+
+    filename: str
+    url: str
+    yanked: bool | str = False
+
+
+class _Meta(msgspec.Struct):
+    api_version: str = msgspec.field(name="api-version")
+
+
+class _Page(msgspec.Struct):
+    meta: _Meta
+    files: tuple[_File, ...]
+
+
+def _json_files(body: bytes) -> tuple[_File, ...]:
+    page = msgspec.json.decode(body, type=_Page)
+    _check_version(page.meta.api_version)
+    return page.files
+
+
+def _check_version(found: str) -> None:
+    # A page of another major version may mean something else by the same keys: PEP 629 wants it refused.
+    if found.partition(".")[0] != "1":
+        raise ValueError(f"expected version 1 of the simple API, found {found!r}")
+
+
+def _html_files(text: str, base: str) -> tuple[_File, ...]:
+    parser = _Links(base)
+    parser.feed(text)
+    parser.close()
+    return tuple(parser.files)
+
+
+class _Links(html.parser.HTMLParser):
+    """The files that the links of a page name. A link's text is the file's name."""
+
+    def __init__(self, base: str) -> None:
+        super().__init__()
+        self.base = base
+        self.files: list[_File] = []
+        self._is_open = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """A link begins, or the address that the page's links are relative to is given."""
+        values = dict(attrs)
+        href = values.get("href")
+        if tag == "base" and href:
+            self.base = urljoin(self.base, href)
+        elif tag == "a" and href:
+            url = urldefrag(urljoin(self.base, href)).url  # behind the # is the file's hash
+            yanked = (values["data-yanked"] or True) if "data-yanked" in values else False
+            self.files.append(_File("", url, yanked))
+            self._is_open = True
+        elif tag == "meta" and values.get("name") == "pypi:repository-version":
+            _check_version(values.get("content") or "")
+
+    def handle_data(self, data: str) -> None:
+        """The text of a link, maybe one part of it."""
+        if self._is_open:
+            self.files[-1].filename += data.strip()
+
+    def handle_endtag(self, tag: str) -> None:
+        """A link ends."""
+        self._is_open = self._is_open and tag != "a"
 
 
 def with_nightlies_of(indexes: Iterable[str], calendar: Calendar) -> Calendar:
@@ -270,7 +329,9 @@ def _index_in(path: Path, table: tuple[str, ...]) -> str:
     return str(default or settings.get("index-url", "") or settings.get("pip", {}).get("index-url", ""))
 
 
-def _reason(text: str | None) -> str | bool:
+def _withdrawn(yanked: str | bool) -> str | bool:
     """Why a file was withdrawn, on one line that every file of releases can hold; True where no reason is given."""
-    printable = "".join(letter if letter.isprintable() else " " for letter in text or "")
+    if isinstance(yanked, bool):
+        return yanked
+    printable = "".join(letter if letter.isprintable() else " " for letter in yanked)
     return " ".join(printable.split()) or True

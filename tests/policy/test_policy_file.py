@@ -3,6 +3,7 @@
 import contextlib
 import datetime
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -273,7 +274,8 @@ RULES = [
          "1: releases.jaxlib.nightly: expected a version such as 0.12.0.1"),
         ("releases: {jaxlib: {0.9.9: {built: 9999-01-01}}}",
          "1: releases.jaxlib.0.9.9.built: expected a date between 2000-01-01"),
-        ("releases: {jaxlib: {0.9.9: {built: 2026-11-01, stablehlo: []}}}", "1: releases.jaxlib.0.9.9.stablehlo: [] "),
+        ("releases: {jaxlib: {0.9.9: {built: 2026-11-01, stablehlo: []}}}",
+         "1: releases.jaxlib.0.9.9.stablehlo: expected 3 values, found 0."),
         ("rtol: {float32: high}", "1: rtol.float32: expected a number, found 'high'."),
         ("goldens:", "1: goldens: expected text, found nothing."),
         ("required: {cells: 2.0}", "1: required.cells: expected a whole number, found 2.0."),
@@ -383,6 +385,53 @@ def test_what_msgspec_refuses_the_schema_explains():
             msgspec.convert({key: value}, Policy)
         assert schema_problems({key: value}), (key, value)
     assert schema_problems(yaml.safe_load(EVERYTHING)) == []
+
+
+def keys_of(value: object, key: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Every key of nested tables and lists."""
+    if key:
+        yield key
+    for name, inner in (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    ):
+        yield from keys_of(inner, (*key, name))
+
+
+VALUES = (
+    None,
+    True,
+    0,
+    -1,
+    7,
+    1.5,
+    "",
+    " ",
+    "TODO",
+    "x",
+    "cpu",
+    "2026-02-30",
+    "2026-10-01",
+    "x" * 99,
+    [],
+    ["cpu"],
+    [1],
+)
+TABLES = ({}, {"x": 1}, {"x": "x"}, {"cpu": "run"}, datetime.date(2026, 10, 1), datetime.datetime(2026, 10, 1))
+
+
+@settings(max_examples=100)
+@given(key=st.sampled_from(list(keys_of(yaml.safe_load(EVERYTHING)))), value=st.sampled_from((*VALUES, *TABLES)))
+def test_a_wrong_value_is_found_by_both_readers_of_a_policy_or_by_neither(key, value):
+    data = inner = yaml.safe_load(EVERYTHING)
+    for part in key[:-1]:
+        inner = inner[part]
+    inner[key[-1]] = value
+    refused = ""
+    try:
+        msgspec.convert(data, Policy)
+    except msgspec.ValidationError as error:
+        refused = str(error)
+    assert bool(schema_problems(data)) == bool(refused), refused
 
 
 @settings(max_examples=30)

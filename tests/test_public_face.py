@@ -1,0 +1,33 @@
+"""What somebody meets first stays within its limits: tools/public_face.py counts it."""
+
+import pytest
+
+from tools.public_face import Count, main, packages, required_with
+
+HOLDING = (packages,)
+"""The parts whose limits hold by now."""
+
+
+@pytest.mark.parametrize("part", HOLDING, ids=lambda part: part.__name__)
+def test_what_somebody_meets_first_stays_within_its_limits(part):
+    assert [count for count in part() if not count.holds] == []
+
+
+def test_the_table_names_each_package_that_an_install_brings(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main()
+    table = capsys.readouterr().out
+    assert ended.value.code == int("EXCEEDED" in table)
+    line = next(line for line in table.splitlines() if line.startswith("packages beside"))
+    assert {"click", "markdown-it-py", "pluggy"} <= {*line.replace(",", "").split()}, "with what they require"
+    assert not {"jax", "jaxlib", "numpy", "pytest-jaxexport", "nox"} & {*line.replace(",", "").split()}
+
+
+def test_a_package_that_only_an_extra_requires_does_not_count():
+    assert "click" in required_with({"pytest-jaxexport"})
+    assert not {"nox", "distributed"} & required_with({"pytest-jaxexport"})
+
+
+@pytest.mark.parametrize(("found", "holds"), [(14, True), (15, False)])
+def test_a_limit_is_the_most_that_there_may_be(found, holds):
+    assert Count("direct dependencies", found, 14, "").holds == holds

@@ -1,7 +1,9 @@
-"""The page docs/evidence/coverage.md: ``python -m tools.coverage_page``."""
+"""docs/evidence/coverage.md and coverage.csv, from the goldens alone: `python -m tools.coverage_page`."""
 
 from __future__ import annotations
 
+import csv
+import io
 from pathlib import Path
 
 import yaml
@@ -12,61 +14,90 @@ from export_core.goldens import GoldenStore
 
 ROOT = Path(__file__).parents[1]
 NOT_COVERED = ROOT / "tests" / "compat" / "not_covered.yaml"
+PAGE = ROOT / "docs" / "evidence" / "coverage.md"
+DATA = PAGE.with_suffix(".csv")
+WHAT = {
+    "targets": "custom-call targets",
+    "primitives": "primitives, of the jaxprs",
+    "dtypes": "dtypes",
+    "effects": "effects",
+    "features": "options, trees, kinds of shapes and shardings",
+    "formats": "formats and versions",
+}
 
-HEAD = """# What the goldens of this project cover
+TEXT = """# What the goldens of this project cover
 
-Made by `python -m tools.coverage_page` from the goldens alone; `jaxexport goldens coverage --goldens DIR` prints the
-same of any folder. A number counts cases: all of them, then those exported for each platform. Of a custom call, only
-the platforms count that its target belongs to. Writers are jaxlib releases. Primitives are those of the jaxprs; all
-else is in the artifacts.
+What an artifact can hold, and how much of it is in a golden of this project: of any platform, of each platform, and of
+at least two writers. What the newest jax can put into an artifact, and no case here does, is in the last column.
 
-`nox -s tests_newest` fails when the installed jax has a stable target, a primitive with a lowering, a dtype, an effect,
-a serialization format or a calling convention that is neither here nor in
-[`not_covered.yaml`](../../tests/compat/not_covered.yaml), whose reasons are in the last section.
+| | covered | {platforms} | by two writers | without a case |
+|---|---|{lines}---|---|
+{sections}
+
+[`coverage.csv`](coverage.csv) has a line for each name: how many cases have it, on each platform, and by which jaxlib
+releases they were written. A target counts only for the platforms that it belongs to.
+
+## Without a case
+
+All names are in [`not_covered.yaml`](../../tests/compat/not_covered.yaml). `nox -s tests_newest` fails when the
+installed jax has a stable target, a primitive with a lowering, a dtype, an effect or a format that is neither there nor
+in a golden.
+
+| | | why no case has it |
+|---|---|---|
+{reasons}
+
+Made by `python -m tools.coverage_page`. `jaxexport goldens coverage --goldens DIR` prints what a folder of your own
+covers.
 """
 
 
-def exemptions(section: str) -> dict[str, str]:
-    """What has no case, with the reason."""
-    groups = yaml.safe_load(NOT_COVERED.read_text(encoding="utf-8")).get(section, [])
-    return {name: group["reason"] for group in groups for name in group["names"]}
+def groups(section: str) -> list[tuple[list[str], str]]:
+    """Names that have no case, and the reason."""
+    listed = yaml.safe_load(NOT_COVERED.read_text(encoding="utf-8")).get(section, [])
+    return [(group["names"], group["reason"]) for group in listed]
+
+
+def exemptions(section: str) -> set[str]:
+    """All names of a section that have no case."""
+    return {name for names, _ in groups(section) for name in names}
 
 
 def page(covered: Coverage) -> str:
     """The page."""
-    parts = [HEAD]
+    return TEXT.format(
+        platforms=" | ".join(PLATFORMS),
+        lines="---|" * len(PLATFORMS),
+        sections="\n".join(_counts(section, list(covered[section].values())) for section in SECTIONS),
+        reasons="\n".join(
+            f"| {section} | `{names[0]}`{f' and {len(names) - 1} more' if names[1:] else ''} | {reason} |"
+            for section in SECTIONS
+            for names, reason in groups(section)
+        ),
+    )
+
+
+def _counts(section: str, rows: list[Row]) -> str:
+    numbers = [len(rows), *(sum(bool(row.platforms[platform]) for row in rows) for platform in PLATFORMS)]
+    numbers += [sum(len(row.writers) > 1 for row in rows), len(exemptions(section))]
+    return f"| {WHAT[section]} | {' | '.join(map(str, numbers))} |"
+
+
+def data(covered: Coverage) -> str:
+    """coverage.csv: a line for each name."""
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(("section", "name", "cases", *PLATFORMS, "writers"))
     for section in SECTIONS:
-        rows = covered[section]
-        parts.append(f"## {section.capitalize()}\n")
-        parts.append(
-            "\n".join([*header("name", "cases", *PLATFORMS, "writers"), *map(line, sorted(rows.items()))]) + "\n"
-        )
-    parts.append("## Without a case\n")
-    parts.append("\n".join([*header("what", "reason"), *map(without, ("targets", "primitives", "effects"))]) + "\n")
-    return "\n".join(parts)
-
-
-def header(*cells: str) -> tuple[str, str]:
-    """The first two lines of a table."""
-    return f"| {' | '.join(cells)} |", "|---" * len(cells) + "|"
-
-
-def line(item: tuple[str, Row]) -> str:
-    """One line of a section's table."""
-    name, row = item
-    counts = (str(len(row.platforms[platform]) or "") for platform in PLATFORMS)
-    writers = ", ".join(jaxlib for _, jaxlib in sorted(row.writers))
-    return f"| `{name}` | {len(row.cases)} | {' | '.join(counts)} | {writers} |"
-
-
-def without(section: str) -> str:
-    """The lines of what has no case, a reason each."""
-    groups: dict[str, list[str]] = {}
-    for name, reason in exemptions(section).items():
-        groups.setdefault(reason, []).append(f"`{name}`")
-    return "\n".join(f"| {', '.join(names)} | {reason} |" for reason, names in groups.items())
+        for name, row in sorted(covered[section].items()):
+            counts = [len(row.platforms[platform]) for platform in PLATFORMS]
+            lines.writerow(
+                (section, name, len(row.cases), *counts, " ".join(jaxlib for _, jaxlib in sorted(row.writers)))
+            )
+    return text.getvalue()
 
 
 if __name__ == "__main__":
-    text = page(coverage(GoldenStore(ROOT / "golden").goldens()))
-    (ROOT / "docs" / "evidence" / "coverage.md").write_text(text, encoding="utf-8")
+    found = coverage(GoldenStore(ROOT / "golden").goldens())
+    PAGE.write_text(page(found), encoding="utf-8")
+    DATA.write_text(data(found), encoding="utf-8")

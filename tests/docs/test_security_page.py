@@ -1,19 +1,33 @@
-"""The tests and sessions that docs/explanation/security.md names exist."""
+"""The tests and sessions that docs/explanation/security.yaml names exist, and its page has each of its subjects."""
 
 import re
 from pathlib import Path
 
+import yaml
+
 ROOT = Path(__file__).parents[2]
+EXPLANATION = ROOT / "docs" / "explanation"
+SUBJECTS = yaml.safe_load((EXPLANATION / "security.yaml").read_text(encoding="utf-8"))
+ROWS = [row for rows in SUBJECTS.values() for row in rows]
 
 
-def test_every_test_of_the_page_exists():
-    page = (ROOT / "docs" / "explanation" / "security.md").read_text()
-    names = set(re.findall(r"`(test_\w+(?:\.py)?)`", page))
+def test_every_test_that_shows_a_rule_exists():
+    names = {name for row in ROWS for name in row["tests"]}
     folders = (ROOT / "tests", ROOT / "studies" / "tests")
     files = {path.name: path.read_text() for folder in folders for path in folder.rglob("test_*.py")}
     tests = {name for text in files.values() for name in re.findall(r"^(?:async )?def (test_\w+)", text, re.MULTILINE)}
+    sessions = {f"nox -s {name}" for name in re.findall(r"^def (\w+)", (ROOT / "noxfile.py").read_text(), re.M)}
     assert len(names) > 60
-    assert names - tests - files.keys() == set()
-    assert set(re.findall(r"`nox -s (\w+)`", page)) <= set(
+    assert names - tests - files.keys() - sessions == set()
+
+
+def test_a_rule_without_a_test_trusts_and_says_so():
+    assert [row["what"] for row in ROWS if not row["tests"] and not row.get("trusted", "").startswith("yes")] == []
+
+
+def test_the_page_has_each_subject_and_its_sessions_exist():
+    page = (EXPLANATION / "security.md").read_text(encoding="utf-8")
+    assert SUBJECTS.keys() - set(re.findall(r"^## (.+)$", page, re.MULTILINE)) == set()
+    assert set(re.findall(r"`nox -s (\w+)", page)) <= set(
         re.findall(r"^def (\w+)", (ROOT / "noxfile.py").read_text(), re.M)
     )

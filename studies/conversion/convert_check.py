@@ -2,8 +2,9 @@
 
 Two dozen programs and more of tests/compat are exported by each of WRITERS and replayed in each of READERS. Each cell
 that fails is converted for its reader by the least that does it, and replayed there. A cell that works must need no
-conversion. The program prints a row for each writer and reader, and ends with 1 unless 90 % of the failing cells are
-fixed, no converted artifact gives wrong numbers, and none that worked got worse. `--docs FILE` writes the table there.
+conversion. The program prints a row for each reader, and ends with 1 unless 90 % of the failing cells are fixed, no
+converted artifact gives wrong numbers, and none that worked got worse. `--docs FILE` writes the table there, and one
+with a row for each writer and reader into a file beside it that ends in `.csv`.
 """
 
 from __future__ import annotations
@@ -69,16 +70,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--writers", default=",".join(WRITERS), help="jaxlib releases, with commas")
     parser.add_argument("--readers", default=",".join(READERS), help="jaxlib releases, with commas")
-    parser.add_argument("--docs", type=Path, help="write the table into this page")
+    parser.add_argument("--docs", type=Path, help="write the table into this page, and each writer's into a .csv")
     options = parser.parse_args()
     writers, readers = options.writers.split(","), options.readers.split(",")
     write_goldens(writers)
     ended = check(writers, readers)
-    text = "\n".join([*table(ended, writers, readers), "", *reasons(ended)])
+    counts = count_cells(ended)
+    text = "\n".join([*table(counts), "", *reasons(ended)])
     print(text)
     if options.docs:
         page = options.docs.read_text()
         options.docs.write_text(MARKED.sub(lambda found: f"{found[1]}{text}\n{found[2]}", page))
+        options.docs.with_suffix(".csv").write_text("\n".join([*rows_of_writers(counts), ""]))
     sys.exit(verdict(ended))
 
 
@@ -140,22 +143,31 @@ def column_of(fix: FixByConversion) -> tuple[str, str]:
     return "wrong" if fix.verdict in (Verdict.NUMERICS, Verdict.CRASH) else "refused", fix.message
 
 
-def table(ended: Sequence[Ended], writers: Sequence[str], readers: Sequence[str]) -> list[str]:
-    """A row of Markdown for each writer and reader, and one for all."""
-    counts: dict[tuple[str, str], Counter[str]] = {
-        (writer, reader): Counter() for writer in writers for reader in readers
-    }
+def count_cells(ended: Sequence[Ended]) -> dict[tuple[str, str], Counter[str]]:
+    """How many cells of each writer and reader are in each column. Those that fail are fixed, refused or wrong."""
+    counts: dict[tuple[str, str], Counter[str]] = {}
     for one in ended:
-        counts[one.cell.golden.manifest.writer.jaxlib, one.cell.reader.jaxlib][one.column] += 1
-    rows = [f"| {' | '.join(('writer → reader', *COLUMNS))} |", f"|{' - |' * (len(COLUMNS) + 1)}"]
-    rows += [row(f"{writer} → {reader}", count) for (writer, reader), count in counts.items() if count]
-    return [*rows, row("all", sum(counts.values(), Counter()))]
+        key = one.cell.golden.manifest.writer.jaxlib, one.cell.reader.jaxlib
+        columns = (one.column, "fails") if one.column in (*Level, "refused", "wrong") else (one.column,)
+        counts.setdefault(key, Counter()).update(columns)
+    order = [(writer, reader) for writer in WRITERS for reader in READERS]
+    return dict(sorted(counts.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order)))
 
 
-def row(name: str, count: Counter[str]) -> str:
-    """A row of the table. Failing cells are those that are fixed, refused or wrong."""
-    count = count + Counter(fails=sum(count[column] for column in (*Level, "refused", "wrong")))
-    return f"| {name} | {' | '.join(str(count[column]) for column in COLUMNS)} |"
+def table(counts: dict[tuple[str, str], Counter[str]]) -> list[str]:
+    """A row of Markdown for each reader, and one for all."""
+    readers: dict[str, Counter[str]] = {}
+    for (_, reader), count in counts.items():
+        readers.setdefault(reader, Counter()).update(count)
+    rows = [*readers.items(), ("all", sum(readers.values(), Counter()))]
+    head = [f"| {' | '.join(('reader', *COLUMNS))} |", f"|{' - |' * (len(COLUMNS) + 1)}"]
+    return head + [f"| {name} | {' | '.join(str(count[column]) for column in COLUMNS)} |" for name, count in rows]
+
+
+def rows_of_writers(counts: dict[tuple[str, str], Counter[str]]) -> list[str]:
+    """A line of CSV for each writer and reader."""
+    head = ",".join(("writer", "reader", *COLUMNS))
+    return [head, *(",".join((*key, *(str(count[column]) for column in COLUMNS))) for key, count in counts.items())]
 
 
 def reasons(ended: Sequence[Ended]) -> list[str]:

@@ -33,7 +33,7 @@ from benchmarks import (
     writing,
 )
 from benchmarks.line import Line
-from benchmarks.page_table import PageTable, mark
+from benchmarks.page_table import COLUMNS, PageTable, columns, mark
 
 ROOT = Path(__file__).parents[1]
 
@@ -96,9 +96,9 @@ def main() -> int:
             print(f"{kind}: {line.what}: {line.measured}, {line.against}: {line.result} {mark(line)}", flush=True)
         measured += lines
     machine = f"{platform.platform()}, {processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    table = Table("what", "measured", "against", "result", "budget", "", title="budgets")
+    table = Table(*COLUMNS, title="budgets")
     for line in measured:
-        table.add_row(line.what, line.measured, line.against, line.result, line.budget, mark(line))
+        table.add_row(*columns(line))
     Console(width=150).print(table)
     print(machine)
     if docs:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +13,14 @@ from benchmarks.line import Line
 from export_core.base.atomic import write_whole
 
 BEGIN, END = "<!-- nox -s bench: begin -->\n", "<!-- nox -s bench: end -->\n"
+
+
+COLUMNS = ("what", "measured", "against", "result", "budget", "")
+
+
+def columns(line: Line) -> tuple[str, ...]:
+    """A row of the table."""
+    return line.what, line.measured, line.against, line.result, line.budget, mark(line)
 
 
 def mark(line: Line) -> str:
@@ -38,10 +48,10 @@ class PageTable:
         return cls(page, before, after)
 
     def write(self, lines: Sequence[Line], machine: str) -> None:
-        """Replace the table, all or nothing."""
-        rows = [(line.what, line.measured, line.against, line.result, line.budget, mark(line)) for line in lines]
-        table = "".join(
-            f"| {' | '.join(row)} |\n"
-            for row in (("what", "measured", "against", "result", "budget", ""), ("-",) * 6, *rows)
-        )
-        write_whole(self.page, [f"{self.before}{BEGIN}{table}\n{machine}\n{END}{self.after}".encode()])
+        """Replace the table, which has the lines with a budget; all lines are in a file beside it, in `.csv`."""
+        table, rows = io.StringIO(newline=""), [columns(line) for line in lines]
+        csv.writer(table, lineterminator="\n").writerows([COLUMNS, *rows])
+        write_whole(self.page.with_suffix(".csv"), [table.getvalue().encode()])
+        shown = [row for row in rows if row[COLUMNS.index("budget")]]
+        text = "".join(f"| {' | '.join(row)} |\n" for row in (COLUMNS, ("-",) * len(COLUMNS), *shown))
+        write_whole(self.page, [f"{self.before}{BEGIN}{text}\n{machine}\n{END}{self.after}".encode()])

@@ -33,14 +33,18 @@ def test_goldens_are_written_without_noise(tmp_path):
     assert golden.manifest.noise is None
 
 
-def test_the_table_of_a_page_is_replaced(tmp_path):
+def test_the_table_of_a_page_has_the_budgets_and_a_file_has_all_lines(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"Budgets.\n{BEGIN}old\n{END}More.\n")
-    PageTable.of(page).write([Line("reading", "1 ms", "2 ms", "0.5 times", "1 time", True)], "a machine")
+    reading = Line("reading", "1 ms", "2 ms", "0.5 times", "1 time", True)
+    PageTable.of(page).write([reading, Line("a fork, alone", "3 ms", "", "", "", True)], "a machine")
     text = page.read_text()
     assert (text.startswith("Budgets.\n" + BEGIN), text.endswith(END + "More.\n")) == (True, True)
     assert "| reading | 1 ms | 2 ms | 0.5 times | 1 time | ok |" in text
     assert "old" not in text
+    assert "a fork" not in text
+    rows = (tmp_path / "page.csv").read_text().splitlines()
+    assert rows[1:] == ["reading,1 ms,2 ms,0.5 times,1 time,ok", '"a fork, alone",3 ms,,,,']
 
 
 def test_a_page_without_a_table_is_refused(tmp_path):

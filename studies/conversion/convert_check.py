@@ -175,10 +175,9 @@ def reasons(ended: Sequence[Ended]) -> list[str]:
     by_reason: dict[tuple[str, str], list[Ended]] = {}
     for one in ended:
         if one.column in ("refused", "wrong", "worse"):
-            # Without the names of the artifact and of the reader, which differ in each.
-            reason = re.sub(r"^.*?: (not converted for jaxlib \S+: )?", "", one.why).split(". JAX's own bypass")[0][
-                :300
-            ]
+            # Without the names of the artifact and of the reader, which differ in each, and of the interface.
+            reason = re.sub(r"^.*?: (not converted for jaxlib \S+: )?", "", one.why).split(". JAX's own bypass")[0]
+            reason = reason[:300].rstrip(".").replace("_ffi ", " ")
             by_reason.setdefault((one.column, reason), []).append(one)
     return [
         f"- {len(found)} {column}, such as {found[0].cell.golden.id} in {found[0].cell.reader.jaxlib}: {reason}"

@@ -1,12 +1,10 @@
-"""The page docs/evidence/statements.md, from tests/statements.yaml: ``python tools/statements_page.py``.
-
-What JAX's documents say of exporting, statement by statement, with the tests that show each.
-"""
+"""The page docs/evidence/statements.md, from tests/statements.yaml: `python -m tools.statements_page`."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,24 +12,30 @@ import msgspec
 ROOT = Path(__file__).parents[1]
 ROWS = ROOT / "tests" / "statements.yaml"
 PAGE = ROOT / "docs" / "evidence" / "statements.md"
+OUTCOMES = ("works", "refused", "judged", "differs")
 
-HEAD = """# What JAX's documents say of exporting
+TEXT = """# What JAX's documents say of exporting
 
-Made by `python tools/statements_page.py` of [tests/statements.yaml](../../tests/statements.yaml): {total} statements,
-each in our own words and with the tests that show it. A test checks that this page is current and that they exist.
+JAX's documents make {total} statements on exporting that can be probed. Each has tests here that show it:
 
-| outcome | statements | what it means |
+| document | statements | works | refused | judged | differs | with a mutation |
+|---|---|---|---|---|---|---|
+{documents}
+
+- *works*: JAX does what the document says. *refused*: JAX itself refuses it, with the message that the test expects.
+- *judged*: a promise, or advice that follows from one. This project judges by it.
+- *differs*: today's JAX does something else, and this project follows JAX.
+- *with a mutation*: `nox -s statements` makes a change to this project's code that breaks the statement, and looks
+  whether its test fails. The other {jax_alone} are about jax alone: no code of this project could break them.
+
+## Where JAX differs from its documents
+
+| section | the document says | what JAX does |
 |---|---|---|
-| works | {works} | JAX does what the document says |
-| refused | {refused} | JAX itself refuses it, with this message |
-| judged | {judged} | a promise, or advice that follows from one: the tool judges by it |
-| differs | {differs} | today's JAX does something else, and the tool follows JAX |
+{differing}
 
-{mutated} statements are shown by a mutation: a change to this program's code that breaks the statement, with which the
-test in bold fails. `nox -s statements` tries each. {jax_alone} are about jax alone, as their rows say: no code of this
-program could break them.
-
-Tests of `tests/compat` are cases with goldens by several writers; [surface.md](surface.md) has who runs them.
+[`tests/statements.yaml`](../../tests/statements.yaml) has every statement in our own words, with its outcome, its tests
+and its mutation. `python -m tools.statements_page` makes this page of it.
 """
 
 
@@ -61,8 +65,8 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def outcome(self) -> str:
-        """The word in the page's first table."""
-        return next((name for name in ("refused", "differs", "judged") if getattr(self, name)), "works")
+        """One of `OUTCOMES`."""
+        return next((name for name in OUTCOMES[1:] if getattr(self, name)), OUTCOMES[0])
 
 
 class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -98,40 +102,31 @@ def files_by_test(rows: Sequence[Statement]) -> dict[str, Path]:
 
 
 def page(documents: Sequence[Document]) -> str:
-    """The page. Raises `KeyError` with the name of a test that does not exist."""
+    """The page."""
     rows = statements(documents)
-    counts = {name: sum(row.outcome == name for row in rows) for name in ("works", "refused", "judged", "differs")}
-    shown = {
-        "mutated": sum(row.mutation is not None for row in rows),
-        "jax_alone": sum(bool(row.jax_alone) for row in rows),
-    }
-    return "\n".join([HEAD.format(total=len(rows), **counts, **shown), *tables(documents, files_by_test(rows))])
+    return TEXT.format(
+        total=len(rows),
+        documents="\n".join((*map(_counts, documents), _line("**all**", rows))),
+        jax_alone=sum(bool(row.jax_alone) for row in rows),
+        differing="\n".join(
+            f"| {section} | {row.says.rstrip('.')} | {row.differs} |"
+            for document in documents
+            for section, listed in document.sections.items()
+            for row in listed
+            if row.differs
+        ),
+    )
 
 
-def tables(documents: Sequence[Document], files: dict[str, Path]) -> Iterator[str]:
-    """A heading for each document and section, and a table under each section."""
-    for document in documents:
-        title = f"[{document.document}]({document.url})" if document.url else document.document
-        yield f"## {title}\n\n{document.about}\n"
-        for section, rows in document.sections.items():
-            yield f"### {section}\n\n| statement | outcome | tests |\n|---|---|---|"
-            yield from (f"| {row.says} | {outcome(row)} | {links(row, files)} |" for row in rows)
-            yield ""
+def _counts(document: Document) -> str:
+    title = f"[{document.document}]({document.url})" if document.url else document.document
+    return _line(title, statements([document]))
 
 
-def outcome(row: Statement) -> str:
-    """The outcome as the table has it, with JAX's message or with the difference."""
-    # Two backquotes and blanks, since a message may have backquotes of its own.
-    texts = {"refused": f"refused: `` {row.refused} ``", "differs": f"differs: {row.differs}"}
-    alone = f"; about jax alone: {row.jax_alone}" if row.jax_alone else ""
-    return texts.get(row.outcome, row.outcome) + alone
-
-
-def links(row: Statement, files: dict[str, Path]) -> str:
-    """The tests of a row, each with a link to its file, and in bold the one that notices the row's mutation."""
-    noticing = row.mutation.test.partition("[")[0] if row.mutation else ""
-    texts = (f"[{name.partition('::')[2]}](../../{files[name].relative_to(ROOT).as_posix()})" for name in row.tests)
-    return ", ".join(f"**{text}**" if name == noticing else text for name, text in zip(row.tests, texts, strict=True))
+def _line(title: str, rows: Sequence[Statement]) -> str:
+    outcomes = Counter(row.outcome for row in rows)
+    mutated = sum(row.mutation is not None for row in rows)
+    return f"| {title} | {len(rows)} | {' | '.join(str(outcomes[name]) for name in OUTCOMES)} | {mutated} |"
 
 
 if __name__ == "__main__":

@@ -103,6 +103,14 @@ def test_the_changelog_begins_with_this_version():
     assert first.startswith(f"## {VERSION} (")
 
 
+def test_the_first_release_has_one_section_of_its_own_words():
+    text = (ROOT / "CHANGELOG.md").read_text()
+    sections = re.split(r"^## .*\n", text, flags=re.MULTILINE)[1:]
+    assert 200 < len(sections[-1].split()) < 600
+    if "(not released yet)" in text:  # nobody has had anything that a file in changes/ could speak of
+        assert (len(sections), [path.name for path in (ROOT / "changes").glob("+*.md")]) == (1, [])
+
+
 def test_pages_name_the_tag_of_this_version():
     text = "".join((ROOT / "docs" / "how-to" / f"{page}.md").read_text() for page in ("install", "run-in-ci"))
     tags = re.findall(r"(?:rev: |pytest-jaxexport/pytest-jaxexport@)v([\d.]+)", text)

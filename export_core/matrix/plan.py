@@ -145,7 +145,7 @@ def _cells(
         for golden in goldens
         if golden.manifest.writer.built in readers.for_writers.get(reader, (golden.manifest.writer.built,))
         for platform, mode in modes.items()
-        if platform in golden.manifest.replayed_on and (platform == "cpu" or not reader.runtime)
+        if _has_cell(golden, platform, reader)
     ]
     if not cells:
         if "cpu" not in modes and all(reader.runtime for reader in readers.chosen):
@@ -186,6 +186,14 @@ def _cells(
                 f"window{more}. Choose other readers or goldens, or leave out --only."
             )
     return tuple(cells)
+
+
+def _has_cell(golden: Golden, platform: str, reader: Release) -> bool:
+    manifest = golden.manifest
+    if not reader.runtime:
+        return platform in manifest.replayed_on
+    # That a call is refused on another platform than the artifact's is a check of jax.export: runtimes differ in it.
+    return platform == "cpu" and platform in manifest.replayed_on and platform not in manifest.options.refused_on
 
 
 def _mode(golden: Golden, platform: str, mode: Mode) -> Mode:

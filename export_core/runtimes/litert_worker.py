@@ -25,6 +25,15 @@ def warm() -> None:
     from litert_converter.mlir.dialects import builtin, func, stablehlo  # noqa: F401
 
 
+def start_ahead(client: bool) -> None:
+    """Load the converter's dialects once, into a context that is thrown away: in a process for one cell alone."""
+    if client:
+        from litert_converter.mlir import ir
+        from litert_converter.mlir._mlir_libs import converter_api_ext
+
+        converter_api_ext.prepare_mlir_context(ir.Context())
+
+
 def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -> list[Any]:
     """The outputs of a module that is called with `leaves`, its flat inputs. All are numpy arrays.
 

@@ -30,6 +30,19 @@ def warm() -> None:
             importlib.import_module(name)
 
 
+def start_ahead(client: bool) -> None:
+    """Write and read a program without operations, which loads the dialects: in a process for one cell alone."""
+    if not client:
+        return
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import stablehlo
+
+    empty = "func.func @main() { return }"
+    with ir.Context() as context:
+        data = stablehlo.serialize_portable_artifact_str(empty, stablehlo.get_minimum_version())
+        stablehlo.deserialize_portable_artifact(context, data)
+
+
 def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -> list[Any]:
     """Evaluate `main`. What the interpreter has no rule for, it says on stderr, and aborts."""
     import jaxlib.version

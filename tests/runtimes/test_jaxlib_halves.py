@@ -1,12 +1,14 @@
 """The halves that call jaxlib without jax: a bare PJRT client, and the interpreter of StableHLO."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import jax
 import ml_dtypes
 import numpy as np
 import pytest
-from cold_half import call_half
+from cold_half import RUNTIMES, call_half
 from jax import export, lax
 from jax.sharding import NamedSharding, PartitionSpec
 
@@ -43,6 +45,12 @@ def from_golden(name: str) -> tuple[bytes, np.ndarray, np.ndarray]:
     folder = GOLDENS / name / "0.12.0.1-cpu"
     arrays = [np.load(folder / file)["0000.float32"] for file in ("inputs.npz", "outputs.npz")]
     return (folder / "artifact.jaxexport").read_bytes(), *arrays
+
+
+def test_what_the_interpreter_loads_ahead_of_a_cell_can_be_loaded():
+    half = RUNTIMES / "stablehlo_worker.py"
+    code = f"import runpy; runpy.run_path({str(half)!r})['start_ahead'](True)"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @both

@@ -204,6 +204,18 @@ def test_an_artifact_for_several_devices_is_refused_with_a_sentence_and_never_pr
     assert cannot_pass(cell_of("0.9.2", mesh={"x": 2})) == ""  # jaxlib has as many as it is asked for
 
 
+def test_a_platform_that_must_refuse_an_artifact_has_cells_of_jaxlib_alone():
+    made = golden(jaxlib="0.9.2")
+    refused = msgspec.structs.replace(made.manifest, options=Options(platforms=("tpu",), refused_on=("cpu",)))
+    goldens = [made, dataclasses.replace(made, manifest=refused)]
+    plan = planned(goldens, readers=f"0.9.2,{IREE}")
+    assert [(cell.reader.name, len(cell.golden.manifest.options.refused_on)) for cell in plan.cells] == [
+        ("0.9.2", 0),
+        ("0.9.2", 1),
+        (IREE, 0),
+    ]
+
+
 def test_a_runtime_has_cells_on_the_cpu_alone():
     made = golden(jaxlib="0.9.2")
     both = msgspec.structs.replace(made.manifest, options=Options(platforms=("cpu", "cuda")))

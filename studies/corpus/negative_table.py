@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -33,22 +34,30 @@ REMARKABLE = ("accepted", "other results", "died", "no end")
 """What a release may do with an artifact other than to refuse it."""
 OURS = WRITERS[-1]
 """The writer of the artifacts that jaxexport is asked about."""
-HEAD = """# Artifacts with one thing wrong
+TEXT = """# Artifacts with one thing wrong
 
-Made by `nox -s negative`. Each artifact has one thing wrong. It is made from an artifact that the release wrote itself,
-and is read, called and differentiated there in a process of its own. *ok* of `jaxexport inspect` means that it shows
-the file; *ok* of `jaxexport audit` means exit code 0.
+{number} artifacts have one thing wrong: they are damaged, forged, or of another version. What five releases of jax and
+this project make of them:
 
-The first row, and the first of the custom calls, have nothing wrong. In what follows, JAX **accepts** what is wrong,
-gives **other results** without an error, dies, or does not end:
+| | refused when read | refused when called | accepted | other results | ended the process |
+|---|---|---|---|---|---|
+{counts}
 
-"""
-TEXT = """
-All messages are in [`studies/corpus/negative.json`](../../studies/corpus/negative.json).
-[`studies/corpus/negative_corpus.py`](../../studies/corpus/negative_corpus.py) makes the artifacts.
+*Other results*: the call returns something else than the right artifact, without an error. *Ended the process*: a crash,
+or a call that does not return. `jaxexport inspect` shows every file that it can read whole, whatever jax makes of it;
+`jaxexport audit` also looks for what jax would not run.
 
-| what is wrong | `inspect` | `audit` | {releases} |
-|---|---|---|{lines}|
+## What JAX does not refuse
+
+| what is wrong | `jaxexport inspect` | `jaxexport audit` | jax |
+|---|---|---|---|
+{surprising}
+
+Each artifact is made of one that the release wrote itself, by
+[`negative_corpus.py`](../../studies/corpus/negative_corpus.py), and is read, called and differentiated in a process of
+its own. {controls} more have nothing wrong, and everybody accepts them.
+[`negative.json`](../../studies/corpus/negative.json) has every artifact with all answers and messages. Made by
+`nox -s negative`.
 """
 
 
@@ -91,35 +100,46 @@ def jax_says(release: str) -> dict[str, list[str]]:
 
 def page(data: dict[str, Any]) -> str:
     """The page that shows this data."""
-    surprising = {name: found for name, row in data.items() if name not in CONTROLS if (found := _surprise(row["jax"]))}
-    listed = "".join(f"- {name}: {text}.\n" for name, text in surprising.items())
-    lines = [
-        f"| {name} | {_own(row['inspect'])} | {_own(row['audit'])} | "
-        + " | ".join(_cell(*row["jax"][release]) for release in WRITERS)
-        + " |\n"
-        for name, row in data.items()
+    wrong = {name: row for name, row in data.items() if name not in CONTROLS}
+    counts = [
+        _line(f"jax {release}", Counter(row["jax"][release][0] for row in wrong.values()))
+        for release in reversed(WRITERS)
     ]
-    head = TEXT.format(releases=" | ".join(WRITERS), lines="|".join(["---"] * len(WRITERS)))
-    return HEAD + listed + head + "".join(lines)
+    counts += [
+        _line(
+            f"`jaxexport {command}`", Counter("accepted" if row[command][0] == 0 else "read" for row in wrong.values())
+        )
+        for command in ("inspect", "audit")
+    ]
+    surprising = [
+        f"| {name} | {_own(row['inspect'])} | {_own(row['audit'])} | {found} |"
+        for name, row in wrong.items()
+        if (found := _surprise(row["jax"]))
+    ]
+    return TEXT.format(
+        number=len(wrong), controls=len(CONTROLS), counts="\n".join(counts), surprising="\n".join(surprising)
+    )
+
+
+def _line(who: str, counts: Counter[str]) -> str:
+    ended = counts["died"] + counts["no end"]
+    return f"| {who} | {' | '.join(str(counts[stage]) for stage in ('read', 'call', *REMARKABLE[:2]))} | {ended} |"
 
 
 def _surprise(said: dict[str, list[str]]) -> str:
     """What JAX should not do, with the releases that do it; empty where all refuse it."""
     kinds: dict[str, list[str]] = {}
-    for release, answer in said.items():
-        if answer[0] in REMARKABLE:
-            kinds.setdefault(_cell(*answer), []).append(release)
-    return "; ".join(f"{kind} in {', '.join(releases)}" for kind, releases in kinds.items())
+    for release, (stage, text) in said.items():
+        if stage in REMARKABLE:
+            kinds.setdefault(f"{stage} ({text})" if text else stage, []).append(release)
+    return "; ".join(
+        kind if len(releases) == len(WRITERS) else f"{kind} in {', '.join(releases)}"
+        for kind, releases in kinds.items()
+    )
 
 
 def _own(answer: list[Any]) -> str:
-    return "ok" if answer[0] == 0 else f"exit {answer[0]}"
-
-
-def _cell(stage: str, text: str) -> str:
-    if stage in REMARKABLE:
-        return f"{stage} ({text})" if text else stage
-    return f"{stage}: {text.partition(':')[0]}"
+    return "accepts it" if answer[0] == 0 else "refuses it"
 
 
 def main() -> None:

@@ -121,7 +121,7 @@ def _failures(cells: Sequence[tuple[str, str, str]], readers: Sequence[str]) -> 
             where.setdefault(title, set()).add(readers.index(reader))
     for title, counts in sorted(shown.items(), key=lambda each: (-each[1]["promised"], -each[1]["outside"])):
         newest, oldest = readers[min(where[title])], readers[max(where[title])]
-        between = newest if newest == oldest else f"{newest} to {oldest}"
+        between = newest if newest == oldest else f"{oldest} to {newest}"
         yield f"| {counts['promised']} | {counts['outside']} | {title} | {between} |"
 
 

@@ -43,9 +43,9 @@ this project make of them:
 |---|---|---|---|---|---|
 {counts}
 
-*Other results*: the call returns something else than the right artifact, without an error. *Ended the process*: a crash,
-or a call that does not return. `jaxexport inspect` shows every file that it can read whole, whatever jax makes of it;
-`jaxexport audit` also looks for what jax would not run.
+*Other results*: the call returns something else than the right artifact does, without an error. *Ended the process*: a
+crash, or a call that does not return. `jaxexport inspect` shows every file that it can read whole, whatever jax makes
+of it; `jaxexport audit` also looks for what jax would not run.
 
 ## What JAX does not refuse
 

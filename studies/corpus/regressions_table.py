@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import argparse
 import ast
+import csv
 import re
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from export_core.run.results import read_results
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).with_name("regressions")
 PAGE = ROOT / "docs" / "evidence" / "regressions.md"
+DATA = PAGE.with_suffix(".csv")
 OLD = "0.4.31,0.4.33,0.4.36,0.5.0,0.5.3,0.6.0,0.6.1,0.6.2,0.7.0,0.7.2,0.8.0,0.8.1,0.8.2,0.9.2"
 READERS = {
     "0.4.31": OLD,
@@ -36,28 +38,38 @@ READERS = {
 }
 """The writers, and the readers of what each has exported."""
 ISSUE = re.compile(r"https://github\.com/(\w[\w-]*)/(\w+)/(?:issues|pull)/(\d+) \((\w+)\): (.*)")
-WRONG = {
-    Verdict.NUMERICS: "other numbers",
-    Verdict.CRASH: "died",
-    Verdict.ERROR: "error",
-    Verdict.TIMEOUT: "no end",
-}
+WRONG = (Verdict.NUMERICS, Verdict.CRASH, Verdict.ERROR, Verdict.TIMEOUT)
 LOADED = (Stage.COMPILE, Stage.RUN, Stage.COMPARE)
 """What a release does not load says nothing about what it would compute."""
-PAGE_HEAD = """# Closed issues, release by release
+RIGHT = "right"
+NONE = "all give the right answer"
+NO_GOLDEN = "every writer gives a wrong answer itself"
+TEXT = """# Closed issues, release by release
 
-Programs of issues of JAX and XLA about wrong numbers, crashes and failed loads on CPUs. They are in
-[`studies/corpus/regressions`](../../studies/corpus/regressions). Made by `nox -s regressions`: jaxlibs {writers} write
-goldens. {number} jaxlibs, from {first} to {last}, read them. A writer that gives a wrong answer itself writes no
-golden: what a golden expects is right.
+Which releases show the wrong numbers, crashes and failed loads that issues of JAX and XLA tell of, on a CPU:
+{number} programs, each with its issue, in {readers} releases from {first} to {last}.
 
-*Shown by* names the readers that did not give the right answer, with what they did. A reader that cannot load any of
-the goldens is in neither column. *First … last* are all readers between these two. Up to 0.9.2, all of linear algebra
-dies of jax#29610 in a new process, whatever else may be wrong. Its *error* is a custom call that was removed or
-changed.
+| programs | what a release does, or several do |
+|---|---|
+{counts}
 
-| program | issue | it says | shown by | right in |
-|---|---|---|---|---|
+An issue that none of them shows may have been mended before {first}, or need another build, processor or size.
+
+## Issues that releases show
+
+| issue | it says | program | shown by |
+|---|---|---|---|
+{shown}
+
+Up to 0.9.2, all of linear algebra crashes in a new process, which is jax#29610, whatever else may be wrong. Its errors
+are custom calls that were removed or changed.
+
+[`regressions.csv`](regressions.csv) has a line for each program and a column for each release: *right*, or what it did.
+It is empty where the release could load none of the program's goldens. The programs are in
+[`studies/corpus/regressions`](../../studies/corpus/regressions).
+
+Made by `nox -s regressions`, with goldens by jaxlib {writers}.
+A writer that gives a wrong answer itself writes no golden, so what a golden expects is right.
 """
 
 
@@ -78,7 +90,8 @@ def main() -> None:
             where = ("--results", str(results / writer), "--writers", writer, "--readers", readers)
             _jaxexport("matrix", *policy, *where, "--timeout", "60", "--quiet")
             found += read_results(results / writer)
-        PAGE.write_text(page(found), encoding="utf-8")
+    write(rows(found), DATA)
+    PAGE.write_text(page(read(DATA)), encoding="utf-8")
     print(f"written to {PAGE.relative_to(ROOT)}")
 
 
@@ -89,16 +102,19 @@ def _jaxexport(*words: str) -> None:
         raise SystemExit(f"jaxexport {words[0]}: expected that it runs; it ended with {done.returncode}")
 
 
-def page(results: Sequence[Result]) -> str:
-    """The page with these results."""
+Rows = list[dict[str, str]]
+"""The lines of regressions.csv: program, issue, state, says, and what each release did, the newest first."""
+
+
+def rows(results: Sequence[Result]) -> Rows:
+    """What these results say of each program."""
     by_case: dict[str, list[Result]] = defaultdict(list)
     for result in results:
         by_case[result.case].append(result)
     readers = _ordered({result.reader.jaxlib for result in results})
-    rows = [_row(text, by_case[f"studies.corpus.regressions.{name}"], readers) for name, text in programs().items()]
-    written = ", ".join(_ordered({result.writer.jaxlib for result in results}))
-    head = PAGE_HEAD.format(writers=written, number=len(readers), first=readers[0], last=readers[-1])
-    return head + "".join(f"| `{name}` {row}" for name, row in zip(programs(), rows, strict=True))
+    return [
+        _row(name, text, by_case[f"studies.corpus.regressions.{name}"], readers) for name, text in programs().items()
+    ]
 
 
 def programs() -> dict[str, str]:
@@ -111,41 +127,78 @@ def programs() -> dict[str, str]:
     }
 
 
-def _row(text: str, results: Iterable[Result], readers: Sequence[str]) -> str:
+def _row(name: str, text: str, results: Sequence[Result], readers: Sequence[str]) -> dict[str, str]:
     issue = ISSUE.search(text)
     assert issue, text
-    shown: dict[str, set[str]] = defaultdict(set)
-    right = set()
-    for result in results:
-        if result.verdict in WRONG and result.stage in LOADED:
-            shown[WRONG[result.verdict]].add(result.reader.jaxlib)
-        elif result.verdict is Verdict.PASS:
-            right.add(result.reader.jaxlib)
-    wrong = "; ".join(f"{what}: {_runs(releases, readers)}" for what, releases in shown.items())
-    cells = [
-        f"[{issue[2]}#{issue[3]}]({issue[0].split(' ')[0]}) {issue[4]}",
-        issue[5].rstrip("."),
-        wrong or ("none" if right else "every writer gives a wrong answer itself"),
-        _runs(right.difference(*shown.values()), readers),
-    ]
-    return f"| {' | '.join(cells)} |\n"
+    row = {"program": name, "issue": issue[0].split(" ")[0], "state": issue[4], "says": issue[5].rstrip(".")}
+    for reader in readers:
+        there = [result for result in results if result.reader.jaxlib == reader]
+        wrong = {str(each.verdict) for each in there if each.verdict in WRONG and each.stage in LOADED}
+        passed = any(each.verdict is Verdict.PASS for each in there)
+        row[reader] = ", ".join(sorted(wrong)) or (RIGHT if passed else "")
+    return row
 
 
 def _ordered(releases: Iterable[str]) -> list[str]:
     calendar = load_calendar()
-    return sorted(releases, key=lambda version: calendar.release(version).built)
+    return sorted(releases, key=lambda version: calendar.release(version).built, reverse=True)
 
 
-def _runs(releases: set[str], readers: Sequence[str]) -> str:
-    """Releases, those that follow each other among the readers as `first … last`."""
+def write(table: Rows, path: Path) -> None:
+    """Write regressions.csv."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        lines = csv.DictWriter(file, list(table[0]), lineterminator="\n")
+        lines.writeheader()
+        lines.writerows(table)
+
+
+def read(path: Path) -> Rows:
+    """The rows of regressions.csv."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def page(table: Rows) -> str:
+    """The page that shows these rows."""
+    readers = list(table[0])[4:]
+    counts = Counter(kind for row in table for kind in _kinds(row, readers))
+    shown = [row for row in table if not {NONE, NO_GOLDEN} & _kinds(row, readers)]
+    return TEXT.format(
+        number=len(table),
+        readers=len(readers),
+        first=readers[-1],
+        last=readers[0],
+        counts="\n".join(f"| {counts[kind]} | {kind} |" for kind in (*WRONG, NONE, NO_GOLDEN) if counts[kind]),
+        shown="\n".join(_line(row, readers) for row in shown),
+        writers=", ".join(READERS),
+    )
+
+
+def _line(row: dict[str, str], readers: Sequence[str]) -> str:
+    issue = "#".join(row["issue"].split("/")[4::2])
+    kinds = _kinds(row, readers)
+    did = "; ".join(f"{kind}: {_runs(row, kind, readers)}" for kind in WRONG if kind in kinds)
+    return f"| [{issue}]({row['issue']}) {row['state']} | {row['says']} | `{row['program']}` | {did} |"
+
+
+def _kinds(row: dict[str, str], readers: Sequence[str]) -> set[str]:
+    """What releases did wrong; where none did, `NONE` or `NO_GOLDEN`."""
+    found = {kind for reader in readers for kind in row[reader].split(", ") if kind}
+    return found - {RIGHT} or ({NONE} if found else {NO_GOLDEN})
+
+
+def _runs(row: dict[str, str], kind: str, readers: Sequence[str]) -> str:
+    """The releases that did so, those that follow each other as `first to last`."""
     runs: list[list[str]] = []
-    for before, reader in zip(("", *readers), readers, strict=False):
-        if reader in releases:
+    before = ""
+    for reader in reversed(readers):
+        if kind in row[reader].split(", "):
             if runs and runs[-1][-1] == before:
                 runs[-1].append(reader)
             else:
                 runs.append([reader])
-    return ", ".join(run[0] if len(run) == 1 else f"{run[0]} … {run[-1]}" for run in runs)
+        before = reader
+    return ", ".join(run[0] if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,12 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import making
+
+from export_core.matrix import Verdict
+from export_core.readers.worker.protocol import Stage
+from studies.corpus import regressions_table
+
 FOLDER = Path(__file__).parents[1] / "corpus" / "regressions"
 LINK = re.compile(r"https://github\.com/(jax-ml/jax|openxla/xla)/(?:issues|pull)/\d+")
 STATE = re.compile(r"\((?:open|closed|merged)\): bad (?:in|between|up to) ")
@@ -59,7 +65,32 @@ def test_none_is_collected_with_the_other_tests():
         assert collect(path, elsewhere) is None
 
 
-def test_the_page_has_a_row_of_every_program():
-    page = (FOLDER.parents[2] / "docs" / "evidence" / "regressions.md").read_text(encoding="utf-8")
-    rows = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
-    assert rows == [name.replace(".py::", ".") for name in programs()]
+def test_the_data_have_a_row_of_every_program_and_the_page_shows_them():
+    rows = regressions_table.read(regressions_table.DATA)
+    assert [row["program"] for row in rows] == [name.replace(".py::", ".") for name in programs()]
+    assert regressions_table.PAGE.read_text(encoding="utf-8") == regressions_table.page(rows)
+
+
+def test_a_release_is_right_or_did_what_no_golden_expects():
+    def ran(verdict, stage=Stage.COMPARE, **cell):
+        return making.result(
+            verdict, case="studies.corpus.regressions.fusions.test_arctan_of_many", stage=stage, **cell
+        )
+
+    results = [
+        ran(Verdict.PASS, reader="0.12.0.1"),
+        ran(Verdict.NUMERICS, reader="0.11.0"),
+        ran(Verdict.CRASH, Stage.RUN, reader="0.11.0", writer="0.10.1"),
+        ran(Verdict.ERROR, Stage.DESERIALIZE, reader="0.10.2"),  # not loaded: nothing that it computes is known
+        ran(Verdict.NUMERICS, reader="0.10.1"),
+    ]
+    (row,) = [row for row in regressions_table.rows(results) if row["program"] == "fusions.test_arctan_of_many"]
+    assert list(row.items())[4:] == [
+        ("0.12.0.1", "right"),
+        ("0.11.0", "crash, numerics"),
+        ("0.10.2", ""),
+        ("0.10.1", "numerics"),
+    ]
+    page = regressions_table.page([row, {**row, "0.11.0": "right", "0.10.1": ""}])
+    assert "| 1 | numerics |\n| 1 | crash |\n| 1 | all give the right answer |\n" in page
+    assert "| `fusions.test_arctan_of_many` | numerics: 0.10.1, 0.11.0; crash: 0.11.0 |\n" in page

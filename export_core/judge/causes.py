@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from export_core.base.tolerances import ROUNDING
 from export_core.judge.result import Cells, ReaderOf, Result, by_build_date, grouped, release_name
-from export_core.judge.verdicts import VERDICTS, WORST_FIRST, Judgement
+from export_core.judge.verdicts import VERDICTS, Judgement
 from export_core.matrix import Outcome, Verdict
 from export_core.readers.cell import CellKey
 from export_core.readers.worker.protocol import Stage
@@ -115,7 +115,7 @@ def find_causes(results: Iterable[Result], calendar: Calendar | None = None) -> 
 def causes_in(
     results: Sequence[Result], calendar: Calendar | None = None, changes: Mapping[CellKey, FailingStretch] | None = None
 ) -> list[Cause]:
-    """The causes of results that have theirs, the worst first: by judgement, verdict, number of cells.
+    """The causes of results that have theirs: by judgement, in each different numbers last, then by number of cells.
 
     A change is dated between two releases where one that is in the calendar, or a reader of the run, was built between
     them: that golden was not run there. `changes` are those of the results, unless they are still to be found.
@@ -131,8 +131,8 @@ def causes_in(
     return sorted(
         causes,
         key=lambda cause: (
-            *([*Judgement].index(cause.judgement), WORST_FIRST.index(cause.verdict)),
-            *(-cause.promised, -cause.cells, cause.example, cause.id),
+            *([*Judgement].index(cause.judgement), cause.verdict is Verdict.NUMERICS),
+            *(-cause.cells, -cause.promised, cause.example, cause.id),
         ),
     )
 

@@ -101,7 +101,7 @@ class JudgementFacts:
     style: str  # In a terminal.
     badness: int  # For the comparison of two runs: more is worse, and 0 is fine.
     works: bool = False  # Whether such a cell works.
-    mark: str = ""  # Behind the verdict in a table.
+    mark: str = ""  # Behind the verdict in a table; a letter is apart from the word.
     exit_code: ExitCode = ExitCode.KEPT  # What a run with such a cell ends with, if nothing else outranks it.
     junit: str = ""  # The outcome of its test case; empty for one that passed.
     kind: Kind | None = None  # What a finding about such cells is.
@@ -128,7 +128,7 @@ class Judgement(StrEnum):
     """A promised cell fails, or a cell gives wrong numbers, promised or not."""
     OWED = "owed", JudgementFacts(
         "not promised, and it fails in a deployment target", "fails where it is deployed", "🟥", "bold red", 3,
-        mark="o", exit_code=ExitCode.BROKEN, junit="failure", kind=failing("OWED"),
+        mark=" o", exit_code=ExitCode.BROKEN, junit="failure", kind=failing("OWED"),
         addition=", and deployment target {} must run it",
         next_step="Do not deploy it there: export it with a release that this one reads (`jaxexport inspect FILE`), "
         "convert it, or upgrade the deployment target; `jaxexport can-i-deploy` names the first release that runs it.",
@@ -147,7 +147,7 @@ class Judgement(StrEnum):
     """A promised cell works, and exceeds an entry of `budgets`."""
     KNOWN = "known", JudgementFacts(
         "promised, and it fails exactly as the list of known failures says", "known failure", "🟡", "yellow", 1,
-        mark="k", junit="skipped", kind=Kind("known failure", 4, "yellow"),
+        mark=" k", junit="skipped", kind=Kind("known failure", 4, "yellow"),
     )  # fmt: skip
     """A broken or owed cell that fails exactly as an entry of `known_failures` says."""
     OUTSIDE = "outside", JudgementFacts(
@@ -182,7 +182,8 @@ class VerdictFacts:
 
     phrase: str  # The predicate of a sentence about a cell.
     short: str  # In a legend, or as a title.
-    mark: str  # Where a table has room for a word.
+    mark: str  # The word of a cell in every table.
+    symbol: str  # Where a table has no room for the word.
     inside: Judgement  # Its judgement inside the window.
     outside: Judgement  # Its judgement outside the window, of a cell that is not required and has no deployment target.
     is_explained: bool = True  # Whether the message says what went wrong; else the release in which it began says more.
@@ -201,33 +202,35 @@ _OUTSIDE = Judgement.OUTSIDE
 VERDICTS: Mapping[Verdict, VerdictFacts] = {
     Verdict.NUMERICS: VerdictFacts(
         # Outside too: a silently wrong number is never fine.
-        "ran with different numbers", "different numbers", "num", _BROKEN, _BROKEN, False,
+        "ran with different numbers", "different numbers", "num", "≠", _BROKEN, _BROKEN, False,
         "`jaxexport trend{} --numbers` shows in which release the numbers moved. If they are right, allow them with a "
         "rule (`numbers` in the policy) and its reason.",
         "The outputs must be those of the inputs, and the same in each process: a function that draws random numbers "
         "takes a key.",
     ),
-    Verdict.CRASH: VerdictFacts("crashed", "killed by a signal", "sig", _BROKEN, _OUTSIDE, False, _REPORT),
+    Verdict.CRASH: VerdictFacts("crashed", "killed by a signal", "crash", "†", _BROKEN, _OUTSIDE, False, _REPORT),
     Verdict.TIMEOUT: VerdictFacts(
-        "timed out", "timed out", "time", _BROKEN, _OUTSIDE, False,
+        "timed out", "timed out", "time", "…", _BROKEN, _OUTSIDE, False,
         "Run it alone with a larger --timeout: a busy machine and an endless compilation look alike.",
         "Export a smaller case: no reader would get more time.",
     ),
-    Verdict.ERROR: VerdictFacts("failed", "failed", "err", _BROKEN, _OUTSIDE, True, _REPORT),
+    Verdict.ERROR: VerdictFacts("failed", "failed", "err", "×", _BROKEN, _OUTSIDE, True, _REPORT),
     Verdict.REFUSED: VerdictFacts(
-        "was refused", "refused", "ref", _BROKEN, _OUTSIDE, True,
+        "was refused", "refused", "ref", "∅", _BROKEN, _OUTSIDE, True,
         "Check how old the artifact is with `jaxexport inspect`; inside the window, report it to JAX.",
     ),
-    Verdict.COMPILED: VerdictFacts("compiled", "compiled only: nothing ran", "comp", Judgement.KEPT, Judgement.BONUS),
+    Verdict.COMPILED: VerdictFacts(
+        "compiled", "compiled only: nothing ran", "comp", "c", Judgement.KEPT, Judgement.BONUS,
+    ),
     Verdict.CONVERTED: VerdictFacts(
         # Inside too: JAX promises nothing for what it has not written.
-        "works as a converted artifact", "works as a converted artifact", "conv", Judgement.BONUS, Judgement.BONUS,
+        "works as a converted artifact", "works as a converted artifact", "conv", "v", Judgement.BONUS, Judgement.BONUS,
     ),
     Verdict.PASS: VerdictFacts(
-        "ran and agrees with the writer's outputs", "agrees", "ok", Judgement.KEPT, Judgement.BONUS,
+        "ran and agrees with the writer's outputs", "agrees", "ok", "✓", Judgement.KEPT, Judgement.BONUS,
     ),
     Verdict.NOT_RUN: VerdictFacts(
-        "was not run", "not run", "-", Judgement.INCOMPLETE, _OUTSIDE, True,
+        "was not run", "not run", "-", "-", Judgement.INCOMPLETE, _OUTSIDE, True,
         "Mend what the message names, then `jaxexport matrix --resume` or the same command again.",
     ),
 }  # fmt: skip

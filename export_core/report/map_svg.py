@@ -13,7 +13,7 @@ from export_core.judge import Judgement
 from export_core.judge.result import grouped
 from export_core.report.document import Document, ReportError
 from export_core.report.page_data import filter_link
-from export_core.report.run_tables import MapRelease, MapRow, ReleaseMap, release_map
+from export_core.report.run_tables import PARTLY, MapRelease, MapRow, ReleaseMap, Square, release_map
 from export_core.report.svg import Axis, add, make_axis, picture, text_of, width_of
 
 _WIDTH, _LEFT, _RIGHT = 900.0, 96.0, 18.0
@@ -183,7 +183,8 @@ def _squares(root: Xml.Element, drawn: ReleaseMap, plane: _Plane, *, links: bool
                 if links:
                     parent.tag = "a"
                     # For arrow keys: one square is a tab stop, and each knows its row and its column.
-                    address = filter_link(writer=row.writer.term, reader=reader.term, platform=row.platform)
+                    place = {"writer": row.writer.term, "reader": reader.term, "platform": row.platform}
+                    address = filter_link(**place, **_counted(row.squares[reader]))
                     parent.attrib |= {"href": address, "tabindex": str(tab_stop)}
                     parent.attrib |= {"data-row": str(index), "data-column": str(number)}
                 _square(parent, row, reader, plane, (_LEFT + slot, middle))
@@ -203,7 +204,7 @@ def _square(parent: Xml.Element, row: MapRow, reader: MapRelease, plane: _Plane,
         parent.set("aria-label", text)
     add(parent, "title", "", text)
     add(parent, "rect", rx=min(5.0, size / 4), x=x - size / 2, y=y - size / 2, width=size, height=size)
-    if square.look not in (Judgement.KEPT, Judgement.BONUS, Judgement.OUTSIDE) and size >= 10:
+    if _counted(square) and size >= 10:
         count = square.counts[square.worst]
         # At most four letters.
         short = str(count) if count < 1000 else f"{count / 1000:.{1 if count < 9950 else 0}f}k"
@@ -211,10 +212,16 @@ def _square(parent: Xml.Element, row: MapRow, reader: MapRelease, plane: _Plane,
         add(parent, "text", "", short, x=x, y=y + letters * 0.36, text_anchor="middle", font_size=letters)
 
 
+def _counted(square: Square) -> dict[str, str]:
+    """The term of a filter for the cells that the number of a square counts; none for a square without a number."""
+    plain = (Judgement.KEPT, Judgement.BONUS, Judgement.OUTSIDE)
+    return {} if square.look in plain else {"judgement": square.worst}
+
+
 _OUTSIDE = Judgement.OUTSIDE
 LOOKS: dict[str, str] = {
     **{name: name.facts.short for name in (Judgement.KEPT, *Judgement) if name is not _OUTSIDE},
-    "partly": "fails in part, not promised",
+    PARTLY: "fails in part, not promised",
     _OUTSIDE: _OUTSIDE.facts.short,
 }
 """How a square may look, and what the legend says of it."""

@@ -15,8 +15,8 @@ from export_core.judge.result import by_build_date, grouped
 from export_core.judge.verdicts import NOT_REPLAYABLE, NUMBERS_MOVED, Kind
 from export_core.report.annotations import source_line
 from export_core.report.document import Comparison, Document, Finding, by_kind, capped, cells_of, issue_of
-from export_core.report.run_tables import MapRelease, MapRow, ReleaseMap, Square, release_map
-from export_core.report.wording import began_and_ended, counts_line, first_sentence
+from export_core.report.run_tables import PARTLY, MapRelease, MapRow, ReleaseMap, Square, release_map
+from export_core.report.wording import began_and_ended, counts_line, first_sentence, named_folder
 from export_core.run.run import Run
 
 MOST_BYTES = 65_536
@@ -61,7 +61,8 @@ def markdown_text(document: Document, folder: Path = Path()) -> str:
     changed, others = (_folded(part, counted) for part in (fitting[:of_changes], fitting[of_changes:]))
     parts = [*head, *changed, *overview, *others]
     if counts := counts_line({kind.title: count for kind, count in (cut + left_out).items()}):
-        parts.append(f"Not shown here: {counts}. `jaxexport report DIR --html FILE` has everything.\n")
+        page = f"`jaxexport report{named_folder(document.folder)} --html report.html`"
+        parts.append(f"Not shown here: {counts}. {page} has everything.\n")
     return "\n".join(parts)
 
 
@@ -145,12 +146,14 @@ def _test(finding: Finding, summary: Summary, folder: Path) -> str:
 def _section(finding: Finding, test: str, *, opened: bool) -> str:
     """One finding, folded unless `opened`: its sentence is what is seen of it."""
     symbol = f"{finding.cause.judgement.facts.symbol} " if finding.cause else ""
-    title = f"<summary>{symbol}<b>{for_html(finding.title)}</b>: {for_html(_cut(finding.sentence, 500))}</summary>"
+    title = f"{symbol}<b>{for_html(finding.title)}</b>: {for_html(_cut(finding.sentence, 500))}"
     text = _cut(shown("\n".join(labelled_lines(finding.details))), _LONGEST_SECTION)
     # A fence longer than any run of backquotes in the text: nothing in it can end the block.
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 0)
     block = [f"{fence}text", text, f"{fence}\n"] if text else []
-    lines = (f"<details{' open' if opened else ''}>{title}\n", test, *block, "</details>\n")
+    if not block and not test:  # a fold would be empty
+        return f"{title}\n"
+    lines = (f"<details{' open' if opened else ''}><summary>{title}</summary>\n", test, *block, "</details>\n")
     return "\n".join(filter(None, lines))
 
 
@@ -205,7 +208,7 @@ def markdown_map(drawn: ReleaseMap, before: ReleaseMap | None = None) -> str:
     if not drawn.rows:
         return ""
     earlier = {(row.platform, row.writer): row.squares for row in before.rows} if before else {}
-    rows = sorted(drawn.rows, key=lambda row: (row.writer.release.date_order, row.platform))
+    rows = drawn.rows
 
     def square(row: MapRow, reader: MapRelease, *, several: bool = False) -> str:
         return _square(row.squares.get(reader), earlier.get((row.platform, row.writer), {}).get(reader), several)
@@ -223,8 +226,9 @@ def markdown_map(drawn: ReleaseMap, before: ReleaseMap | None = None) -> str:
         squares = [square(row, run[0], several=len(run) > 1) for run in columns]
         lines.append(f"| {for_markdown(name)} | {' | '.join(squares)} |")
     seen = {square.worst for run in (drawn, before) if run for row in run.rows for square in row.squares.values()}
-    legend = " · ".join(f"{name.facts.symbol} {name}: {name.facts.meaning}" for name in Judgement if name in seen)
-    text = "\n".join([*lines, "", legend]) + "\n"
+    legend = [f"{name.facts.symbol} {name}: {name.facts.meaning}" for name in Judgement if name in seen]
+    legend += ["5/9: not promised, and 5 of 9 cells work"] if any("/" in line for line in lines[4:]) else []
+    text = "\n".join([*lines, "", " · ".join(legend)]) + "\n"
     is_small = len(rows) <= _ON_SCREEN[0] and len(columns) <= _ON_SCREEN[1]
     return text if is_small else f"<details><summary>Map of writers and readers</summary>\n\n{text}\n</details>\n"
 
@@ -234,6 +238,9 @@ def _square(now: Square | None, then: Square | None, several: bool) -> str:
         return ""
     worst = now.worst
     count, number = now.counts[worst], ""
+    if now.look == PARTLY:
+        works, cells = sum(now.counts[name] for name in now.counts if name.facts.works), sum(now.counts.values())
+        return f"{Judgement.BONUS.facts.symbol} {works:,}/{cells:,}"
     if worst.fails_run:
         was = then.counts[worst] if then and then.worst is worst else count
         number = f" {was:,}→{count:,}" if was != count else f" {count:,}"

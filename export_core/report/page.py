@@ -22,7 +22,7 @@ from export_core.report.document import Comparison, Document, Finding, by_kind, 
 from export_core.report.map_svg import map_svg
 from export_core.report.page_data import cause_link, cell_link, filter_link, page_data, web_address
 from export_core.report.run_tables import GridBlock, grid, release_map
-from export_core.report.wording import LEGEND, began_and_ended, first_sentence, writer_and_reader
+from export_core.report.wording import MARKS, began_and_ended, first_sentence, writer_and_reader
 from export_core.run.run import Run
 
 MOST_FINDINGS = 40  # The most findings of each kind that are listed; the table has every cell anyway.
@@ -43,7 +43,7 @@ def html_page(document: Document) -> str:
         _TEMPLATES / "page.html",
         SCRIPTS,
         **_headline(document),
-        causes=[_card(finding, run) for finding in listed if _is_urgent(finding)],
+        causes=_cards([finding for finding in listed if _is_urgent(finding)], run),
         causes_count=sum(map(_is_urgent, document.findings)),
         others=[
             (kind, findings, more[kind])
@@ -59,7 +59,7 @@ def html_page(document: Document) -> str:
         pictures=document.added("picture"),
         facets=_facets(run, comparison),
         writers=[_writer(block, judgements) for block in table],
-        marks=" · ".join(LEGEND.splitlines()[2:]),
+        marks=" · ".join([*(f"{facts.mark} {facts.symbol} {facts.short}" for facts in VERDICTS.values()), *MARKS]),
         # JSON that cannot end the element that it is in: < is written as an escape.
         data=Markup(safe_json(page_data(document, table)).decode().replace("<", "\\u003c")),
     )
@@ -157,6 +157,16 @@ def _is_urgent(finding: Finding) -> bool:
     return finding.cause is not None and finding.cause.judgement.is_urgent
 
 
+def _cards(findings: Sequence[Finding], run: Run) -> list[dict[str, Any]]:
+    """Causes as the page shows them, those with one title told apart by their writers and readers."""
+    cards = [_card(finding, run) for finding in findings]
+    titles = Counter(card["title"] for card in cards)
+    for card in cards:
+        if titles[card["title"]] > 1:
+            card["title"] += f", written by {card['writers']}, read by {card['readers']}"
+    return cards
+
+
 def _card(finding: Finding, run: Run) -> dict[str, Any]:
     """A cause as the page shows it."""
     cause = finding.cause
@@ -167,8 +177,9 @@ def _card(finding: Finding, run: Run) -> dict[str, Any]:
     readers = ranges(cause.readers, by_build_date(run.readers))
     # Where no run shows when it began or ended, the oldest that fails.
     when = began_and_ended(cause, issue) or [("oldest reader affected", cause.first_reader.label)]
+    cases = plural(len(cause.cases), "case") if len(cause.cases) > 1 else cause.cases[0].rpartition(".")[2]
     where = [
-        plural(len(cause.cases), "case") if len(cause.cases) > 1 else cause.cases[0].rpartition(".")[2],
+        *([cases] if issue else []),
         f"written by {writers}",
         f"read by {readers}",
         *(f"{label} {jaxlib}" for label, jaxlib in when),
@@ -180,7 +191,7 @@ def _card(finding: Finding, run: Run) -> dict[str, Any]:
         "address": cause_link(cause.id, cause.judgement),
         "kind": finding.title.lower(),
         "cells": plural(cause.cells, "cell"),
-        "title": issue.title if issue else VERDICTS[cause.verdict].short.capitalize(),
+        "title": issue.title if issue else f"{VERDICTS[cause.verdict].short.capitalize()} in {cases}",
         "writers": writers,
         "readers": readers,
         "when": when,

@@ -33,7 +33,8 @@ _ELEMENT = re.compile(r"(?m)^\s*((?:worst|first) at \[[^\]\n]*\]): expected (.+)
 class PageData(msgspec.Struct):
     """`rows` and `cells` are columns, the cells of a row from `rows["start"]` on; `tables` are what they point into.
 
-    `files` is the address of the folder of goldens, empty if unknown. `judgements` are all there are, the worst first.
+    `files` is the address of the folder of goldens, empty if unknown. `judgements` are all there are, the worst first;
+    `verdicts` have the word and the symbol of each, and whether such a cell works.
     """
 
     tables: dict[str, list[Any]]
@@ -41,6 +42,7 @@ class PageData(msgspec.Struct):
     cells: dict[str, list[Any]]
     files: str
     judgements: list[str]
+    verdicts: dict[str, tuple[str, str, bool]]
 
 
 class _Table(dict[Hashable, int]):
@@ -103,6 +105,7 @@ def page_data(document: Document, table: Sequence[GridBlock]) -> PageData:
         {**cells.columns, "seconds": seconds, "timings": timings},
         file_address(identity.source_url, identity.goldens),
         [*Judgement],
+        {name: (facts.mark, facts.symbol, name.works) for name, facts in VERDICTS.items()},
     )
 
 

@@ -35,9 +35,9 @@ class GridBlock:
 
 
 def grid(run: Run) -> list[GridBlock]:
-    """Every golden and platform of a run, by writer, oldest build first, then by case and platform."""
+    """Every golden and platform of a run, by writer, newest build first, then by case and platform."""
     names = _short_names({result.case for result in run.results})
-    rows: dict[ReaderOf, list[GridRow]] = {writer: [] for writer in run.writers}
+    rows: dict[ReaderOf, list[GridRow]] = {writer: [] for writer in reversed(run.writers)}
     for cells in sorted(run.by_golden.values(), key=lambda cells: (cells[0].case, cells[0].platform, cells[0].golden)):
         case, platform = cells[0].case, cells[0].platform
         name = f"{names[case]} {platform}" if len(run.platforms) > 1 else names[case]
@@ -95,6 +95,10 @@ class MapRelease:
         return self.release.pair if self.several else self.release.name
 
 
+PARTLY = "partly"
+"""How a square looks of which nothing is promised, and some cells work."""
+
+
 @dataclass(frozen=True)
 class Square:
     """The cells of a writer and a reader on one platform: how many there are of each judgement, the worst first.
@@ -115,7 +119,7 @@ class Square:
     def look(self) -> str:
         """The judgement as it is drawn: what is not promised and works in part is neither `bonus` nor `outside`."""
         partly = self.worst is Judgement.OUTSIDE and any(judgement.facts.works for judgement in self.counts)
-        return "partly" if partly else str(self.worst)
+        return PARTLY if partly else str(self.worst)
 
 
 @dataclass(frozen=True)

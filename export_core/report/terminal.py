@@ -12,7 +12,6 @@ from export_core.base.phrases import few, first_line, plural, ranges
 from export_core.judge import Judgement, Summary
 from export_core.judge.result import Cells, by_build_date
 from export_core.judge.verdicts import FAIL_ON, Kind
-from export_core.policy.run_options import RESULTS
 from export_core.releases.runtimes import JAXLIB
 from export_core.report.document import Document, Finding, by_kind, cells_of
 from export_core.report.run_tables import grid, with_several_jax
@@ -33,13 +32,13 @@ def print_report(console: Console, document: Document, *, full: bool = False) ->
         for table in document.added("table"):
             print_lines(console, ["", *table.lines()])
         print_findings(console, document.findings)
-        console.print()
     else:
         console.print()
         for number, line in enumerate(table_lines(document.run, console.width)):
             line.style = "" if number else "bold"
             console.print(line, soft_wrap=True)
         _print_short(console, document)
+    console.print()
     print_lines(console, labelled_paragraphs(_next_steps(document, full=full), console.width))
     print_headline(console, document)
     if comparison := document.comparison:
@@ -73,7 +72,8 @@ def _print_short(console: Console, document: Document) -> None:
             _print_finding(console, kind, finding.brief or finding.sentence, evidence, _MOST_LINES)
         if rest := kinds[kind][most:]:
             print_lines(console, [f"{kind.title}  and {_counted(rest)}"], kind.style)
-    console.print()
+    if len(deciding) < len(kinds):
+        console.print()
     for kind, of_kind in kinds.items():
         if kind not in deciding:
             about = of_kind if of_kind[0].cause else of_kind[1:]
@@ -129,7 +129,7 @@ def _counted(rest: Sequence[Finding], summary: Summary | None = None) -> str:
 def _next_steps(document: Document, *, full: bool) -> list[tuple[str, str]]:
     """The commands to run next: the worst cell again, and the whole report."""
     options = document.run.options
-    named = named_folder(document.folder or RESULTS) + (f" {options}" if options else "")
+    named = named_folder(document.folder) + (f" {options}" if options else "")
     deciding = _deciding(finding.kind for finding in document.findings)
     worst = next((finding.cause for finding in document.findings if finding.cause and finding.kind in deciding), None)
     steps = [worst.reproduce] if worst and worst.reproduce else []
@@ -156,7 +156,8 @@ def table_lines(run: Run, width: int) -> list[Text]:
     several, readers = with_several_jax(run.writers), by_build_date(run.readers)
     rows: list[tuple[str, str, Text, Text]] = []
     bad_writers = set()
-    for (writer, platform), cells in run.by_writer.items():
+    newest_first = sorted(run.by_writer.items(), key=lambda group: group[0][0].date_order, reverse=True)
+    for (writer, platform), cells in newest_first:
         jax = f" with jax {writer.jax}" if writer.jaxlib in several else ""
         name = f"{writer.jaxlib}{jax}{f' {platform}' if len(run.platforms) > 1 else ''}"
         rows.append((name, str(len(cells.by_golden)), *_promised_and_others(cells, readers)))
@@ -193,12 +194,13 @@ def _promised_and_others(cells: Cells, readers: Sequence[str]) -> tuple[Text, Te
     bad = [judgement for judgement in Judgement if judgement.facts.badness]
     alike = itertools.groupby(
         (reader for reader in readers if promised[reader]),
-        lambda reader: [judgement for judgement in bad if promised[reader][judgement]],
+        lambda reader: [(promised[reader][judgement], judgement) for judgement in bad if promised[reader][judgement]],
     )
     parts = []
-    for judgements, versions in ((judgements, list(versions)) for judgements, versions in alike):
-        counts = [_span([promised[reader][judgement] for reader in versions], judgement) for judgement in judgements]
-        ended = Text(", ").join(counts or [Text("ok", Judgement.KEPT.facts.style)])
+    for counts, versions in ((counts, list(versions)) for counts, versions in alike):
+        each = f"{_STAYS}each" if len(versions) > 1 else ""
+        texts = [Text(f"{count:,}{_STAYS}{name}{each}", name.facts.style) for count, name in counts]
+        ended = Text(", ").join(texts or [Text("ok", Judgement.KEPT.facts.style)])
         parts.append(Text.assemble(f"{ranges(versions, readers).translate(_SPACES)}:{_STAYS}", ended))
     total = sum(outside.values())
     others = [Text(f"{outside[Judgement.BONUS]:,} of {total:,} ok")] if total else []
@@ -215,14 +217,6 @@ def _wrapped(text: Text, width: int) -> list[Text]:
         lines[-1].plain = plain.replace(_STAYS, " ")
         start += len(plain)
     return lines
-
-
-def _span(counts: Sequence[int], kind: Judgement) -> Text:
-    """``8 broken``; of several readers ``8 broken each``, ``8 to 13 known each``: not their sum."""
-    least, most = min(counts), max(counts)
-    span = f"{least:,} {kind}" if least == most else f"{least:,} to {most:,} {kind}"
-    span += " each" if len(counts) > 1 else ""
-    return Text(span.replace(" ", _STAYS), kind.facts.style)
 
 
 _LINES_AT_ONCE = 200

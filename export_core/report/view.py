@@ -63,9 +63,9 @@ def view(run: Run, comparison: Comparison | None = None, folder: Path | None = N
 
     Cells with one judgement and one cause are one finding; a refusal outside the window is expected, and none. That
     nothing was promised, what no cell covers, declared changes of custom calls, goldens without a cell, and what was
-    accepted on purpose follow. `folder` is that of the results, for commands; without it they say DIR.
+    accepted on purpose follow. `folder` is that of the results as commands name it, unless the run knows it.
     """
-    summary = run.summary
+    summary, folder = run.summary, folder or run.folder
     findings = [
         _cause_finding(cause, number, group, run, folder)
         for number, cause in enumerate(summary.causes)

@@ -29,14 +29,18 @@ FIXED_BY = {
 """What a conversion rewrote, as the cause of a fixed cell."""
 
 _ASIDE = [name for name in Verdict if name.works and name is not Verdict.PASS]
-_LEGEND = [
-    [(VERDICTS[name].mark, VERDICTS[name].short) for name in Verdict if name not in _ASIDE],
-    [(VERDICTS[name].mark, VERDICTS[name].short) for name in _ASIDE],
-    [("[..]", "outside the window"), *((name.facts.mark, name.facts.short) for name in Judgement if name.facts.mark)],
-    [("~", "flaky: had another verdict last time")],
+MARKS = [
+    "[..] outside the window",
+    *(f"{name.facts.mark.strip()} {name.facts.short}" for name in Judgement if name.facts.mark),
+    "~ flaky: had another verdict last time",
 ]
-LEGEND = "\n".join(" · ".join(f"{mark} {meaning}" for mark, meaning in line) for line in _LEGEND)
-"""What the marks of a table mean."""
+"""What the marks around the word of a verdict mean."""
+_WORDS = [
+    [f"{VERDICTS[name].mark} {VERDICTS[name].short}" for name in Verdict if (name in _ASIDE) is aside]
+    for aside in (False, True)
+]
+LEGEND = "\n".join(" · ".join(line) for line in [*_WORDS, MARKS])
+"""What the words and marks of a table mean."""
 
 _FOR_ONE_CELL = {
     **{f"--{name}s": f"--{name}" for name in ("case", "writer", "reader", "platform")},
@@ -48,7 +52,7 @@ _MOST_LINES = 20
 
 def named_folder(folder: Path | None) -> str:
     """The folder of results as the argument of a command, after a space; nothing for the one that commands assume."""
-    return " DIR" if folder is None else "" if folder == RESULTS else f" {shlex.quote(str(folder))}"
+    return "" if folder in (None, RESULTS) else f" {shlex.quote(str(folder))}"
 
 
 def first_sentence(text: str) -> str:
@@ -182,8 +186,6 @@ def began_and_ended(cause: Cause, issue: KnownIssue | None = None) -> list[tuple
 def cell_mark(result: Result) -> str:
     """A cell in a table: the verdict in a word, in brackets outside the window, with a mark for some judgements."""
     mark = VERDICTS[result.verdict].mark
-    if result.verdict is Verdict.CRASH and result.signal:
-        mark = f"sig{result.signal}"
     # Brackets before the marks for judgements: wrong numbers outside the window are `[num]!`.
     if not result.promised:
         mark = f"[{mark}]"

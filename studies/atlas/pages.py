@@ -6,6 +6,7 @@ import ast
 import csv
 import gzip
 import io
+import os
 import re
 import subprocess
 import sys
@@ -45,7 +46,15 @@ def write_pages(results: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "cells.csv.gz").write_bytes(compressed(run.results))
     (folder / "atlas.json").write_bytes(safe_json(atlas, indent=2) + b"\n")
-    report = [sys.executable, "-m", "export_core", "report", str(results), "--html", str(folder / "page.html")]
+    report = [
+        sys.executable,
+        "-m",
+        "export_core",
+        "report",
+        os.path.relpath(results),
+        "--html",
+        str(folder / "page.html"),
+    ]
     subprocess.run(report, check=True)
     parts = {
         "tables": "\n".join(atlas_markdown(atlas)),

@@ -75,18 +75,21 @@ def test_an_error_shows_the_lines_of_stderr_that_say_why():
     assert "chatter" not in broken_cell(wrong).text
 
 
-def test_each_cause_is_one_finding_the_worst_first():
+def test_each_cause_is_one_finding_and_those_with_most_cells_come_first_but_numbers_last():
     results = [
         result(Verdict.REFUSED, Judgement.BROKEN, case="refused", stage=Stage.LOWER, message="r"),
         crash("crash2"),
         crash("crash1"),
-        result(Verdict.NUMERICS, Judgement.BROKEN, case="numbers", message="n"),
+        *(
+            result(Verdict.NUMERICS, Judgement.BROKEN, case="numbers", message="n", reader=reader)
+            for reader in ("0.10.1", "0.10.2", "0.11.0")
+        ),
         result(Verdict.TIMEOUT, Judgement.BROKEN, case="slow", stage=Stage.RUN, message="t"),
     ]
     found = findings(*results)
     assert [finding.title for finding in found] == ["BROKEN PROMISE"] * 4
     assert [{cell.case for cell in finding.results} for finding in found] == [
-        {"numbers"}, {"crash1", "crash2"}, {"slow"}, {"refused"},
+        {"crash1", "crash2"}, {"refused"}, {"slow"}, {"numbers"},
     ]  # fmt: skip
 
 
@@ -231,7 +234,7 @@ def test_bits_that_change_again_are_told_with_where_to_look():
     results = [wrong("0.10.2"), wrong("0.11.0", bits="b")]
     (finding,) = findings(*results)
     assert (
-        "  bits       those of 1 golden change again among these readers: see `jaxexport trend DIR --numbers`"
+        "  bits       those of 1 golden change again among these readers: see `jaxexport trend --numbers`"
         in finding.text
     )
     (finding,) = findings(wrong("0.10.2", bits=""), wrong("0.11.0", bits=""))

@@ -66,10 +66,10 @@ def test_the_headline_comes_first_and_then_the_causes_worst_first():
         "0.12.0 to 0.12.0.1, 0.12.0.1."
     )
     rows = [line.split(" | ") for line in lines if line.startswith("| ❌")]
-    assert [row[2] for row in rows] == ["2", "64", "1"]
-    assert rows[0][3:] == ["tests.models.test\\_model\\_9", "0.10.1", "0.12.0, 0.12.0.1", "since 0.12.0 |"]
-    assert rows[1][3:] == ["8 cases", "0.6.2, 0.9.2", "0.6.2 to 0.9.2", "works in 0.10.0 |"]
-    assert rows[2][1].startswith("**timeout in stage compile**: timed out after 120 s")
+    assert [row[2] for row in rows] == ["64", "1", "2"]
+    assert rows[2][3:] == ["tests.models.test\\_model\\_9", "0.10.1", "0.12.0, 0.12.0.1", "since 0.12.0 |"]
+    assert rows[0][3:] == ["8 cases", "0.6.2, 0.9.2", "0.6.2 to 0.9.2", "works in 0.10.0 |"]
+    assert rows[1][1].startswith("**timeout in stage compile**: timed out after 120 s")
 
 
 def test_the_row_of_rounding_says_that_it_looks_like_it():
@@ -94,7 +94,7 @@ def test_a_run_with_three_causes_fits_a_screen():
 def test_the_map_shows_the_worst_judgement_of_writers_and_readers():
     lines = markdown_map(release_map(Run(*broken_run()))).splitlines()
     assert lines[2].startswith("| | 0.6.1 | 0.6.2 to 0.8.1 | 0.9.1, 0.9.2 | 0.10.0 |")
-    assert lines[4] == "| 0.6.2 | ⚪ | ❌ 8 each | ⚪ | 🔵 | 🔵 | 🔵 | ⚪ | ⚪ | ⚪ | ⚪ |"
+    assert lines[-3] == "| 0.6.2 | 🔵 28/36 | ❌ 8 each | 🔵 28/36 | 🔵 | 🔵 | 🔵 | ⚪ | ⚪ | ⚪ | ⚪ |"
     assert "🟡" not in lines[-1], "the legend has only what is there"
 
 
@@ -271,3 +271,11 @@ def test_shields_reads_the_endpoint():
         "message": "broken: 67 of 1,350 promised cells",
         "color": "#c62f38",
     }
+
+
+def test_what_has_no_details_is_no_fold():
+    kept, made = kept_run()
+    lines = markdown_text(
+        document(kept, msgspec.structs.replace(made, without_cells="2 goldens have no cell."))
+    ).splitlines()
+    assert "<b>NOT COVERED</b>: 2 goldens have no cell." in lines

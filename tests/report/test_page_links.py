@@ -62,7 +62,7 @@ def test_numbers_are_side_by_side(opened):
 def test_the_generations_of_a_case_are_side_by_side(opened):
     page = opened(cell_link(numbers().key))
     assert page.locator("#cell-generations tbody tr").count() == 5
-    assert page.locator("#cell-generations .chosen").inner_text() == "numerics!"
+    assert page.locator("#cell-generations .chosen").inner_text() == "num!"
     page.locator("#cell-generations tr", has_text="0.11.0").get_by_role("link").first.click()
     assert "written by 0.11.0 · read by 0.6.1" in page.locator("#cell-line").inner_text()
 

@@ -91,7 +91,9 @@ def test_a_square_of_a_runtime_says_its_reader_and_leads_to_its_cells():
         for element in picture.iter("a")
         if element.get("aria-label").startswith("written by 0.11.0, read by tensorflow 2.21.0 on cpu: 2 broken")
     ]
-    assert unquote(square.get("href")) == "#filter=writer:0.11.0 reader:tensorflow==2.21.0 platform:cpu"
+    assert (
+        unquote(square.get("href")) == "#filter=writer:0.11.0 reader:tensorflow==2.21.0 platform:cpu judgement:broken"
+    )
 
 
 def test_a_map_without_jaxlib_has_columns_and_no_axis():
@@ -118,7 +120,7 @@ def test_a_map_of_many_runtimes_is_wider_and_every_square_is_inside():
 def test_the_map_of_jaxlibs_alone_is_drawn_as_ever():
     drawn = map_svg(release_map(Run(*broken_run())), links=True)
     assert (
-        hashlib.sha256(drawn.encode()).hexdigest() == "3e38314b5cd2b82afd528adbe663c132a49365baba8c0c3958ea47d500c89a73"
+        hashlib.sha256(drawn.encode()).hexdigest() == "b091c42781867dbe3c794739719b9880ae0da39664bfd0f1574b873b092d28d5"
     )
 
 

@@ -53,8 +53,8 @@ def test_columns_are_readers_by_build_date_and_rows_are_writers():
     lines = drawn(print_table, run_of(matrix_of())).splitlines()
     assert versions_across(lines) == [list(READERS)]
     assert [line.rstrip() for line in lines if "  built " in line] == [
-        "0.9.2  built 2026-03-18",
         "0.11.0  built 2026-07-16",
+        "0.9.2  built 2026-03-18",
     ]
     assert [line.split()[0] for line in lines if line.startswith("  ") and " ok" in line] == ["a", "b", "a", "b"]
 
@@ -75,19 +75,18 @@ def test_each_cell_is_a_word_with_what_it_means():
     cells = {
         "ok": result(reader="0.9.2"),
         "[ok]": result(judgement=Judgement.BONUS, reader="0.10.0", promised=False),
-        "sig11!": result(Verdict.CRASH, Judgement.BROKEN, reader="0.10.1", signal=11, stage=Stage.RUN),
+        "crash!": result(Verdict.CRASH, Judgement.BROKEN, reader="0.10.1", signal=11, stage=Stage.RUN),
         "[num]!": result(Verdict.NUMERICS, Judgement.BROKEN, reader="0.10.2", promised=False),
-        "errk": result(Verdict.ERROR, Judgement.KNOWN, reader="0.11.0", stage=Stage.COMPILE),
+        "err k": result(Verdict.ERROR, Judgement.KNOWN, reader="0.11.0", stage=Stage.COMPILE),
         "[ref]": result(Verdict.REFUSED, Judgement.OUTSIDE, reader="0.11.1", promised=False),
         "time!": result(Verdict.TIMEOUT, Judgement.BROKEN, reader="0.11.2", stage=Stage.RUN),
         "-": result(Verdict.NOT_RUN, Judgement.INCOMPLETE, reader="0.12.0.1", stage=Stage.ENVIRONMENT),
-        "sig!": result(Verdict.CRASH, Judgement.BROKEN, reader="0.9.1", stage=Stage.RUN),
         "ok~": result(reader="0.8.1", flaky="was crash on 2026-11-20"),
         "num!~": result(Verdict.NUMERICS, Judgement.BROKEN, reader="0.8.2", flaky="was pass on 2026-11-20"),
     }
     text = drawn(print_table, run_of(list(cells.values())))
     row = next(line for line in text.splitlines() if line.startswith("  tests.test_a.test_f"))
-    assert sorted(row.split()[1:]) == sorted(cells)
+    assert sorted(re.split(r"\s{2,}", row.strip())[1:]) == sorted(cells)
 
 
 def test_goldens_of_one_jaxlib_with_different_jax_are_two_rows():
@@ -100,7 +99,7 @@ def test_goldens_of_one_jaxlib_with_different_jax_are_two_rows():
     text = drawn(print_table, run_of([plain, older]))
     assert "0.11.2 with jax 0.12.0.1  built 2026-09-17" in text
     table = text[: text.index("ok agrees")].split()
-    assert table.count("sig!") == table.count("ok") == 1
+    assert table.count("crash!") == table.count("ok") == 1
 
 
 def test_cases_are_shown_without_the_folders_that_all_share():
@@ -302,7 +301,7 @@ def test_the_causes_are_told_with_releases_and_what_to_do(broken):
 
 def test_the_last_lines_say_what_to_run_and_what_broke(broken):
     assert ended(broken, 130, folder=Path("out dir")).splitlines()[-4:] == [
-        "  next       jaxexport matrix --cases tests.models.test_model_9 --writers 0.10.1 --readers 0.12.0 "
+        "  next       jaxexport matrix --cases tests.models.test_cholesky --writers 0.6.2 --readers 0.6.2 "
         "--platforms cpu",
         "             jaxexport report 'out dir' --html report.html  # or here: --full",
         "BROKEN: 67 of 1,350 promised cells, 3 causes; readers affected, by cause: 0.6.2 to 0.9.2, 0.12.0 to 0.12.0.1, "
@@ -320,18 +319,18 @@ def test_the_docs_show_what_is_printed(broken):
 def test_neighbours_with_the_same_outcome_are_a_range(broken):
     assert [line.plain for line in table_lines(Run(*broken), 140)] == [
         "writer    goldens  promised readers                                       other readers",
-        "0.6.2          36  0.6.2 to 0.8.1: 8 broken each                          228 of 396 ok",
-        "0.9.2          60  0.9.1, 0.9.2: 8 broken each; 0.10.0 to 0.11.1: ok      180 of 600 ok",
-        "0.10.1         60  0.10.1 to 0.11.2: ok; 0.12.0, 0.12.0.1: 1 broken each  164 of 600 ok",
-        "0.11.0         18  0.11.0 to 0.12.0: ok; 0.12.0.1: 1 broken               74 of 216 ok",
         "0.12.0.1      102  0.12.0, 0.12.0.1: ok                                   800 of 1,530 ok",
+        "0.11.0         18  0.11.0 to 0.12.0: ok; 0.12.0.1: 1 broken               74 of 216 ok",
+        "0.10.1         60  0.10.1 to 0.11.2: ok; 0.12.0, 0.12.0.1: 1 broken each  164 of 600 ok",
+        "0.9.2          60  0.9.1, 0.9.2: 8 broken each; 0.10.0 to 0.11.1: ok      180 of 600 ok",
+        "0.6.2          36  0.6.2 to 0.8.1: 8 broken each                          228 of 396 ok",
     ]
 
 
-def test_writers_are_in_the_order_of_their_build_dates():
+def test_the_writer_that_was_built_last_is_the_first_row():
     results = [result(writer=writer, reader="0.12.0.1") for writer in ("0.10.1", "0.9.2", "0.8.3")]
     rows = [line.plain.split()[0] for line in table_lines(run_of(results), 100)]
-    assert rows == ["writer", "0.8.3", "0.9.2", "0.10.1"]
+    assert rows == ["writer", "0.10.1", "0.9.2", "0.8.3"]
 
 
 def test_many_causes_are_counted_and_hide_no_other_kind():
@@ -356,7 +355,7 @@ def test_of_many_writers_the_broken_ones_are_shown(broken):
 
 def test_the_full_report_has_every_cell_and_all_evidence(broken):
     text = ended(broken, 140, full=True)
-    assert text.count("sig11!") == 64
+    assert text.count("crash!") == 64
     assert "promised: 180 days" in text
     assert "jaxexport report --html report.html\n" in text
 

@@ -1,6 +1,6 @@
 "use strict";
 // The data of the page: columns of numbers, which are places in tables of values. The texts are made in Python.
-const { tables, rows, cells, files, judgements: WORST } = JSON.parse(document.getElementById("data").textContent);
+const { tables, rows, cells, files, judgements: WORST, verdicts } = JSON.parse(document.getElementById("data").textContent);
 const ROWS = rows.golden.length, CELLS = cells.reader.length;
 const at = (id) => document.getElementById(id);
 

@@ -56,14 +56,10 @@ function rangesOf(row, readers, filtered = true) {
   });
   return ranges;
 }
-// The verdict, its first three letters, or one, as there is room: brackets and marks say what the colour says.
+// The word or the symbol of the verdict, as there is room: brackets and marks say what the colour says.
 function markOf({ cell, size }, letters) {
-  const found = state(cell), mark = found[MARK], word = found[VERDICT] === "pass" ? "ok" : found[VERDICT].replace("_", " ");
-  const lengths = [word, word.slice(0, 3)];
-  const inBrackets = found[PROMISED] ? [] : lengths.map((text) => `[${text}]${mark}`);
-  // A letter after a word is no part of it.
-  const plain = [...lengths.map((text) => text + mark.replace("k", " k")), word[0] + mark];
-  return [...inBrackets, ...(found[PROMISED] ? plain : plain.slice(1))].find((text) => text.length <= letters * size) ?? word[0];
+  const found = state(cell), mark = found[MARK], [word, symbol] = verdicts[found[VERDICT]];
+  return [...(found[PROMISED] ? [] : [`[${word}]${mark}`]), word + mark, symbol + mark].find((text) => text.length <= letters * size) ?? symbol;
 }
 function labelOf({ cell, size, column }, readers) {
   const [from, to] = [column, column + size - 1].map((place) => readerTitle(tables.reader[readers[place]]));

@@ -23,9 +23,9 @@ from export_core.matrix import Verdict
 from export_core.policy import FILE, CustomCallChange, Policy, load_policy
 from export_core.releases.index import VARIABLES
 from tools.reference import PARTS, pages, parts_of, renewed
-from tools.reference.commands import every_command
+from tools.reference.commands import common_options, every_command
 from tools.reference.files import FILES, OUTPUT
-from tools.reference.policy import EXAMPLES, keys
+from tools.reference.policy import EXAMPLES, key, keys
 from tools.reference.variables import READ
 from tools.schemas import KINDS, schema, written
 
@@ -43,8 +43,24 @@ def test_every_part_is_in_one_page():
     assert Counter(name for page in pages() for name in parts_of(page.read_text(encoding="utf-8"))) == Counter([*PARTS])
 
 
-def test_every_schema_has_a_table():
-    assert sorted({*FILES, *OUTPUT} & set(KINDS)) == sorted(set(KINDS) - {"policy"})  # the policy has a page of its own
+def test_every_schema_has_its_fields_on_a_page():
+    assert sorted({*FILES, *OUTPUT}) == sorted(set(KINDS) - {"policy"})  # the policy has a page of its own
+
+
+def test_a_type_is_described_in_one_place():
+    headings = [
+        name
+        for page in pages()
+        if page.stem != "api"
+        for name in re.findall(r"^#{3,4} ([A-Z][a-z]+[A-Z]\w+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert {"WriterOf", "JaxlibRelease"} <= set(headings)
+    assert [name for name, times in Counter(headings).items() if times > 1] == []
+
+
+def test_an_option_of_several_commands_is_described_once():
+    lines = re.findall(r"^- `-.*", common_options() + every_command(), re.MULTILINE)
+    assert [line for line, times in Counter(lines).items() if times > 1] == []
 
 
 def test_an_older_part_is_replaced():
@@ -66,7 +82,7 @@ def test_every_command_has_a_section():
 
 
 def test_every_key_of_a_policy_has_an_example():
-    examples = re.findall(r"```yaml\n(.*?)```", keys(), re.DOTALL)
+    examples = re.findall(r"```yaml\n(.*?)```", "".join(map(key, keys())), re.DOTALL)
     comments_and_spaces = re.compile(r"^#.*\n|\s+", re.MULTILINE)
     written = "".join(path.read_text(encoding="utf-8") for path in EXAMPLES)
     assert sorted(re.sub(r"\s+", "", "".join(examples))) == sorted(comments_and_spaces.sub("", written))
@@ -166,8 +182,8 @@ def test_this_projects_policy_and_one_with_everything_are_valid():
     for path in (ROOT / FILE, *examples):
         load_policy(path)
         valid("policy", plain(yaml.safe_load(path.read_bytes())))
-    keys = [key for path in examples for key in yaml.safe_load(path.read_bytes())]
-    assert sorted(keys) == sorted(Policy.__struct_fields__)
+    given = [name for path in examples for name in yaml.safe_load(path.read_bytes())]
+    assert sorted(given) == sorted(Policy.__struct_fields__)
     valid("policy", {})
 
 

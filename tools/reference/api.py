@@ -11,7 +11,6 @@ from typing import Any
 import griffe
 
 from tools.public import INTERNAL, PROVISIONAL, STABLE
-from tools.reference.markdown import code, table
 
 PACKAGES = ("export_core", "pytest_jaxexport")
 FIELDS = {
@@ -19,9 +18,9 @@ FIELDS = {
     "Result": "[results.jsonl](files.md#resultsjsonl)",
     "Summary": "[summary.json](files.md#summaryjson)",
     "Writer": "[golden.yaml](files.md#writer)",
-    "Policy": "[the keys of a policy](policy-keys.md)",
-    "JaxlibRelease": "[JaxlibRelease](policy-keys.md#jaxlibrelease)",
-    "JaxRelease": "[JaxRelease](policy-keys.md#jaxrelease)",
+    "Policy": "[the keys of a policy](policy.md)",
+    "JaxlibRelease": "[JaxlibRelease](policy.md#jaxlibrelease)",
+    "JaxRelease": "[JaxRelease](policy.md#jaxrelease)",
     "Verdict": "[verdicts](verdicts.md#verdicts)",
     "Judgement": "[judgements](verdicts.md#judgements)",
     "Direction": "[directions](verdicts.md#directions)",
@@ -85,15 +84,19 @@ def _module(module: str, names: tuple[str, ...]) -> Iterator[str]:
 
 
 def _members(kind: griffe.Class) -> str:
-    attributes = [
-        (code(member.name), code(_type(annotation_of(member))), said_of(member))
-        for member in members_of(kind)
+    members = members_of(kind)
+    lines = [
+        f"- `{': '.join(filter(None, (member.name, _type(annotation_of(member)))))}`: {_line(said_of(member))}\n"
+        for member in members
         if isinstance(member, griffe.Attribute) and kind.name not in FIELDS
     ]
-    methods = [member for member in members_of(kind) if isinstance(member, griffe.Function)]
-    parts = [table(("attribute", "type", "what"), attributes)] if attributes else []
-    parts += [f"##### {kind.name}.{method.name}\n\n{_signature(method)}\n{_docstring(method)}" for method in methods]
-    return "\n".join(parts)
+    lines += [f"- `{signature_of(member)}`: {_paragraph(member)}\n" for member in members if member.is_function]
+    return "".join(lines) + "\n"
+
+
+def _paragraph(method: griffe.Object) -> str:
+    """The docstring of a method on one line."""
+    return " ".join(_docstring(method).split())
 
 
 def annotation_of(member: griffe.Attribute) -> griffe.Expr | str | None:
@@ -127,22 +130,30 @@ def names_in(annotation: griffe.Expr | str | None) -> list[griffe.ExprName]:
     return [part for part in parts if isinstance(part, griffe.ExprName)]
 
 
+def signature_of(function: griffe.Function, name: str = "") -> str:
+    """A function with its parameters and what it returns, on one line."""
+    return f"{name or function.name}({', '.join(_parameters(function))}) -> {_type(function.returns)}"
+
+
 def _signature(function: griffe.Function, name: str = "") -> str:
+    line = signature_of(function, name)
+    if len(line) > 100:
+        inside = "".join(f"    {parameter},\n" for parameter in _parameters(function))
+        line = f"{name or function.name}(\n{inside}) -> {_type(function.returns)}"
+    return f"```python\n{line}\n```\n"
+
+
+def _parameters(function: griffe.Function) -> list[str]:
     hidden = ("self", "cls", *INTERNAL.get(function.name, ()))
-    shown = [parameter for parameter in function.parameters if parameter.name not in hidden]
     parameters = []
     star = False
-    for parameter in shown:
+    for parameter in (each for each in function.parameters if each.name not in hidden):
         star = star or parameter.kind is griffe.ParameterKind.var_positional
         if parameter.kind is griffe.ParameterKind.keyword_only and not star:
             star = True
             parameters.append("*")
         parameters.append(_parameter(parameter))
-    line = f"{name or function.name}({', '.join(parameters)}) -> {_type(function.returns)}"
-    if len(line) > 100:
-        inside = "".join(f"    {parameter},\n" for parameter in parameters)
-        line = f"{name or function.name}(\n{inside}) -> {_type(function.returns)}"
-    return f"```python\n{line}\n```\n"
+    return parameters
 
 
 def _parameter(parameter: griffe.Parameter) -> str:

@@ -1,9 +1,10 @@
-"""Every command with its arguments, options and examples, as `--help` has them."""
+"""Every command with its arguments, options and examples, as `--help` has them. What many take is described once."""
 
 from __future__ import annotations
 
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,57 +12,96 @@ import click
 
 from export_core.cli.app import jaxexport
 from export_core.cli.help import HelpfulCommand, HelpfulGroup
-from tools.reference.markdown import code, table
+from tools.reference.markdown import code
 
 NAME = "jaxexport"
 ROOT = Path(__file__).parents[2]
+MANY = 2
+"""An option that this many commands take, with the same text, is described once."""
+
+Option = tuple[str, str]
 
 
 def every_command() -> str:
     """All commands, in the sections of the help."""
     assert isinstance(jaxexport, HelpfulGroup)
-    return "\n".join(line for title, commands in jaxexport.in_sections().items() for line in _section(title, commands))
+    common = _common()
+    return "\n".join(
+        line for title, commands in jaxexport.in_sections().items() for line in _section(title, commands, common)
+    )
+
+
+def common_options() -> str:
+    """The options that many commands take."""
+    return _lines(_common())
 
 
 def own_options() -> str:
     """The options of `jaxexport` itself."""
-    return _options(click.Context(jaxexport, info_name=NAME))
+    return _lines(_options(click.Context(jaxexport, info_name=NAME)))
 
 
-def _section(title: str, commands: Sequence[click.Command]) -> Iterator[str]:
+def _common() -> list[Option]:
+    """The options of at least `MANY` commands, by name."""
+    parent = click.Context(jaxexport, info_name=NAME)
+    commands = [command for group in _groups(jaxexport) for command in group.commands.values()]
+    contexts = [click.Context(command, info_name=command.name, parent=parent) for command in commands]
+    found = Counter(
+        option for context in contexts if not isinstance(context.command, click.Group) for option in _options(context)
+    )
+    return sorted(option for option, times in found.items() if times >= MANY)
+
+
+def _groups(group: click.Group) -> Iterator[click.Group]:
+    yield group
+    for command in group.commands.values():
+        if isinstance(command, click.Group):
+            yield from _groups(command)
+
+
+def _section(title: str, commands: Sequence[click.Command], common: list[Option]) -> Iterator[str]:
     yield f"## {title}\n"
     parent = click.Context(jaxexport, info_name=NAME)
     for command in commands:
-        yield from _command(command, parent)
+        yield from _command(command, parent, common)
 
 
-def _command(command: click.Command, parent: click.Context) -> Iterator[str]:
+def _command(command: click.Command, parent: click.Context, common: list[Option]) -> Iterator[str]:
     context = click.Context(command, info_name=command.name, parent=parent)
     yield f"### {context.command_path}\n"
     if isinstance(command, click.Group):
         yield f"{_paragraphs(command)}\n"
         for name in command.list_commands(context):
-            yield from _command(command.commands[name], context)
+            yield from _command(command.commands[name], context, common)
         return
-    usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
     assert isinstance(command, HelpfulCommand)
-    link = f"[{_title(command.page)}]({posixpath.relpath(command.page, 'docs/reference')})"
-    yield f"`{usage}`\n"
+    page = posixpath.relpath(command.page, "docs/reference")
+    arguments = [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
+    more = "" if page == "commands.md" else f" More: [{_title(command.page)}]({page})."
+    if arguments:
+        yield f"`{' '.join([context.command_path, *arguments])}`\n"
     yield f"{_paragraphs(command)}\n"
-    yield f"For example {', '.join(map(code, command.examples))}. More: {link}.\n"
-    yield _options(context)
+    yield "```sh\n" + "".join(f"{example}\n" for example in command.examples) + "```\n"
+    options = _options(context)
+    shared = [code(names.split(" ")[0].rstrip(",")) for names, meaning in options if (names, meaning) in common]
+    yield _lines([option for option in options if option not in common])
+    named = f"Common options: {', '.join(shared)}." if shared else ""
+    yield f"{named}{more}".strip() + "\n"
 
 
 def _paragraphs(command: click.Command) -> str:
     return "\n\n".join(" ".join(part.split()) for part in (command.help or "").split("\n\n"))
 
 
-def _options(context: click.Context) -> str:
+def _options(context: click.Context) -> list[Option]:
     # With the records of the help, so that defaults and limits are said as they are there.
     records = [parameter.get_help_record(context) for parameter in context.command.get_params(context)]
     # An argument without a text is in the usage, and the text of the command says what it is.
-    rows = [(code(names), meaning) for names, meaning in filter(None, records) if meaning and "--help" not in names]
-    return table(("option", "what"), rows) if rows else ""
+    return [(names, meaning) for names, meaning in filter(None, records) if meaning and "--help" not in names]
+
+
+def _lines(options: Sequence[Option]) -> str:
+    return "".join(f"- {code(names)}: {' '.join(meaning.split())}\n" for names, meaning in options)
 
 
 def _title(page: str) -> str:
@@ -69,4 +109,4 @@ def _title(page: str) -> str:
     return found[1] if found else posixpath.basename(page)
 
 
-PARTS = {"commands": every_command, "options of jaxexport": own_options}
+PARTS = {"commands": every_command, "common options": common_options, "options of jaxexport": own_options}

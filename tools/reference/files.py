@@ -1,20 +1,16 @@
-"""The files that a run and a golden have, and what `--json` prints: a table for each, and the types inside."""
+"""The files that a run and a golden have, and what `--json` prints: the fields of each, and the types inside.
+
+Types of which no page needs the fields are in the JSON Schema alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
-import msgspec
+from tools.reference.schema_fields import OF_FILES, fields, section
+from tools.schemas import schema
 
-from export_core.base.field_docs import add_field_docs
-from export_core.releases.calendar import CalendarFile
-from export_core.run.plan_record import PlanRecord
-from tools.field_docs import types_in
-from tools.reference.schema_tables import fields, nested, whole
-from tools.schemas import KINDS, schema
-
-FILES = ("manifest", "artifacts", "result", "summary", "plan.json", "export_releases.yaml")
+FILES = ("manifest", "artifacts", "result", "summary")
 OUTPUT = (
     "inspect",
     "inventory",
@@ -28,39 +24,23 @@ OUTPUT = (
     "releases",
     "trend",
 )
-WITHOUT_SCHEMA: dict[str, type] = {"plan.json": PlanRecord, "export_releases.yaml": CalendarFile}
-"""Files that only this tool reads, or that a policy's schema describes."""
-
-
-def schema_of(name: str) -> dict[str, Any]:
-    """The published schema, or for `WITHOUT_SCHEMA` one in the same form."""
-    if name not in WITHOUT_SCHEMA:
-        return schema(name)
-    kind = WITHOUT_SCHEMA[name]
-    made = msgspec.json.schema(kind)
-    add_field_docs(made, types_in(kind))
-    return made
 
 
 def fields_of(name: str) -> Callable[[], str]:
-    """The table of one file."""
-    return lambda: fields(whole(schema_of(name)))
+    """The fields of one file."""
+    return lambda: fields(schema(name))
 
 
-def types_of(names: tuple[str, ...]) -> Callable[[], str]:
-    """The types inside of several files."""
-    return lambda: nested([(schema_of(name), _kind(name)) for name in names])
-
-
-def _kind(name: str) -> type:
-    return WITHOUT_SCHEMA[name] if name in WITHOUT_SCHEMA else KINDS[name][0]
+def types_of_the_files() -> str:
+    """A section for each type in `OF_FILES`."""
+    homes = {kind: found for found in map(schema, FILES) for kind in found["$defs"]}
+    return "\n".join(section(homes[name], name) for name in OF_FILES)
 
 
 def _parts() -> Iterator[tuple[str, Callable[[], str]]]:
     for name in (*FILES, *OUTPUT):
-        yield f"fields of {name.partition('.')[0] if name in KINDS else name.replace('.', ' ')}", fields_of(name)
-    yield "types of the files", types_of(FILES)
-    yield "types of the output", types_of(OUTPUT)
+        yield f"fields of {name}", fields_of(name)
+    yield "types of the files", types_of_the_files
 
 
 PARTS = dict(_parts())

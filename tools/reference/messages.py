@@ -18,7 +18,7 @@ def issues() -> str:
     """A section for each known upstream issue."""
     parts = []
     for issue in known_issues():
-        link = f" [{issue.issue}]({issue.issue})" if issue.issue else ""
+        link = f" [Report]({issue.issue})." if issue.issue else ""
         facts = {
             "readers": issue.readers and f"jaxlib {issue.readers}",
             "platforms": ", ".join(issue.platforms),
@@ -28,8 +28,8 @@ def issues() -> str:
             "custom calls": ", ".join(map(code, issue.calls)),
             "types": code(issue.types),
         }
-        rows = [(name, value) for name, value in facts.items() if value]
-        parts.append(f"### {issue.id}\n\n{issue.title}.{link}\n\n{issue.todo}\n\n{table(('cells', 'that have'), rows)}")
+        has = "; ".join(f"{name} {value}" for name, value in facts.items() if value)
+        parts.append(f"### {issue.id}\n\n{issue.title}.{link}\n\nTo do: {issue.todo}\n\nCells: {has}.\n")
     return "\n".join(parts)
 
 

@@ -9,7 +9,7 @@ from export_core.readers.placement import Mode
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Direction
 from tools.reference.markdown import code, table
-from tools.reference.schema_tables import members
+from tools.reference.schema_fields import members
 
 
 def verdicts() -> str:

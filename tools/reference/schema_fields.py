@@ -1,0 +1,108 @@
+"""The fields of a JSON Schema as lists: name, value, default, meaning. Each type is described in one place."""
+
+from __future__ import annotations
+
+import enum
+import json
+from typing import Any
+
+from export_core.base.field_docs import field_docs
+from tools.reference.markdown import code, table
+
+_WORDS = {
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "true or false",
+    "null": "null",
+    "object": "object",
+}
+VERDICTS = {
+    "Verdict": "verdicts",
+    "Judgement": "judgements",
+    "Stage": "stages",
+    "Mode": "modes",
+    "Direction": "directions",
+}
+"""Enumerations that verdicts.md has, by the name of its section."""
+OF_FILES = (
+    *("Cause", "Cost", "Exceeded", "ListedArtifact", "Origin", "ReaderOf", "RunIdentity", "Timings"),
+    *("Writer", "WriterOf"),
+)
+"""Types that files.md describes: those that users write, and those that programs read of a run."""
+OF_POLICY = ("JaxRelease", "JaxlibRelease")
+"""Types that policy.md describes under their own heading. Those of other keys are below their key."""
+LINKS = {
+    **{name: f"[{section}](verdicts.md#{section})" for name, section in VERDICTS.items()},
+    **{name: f"[{name}](files.md#{name.lower()})" for name in OF_FILES},
+    **{name: f"[{name}](policy.md#{name.lower()})" for name in OF_POLICY},
+}
+
+
+def whole(schema: dict[str, Any]) -> dict[str, Any]:
+    """The type that a schema is about."""
+    definition: dict[str, Any] = schema["$defs"][name_of(schema)]
+    return definition
+
+
+def fields(schema: dict[str, Any], name: str = "") -> str:
+    """A line for each field of a type, without a name of the whole one. Only what is not text says what it is."""
+    properties = (schema["$defs"][name] if name else whole(schema))["properties"]
+    return "".join(line(code(key), field, schema["$defs"]) for key, field in properties.items())
+
+
+def line(name: str, field: dict[str, Any], types: dict[str, Any], *more: str) -> str:
+    """A line for one field."""
+    kind = words(field, types)
+    about = ", ".join(filter(None, ("" if kind == "text" else kind, *more)))
+    return f"- {name}{f' ({about})' if about else ''}: {sentences(field.get('description', ''))}\n"
+
+
+def sentences(text: str) -> str:
+    """A description as a paragraph of Markdown."""
+    return " ".join(text.replace("``", "`").split())
+
+
+def members(kind: type[enum.Enum]) -> str:
+    """The values of an enumeration, with their meaning."""
+    docs = field_docs(kind)
+    return table(("value", "what"), [(code(member.value), docs[member.name]) for member in kind])
+
+
+def section(schema: dict[str, Any], name: str, level: int = 3) -> str:
+    """A type under its own heading."""
+    about = sentences(schema["$defs"][name].get("description", ""))
+    return f"{'#' * level} {name}\n\n{about}\n\n{fields(schema, name)}"
+
+
+def default(field: dict[str, Any]) -> str:
+    """The default of a field as JSON; empty where that is nothing, or a type with defaults of its own."""
+    value = field.get("default")
+    nothing = value is None or isinstance(value, dict) or value in ("", [], (), False)
+    return "" if nothing else f"default {code(json.dumps(value))}"
+
+
+def words(field: dict[str, Any], types: dict[str, Any]) -> str:
+    """What a value may be, in words, but for null, which stands for what is absent."""
+    if "$ref" in field:
+        name = name_of(field)
+        return LINKS.get(name) or (words(types[name], types) if "enum" in types[name] else code(name))
+    if "anyOf" in field:
+        kinds = dict.fromkeys(words(kind, types) for kind in field["anyOf"])
+        return " or ".join(kind for kind in kinds if kind != "null")
+    if "enum" in field:
+        return ", ".join(code(str(value)) for value in field["enum"] if value != "")
+    if field.get("type") == "array":
+        if "prefixItems" in field:
+            return f"list of {', '.join(words(item, types) for item in field['prefixItems'])}"
+        return f"list of {words(field['items'], types)}" if field.get("items") else "list"
+    if field.get("type") == "object" and isinstance(field.get("additionalProperties"), dict):
+        return f"object with names, each {words(field['additionalProperties'], types)}"
+    if "format" in field:
+        return {"date": "day", "date-time": "time"}[field["format"]]
+    return _WORDS.get(field.get("type", ""), "any value")
+
+
+def name_of(reference: dict[str, Any]) -> str:
+    """The name of the type that a `$ref` is to."""
+    return str(reference["$ref"]).rpartition("/")[2]

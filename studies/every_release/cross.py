@@ -1,4 +1,4 @@
-"""The releases that write and read: each writes the programs of `project/`, each reads what all wrote; prints a table.
+"""The releases that write and read: each writes the programs of `project/`, each reads what all wrote; prints the page.
 
 `nox -s every_release [-- --writers V,V --readers V,V --docs FILE]`. Exit 1 when a release has written nothing that was
 read anywhere, or has read nothing.
@@ -7,14 +7,19 @@ read anywhere, or has read nothing.
 from __future__ import annotations
 
 import argparse
+import itertools
+import json
 import re
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+from packaging.version import Version
 
 from export_core.goldens import GoldenStore
 from export_core.judge import Result
@@ -26,33 +31,52 @@ from export_core.run.results import read_results
 PROJECT = Path(__file__).parent / "project"
 POLICY = PROJECT / "export_compat.yaml"
 FIRST = "0.4.24"
-LETTERS = {
-    "programs.test_plain": "p",
-    "programs.test_vjp": "v",
-    "programs.test_symbolic": "s",
-    "programs.test_random_for_two_platforms": "r",
+PROGRAMS = {
+    "programs.test_plain": "plain",
+    "programs.test_vjp": "derivatives",
+    "programs.test_symbolic": "symbolic shapes",
+    "programs.test_random_for_two_platforms": "random",
 }
-LEGEND = """\
-Each row is a writer, each column a reader, both by build date and with the same numbers. `·`: all four programs pass. A
-letter is a program that does not: p plain, v with two derivatives, s symbolic shapes, r random numbers for two
-platforms. `R`: all refused, `E`: all fail."""
-PAGE = """# Every release writes, every release reads
+"""The cases of `project/programs.py`, and what the page calls them."""
+PASS = "pass"
+TEXT = """# Who reads whom
 
-Each jaxlib release since 0.4.24, with the jax of its own number, has exported the four programs of
-[`programs.py`](../../studies/every_release/project/programs.py), and each has read what all of them wrote, in cold
-processes. Printed by `nox -s every_release -- --docs docs/evidence/every-release.md`.
+Each of {writers} jaxlib releases since {first}, with the jax of its own number, has exported four programs, and
+{readers} releases have read what all of them wrote, in fresh processes. **{kept:,} of {promised:,} cells inside the
+windows of JAX's promise pass.** {wrote} of {writers} releases wrote what some release reads, {have_read} of {readers}
+read what some release wrote. Of all {cells:,} cells:
 
-Why releases cannot read each other, always outside the windows:
+| verdict | cells |
+|---|---|
+{verdicts}
 
-- *unsupported version*: a release up to 0.8.1 reads only the serialization versions of its time. Releases up to 0.4.34
-  read none of 0.8.2 and later, releases up to 0.8.1 none of 0.11.1 and later. A refusal.
-- *older than the window*: since 0.11.1 a release reads no artifact in the format of 0.8.1 and earlier. A refusal.
-- *Failed to deserialize StableHLO*: the module needs a newer VHLO than the reader has. Nothing checks this before, so
-  it is an error.
-- *exported for 0 devices* in the full message: since 0.9.1 the number of devices is in a field that releases up to
-  0.8.1 do not read. An error too.
+## Who wrote it, and who reads it
 
+Releases that do alike stand together, in the order of their build dates. The four programs are a plain one, one with
+two derivatives, one with symbolic shapes, and random numbers for two platforms. A square says *not* of those that fail.
+
+{grid}
+
+## Why a release cannot read it
+
+| cells | verdict | message, and what it means | writers | readers |
+|---|---|---|---|---|
+{said}
+
+[`every-release.json`](every-release.json) has every writer and reader on its own. The programs are in
+[`programs.py`](../../studies/every_release/project/programs.py). Made by
+`nox -s every_release -- --docs docs/evidence/every-release.md`.
 """
+MEANING = {
+    "unsupported version": "A release up to 0.8.1 reads only the serialization versions of its time.",
+    "older than the": "Since 0.11.1 a release reads no artifact in the format of 0.8.1 and earlier.",
+    "Failed to deserialize StableHLO": "The module needs a newer VHLO than the reader has. Nothing checks this before.",
+    "exported for N devices": "Since 0.9.1 the number of devices is in a field that releases up to 0.8.1 do not read.",
+}
+"""What a message means that has these words."""
+
+Data = dict[str, Any]
+"""What every-release.json has: counts, releases by build date, a line of squares for each writer, what was said."""
 
 
 def releases(calendar: Calendar) -> list[str]:
@@ -89,22 +113,30 @@ def jaxexport(*words: str, good: tuple[int, ...], quiet: bool = False) -> None:
         raise SystemExit(f"{' '.join(command)} ended with {done.returncode}:\n{(done.stdout or '')[-4000:]}")
 
 
-def told_of(results: Sequence[Result], writers: Sequence[str], readers: Sequence[str]) -> list[str]:
-    """Everything that is printed of a run: the table, the counts, what was said."""
-    verdicts = Counter(str(result.verdict) for result in results)
-    wrote, have_read = len(passed(results, "writer")), len(passed(results, "reader"))
+def data(results: Sequence[Result], writers: Sequence[str], readers: Sequence[str]) -> Data:
+    """What these results say. Each of the writers and readers was asked."""
     inside = [result for result in results if result.promised]
-    kept = sum(result.verdict is Verdict.PASS for result in inside)
-    return [
-        *table(results),
-        "",
-        f"{len(results)} cells: {', '.join(f'{count} {verdict}' for verdict, count in verdicts.most_common())}. "
-        f"Of {len(inside)} inside the window {kept} pass.",
-        f"{wrote} of {len(writers)} releases wrote what some release reads, {have_read} of {len(readers)} read what "
-        "some release wrote.",
-        "",
-        *kinds(results),
-    ]
+    facts = {each.jaxlib: each for result in results for each in (result.writer, result.reader)}
+    order = sorted(facts, key=lambda jaxlib: (facts[jaxlib].built, Version(jaxlib)))
+    wrote, have_read = ([name for name in order if name in passed(results, which)] for which in ("writer", "reader"))
+    cells: dict[tuple[str, str], list[Result]] = defaultdict(list)
+    for result in results:
+        cells[result.writer.jaxlib, result.reader.jaxlib].append(result)
+    return {
+        "cells": dict(Counter(str(result.verdict) for result in results).most_common()),
+        "promised": len(inside),
+        "kept": sum(result.verdict is Verdict.PASS for result in inside),
+        "writers": len(writers),
+        "readers": len(readers),
+        "wrote": len(wrote),
+        "have_read": len(have_read),
+        "releases": [f"{jaxlib} jax {facts[jaxlib].jax} {facts[jaxlib].built}" for jaxlib in order],
+        "squares": {
+            writer: {reader: square(cells[writer, reader]) for reader in order if (writer, reader) in cells}
+            for writer in order
+        },
+        "said": list(kinds(results)),
+    }
 
 
 def passed(results: Sequence[Result], which: str) -> set[str]:
@@ -112,44 +144,61 @@ def passed(results: Sequence[Result], which: str) -> set[str]:
     return {getattr(result, which).jaxlib for result in results if result.verdict is Verdict.PASS}
 
 
-def page(lines: Sequence[str]) -> str:
-    """The page of the documentation."""
-    return f"{PAGE}{LEGEND}\n\n" + "".join(f"    {line}".rstrip() + "\n" for line in lines)
-
-
-def table(results: Sequence[Result]) -> Iterator[str]:
-    """The grid, its columns by number."""
-    order = {which: number for number, which in enumerate(numbered(results), 1)}
-    cells: dict[tuple[str, str], list[Result]] = defaultdict(list)
-    for result in results:
-        cells[result.writer.jaxlib, result.reader.jaxlib].append(result)
-    writers = sorted({writer for writer, _ in cells}, key=order.__getitem__)
-    readers = sorted({reader for _, reader in cells}, key=order.__getitem__)
-    built = {each.jaxlib: str(each.built) for result in results for each in (result.writer, result.reader)}
-    jax = {each.jaxlib: each.jax for result in results for each in (result.writer, result.reader)}
-    yield f"{'':<33}{''.join(f'{order[reader]:>5}' for reader in readers)}"
-    for writer in writers:
-        own = "" if jax[writer] == writer else f" jax {jax[writer]}"
-        head = f"{order[writer]:>2} {writer}{own}"
-        yield f"{head:<22}{built[writer]} {''.join(f'{told(cells[writer, reader]):>5}' for reader in readers)}"
-
-
-def numbered(results: Sequence[Result]) -> list[str]:
-    found = {(each.built, each.jaxlib) for result in results for each in (result.writer, result.reader)}
-    return [
-        jaxlib for _, jaxlib in sorted(found, key=lambda each: (each[0], [int(part) for part in each[1].split(".")]))
-    ]
-
-
-def told(results: Sequence[Result]) -> str:
-    """One cell of the grid."""
+def square(results: Sequence[Result]) -> str:
+    """What one reader makes of all programs of one writer: `pass`, the verdict of all, or the programs that fail."""
     bad = [result for result in results if result.verdict is not Verdict.PASS]
     if len(bad) == len(results) > 1:
-        return "R" if all(result.verdict is Verdict.REFUSED for result in bad) else "E"
-    return "".join(letter for case, letter in LETTERS.items() if any(result.case == case for result in bad)) or "·"
+        return str(Verdict.REFUSED if all(result.verdict is Verdict.REFUSED for result in bad) else Verdict.ERROR)
+    return ", ".join(name for case, name in PROGRAMS.items() if any(result.case == case for result in bad)) or PASS
 
 
-def kinds(results: Sequence[Result]) -> Iterator[str]:
+def page(found: Data) -> str:
+    """The page that shows these data."""
+    said = [
+        f"| {one['cells']} | {one['verdict']} | `{one['message'][:90]}` {meaning(one['message'])} | {one['writers']} | "
+        f"{one['readers']} |"
+        for one in found["said"]
+    ]
+    return TEXT.format(
+        **{name: found[name] for name in ("writers", "readers", "kept", "promised", "wrote", "have_read")},
+        first=FIRST,
+        cells=sum(found["cells"].values()),
+        verdicts="\n".join(f"| {verdict} | {count:,} |" for verdict, count in found["cells"].items()),
+        grid="\n".join(grid(found["squares"])),
+        said="\n".join(said),
+    )
+
+
+def meaning(message: str) -> str:
+    return next((text for words, text in MEANING.items() if words in message), "")
+
+
+def grid(squares: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """A table of writers and readers, newest first; neighbours with the same squares share a row or a column."""
+    writers = [name for name in squares if squares[name]]
+    readers = list(dict.fromkeys(name for writer in writers for name in squares[writer]))
+    rows = alike(writers, lambda writer: [squares[writer].get(reader, "") for reader in readers])
+    columns = alike(readers, lambda reader: [squares[writer].get(reader, "") for writer in writers])
+    yield f"| writer ↓ reader → | {' | '.join(map(named, columns))} |"
+    yield "|---" * (len(columns) + 1) + "|"
+    for row in rows:
+        yield f"| {named(row)} | {' | '.join(shown(squares[row[0]].get(column[0], '')) for column in columns)} |"
+
+
+def shown(square: str) -> str:
+    return square if square in ("", PASS, Verdict.REFUSED, Verdict.ERROR) else f"not {square}"
+
+
+def alike(names: Sequence[str], key: Callable[[str], object]) -> list[list[str]]:
+    """Neighbours with the same key, the last of them first."""
+    return [list(group) for _, group in itertools.groupby(names, key)][::-1]
+
+
+def named(group: Sequence[str]) -> str:
+    return group[0] if len(group) == 1 else f"{group[0]} to {group[-1]}"
+
+
+def kinds(results: Sequence[Result]) -> Iterator[Data]:
     """What was said where a program did not pass, each kind once."""
     found: dict[tuple[str, str, str], list[Result]] = defaultdict(list)
     for result in results:
@@ -158,12 +207,16 @@ def kinds(results: Sequence[Result]) -> Iterator[str]:
             said = re.sub(r"\bFunction \S+", "Function F", re.sub(r"\d+", "N", said))[:150].rstrip()
             found[result.verdict, result.stage, said].append(result)
     for (verdict, stage, said), those in sorted(found.items(), key=lambda each: -len(each[1])):
-        programs = "".join(letter for case, letter in LETTERS.items() if any(case == each.case for each in those))
-        writers, readers = (span(those, which) for which in ("writer", "reader"))
-        inside = sum(each.promised for each in those)
-        promised = f", {inside} inside the window" if inside else ""
-        yield f"{len(those)} × {verdict} in stage {stage} ({programs}; writers {writers}, readers {readers}{promised})"
-        yield f"    {said}"
+        yield {
+            "cells": len(those),
+            "promised": sum(each.promised for each in those),
+            "verdict": str(verdict),
+            "stage": str(stage),
+            "programs": [name for case, name in PROGRAMS.items() if any(case == each.case for each in those)],
+            "writers": span(those, "writer"),
+            "readers": span(those, "reader"),
+            "message": said,
+        }
 
 
 def span(results: Sequence[Result], which: str) -> str:
@@ -180,7 +233,7 @@ def main() -> int:
         "--goldens", type=Path, help="keep the goldens here; releases that have written there are not asked again"
     )
     parser.add_argument("--results", type=Path, help="keep the results here")
-    parser.add_argument("--docs", type=Path, help="write the page of the documentation too")
+    parser.add_argument("--docs", type=Path, help="write this page too, and its data beside it")
     options = parser.parse_args()
     known = releases(load_policy(POLICY).calendar())
     writers, readers = (named.split(",") if named else known for named in (options.writers, options.readers))
@@ -191,12 +244,17 @@ def main() -> int:
         folder = options.results.resolve() if options.results else Path(scratch) / "results"
         results = read(writers, readers, goldens, folder)
         not_moved = [writer for writer in writers if writer not in moved_inside(goldens)]
-    lines = told_of(results, writers, readers)
-    lines += ["", f"{len(writers) - len(not_moved)} of {len(writers)} releases moved what is rounded inside"]
-    lines += [f"not {', '.join(not_moved)}"] if not_moved else []
-    print(LEGEND, *lines, f"{time.monotonic() - started:.0f} s", sep="\n")
+    found = data(results, writers, readers)
+    print(
+        page(found),
+        f"{len(writers) - len(not_moved)} of {len(writers)} releases moved what is rounded inside",
+        sep="\n",
+    )
+    print(*([f"not {', '.join(not_moved)}"] if not_moved else []), f"{time.monotonic() - started:.0f} s", sep="\n")
     if options.docs:
-        options.docs.write_text(page(lines))
+        options.docs.write_text(page(found), encoding="utf-8")
+        text = json.dumps(found, indent=1, ensure_ascii=False)
+        options.docs.with_suffix(".json").write_text(f"{text}\n", encoding="utf-8")
     return 0 if {*writers} <= passed(results, "writer") and {*readers} <= passed(results, "reader") else 1
 
 

@@ -2,18 +2,19 @@
 
 Adopts the goldens of a release's wheel, replays them in many readers, compiles those for cuda and tpu, and runs JAX's
 test of each CPU golden in the release that they came with. Prints a row for each golden. Ends with 1 if a golden is
-refused, or where the two verdicts differ. `--docs FILE` writes the table into that page.
+refused, or where the two verdicts differ. `--docs FILE` writes the counts into that page, and the rows beside it.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import re
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from export_core.base.phrases import signal_name
@@ -28,7 +29,9 @@ from studies.from_jax.jax_goldens import store_goldens
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("jax_verdicts.py")
-MARKED = re.compile(r"(<!-- nox -s from_jax: begin -->\n).*?(<!-- nox -s from_jax: end -->)", re.DOTALL)
+MARKED = re.compile(r"(<!-- nox -s from_jax: begin -->).*?(<!-- nox -s from_jax: end -->)", re.DOTALL)
+Row = tuple[str, str, str, str, str]
+"""What one golden did: a cell for each of `HEAD`."""
 HEAD = ("golden", "on", "JAX's own test", "here", "in all readers")
 SAME = {Verdict.REFUSED: "error"}
 """What a verdict is where there is no list of the messages that a release is known to use."""
@@ -43,7 +46,7 @@ def main() -> None:
     parser.add_argument("--compiling", default="", help="more readers that compile for cuda and tpu; `none` for none")
     parser.add_argument("--only", default="", help="those goldens whose names have this part")
     parser.add_argument("--work", type=Path, default=ROOT / ".nox" / "from_jax-data", help="where goldens are kept")
-    parser.add_argument("--docs", type=Path, help="write the table into this page")
+    parser.add_argument("--docs", type=Path, help="write the counts into this page, the rows beside it")
     options = parser.parse_args()
     options.work = options.work.resolve()
     options.work.mkdir(parents=True, exist_ok=True)
@@ -61,11 +64,10 @@ def main() -> None:
                 results[result.case.removeprefix("jax.")].append(result)
     theirs = jax_verdicts(options.release, options.only)
     rows, problems = table(results, theirs, options.release)
-    text = "\n".join((f"| {' | '.join(HEAD)} |", f"|{' - |' * len(HEAD)}", *rows))
-    print(text)
+    print(*(" | ".join(row) for row in (HEAD, *rows)), "", "\n".join(counts(rows)), sep="\n")
     if options.docs:
-        page = options.docs.read_text()
-        options.docs.write_text(MARKED.sub(lambda found: f"{found[1]}{text}\n{found[2]}", page))
+        write(rows, options.docs.with_suffix(".csv"))
+        options.docs.write_text(page(rows, options.docs.read_text()))
     if imported:
         problems.append(f"nox -s jax_goldens ended with {imported}")
     agreed = f"{len(theirs)} CPU goldens of jax {options.release}: JAX's own test and this project agree on each"
@@ -75,9 +77,10 @@ def main() -> None:
 
 def table(
     results: Mapping[str, Sequence[Result]], theirs: Mapping[str, str], release: str
-) -> tuple[list[str], list[str]]:
+) -> tuple[list[Row], list[str]]:
     """A row for each golden, and each difference."""
-    rows, problems = [], []
+    rows: list[Row] = []
+    problems = []
     for name in sorted(results.keys() | theirs.keys()):
         cells = results.get(name, ())
         platform = cells[0].platform if cells else "cpu"
@@ -88,8 +91,41 @@ def table(
             problems.append(f"{name}: JAX's own test: {said}; here: {ours}: {own.message if own else ''}")
         counts = Counter(str(cell.verdict).replace("_", " ") for cell in cells)
         everywhere = ", ".join(f"{count} {what}" for what, count in counts.most_common())
-        rows.append(f"| `{name}` | {platform} | {said.partition(':')[0] or '-'} | {ours} | {everywhere} |")
+        rows.append((name, platform, said.partition(":")[0], ours, everywhere))
     return rows, problems
+
+
+def write(rows: Iterable[Row], path: Path) -> None:
+    """Write the rows as a CSV file."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows((HEAD, *rows))
+
+
+def read(path: Path) -> list[Row]:
+    """The rows of that file."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return [(row[0], row[1], row[2], row[3], row[4]) for row in csv.reader(file)][1:]
+
+
+def page(rows: Sequence[Row], text: str) -> str:
+    """The page with the counts of these rows."""
+    return MARKED.sub(lambda found: "\n".join((found[1], *counts(rows), "", found[2])), text)
+
+
+def counts(rows: Sequence[Row]) -> Iterator[str]:
+    """How many goldens of each platform end how, and those of the CPU by operation, in Markdown."""
+    yield "| platform | goldens | JAX's own test | here |"
+    yield "|---|---|---|---|"
+    for platform in sorted({row[1] for row in rows}):
+        theirs, ours = (Counter(row[which] for row in rows if row[1] == platform) for which in (2, 3))
+        yield f"| {platform} | {ours.total()} | {_said(theirs) or 'cannot be run'} | {_said(ours)} |"
+    yield from ("", "| goldens for the CPU | | in all releases, each |", "|---|---|---|")
+    alike = Counter((row[0].partition(".")[0], row[4]) for row in rows if row[1] == "cpu")
+    yield from (f"| `{file}` | {goldens} | {everywhere} |" for (file, everywhere), goldens in alike.items())
+
+
+def _said(found: Counter[str]) -> str:
+    return ", ".join(f"{count} {verdict}" for verdict, count in found.most_common() if verdict)
 
 
 def jax_verdicts(release: str, part: str) -> dict[str, str]:

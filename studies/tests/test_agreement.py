@@ -42,11 +42,23 @@ def test_a_golden_that_only_one_of_the_two_ran_is_a_problem():
         assert (len(rows), len(problems)) == (1, 1)
 
 
-def test_the_page_has_no_difference():
-    rows = [line.strip("| ").split(" | ") for line in PAGE.read_text().splitlines() if line.startswith("| `")]
+def test_the_page_counts_its_rows_which_have_no_difference():
+    rows = agreement.read(PAGE.with_suffix(".csv"))
+    text = PAGE.read_text(encoding="utf-8")
+    assert text == agreement.page(rows, text)
     on_cpu = [row for row in rows if row[1] == "cpu"]
     assert len(on_cpu) >= 48
     assert [row for row in on_cpu if row[2] != row[3]] == []
+
+
+def test_goldens_are_counted_by_platform_and_those_of_the_cpu_by_file():
+    rows = [("cpu_a.f32", "cpu", "pass", "pass", "2 pass"), ("cpu_a.f64", "cpu", "pass", "pass", "2 pass")]
+    rows += [("cuda_a.f32", "cuda", "", "error", "1 error"), ("cuda_b.f32", "cuda", "", "compiled", "1 compiled")]
+    assert [line for line in agreement.counts(rows) if line[2:5] in ("cpu", "cud", "`cp")] == [
+        "| cpu | 2 | 2 pass | 2 pass |",
+        "| cuda | 2 | cannot be run | 1 error, 1 compiled |",
+        "| `cpu_a` | 2 | 2 pass |",
+    ]
 
 
 @pytest.mark.matrix

@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-SOURCE = PROJECT["urls"]["Source"]
+SOURCE = PROJECT.get("urls", {}).get("Source", "")  # empty until the first release
 
 project = PROJECT["name"]
 author = PROJECT["authors"][0]["name"]
@@ -35,7 +35,8 @@ suppress_warnings = ["myst.header"]
 html_theme = "furo"
 html_title = "pytest-jaxexport"
 html_favicon = "images/favicon.svg"
-html_theme_options = {"source_repository": SOURCE, "source_branch": "main", "source_directory": "docs/"}
+if SOURCE:
+    html_theme_options = {"source_repository": SOURCE, "source_branch": "main", "source_directory": "docs/"}
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
@@ -46,20 +47,22 @@ autodoc_typehints = "description"
 autodoc_member_order = "bysource"
 
 TITLED_FENCE = re.compile(r"^```(\w+) title=\"([^\"]+)\"$", re.MULTILINE)
-RELATIVE_LINK = re.compile(r"(\]\()((?:\.\./)+[^)\s]+)\)")
+RELATIVE_LINK = re.compile(r"\[([^]]*)\]\(((?:\.\./)+[^)\s]+)\)")
 
 
 def shown_on_the_site(page: str, text: str) -> str:
     """The Markdown of a page as Sphinx takes it; on GitHub it reads as it is written.
 
     A file's name, the `title` of its block, becomes the caption. A link to a file outside of docs/ leads to the
-    repository.
+    repository, and is no link as long as that has no address.
     """
 
     def address(link: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page), link[2]))
         outside = not target.startswith("docs/") or target.startswith("docs/ci/")
-        return f"{link[1]}{SOURCE}/blob/main/{target})" if outside else link[0]
+        if not outside:
+            return link[0]
+        return f"[{link[1]}]({SOURCE}/blob/main/{target})" if SOURCE else link[1]
 
     text = TITLED_FENCE.sub(r"```{code-block} \1\n:caption: \2\n", text)
     return RELATIVE_LINK.sub(address, text)

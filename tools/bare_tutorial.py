@@ -95,6 +95,10 @@ def main() -> None:
             bare_debian(root, options.suite)
         shutil.copytree(wheel_folder(), root / "wheels", dirs_exist_ok=True)
         (root / PROJECT).mkdir(parents=True)
+        # Until the first release, the tutorial installs from a checkout beside its folder.
+        (checkout := (root / PROJECT).with_name("pytest-jaxexport")).mkdir()
+        files = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
+        subprocess.run(["tar", "--extract", "--directory", checkout], input=files, check=True)
         lines = []
         for line in table(read(LAST_PAGE), root):
             print(line, flush=True)

@@ -201,7 +201,10 @@ def _runner(folder: Path, private: Path, *, wheel: bool) -> Runner:
     variables = _variables() | {"PRINTED_STATE": str(private / "state")}
     if wheel:
         variables |= variables_of_a_user(private)
-
+        # Until the first release, pages install from a checkout beside their folder.
+        checkout = folder.parent / "pytest-jaxexport"
+        if not checkout.exists():
+            checkout.symlink_to(ROOT)
     return runner_of(["bash", "-c"], variables, folder)
 
 

@@ -19,8 +19,9 @@ from export_core.report.run_tables import PARTLY, MapRelease, MapRow, ReleaseMap
 from export_core.report.wording import began_and_ended, counts_line, first_sentence, named_folder
 from export_core.run.run import Run
 
-MOST_BYTES = 65_536
-"""GitHub's limit for a comment, in characters. The summary of a step may have 1 MiB: one document is fit for both."""
+MOST_BYTES = 65_500
+"""GitHub's limit for a comment, 65,536 characters, without one line that marks it as ours. The
+summary of a step may have 1 MiB: one document is fit for both."""
 
 _MOST_OF_A_KIND = 10
 _LONGEST_SECTION = 3_000

@@ -1,6 +1,9 @@
 """The workflows of docs/ci and action.yml: valid for GitHub and GitLab, with least permissions and quoted shell."""
 
+import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -49,6 +52,42 @@ def test_the_gate_with_a_comment_and_code_scanning_follows_its_schema(extended):
     # With a token that can write, no file of the pull request is on the machine.
     for name in ("comment", "code-scanning"):
         assert not [step for step in jobs[name]["steps"] if step.get("uses", "").startswith("actions/checkout")]
+
+
+COMMENTS = [
+    {"id": 5, "user": {"login": "github-actions[bot]"}, "body": "Coverage: 93 %"},
+    {"id": 6, "user": {"login": "somebody"}, "body": "<!-- jaxexport -->\nquoted"},
+]
+OWN = {"id": 7, "user": {"login": "github-actions[bot]"}, "body": "<!-- jaxexport -->\n# KEPT"}
+OTHER = {"id": 8, "user": {"login": "github-actions[bot]"}, "body": "A preview is deployed"}
+GH = """#!/bin/bash
+case "$*" in
+  "api --paginate"*) jq -r "${*: -1}" < comments.json ;;
+  *) echo "$*" >> asked; cat comment.md >> asked ;;
+esac
+"""
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="jq is not installed")
+@pytest.mark.parametrize(
+    ("comments", "asked"),
+    [
+        (COMMENTS, "pr comment 3 --repo me/mine --body-file comment.md"),
+        ([*COMMENTS, OWN, OTHER], "api --method PATCH repos/me/mine/issues/comments/7 --field body=@comment.md"),
+        ([OWN, {**OWN, "id": 9}], "api --method PATCH repos/me/mine/issues/comments/7 --field body=@comment.md"),
+    ],
+    ids=["others only", "its own among others", "two of its own"],
+)
+def test_a_comment_is_changed_only_where_it_is_our_own(extended, tmp_path, comments, asked):
+    (tmp_path / "comments.json").write_text(json.dumps(comments))
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "report.md").write_text("# BROKEN\n")
+    (tmp_path / "gh").write_text(GH)
+    (tmp_path / "gh").chmod(0o755)
+    variables = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "NUMBER": "3", "GITHUB_REPOSITORY": "me/mine"}
+    script = scripts(extended)["Comment"]
+    subprocess.run(["bash", "-eo", "pipefail", "-c", script], cwd=tmp_path, env=variables, check=True)
+    assert (tmp_path / "asked").read_text() == f"{asked}\n<!-- jaxexport -->\n# BROKEN\n"
 
 
 def test_no_audit_of_security_finds_anything(extended):

@@ -153,7 +153,7 @@ def test_the_entry_for_schemastore_names_the_policy_and_its_schema():
     entry = json.loads((ROOT / "schema" / "schemastore.json").read_bytes())
     assert {*entry} == {"name", "description", "fileMatch", "url"}
     assert entry["fileMatch"] == [FILE]
-    assert (ROOT / entry["url"].partition("/main/")[2]).samefile(ROOT / "schema" / "policy.schema.json")
+    assert (ROOT / entry["url"].rpartition("/main/")[2]).samefile(ROOT / "schema" / "policy.schema.json")
 
 
 def test_another_schema_can_refer_to_one_of_ours_by_its_id():

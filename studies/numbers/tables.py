@@ -135,7 +135,7 @@ def _planted(planted: Sequence[Planted]) -> Data:
 
 def markdown(found: Data) -> str:
     """What docs/evidence/numbers-measured.md shows of the data."""
-    parts = _what_ran, _sets, _processors, _alarms, _errors, _curve, _changes
+    parts = _what_ran, _cells, _alarms, _errors, _curve, _changes
     return "\n\n".join(text for part in parts if (text := part(found)))
 
 
@@ -154,29 +154,18 @@ def _what_ran(found: Data) -> str:
     )
 
 
-_COUNTS = "programs", "cells", "with other bits", "numerics", "documented changes", "**false alarms**"
-_RULES = f"largest, of {FACTOR:g} times the noise", "fails fixed rtol and atol", "fails `assert_allclose`"
-
-
-def _sets(found: Data) -> str:
-    return _table(("programs of", *_COUNTS, *_RULES), [(TITLES[row["set"]], *_row(row)) for row in found["sets"]])
-
-
-def _processors(found: Data) -> str:
-    if not found["processors"]:
-        return ""
-    rows = [(row["written"], row["read"], *_row(row)) for row in found["processors"]]
-    return _table(("written on", "read on", *_COUNTS, *_RULES), rows)
+def _cells(found: Data) -> str:
+    heading = "", "programs", "cells", "with other bits", "**false alarms**", f"largest, of {FACTOR:g} times the noise"
+    named = [(TITLES[row["set"]], row) for row in found["sets"]]
+    named += [(f"{row['written']} → {row['read']}", row) for row in found["processors"]]
+    rows = [(title, *_row(row)) for title, row in named]
+    return _table((*heading, "fails fixed rtol and atol", "fails `assert_allclose`"), rows)
 
 
 def _row(row: Data) -> tuple[str, ...]:
-    counts = tuple(f"{row[name]:,}" for name in ("programs", "cells", "other_bits", "numerics", "documented"))
-    return (
-        *counts,
-        f"**{row['false_alarms']}**",
-        f"{row['largest']:.2g}",
-        *(f"{row[name]:,}" for name in ("fixed", "numpy")),
-    )
+    counts = tuple(f"{row[name]:,}" for name in ("programs", "cells", "other_bits"))
+    rules = tuple(f"{row[name]:,}" for name in ("fixed", "numpy"))
+    return *counts, f"**{row['false_alarms']}**", f"{row['largest']:.2g}", *rules
 
 
 def _alarms(found: Data) -> str:
@@ -203,24 +192,15 @@ def _alarms(found: Data) -> str:
 
 def _errors(found: Data) -> str:
     """Errors that each rule catches, by kind."""
-    rows = [(f"caught: {KINDS[row['kind']]}", *_shares(row)) for row in found["planted"]]
-    rows.append(("caught: all", *_shares(found["planted_in_all"])))
-    heading = "", "number", f"noise, {FACTOR:g} times", "fixed rtol and atol", "`assert_allclose`"
-    table = _table((*heading, "in outputs that jump", "noise"), rows)
-    by_set = [
-        (TITLES[name], str(row["errors"]), *(_percent(row, rule) for rule in ("noise", "fixed", "numpy")))
-        for name, row in found["planted_by_set"].items()
-        if row["errors"]
-    ]
-    return f"{table}\n\n{_table(('errors in programs of', *heading[1:]), by_set)}"
+    rows = [(KINDS[row["kind"]], *_shares(row)) for row in found["planted"]]
+    rows.append(("**all**", *_shares(found["planted_in_all"])))
+    heading = "caught errors", "number", "programs", f"noise, {FACTOR:g} times", "fixed rtol and atol"
+    return _table((*heading, "`assert_allclose`"), rows)
 
 
 def _shares(row: Data) -> tuple[str, ...]:
     """The share that each rule catches."""
-    number = f"{row['errors']:,} in {row['programs']} programs"
-    jumping = row["jumping"]
-    shares = tuple(_percent(row, rule) for rule in ("noise", "fixed", "numpy"))
-    return (number, *shares, f"{jumping['errors']}", _percent(jumping, "noise"))
+    return f"{row['errors']:,}", f"{row['programs']}", *(_percent(row, rule) for rule in ("noise", "fixed", "numpy"))
 
 
 def _percent(row: Data, rule: str) -> str:

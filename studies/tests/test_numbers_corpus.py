@@ -129,6 +129,12 @@ def test_an_alarm_without_a_reference_is_a_false_one():
     assert not double.Farther(problem="it has a mesh").real
 
 
+def test_the_page_shows_the_data():
+    page = Path(__file__).parents[2] / "docs" / "evidence" / "numbers-measured.md"
+    found = json.loads(page.with_suffix(".json").read_bytes())
+    assert f"{session.BEGIN}{tables.markdown(found)}\n{session.END}" in page.read_text(encoding="utf-8")
+
+
 def test_a_page_keeps_what_is_around_the_tables(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"before\n{session.BEGIN}old\n{session.END}after\n")

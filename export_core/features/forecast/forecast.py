@@ -102,7 +102,7 @@ class Forecast(msgspec.Struct, frozen=True):
     cases: int  # How many cases there are.
     generations: tuple[Generation, ...]  # All writers by build date, also those whose goldens have left the window.
     deployed: tuple[DeployedReader, ...]  # The readers in use.
-    foreseen: tuple[RuntimeReader, ...]  # The readers in use that are not jaxlib, which make no promise by the day.
+    foreseen: tuple[RuntimeReader, ...]  # The readers in use that are not jaxlib.
     release: Obligations  # What a jaxlib built on `as_of` must do.
     prunable: tuple[str, ...]  # Goldens that nothing requires on that day.
     days: tuple[ForecastDay, ...]  # The days, in order.

@@ -130,6 +130,9 @@ def foreseen_line(reader: RuntimeReader) -> str:
     parts += [f"not {count}, since {reason}" for count, reason in unread[:MOST]]
     if reader.not_run:
         parts.append(f"it does not run {len(reader.not_run)}, with custom calls of jax or for several devices")
+    if reader.promised:
+        first, last = reader.promised
+        parts.append(f"it promises to read what jaxlibs built from {first} to {last} export")
     return "; ".join(parts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -22,6 +23,9 @@ class RuntimeReader(msgspec.Struct, frozen=True):
 
     reader: str  # Its name, such as `tensorflow==2.21.0`.
     targets: tuple[str, ...]  # The deployment targets of the policy in which it runs.
+    promised: tuple[datetime.date, datetime.date] | None
+    """It promises to read what jaxlibs export that were built from the first of these days to the last; null where it
+    promises nothing."""
     goldens: int  # How many goldens: those of their cases and platforms, or all on the CPU where it is in no target.
     unread: dict[str, list[str]]  # The goldens that it does not read, or may not, by the first reason.
     not_run: list[str]
@@ -35,7 +39,7 @@ def foreseen_readers(
     """Foresee what each of these releases makes of the goldens. Raises `ReleaseError` for one that is not known yet."""
     terms = Terms(calendar_entries(calendar))
     for name in names:
-        runtime_of(name).release(name.partition("==")[2], calendar)
+        built = runtime_of(name).release(name.partition("==")[2], calendar).built
         reader, own = find_reader(name, terms, calendar), [target for target in targets if target.release == name]
         artifacts = {golden.id: golden.read_artifact() for golden in goldens if _has_to_run(golden, own)}
         unread: dict[str, list[str]] = {}
@@ -44,7 +48,16 @@ def foreseen_readers(
             if not load.ok:
                 unread.setdefault(load.reasons[0], []).append(golden)
         not_run = [golden for golden, artifact in artifacts.items() if calls_of_jax(artifact) or artifact.devices > 1]
-        yield RuntimeReader(name, tuple(target.name for target in own), len(artifacts), unread, not_run)
+        targets_here = tuple(target.name for target in own)
+        yield RuntimeReader(name, targets_here, _promised(name, built), len(artifacts), unread, not_run)
+
+
+def _promised(name: str, built: datetime.date) -> tuple[datetime.date, datetime.date] | None:
+    promise = runtime_of(name).promise
+    if promise is None:
+        return None
+    days = datetime.timedelta(promise.backward_days), datetime.timedelta(promise.forward_days)
+    return built - days[0], built + days[1]
 
 
 def _has_to_run(golden: Golden, targets: Sequence[DeploymentTarget]) -> bool:

@@ -127,7 +127,8 @@ def test_a_deployed_runtime_is_foreseen_to_read_goldens_or_not(kept_goldens):
     assert len(tensorflow.not_run) == sum(one.id.startswith(cholesky) for one in cpu)
     assert foreseen_line(tensorflow) == (
         f"tensorflow 2.21.0 is foreseen to read {len(cpu) - len(unread)} of {len(cpu)} goldens; not {len(unread)}, "
-        f"since {reason}; it does not run {len(tensorflow.not_run)}, with custom calls of jax or for several devices"
+        f"since {reason}; it does not run {len(tensorflow.not_run)}, with custom calls of jax or for several devices; "
+        "it promises to read what jaxlibs built from 2025-09-06 to 2026-04-04 export"
     )
 
 
@@ -138,6 +139,7 @@ def test_a_target_of_another_runtime_is_foreseen_for_its_cases(kept_goldens):
     assert litert.targets == ("phone",)
     assert litert.goldens == sum(one.manifest.case.endswith("test_mlp") for one in kept_goldens)
     assert foreseen_line(litert).startswith("phone: litert 2.3.0 is foreseen to read")
+    assert litert.promised is None
     assert told(kept_goldens, policy, day("2026-10-01")).foreseen == (), "it was not built yet"
     with pytest.raises(ReleaseError, match=r"litert 2\.3\.0 is not in the calendar of litert as of 2026-10-01"):
         told(kept_goldens, when=day("2026-10-01"), deployed=["litert==2.3.0"])

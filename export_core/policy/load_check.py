@@ -128,19 +128,25 @@ def check_load(artifact: Artifact, terms: Terms, reader: Reader) -> LoadCheck:
 
 
 def find_readers(text: str, terms: Terms, policy_file: str | None = None) -> list[Reader]:
-    """The jaxlib of that number, or the releases of another runtime: ``tensorflow`` is its newest, ``iree>=3.9`` many.
+    """The readers of a list with commas: jaxlibs, and releases of runtimes (`iree` is its newest, ``iree>=3.9`` many).
 
     Raises `ReleaseError` where there is none, `ExportCompatError` where the policy cannot be used.
     """
-    if not text[:1].isalpha():
-        return [find_reader(text, terms)]
     from pathlib import Path
 
     from export_core.policy import find_policy
-    from export_core.releases.runtimes import runtime_readers
+    from export_core.policy.run_options import comma_separated
 
-    calendar = find_policy(Path(), policy_file).calendar()
-    return [find_reader(release.name, terms, calendar) for release in runtime_readers(text, calendar)]
+    found: list[Reader] = []
+    for name in comma_separated(text) or (text,):
+        if not name[:1].isalpha():
+            found.append(find_reader(name, terms))
+            continue
+        from export_core.releases.runtimes import runtime_readers
+
+        calendar = find_policy(Path(), policy_file).calendar()
+        found += [find_reader(release.name, terms, calendar) for release in runtime_readers(name, calendar)]
+    return found
 
 
 def find_reader(name: str, terms: Terms, calendar: Calendar | None = None) -> Reader:

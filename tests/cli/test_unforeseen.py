@@ -121,7 +121,7 @@ SAYS = {
     ("can-i-deploy", NAME, "--to", "serving"): 3,
     ("can-i-deploy", "t.a", "--to", "serving", "--json", *GOLDENS): 3,
     ("goldens", "list", *GOLDENS): 0,
-    ("goldens", "show", "t.a", *GOLDENS): 0,
+    ("inspect", "t.a", *GOLDENS): 0,
     ("goldens", "verify", *GOLDENS): 0,
     ("plan", *GOLDENS, "--readers", "0.10.2"): 0,
     ("plan", *GOLDENS, "--readers", "0.10.2", "--json"): 0,

@@ -6,7 +6,7 @@ import pytest
 
 from export_core.artifact import Artifact, audit, read
 from export_core.features.inspect.facts import describe
-from export_core.features.inspect.screen import differences
+from export_core.features.inspect.screen import changes_between
 from export_core.goldens import GoldenStore
 from export_core.policy.terms import Terms
 from export_core.releases.entries import shipped_entries
@@ -39,8 +39,8 @@ def test_forward_compatibility_is_what_makes_the_other_lowering(writer):
         describe(artifact("test_conventions", name, writer), terms)
         for name in ("test_forward_compatible", "test_for_readers_from_today_on")
     )
-    told = [line for line in differences(old, new).splitlines() if "add" in line or "multiply" in line]
-    assert told == ["operation vhlo.add_v1: × 2 → × 1", "operation vhlo.multiply_v1: none → × 1"]
+    told = [change for change in changes_between(old, new) if "add" in change.name or "multiply" in change.name]
+    assert told == [("operation vhlo.add_v1", "× 2", "× 1"), ("operation vhlo.multiply_v1", "none", "× 1")]
 
 
 @pytest.mark.parametrize("writer", BOTH)

@@ -105,7 +105,7 @@ def test_a_shown_command_exists_with_its_options(page, of_pytest):
         ("- run: `pip install . && pytest --nothing`", "no option --nothing"),
         ("`nox -s nothing`", "no session nothing"),
         ("`nox -s compat_matrix -- --nothing`", "no option --nothing"),
-        ("`jaxexport goldens show CASE[/WRITER] --jaxpr`", ""),
+        ("`jaxexport inspect CASE/WRITER --jaxpr`", ""),
         ("`jaxexport backfill --writers V -- tests --lf`", ""),
         ("```console\n$ true\njaxexport nothing\n```", ""),
     ],

@@ -396,7 +396,7 @@ def golden_formats(root: Path, made: Golden) -> dict[str, str]:
     ahead = forecast([made], Policy(), calendar, TODAY, 200, ["0.11.0"])
     return {
         "goldens list": lines_of("goldens", "list", "--goldens", str(root)),
-        "goldens show": lines_of("goldens", "show", "--goldens", str(root), "--", made.id),
+        "inspect": lines_of("inspect", "--goldens", str(root), "--", made.id),
         "goldens verify": lines_of("goldens", "verify", "--goldens", str(root)),
         "plan": on_console(lambda to: print_plan_report(to, plan, Windows()), 60),
         "plan for GitHub": json.dumps(github_jobs(plan, [])),

@@ -14,6 +14,8 @@ FILES = ("manifest", "artifacts", "result", "summary")
 OUTPUT = (
     "inspect",
     "inventory",
+    "audit",
+    "diff",
     "converted",
     "plan",
     "comparison",

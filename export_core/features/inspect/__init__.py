@@ -12,7 +12,6 @@ FEATURE = Feature(
         "inspect": "commands:inspect",
         "audit": "commands:audit",
         "diff": "commands:diff",
-        "goldens show": "commands:show",
         "goldens coverage": "commands:coverage",
     },
     schemas={
@@ -24,5 +23,7 @@ FEATURE = Feature(
             "inventory:InventoryRow",
             "a line of what `jaxexport inspect DIR --json` prints: a file of an archive",
         ),
+        "audit": ("screen:AuditedFile", "a line of what `jaxexport audit --json` prints: an artifact with its calls"),
+        "diff": ("screen:ArtifactDiff", "what `jaxexport diff --json` prints: what changed between two artifacts"),
     },
 )

@@ -1,103 +1,217 @@
-"""The commands inspect, audit, diff, goldens show and goldens coverage. They never run what is in a file."""
+"""The commands inspect, audit, diff and goldens coverage. They never run what is in a file."""
+
+from __future__ import annotations
 
 import csv
 import functools
 import io
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from export_core.base.errors import PREFIX
 from export_core.base.escaping import printable
-from export_core.base.phrases import plural
-from export_core.cli.click_options import PATH, Project, day_of, policy_option, project_options
+from export_core.base.phrases import did_you_mean, plural
+from export_core.cli.click_options import (
+    PATH,
+    Project,
+    day_of,
+    goldens_option,
+    policy_of,
+    policy_option,
+    project_options,
+)
 from export_core.cli.goldens import find_golden
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 
+if TYPE_CHECKING:
+    from export_core.artifact.readers import Reader
+    from export_core.goldens import Golden
+    from export_core.policy.terms import Terms
+
 SAME, DIFFERENT = 0, 1
 FINE, NOT_FINE, BAD_INPUT, UNKNOWN = 0, 1, 2, 3
 _FORMULA = ("=", "+", "-", "@")  # What a spreadsheet takes for the start of a formula.
+_NAMES = click.argument("names", metavar="FILE|DIR|CASE/WRITER…", type=PATH, nargs=-1, required=True)
 
 
-jobs_option = click.option(
-    "--jobs", metavar="N", type=click.IntRange(min=1), help="Processes that read files. [default: one for each core]"
-)
+@dataclass(frozen=True)
+class _Asked:
+    """What the three commands are asked in the same way: for which readers and by which terms, and in which form."""
+
+    readers: str | None
+    goldens: str | None
+    policy_file: str | None
+    as_of: str | None
+    jobs: int | None
+    as_json: bool
+
+    def terms(self) -> Terms:
+        """The releases, windows and allowed calls of the policy, without releases that were built after --as-of."""
+        from export_core.policy.terms import terms_here
+
+        terms = terms_here(self.policy_file)
+        if self.as_of is None:
+            return terms
+        day = str(day_of(self.as_of))
+        return terms._replace(releases=tuple(release for release in terms.releases if release.built <= day))
+
+    def readers_in(self, terms: Terms) -> list[Reader]:
+        """The readers that --readers names. Raises `ReleaseError` for one that does not exist."""
+        from export_core.policy.load_check import find_readers
+
+        return find_readers(self.readers, terms, self.policy_file) if self.readers is not None else []
+
+    def golden(self, name: str) -> tuple[list[Golden], Golden] | None:
+        """All goldens of a case, and the one that is meant; None where the name is not that of a golden.
+
+        Raises `GoldenError` for a writer that the case does not have, and for a case that is misspelled.
+        """
+        from export_core.goldens import GoldenError, GoldenStore
+        from export_core.goldens.store import MANIFEST
+
+        path = Path(name)
+        if (path / MANIFEST).is_file() and path.parent.name:
+            return find_golden(GoldenStore(path.parent.parent), f"{path.parent.name}/{path.name}")
+        if os.path.lexists(name):
+            return None
+        store = GoldenStore(Path(self.goldens or policy_of(self.policy_file).goldens))
+        case, cases = name.partition("/")[0], {golden.manifest.case for golden in store.goldens()}
+        if case in cases:
+            return find_golden(store, name)
+        if hint := did_you_mean(case, cases):
+            raise GoldenError(f"{name}: expected a file, a folder, or a golden in {store.root}, found none.{hint}")
+        return None  # a file that does not exist
+
+    def files(self, names: Sequence[str]) -> list[str]:
+        """The paths of these files and folders, and of the artifacts of these goldens."""
+        found = [(name, None if os.path.lexists(name) else self.golden(name)) for name in names]
+        return [name if golden is None else str(golden[1].artifact) for name, golden in found]
+
+
+def _asked_options(as_json: str, readers: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The options that the three commands share, given to the command as an `_Asked`; with two of their help texts."""
+    options = (
+        click.option("--readers", metavar="READER,…", help=readers),
+        goldens_option,
+        policy_option,
+        click.option(
+            "--as-of",
+            metavar="DATE",
+            help="Ignore releases that were built after this day, and count days from it. [default: today]",
+        ),
+        click.option(
+            "--jobs",
+            metavar="N",
+            type=click.IntRange(min=1),
+            help="Processes that read the files of a folder. [default: one for each core]",
+        ),
+        click.option("--json", "as_json", is_flag=True, help=as_json),
+    )
+
+    def add(about: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(about)
+        def with_asked(*args: Any, **given: Any) -> None:
+            asked = _Asked(**{name: given.pop(name) for name in _Asked.__dataclass_fields__})
+            about(*args, asked=asked, **given)
+
+        decorated: Callable[..., None] = with_asked
+        # Reversed: as with decorators, the one applied last is shown first in --help.
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated
+
+    return add
 
 
 @command(
     "docs/reference/artifacts.md",
     "jaxexport inspect attention.jaxexport",
-    "jaxexport inspect attention.jaxexport --reader 0.11.0",
-    "jaxexport inspect attention.jaxexport --reader tensorflow==2.21.0",
+    "jaxexport inspect attention.jaxexport --readers 0.11.0,tensorflow==2.21.0",
+    "jaxexport inspect tests.test_model.test_attention/0.9.2-cpu",
     "jaxexport inspect exported --csv",
     section="Artifacts",
 )
-@click.argument("paths", metavar="FILE|DIR…", type=PATH, nargs=-1, required=True)
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print everything as one JSON object (schema/inspect.schema.json). Of a folder: an object a line for each "
-    "file (schema/inventory.schema.json).",
-)
-@click.option("--csv", "as_csv", is_flag=True, help="Print a row for each file.")
-@click.option("--mlir", is_flag=True, help="Print the module as text; needs jaxlib.")
-@click.option(
-    "--reader",
-    metavar="READER",
-    help="What is to load it: a jaxlib, or releases of another runtime, such as tensorflow==2.21.0, 'iree>=3.9' or "
+@_NAMES
+@_asked_options(
+    "Print everything as one JSON object (schema/inspect.schema.json). Of a folder: an object a line for each file "
+    "(schema/inventory.schema.json).",
+    "What is to load it: jaxlib releases, or those of another runtime, such as tensorflow==2.21.0, 'iree>=3.9' or "
     "litert for its newest. The exit code says whether all do.",
 )
+@click.option("--csv", "as_csv", is_flag=True, help="Print a row for each file.")
 @click.option(
-    "--as-of",
-    metavar="DATE",
-    help="Of a folder: count the days from this day, and ignore later releases. [default: today]",
+    "--mlir",
+    is_flag=True,
+    help="Print the module as text: of a golden as its writer printed it; of a file, "
+    "which needs jaxlib, as that prints it.",
 )
-@jobs_option
-@policy_option
+@click.option("--jaxpr", is_flag=True, help="Of a golden: print the jaxpr as its writer printed it.")
 @click.pass_context
-def inspect(context: click.Context, /, paths: Sequence[str], mlir: bool, reader: str | None, **options: Any) -> None:
-    """Show what is in an artifact, which release wrote it, and which releases can load it; or what is in a folder.
+def inspect(
+    context: click.Context, /, names: Sequence[str], asked: _Asked, as_csv: bool, mlir: bool, jaxpr: bool
+) -> None:
+    """Show what is in an artifact or in a golden, who wrote it, and what can load it; or what is in a folder.
 
-    FILE is what Exported.serialize() returned, or a StableHLO portable artifact. Nothing in it is run. The policy's
-    releases, windows and allowed calls are used.
+    FILE is what Exported.serialize() returned, or a StableHLO portable artifact. CASE/WRITER is a golden as
+    `jaxexport goldens list` prints it, and CASE the newest golden of the case: its manifest, arrays and files are
+    shown. Nothing in it is run. The policy's releases, windows and allowed calls are used.
 
     Of a DIR, or of several files: an inventory of all artifacts below it, of any number.
 
-    Exit codes with --reader: 0 that release loads it and every custom call is promised or allowed (another runtime
-    than jaxlib: it makes none that only jax registers), 1 not, 2 the file cannot be read, 3 whether it loads is not
+    Exit codes with --readers: 0 all of them load it and every custom call is promised or allowed (another runtime
+    than jaxlib: it makes none that only jax registers), 1 not, 2 the file cannot be read, 3 whether one loads it is not
     known. Without: 0, or 2 where a file cannot be read.
     """
-    file = paths[0] if len(paths) == 1 and not os.path.isdir(paths[0]) else None  # noqa: PTH112 - it is shown as typed
-    if (mlir or reader) and (file is None or options["as_csv"] or (mlir and reader)):
-        raise click.UsageError("--mlir and --reader take one file each, without the other and without --csv.")
-    if options["as_csv"] and options["as_json"]:
+    if asked.as_json and as_csv:
         raise click.UsageError("--json cannot be combined with --csv.")
-    if file is not None and not options["as_csv"] and (options["as_of"] or options["jobs"]):
-        raise click.UsageError("--as-of and --jobs are for a folder, several files, or --csv.")
-    if file is None or options["as_csv"]:
-        context.exit(_show_inventory(paths, **options))
+    is_one = len(names) == 1 and not as_csv
+    golden = asked.golden(names[0]) if is_one else None
+    is_one = is_one and (golden is not None or not os.path.isdir(names[0]))  # noqa: PTH112 - "" is no folder
+    if mlir + jaxpr + (asked.readers is not None) > (1 if is_one else 0):
+        raise click.UsageError("--mlir, --jaxpr and --readers are about one artifact, each without the others.")
+    if not is_one:
+        context.exit(_show_inventory(asked, asked.files(names), as_csv=as_csv))
+    if golden and (mlir or jaxpr):
+        from export_core.features.inspect.golden import side_file
+
+        echo(side_file(golden[1], "module.mlir" if mlir else "jaxpr.txt"), nl=False)
+        return
+    from export_core.artifact import read
+
+    if jaxpr:
+        raise click.UsageError(f"--jaxpr is for a golden, which keeps it beside its artifact; {names[0]} is a file.")
     if mlir:
-        from export_core.artifact import read
         from export_core.artifact.module_text import module_text
 
-        echo(module_text(read(file)))
+        echo(module_text(read(names[0])))
         return
-    from export_core.features.inspect.screen import inspect_text
+    from export_core.features.inspect.screen import check_lines, inspect_text, load_checks
 
-    text, ok = inspect_text(file, as_json=options["as_json"], reader=reader, policy_file=options["policy_file"])
-    echo(text, nl=False)
-    context.exit({True: FINE, False: NOT_FINE, None: UNKNOWN}[ok])
+    terms = asked.terms()
+    readers = asked.readers_in(terms)
+    file = golden[1].artifact if golden else names[0]
+    if golden and not asked.as_json:
+        from export_core.features.inspect.golden import golden_screen
+
+        others = [other for other in golden[0] if other is not golden[1]]
+        echo(golden_screen(golden[1], others, policy_of(asked.policy_file)), nl=False)
+    else:
+        echo(inspect_text(read(file), terms, readers, as_json=asked.as_json), nl=False)
+    checks = load_checks(read(file), terms, readers) if readers else []
+    if not asked.as_json:
+        echo(check_lines(checks), nl=False)
+    answers = {check.ok for check in checks}
+    context.exit(NOT_FINE if False in answers else UNKNOWN if None in answers else FINE)
 
 
-def _show_inventory(
-    paths: Sequence[str], *, as_json: bool, as_csv: bool, jobs: int | None, as_of: str | None, policy_file: str | None
-) -> int:
+def _show_inventory(asked: _Asked, paths: Sequence[str], *, as_csv: bool) -> int:
     """Print the inventory of files and folders; return the exit code.
 
     Raises:
@@ -106,25 +220,22 @@ def _show_inventory(
     from export_core.artifact import as_dict
     from export_core.artifact.archive import read_archive
     from export_core.features.inspect.inventory import Inventory, InventoryRow, inventory_row
-    from export_core.policy.terms import terms_here
 
-    day = day_of(as_of)
-    terms = terms_here(policy_file)
-    terms = terms._replace(releases=tuple(release for release in terms.releases if release.built <= str(day)))
-    inventory = Inventory(day, terms.releases[-1].jaxlib if terms.releases else "")
+    terms = asked.terms()
+    inventory = Inventory(day_of(asked.as_of), terms.releases[-1].jaxlib if terms.releases else "")
     if as_csv:
         echo(_csv_line(InventoryRow._fields), nl=False)
-    for file in read_archive(functools.partial(inventory_row, terms), paths, inventory.left_out, jobs):
+    for file in read_archive(functools.partial(inventory_row, terms), paths, inventory.left_out, asked.jobs):
         row = file.result or InventoryRow(file.path, file.error)
         inventory.add(row)
-        if as_json:
+        if asked.as_json:
             echo_json(as_dict(row), indent=-1)
         elif as_csv:
             echo(_csv_line(row), nl=False)
         if row.error is not None:
             echo(f"{PREFIX}{row.file}: {row.error}", err=True)
     for line in inventory.lines():
-        echo(line, err=as_json or as_csv)
+        echo(line, err=asked.as_json or as_csv)
     return BAD_INPUT if inventory.unread else FINE
 
 
@@ -141,24 +252,21 @@ def _csv_line(values: Iterable[Any]) -> str:
 
 @command(
     "docs/reference/artifacts.md",
-    "jaxexport audit --reader 0.9.2 exported/a.jaxexport exported/b.jaxexport",
+    "jaxexport audit --readers 0.9.2 exported/a.jaxexport exported/b.jaxexport",
     "jaxexport audit exported",
     section="Artifacts",
 )
-@click.argument("paths", metavar="FILE|DIR…", type=PATH, nargs=-1, required=True)
-@policy_option
-@click.option("--writer", metavar="JAXLIB", help="The jaxlib that wrote the files. [default: read from each file]")
-@click.option("--reader", metavar="JAXLIB", help="A jaxlib that must guarantee the calls as well. [default: none]")
-@jobs_option
+@_NAMES
+@_asked_options(
+    "Print an object a line for each artifact (schema/audit.schema.json).",
+    "What must take the calls as well: jaxlib releases, which must guarantee them, or other runtimes, such as "
+    "tensorflow==2.21.0, which must compile them. [default: none]",
+)
+@click.option(
+    "--writers", metavar="JAXLIB", help="The one jaxlib that wrote all these files. [default: read from each file]"
+)
 @click.pass_context
-def audit(
-    context: click.Context,
-    paths: Sequence[str],
-    policy_file: str | None,
-    writer: str | None,
-    reader: str | None,
-    jobs: int | None,
-) -> None:
+def audit(context: click.Context, names: Sequence[str], asked: _Asked, writers: str | None) -> None:
     """Check every custom call against what its writer guaranteed and the policy allows.
 
     The parameters of `main` are checked against the artifact's envelope and its calling convention. Of a DIR, all
@@ -167,82 +275,84 @@ def audit(
     Exit codes: 0 no problems found, 1 a call is not guaranteed or `main` does not match the envelope, 2 a file cannot
     be read.
     """
+    from export_core.artifact import as_dict
     from export_core.artifact.archive import read_archive
-    from export_core.features.inspect.screen import audit_text
-    from export_core.policy import find_policy
-    from export_core.policy.terms import terms_of
+    from export_core.features.inspect.screen import AuditedFile, audit_file, audit_text
 
-    policy = find_policy(Path(), policy_file)
-    calendar = policy.calendar()
-    for version in filter(None, (writer, reader)):
-        calendar.built(version)  # a name that is no release is bad input
-    below = any(map(os.path.isdir, paths))
+    terms = asked.terms()
+    if writers:
+        policy_of(asked.policy_file).calendar().built(writers)  # a name that is no release is bad input
+    below = any(map(os.path.isdir, names))
     ended: Counter[bool | None] = Counter()
     left_out: Counter[str] = Counter()
-    for file in read_archive(functools.partial(audit_text, terms_of(policy), writer, reader), paths, left_out, jobs):
-        if file.result is None:
-            ended[None] += 1
+    auditing = functools.partial(audit_file, terms, writers, asked.readers_in(terms))
+    for file in read_archive(auditing, asked.files(names), left_out, asked.jobs):
+        audited = file.result or AuditedFile(file.path, error=file.error)
+        ended[audited.ok] += 1
+        if asked.as_json:
+            echo_json(as_dict(audited), indent=-1)
+        elif audited.ok is False or (audited.ok and not below):
+            echo(audit_text(audited), nl=False)
+        if audited.error:
             echo(f"{PREFIX}{file.path}: {file.error}", err=True)  # the other files are still audited
-            continue
-        text, is_fine = file.result
-        ended[is_fine] += 1
-        if not is_fine or not below:
-            echo(text, nl=False)
     if below:
         others = plural(left_out.total(), "other file")
         echo(
             f"{plural(ended.total(), 'artifact')}: {ended[True]:,} ok, {ended[False]:,} with problems, "
-            f"{ended[None]:,} not read; {others} left out"
+            f"{ended[None]:,} not read; {others} left out",
+            err=asked.as_json,
         )
     context.exit(BAD_INPUT if ended[None] else NOT_FINE if ended[False] else FINE)
 
 
-@command("docs/reference/artifacts.md", "jaxexport diff old.jaxexport new.jaxexport", section="Artifacts")
-@click.argument("old", metavar="A", type=PATH)
-@click.argument("new", metavar="B", type=PATH)
-@policy_option
+@command(
+    "docs/reference/artifacts.md",
+    "jaxexport diff old.jaxexport new.jaxexport",
+    "jaxexport diff tests.test_model.test_attention/0.9.2-cpu tests.test_model.test_attention/0.12.0.1-cpu",
+    section="Artifacts",
+)
+@_NAMES
+@_asked_options(
+    "Print JSON (schema/diff.schema.json). Of two folders: an object a line for each pair of files.",
+    "Compare also whether these load each of the two: jaxlib releases, or those of another runtime, such as "
+    "tensorflow==2.21.0.",
+)
 @click.pass_context
-def diff(context: click.Context, old: str, new: str, policy_file: str | None) -> None:
-    """Show what changed from one artifact to another, with the releases and allowed calls of the policy.
+def diff(context: click.Context, names: Sequence[str], asked: _Asked) -> None:
+    """Show what changed from the first of two artifacts to the second, with the releases and calls of the policy.
+
+    Of two folders, the artifacts of the same name are compared, and those are named that only one of them has.
 
     Exit codes: 0 the same bytes, 1 different, 2 a file cannot be read.
     """
-    from export_core.artifact import read
-    from export_core.artifact.export_changes import operations_that_differ
-    from export_core.features.inspect.facts import describe
-    from export_core.features.inspect.screen import differences
-    from export_core.policy.terms import terms_here
+    from export_core.artifact import Artifact, as_dict
+    from export_core.artifact.archive import artifact_in, files_of, read_archive
+    from export_core.features.inspect.screen import ArtifactDiff, compare, difference_text
 
-    before, after = read(old), read(new)
-    if before.data == after.data:
-        echo(f"{old} and {new} are the same, byte for byte")
-        context.exit(SAME)
-    # Only now: about files with the same bytes nothing else has to be known.
-    terms = terms_here(policy_file)
-    facts = (describe(before, terms, whole=False), describe(after, terms, whole=False))
-    echo(differences(*facts, operations_that_differ(before, after)), nl=False)
-    context.exit(DIFFERENT)
-
-
-@command("docs/reference/artifacts.md", "jaxexport goldens show tests.test_model.test_attention/0.9.2-cpu")
-@click.argument("name", metavar="CASE[/WRITER]")
-@project_options
-@click.option("--mlir", is_flag=True, help="Only module.mlir: the module as its writer printed it.")
-@click.option("--jaxpr", is_flag=True, help="Only jaxpr.txt: the jaxpr as its writer printed it.")
-def show(project: Project, name: str, mlir: bool, jaxpr: bool) -> None:
-    """Show everything in one golden: manifest, arrays with their first values, files.
-
-    CASE and WRITER are as `jaxexport goldens list` prints them; without WRITER the newest golden is shown.
-    """
-    from export_core.features.inspect.golden import golden_screen, side_file
-
-    generations, golden = find_golden(project.store, name)
-    files = [file for is_wanted, file in ((mlir, "module.mlir"), (jaxpr, "jaxpr.txt")) if is_wanted]
-    for file in files:
-        echo(side_file(golden, file), nl=False)
-    if not files:
-        others = [other for other in generations if other is not golden]
-        echo(golden_screen(golden, others, project.policy), nl=False)
+    if len(names) != 2 or len({*map(os.path.isdir, names)}) != 1:
+        raise click.UsageError(f"expected two artifacts, or two folders of them, found {' '.join(names)}.")
+    old, new = (path.rstrip("/") or path for path in asked.files(names))
+    below = os.path.isdir(old)  # noqa: PTH112 - it is shown as typed
+    terms = asked.terms()
+    comparing = functools.partial(compare, terms, asked.readers_in(terms), old, new)
+    ended: Counter[bool | None] = Counter()
+    for file in read_archive(comparing, [old], Counter(), asked.jobs):
+        compared = file.result or ArtifactDiff(file.path, "", error=f"{file.path}: {file.error}")
+        ended[compared.same] += 1
+        if asked.as_json:
+            echo_json(as_dict(compared), indent=-1 if below else 2)
+        if compared.error:
+            echo(f"{PREFIX}{compared.error}", err=True)
+        elif not (asked.as_json or (compared.same and below)):
+            echo(difference_text(compared), nl=False)
+    for found in files_of([new] if below else []):
+        other = old + found.path.removeprefix(new)
+        if not os.path.lexists(other) and isinstance(artifact_in(found), Artifact):
+            ended[False] += 1
+            echo(f"only in the second folder: {found.path}", err=asked.as_json)
+    if below:
+        echo(f"{ended[True]:,} the same, {ended[False]:,} different, {ended[None]:,} not read", err=asked.as_json)
+    context.exit(BAD_INPUT if ended[None] else DIFFERENT if ended[False] else SAME)
 
 
 @command("docs/evidence/coverage.md", "jaxexport goldens coverage")

@@ -5,14 +5,14 @@ the published schema (schema/inspect.schema.json).
 """
 
 import os.path
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from export_core.artifact import Artifact, Module, as_dict
 from export_core.artifact.audit import DISABLED, AuditFinding, Foreseen, calls_of_jax, foreseen_everywhere
 from export_core.artifact.main_check import check_main, dimension_names, is_known
-from export_core.artifact.readers import Needs, loads, needs, readers_of, readers_of_runtime
+from export_core.artifact.readers import Needs, Reader, loads, needs, readers_of, readers_of_runtime
 from export_core.artifact.writers import WrittenBy, audit_calls, find_writer
 from export_core.policy.terms import PromisedDays, Terms, promised_days
 from export_core.releases.entries import shipped_runtimes
@@ -148,12 +148,12 @@ class Inspection(NamedTuple):
 
 
 def describe(
-    artifact: Artifact, terms: Terms, *, whole: bool = True, reader: str | None = None, runtimes: bool = True
+    artifact: Artifact, terms: Terms, *, whole: bool = True, readers: Sequence[Reader] = (), runtimes: bool = True
 ) -> Inspection:
     """Return everything that is known of an artifact.
 
     The envelope field by field only when `whole`, since no screen shows it; `runtimes`, which take as long as all other
-    releases, are for a single file. Custom calls are judged for the jaxlib `reader`, or for the newest release.
+    releases, are for a single file. Custom calls are judged for the jaxlibs among `readers`, or for the newest release.
 
     Raises:
         ArtifactError: a module of it cannot be read.
@@ -161,8 +161,9 @@ def describe(
     envelope, releases = artifact.envelope, terms.releases
     writer = find_writer(artifact, releases)
     # A target that the newest release has dropped is reported too. If no writer is known, no list applies at all.
-    newest = releases[-1].jaxlib if releases else None
-    findings = audit_calls(artifact, writer, terms.allow, reader or (newest if writer.candidates else None))
+    newest = [release.jaxlib for release in releases[-1:]]
+    jaxlibs = jaxlibs_of(readers)
+    findings = audit_for(artifact, writer, terms.allow, jaxlibs or (newest if writer.candidates else ()))
     converted = _converted(artifact)
     built = {release.jaxlib: release.built for release in releases}
     facts = Inspection(
@@ -173,7 +174,7 @@ def describe(
         sha256=artifact.sha256,
         signature=_signature(artifact),
         custom_calls=tuple(finding for finding in findings if finding.standing != DISABLED),
-        foreseen=foreseen_everywhere(artifact, reader or newest),
+        foreseen=foreseen_everywhere(artifact, next(iter((*jaxlibs, *newest)), None)),
         modules=tuple(_module(module, artifact.data) for module in artifact.modules),
         writer=writer,
         readers=tuple(
@@ -202,6 +203,22 @@ def describe(
         promise=None if converted is not None and converted.is_other else promised_days(writer, terms),
         envelope=as_dict(envelope) if whole else None,
     )
+
+
+def jaxlibs_of(readers: Sequence[Reader]) -> tuple[str, ...]:
+    """The jaxlibs among these readers."""
+    return tuple(reader.jaxlib for reader in readers if not reader.runtime)
+
+
+def audit_for(
+    artifact: Artifact, writer: WrittenBy, allow: Mapping[str, str], jaxlibs: Sequence[str]
+) -> tuple[AuditFinding, ...]:
+    """Audit an artifact for several readers: a call is fine if its writer and all of these jaxlibs promise it.
+
+    Raises `ArtifactError` for a module that cannot be read.
+    """
+    audited = [audit_calls(artifact, writer, allow, jaxlib) for jaxlib in jaxlibs or (None,)]
+    return tuple(next((x for x in alike if not x.ok), alike[0]) for alike in zip(*audited, strict=True))
 
 
 def _runtimes(artifact: Artifact, terms: Terms) -> Iterator[RuntimeFacts]:

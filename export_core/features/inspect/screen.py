@@ -1,17 +1,19 @@
 """What `inspect`, `audit` and `diff` print: the facts of a file on a screen or as JSON, its calls, what differs."""
 
+from __future__ import annotations
+
 import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from export_core.artifact import Artifact, as_dict, read
-from export_core.artifact.audit import ONLY_JAX, AuditFinding, Payload, foreseen_everywhere
+from export_core.artifact import Artifact, ArtifactError, as_dict, read
+from export_core.artifact.audit import ONLY_JAX, AuditFinding, Payload, calls_of_jax, foreseen_everywhere
 from export_core.artifact.main_check import check_main
-from export_core.artifact.readers import CONVERT
-from export_core.artifact.writers import audit_calls, find_writer
+from export_core.artifact.readers import CONVERT, Reader
+from export_core.artifact.writers import find_writer
 from export_core.base.errors import NOBODY_READS
 from export_core.base.escaping import for_json, in_utf8, printable, without_commands
 from export_core.base.phrases import plural, ranges
@@ -22,11 +24,16 @@ from export_core.features.inspect.facts import (
     ReaderFacts,
     RuntimeFacts,
     StableHloPromise,
+    audit_for,
     describe,
+    jaxlibs_of,
     stablehlo_promise,
 )
 from export_core.policy.terms import Terms, terms_here
 from export_core.releases.names import title_of
+
+if TYPE_CHECKING:
+    from export_core.policy.load_check import LoadCheck
 
 WIDTH = 14  # of the first column
 LINE = 150  # characters of a line; what is longer is cut, and --json has all of it
@@ -36,13 +43,16 @@ MOST = 8  # lines of one kind
 def quick_start(words: Sequence[str]) -> None:
     """Print what is in a file and end the process, where nothing but ``FILE [--json]`` was typed.
 
-    Raises `ExportCompatError` as `inspect_text` does.
+    Raises `ExportCompatError` where the file, the policy, or the project's file of releases cannot be used.
     """
     files = [word for word in words if not word.startswith("-")]
-    # An option such as --policy takes a value, which cannot be told from a file here: click does that.
-    if len(files) != 1 or set(words) - {*files, "--json"} or os.path.isdir(files[0]):  # noqa: PTH112 - pathlib: 5 ms
+    # An option such as --policy takes a value, which cannot be told from a file here: click does that. What does not
+    # exist may be a golden.
+    if len(files) != 1 or set(words) - {*files, "--json"}:
         return
-    text, _ = inspect_text(files[0], as_json="--json" in words)
+    if os.path.isdir(files[0]) or not os.path.lexists(files[0]):  # noqa: PTH112 - pathlib: 5 ms
+        return
+    text = inspect_text(read(files[0]), terms_here(), as_json="--json" in words)
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # where a terminal cannot show ×
     try:
         sys.stdout.write(text)
@@ -53,39 +63,34 @@ def quick_start(words: Sequence[str]) -> None:
     sys.exit()
 
 
-def inspect_text(
-    file: str, *, as_json: bool, reader: str | None = None, policy_file: str | None = None
-) -> tuple[str, bool | None]:
-    """Return the screen about a file, or everything as one JSON object, by the terms of the project in this folder.
+def load_checks(artifact: Artifact, terms: Terms, readers: Sequence[Reader]) -> list[LoadCheck]:
+    """Whether each of these readers loads the artifact, and whether JAX promises that."""
+    if not readers:
+        return []
+    from export_core.policy.load_check import check_load
 
-    And whether all releases that `reader` names load the file, a jaxlib or those of another runtime: the last lines of
-    the screen say so. True where none is named.
+    return [check_load(artifact, terms, reader) for reader in readers]
 
-    Raises:
-        ArtifactError: it cannot be read.
-        ExportCompatError: the policy, or the project's file of releases, cannot be used; or there is no such reader.
+
+def check_lines(checks: Sequence[LoadCheck]) -> str:
+    """The last lines of a screen: a sentence for each reader that was named."""
+    return "".join(f"{'' if n else 'reader':<{WIDTH}}{printable(str(check))}\n" for n, check in enumerate(checks))
+
+
+def inspect_text(artifact: Artifact, terms: Terms, readers: Sequence[Reader] = (), *, as_json: bool) -> str:
+    """The screen about an artifact, or everything as one JSON object; custom calls are judged for these readers.
+
+    Raises `ArtifactError` for a module that cannot be read.
     """
-    artifact, terms = read(file), terms_here(policy_file)
-    checks, of_jaxlib = [], None
-    if reader is not None:
-        from export_core.policy.load_check import check_load, find_readers
+    facts = describe(artifact, terms, whole=as_json, readers=readers)
+    if not as_json:
+        return without_commands(screen(facts))
+    import json
 
-        readers = find_readers(reader, terms, policy_file)
-        checks = [check_load(artifact, terms, each) for each in readers]
-        of_jaxlib = None if readers[0].runtime else reader
-    answers = {check.ok for check in checks}
-    ok = False if False in answers else None if None in answers else True
-    facts = describe(artifact, terms, whole=as_json, reader=of_jaxlib)
-    if as_json:
-        import json
-
-        shown = as_dict(facts)
-        text = json.dumps(shown)
-        # Half of a pair of surrogates, which JSON has no text for, is a byte of a file's name.
-        text = for_json(json.dumps(in_utf8(shown)) if "\\udc" in text else text) + "\n"
-        return text, ok
-    last = "".join(f"{'' if number else 'reader':<{WIDTH}}{printable(str(x))}\n" for number, x in enumerate(checks))
-    return without_commands(f"{screen(facts)}{last}"), ok
+    shown = as_dict(facts)
+    text = json.dumps(shown)
+    # Half of a pair of surrogates, which JSON has no text for, is a byte of a file's name.
+    return (for_json(json.dumps(in_utf8(shown)) if "\\udc" in text else text)) + "\n"
 
 
 def screen(facts: Inspection) -> str:
@@ -317,60 +322,138 @@ def joined(words: Iterable[object]) -> str:
     return ", ".join(map(str, words))
 
 
-def audit_text(terms: Terms, writer: str | None, reader: str | None, artifact: Artifact) -> tuple[str, bool]:
-    """Return the text of `jaxexport audit` on an artifact, and whether no problems were found.
+class AuditedFile(NamedTuple):
+    """What `jaxexport audit --json` prints of an artifact. Of one that cannot be read, only `file` and `error`."""
 
-    `writer` is the jaxlib that wrote it, where that is known better than the file says; `reader` one that must
-    guarantee the targets too. Raises `ArtifactError` for a module that cannot be read.
+    file: str  # The file, as it was named.
+    error: str | None = None  # Why it cannot be read; null for one that was read.
+    ok: bool | None = None  # Whether no problems were found; null where it cannot be read.
+    writer: str = ""  # Who wrote it, in words.
+    custom_calls: tuple[AuditFinding, ...] = ()  # The findings on custom calls, and on parts that are not known.
+    problems: tuple[str, ...] = ()  # What else is wrong, a sentence each.
+    notes: tuple[str, ...] = ()  # What is promised of a bare module, and what is foreseen on each platform.
+
+
+def audit_file(terms: Terms, writer: str | None, readers: Sequence[Reader], artifact: Artifact) -> AuditedFile:
+    """Audit an artifact.
+
+    `writer` is the jaxlib that wrote it, where that is known better than the file says; `readers` must take its calls
+    too. Raises `ArtifactError` for a module that cannot be read.
     """
     written_by = find_writer(artifact, terms.releases)
     if writer is not None:
         written_by = written_by._replace(jaxlib=writer)
-    findings = audit_calls(artifact, written_by, terms.allow, reader)
+    findings = audit_for(artifact, written_by, terms.allow, jaxlibs_of(readers))
     # No exporter writes a file with such a main: it was damaged, or put together from parts. jax would call it with
     # other arguments, so it fails here although its targets may be fine.
     problems = check_main(artifact)
-    unread = sum(not finding.ok for finding in findings if not finding.count)
-    bad = sum(not finding.ok for finding in findings if finding.count)
-    parts = [f"not read whole ({plural(unread, 'part')} not known)"] if unread else []
-    parts += [f"{plural(bad, 'target')} not guaranteed"] if bad else []
-    parts += ["main is not what the envelope says"] if problems else []
-    is_fine = not parts
-    if is_fine:
-        parts = ["ok"] if any(finding.count for finding in findings) else ["ok, it makes no custom calls"]
+    if calls := calls_of_jax(artifact):
+        others = (title_of(reader.runtime) for reader in readers if reader.runtime)
+        problems += [f"{title} does not compile it: {ONLY_JAX.format(joined(calls))}" for title in others]
     if written_by.jaxlib is not None:
         by = f"written by jaxlib {written_by.jaxlib}"
     elif artifact.envelope is None:
         by = "writer not known"
     elif written_by.candidates:
-        by = f"written by one of jaxlib {joined(written_by.candidates)} (name it with --writer)"
+        by = f"written by one of jaxlib {joined(written_by.candidates)} (name it with --writers)"
     else:
-        by = "written by a jaxlib that the calendar does not have (name it with --writer)"
-    lines = [f"{artifact.name}: {joined(parts)}, {by}"]
+        by = "written by a jaxlib that the calendar does not have (name it with --writers)"
+    notes = []
     if artifact.envelope is None:  # compared with JAX's lists all the same: they are what a reader would look up
-        lines += [f"  note  promised {line}" for line in promises_in_words(stablehlo_promise(artifact))]
+        notes += [f"promised {line}" for line in promises_in_words(stablehlo_promise(artifact))]
+    if terms.releases:
+        platforms = foreseen_everywhere(artifact, (*jaxlibs_of(readers), terms.releases[-1].jaxlib)[0])
+        notes += [f"on {platform.platform}: {platform.note}" for platform in platforms if platform.exported]
+    ok = not problems and all(finding.ok for finding in findings)
+    return AuditedFile(artifact.name, None, ok, by, findings, tuple(problems), tuple(notes))
+
+
+def audit_text(audited: AuditedFile) -> str:
+    """The lines of `jaxexport audit` about an artifact that was read."""
+    findings = audited.custom_calls
+    unread = sum(not finding.ok for finding in findings if not finding.count)
+    bad = sum(not finding.ok for finding in findings if finding.count)
+    parts = [f"not read whole ({plural(unread, 'part')} not known)"] if unread else []
+    parts += [f"{plural(bad, 'target')} not guaranteed"] if bad else []
+    parts += ["main is not what the envelope says"] if audited.problems else []
+    if not parts:
+        parts = ["ok"] if any(finding.count for finding in findings) else ["ok, it makes no custom calls"]
+    lines = [f"{audited.file}: {joined(parts)}, {audited.writer}"]
+    promised = [note for note in audited.notes if note.startswith("promised ")]
+    lines += [f"  note  {note}" for note in promised]
     for finding in findings:
         mark = "FAIL" if not finding.ok else "ok  " if finding.count else "note"
         lines.append(f"  {mark}  {finding}")
         lines += [] if finding.ok else [f"          in {place}" for place in finding.where[1:]]
-    lines += [f"  FAIL  {problem}" for problem in problems]
-    if terms.releases:
-        platforms = foreseen_everywhere(artifact, reader or terms.releases[-1].jaxlib)
-        lines += [f"  note  on {platform.platform}: {platform.note}" for platform in platforms if platform.exported]
-    return "".join(f"{printable(line)}\n" for line in lines), is_fine
+    lines += [f"  FAIL  {problem}" for problem in audited.problems]
+    lines += [f"  note  {note}" for note in audited.notes[len(promised) :]]
+    return "".join(f"{printable(line)}\n" for line in lines)
 
 
-def differences(old: Inspection, new: Inspection, operations: Sequence[str] = ()) -> str:
-    """Return a line for each thing that differs: its name, what it was, what it is; then these lines of operations."""
-    lines = [f"- {old.file}, {size(old.nbytes)}", f"+ {new.file}, {size(new.nbytes)}"]
+class Change(NamedTuple):
+    """One thing that differs."""
+
+    name: str  # What it is.
+    before: str  # What the first artifact has.
+    after: str  # What the second has.
+
+
+class ArtifactDiff(NamedTuple):
+    """What `jaxexport diff --json` prints of two artifacts."""
+
+    old: str  # The first, as it was named.
+    new: str  # The second; empty where a folder has no such file.
+    same: bool | None = None  # Whether they are the same, byte for byte; null where one cannot be read.
+    nbytes: tuple[int, int] = (0, 0)  # Their sizes in bytes.
+    changes: tuple[Change, ...] = ()  # What differs.
+    operations: tuple[str, ...] = ()  # The first operations that differ in each function, in lines.
+    error: str = ""  # Why one cannot be read; empty where both were.
+
+
+def compare(terms: Terms, readers: Sequence[Reader], old: str, new: str, before: Artifact) -> ArtifactDiff:
+    """Compare an artifact with the one that has its place in another folder, where `old` and `new` are the folders.
+
+    They may also be the two files. Raises `ArtifactError` for a module of the first that cannot be read.
+    """
+    other = new + before.name.removeprefix(old)
+    if before.name != old and not os.path.lexists(other):
+        return ArtifactDiff(before.name, "", same=False)
+    try:
+        after = read(other)
+        sizes = len(before.data), len(after.data)
+        if before.data == after.data:
+            return ArtifactDiff(before.name, other, same=True, nbytes=sizes)
+        from export_core.artifact.export_changes import operations_that_differ
+
+        both = (describe(before, terms, whole=False), describe(after, terms, whole=False))
+        changes = changes_between(*both, *(load_checks(x, terms, readers) for x in (before, after)))
+        return ArtifactDiff(before.name, other, False, sizes, changes, (*operations_that_differ(before, after),))
+    except ArtifactError as error:
+        return ArtifactDiff(before.name, other, error=str(error))
+
+
+def changes_between(
+    old: Inspection, new: Inspection, old_loads: Sequence[LoadCheck] = (), new_loads: Sequence[LoadCheck] = ()
+) -> tuple[Change, ...]:
+    """What differs between two artifacts, and whether the readers load them."""
     depth = min(len(old.modules), len(new.modules))  # a derivative that only one has is one line
-    before, after = _compared(old, depth), _compared(new, depth)
-    for name in {**before, **after}:
-        was, now = before.get(name, "none"), after.get(name, "none")
-        if was != now:
-            short = len(name) + len(was) + len(now) < LINE - 5
-            lines += [f"{name}: {was} → {now}"] if short else [f"{name}:", f"  - {was}", f"  + {now}"]
-    lines += operations
+    before = _compared(old, depth) | {f"in {check.reader}": str(check) for check in old_loads}
+    after = _compared(new, depth) | {f"in {check.reader}": str(check) for check in new_loads}
+    pairs = ((name, before.get(name, "none"), after.get(name, "none")) for name in {**before, **after})
+    return tuple(Change(*pair) for pair in pairs if pair[1] != pair[2])
+
+
+def difference_text(diff: ArtifactDiff) -> str:
+    """A line for each thing that differs: its name, what it was, what it is; then the operations that differ."""
+    if diff.same:
+        return printable(f"{diff.old} and {diff.new} are the same, byte for byte") + "\n"
+    if not diff.new:
+        return printable(f"only in the first folder: {diff.old}") + "\n"
+    lines = [f"{sign} {file}, {size(nbytes)}" for sign, file, nbytes in zip("-+", diff[:2], diff.nbytes, strict=True)]
+    for name, was, now in diff.changes:
+        short = len(name) + len(was) + len(now) < LINE - 5
+        lines += [f"{name}: {was} → {now}"] if short else [f"{name}:", f"  - {was}", f"  + {now}"]
+    lines += diff.operations
     if len(lines) == 2:
         lines.append(
             "The bytes differ, but everything that is compared is the same. "

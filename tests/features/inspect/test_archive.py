@@ -245,12 +245,10 @@ def test_folders_and_files_can_be_named_together(folder):
 @pytest.mark.parametrize(
     ("name", "words", "expected"),
     [
-        ("a.jaxexport", ("--as-of", "2026-01-01"), "--as-of and --jobs are for a folder"),
-        ("a.jaxexport", ("--jobs", "2"), "--as-of and --jobs are for a folder"),
         ("a.jaxexport", ("--csv", "--json"), "--json cannot be combined with --csv"),
-        ("a.jaxexport", ("--csv", "--reader", "0.9.2"), "--mlir and --reader take one file each"),
-        ("archive", ("--mlir",), "--mlir and --reader take one file each"),
-        ("archive", ("--reader", "0.9.2"), "--mlir and --reader take one file each"),
+        ("a.jaxexport", ("--csv", "--readers", "0.9.2"), "--mlir, --jaxpr and --readers are about one artifact"),
+        ("archive", ("--mlir",), "--mlir, --jaxpr and --readers are about one artifact"),
+        ("archive", ("--readers", "0.9.2"), "--mlir, --jaxpr and --readers are about one artifact"),
         ("archive", ("--as-of", "soon"), "--as-of: expected a date such as"),
     ],
 )

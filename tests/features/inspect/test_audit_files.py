@@ -1,20 +1,23 @@
 """`jaxexport audit`: for CI, with exit codes."""
 
 import functools
+import json
 import shutil
 
+import jsonschema
 import pytest
 from artifacts import DATA, bare, changed, unlisted, with_an_unknown_operation, with_another_dialect
 from commands import assert_bad_input
 
 from export_core.artifact import archive
+from tools.schemas import schema
 
 CHOLESKY = DATA / "0.12.0.1" / "cholesky.jaxexport"
 
 
 def test_calls_that_the_writer_guarantees_are_0(jaxexport):
     ended = jaxexport("audit", CHOLESKY, DATA / "0.9.2" / "mlp.jaxexport", code=0)
-    assert f"{CHOLESKY}: ok, written by one of jaxlib 0.11.2, 0.12.0, 0.12.0.1 (name it with --writer)" in ended.out
+    assert f"{CHOLESKY}: ok, written by one of jaxlib 0.11.2, 0.12.0, 0.12.0.1 (name it with --writers)" in ended.out
     assert "ok    lapack_spotrf_ffi (LAPACK routine) is guaranteed stable." in ended.out
     assert "mlp.jaxexport: ok, it makes no custom calls" in ended.out
 
@@ -87,9 +90,9 @@ def test_what_the_serializer_writes_itself_is_no_finding(jaxexport):
 def test_a_writer_that_the_file_leaves_open_can_be_named(jaxexport):
     path = DATA / "0.4.30" / "cholesky.jaxexport"
     assert "written by one of jaxlib 0.4.19," in jaxexport("audit", path).out
-    assert "written by jaxlib 0.4.30\n" in jaxexport("audit", path, "--writer", "0.4.30").out
-    jaxexport("audit", path, "--writer", "0.12.0.1", code=1)
-    assert_bad_input(jaxexport("audit", path, "--writer", "0.99"), "jaxlib 0.99 is not in the release calendar")
+    assert "written by jaxlib 0.4.30\n" in jaxexport("audit", path, "--writers", "0.4.30").out
+    jaxexport("audit", path, "--writers", "0.12.0.1", code=1)
+    assert_bad_input(jaxexport("audit", path, "--writers", "0.99"), "jaxlib 0.99 is not in the release calendar")
 
 
 def test_a_bare_module_is_promised_nothing_by_jax(jaxexport, tmp_path):
@@ -103,9 +106,9 @@ def test_a_bare_module_is_promised_nothing_by_jax(jaxexport, tmp_path):
 
 def test_a_target_that_the_named_reader_dropped_exits_1(jaxexport):
     path = DATA / "0.4.30" / "cholesky.jaxexport"
-    ended = jaxexport("audit", path, "--writer", "0.4.30", "--reader", "0.12.0.1", code=1)
+    ended = jaxexport("audit", path, "--writers", "0.4.30", "--readers", "0.12.0.1", code=1)
     assert "was guaranteed by jaxlib 0.4.30, and jaxlib 0.12.0.1 no longer guarantees it" in ended.out
-    assert jaxexport("audit", path, "--writer", "0.4.30", "--reader", "0.4.31").code == 0
+    assert jaxexport("audit", path, "--writers", "0.4.30", "--readers", "0.4.31").code == 0
 
 
 def test_a_file_that_is_none_is_2_and_the_others_are_told(jaxexport, tmp_path):
@@ -141,3 +144,22 @@ def test_many_files_are_audited_in_parallel_in_order(jaxexport, monkeypatch):
     monkeypatch.setattr(archive, "CHUNK", 1)
     monkeypatch.setattr(archive, "FEW", 2)
     assert jaxexport("audit", *files, "--jobs", "2") == alone
+
+
+def test_the_findings_are_printed_as_json(jaxexport, tmp_path):
+    (tmp_path / "broken").write_text("no artifact")
+    ended = jaxexport("audit", CHOLESKY, unlisted(tmp_path), tmp_path / "broken", "--json", code=2)
+    rows = [json.loads(line) for line in ended.out.splitlines()]
+    for row in rows:
+        jsonschema.Draft202012Validator(schema("audit")).validate(row)
+    assert [row["ok"] for row in rows] == [True, False, None]
+    assert [call["standing"] for call in rows[1]["custom_calls"]] == ["stable", "unlisted"]
+    assert rows[2]["error"].startswith("expected a serialized jax.export artifact")
+
+
+def test_every_reader_that_is_named_must_take_the_calls(jaxexport):
+    alone = jaxexport("audit", CHOLESKY, "--readers", "0.12.0.1", code=0)
+    several = jaxexport("audit", CHOLESKY, "--readers", "0.12.0.1,0.4.30,tensorflow==2.21.0", code=1)
+    assert "FAIL" not in alone.out
+    assert "FAIL  lapack_spotrf_ffi" in several.out
+    assert "FAIL  tensorflow 2.21.0 does not compile it" in several.out

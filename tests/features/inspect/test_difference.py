@@ -1,14 +1,21 @@
 """`jaxexport diff`: what changed from one artifact to another."""
 
+import json
+import shutil
+from pathlib import Path
+
+import jsonschema
 import pytest
 from artifacts import DATA, bare, changed, unlisted
 
 from export_core.artifact import read
 from export_core.features.inspect.facts import ConstantFacts, Inspection, describe
-from export_core.features.inspect.screen import differences
+from export_core.features.inspect.screen import changes_between
 from export_core.policy.terms import Terms
 from export_core.releases.entries import shipped_entries
+from tools.schemas import schema
 
+GOLDEN = Path(__file__).parents[3] / "golden"
 MLP = DATA / "0.12.0.1" / "mlp.jaxexport"
 
 
@@ -75,11 +82,10 @@ def test_constants_are_compared_by_their_content():
         module, *others = facts.modules
         return facts._replace(modules=(module._replace(constants=(constant,)), *others))
 
-    lines = differences(with_constant("aa" * 32), with_constant("bb" * 32)).splitlines()
-    assert lines[2:] == [
-        "constant tensor<100xf32> aaaaaaaaaaaa: × 1 → none",
-        "constant tensor<100xf32> bbbbbbbbbbbb: none → × 1",
-    ]
+    assert changes_between(with_constant("aa" * 32), with_constant("bb" * 32)) == (
+        ("constant tensor<100xf32> aaaaaaaaaaaa", "× 1", "none"),
+        ("constant tensor<100xf32> bbbbbbbbbbbb", "none", "× 1"),
+    )
 
 
 def test_a_bare_module_and_an_artifact_can_be_compared(jaxexport, tmp_path):
@@ -124,3 +130,56 @@ def test_another_line_of_the_source_is_no_difference(jaxexport, tmp_path):
     assert before.read_bytes() != after.read_bytes()
     out = jaxexport("diff", before, after).out
     assert "everything that is compared is the same. Not compared: locations, and the names of" in out
+
+
+@pytest.fixture
+def goldens(tmp_path, monkeypatch):
+    """Goldens of one case by two writers, in a project of their own."""
+    monkeypatch.chdir(tmp_path)
+    case = GOLDEN / "tests.compat.test_programs.test_random"
+    for writer in ("0.6.2-cpu", "0.12.0.1-cpu"):
+        shutil.copytree(case / writer, tmp_path / "golden" / case.name / writer)
+    return case.name
+
+
+def test_two_goldens_are_compared_by_their_names(jaxexport, goldens):
+    out = jaxexport("diff", f"{goldens}/0.6.2-cpu", f"{goldens}/0.12.0.1-cpu", code=1).out
+    assert out.startswith(f"- golden/{goldens}/0.6.2-cpu/artifact.jaxexport, ")
+    assert "calling convention: 9 → 10" in out
+
+
+def test_readers_that_load_only_one_of_the_two_are_told(jaxexport, goldens):
+    names = f"{goldens}/0.6.2-cpu", f"{goldens}/0.12.0.1-cpu"
+    told = json.loads(jaxexport("diff", *names, "--readers", "0.6.2", "--json", code=1).out)
+    assert not told["same"]
+    jsonschema.Draft202012Validator(schema("diff")).validate(told)
+    (change,) = [change for change in told["changes"] if change["name"] == "in 0.6.2"]
+    assert change["before"].startswith("jaxlib 0.6.2 loads it")
+    assert change["after"].startswith("jaxlib 0.6.2 cannot load it")
+
+
+def test_two_folders_are_compared_file_by_file(jaxexport, tmp_path):
+    for folder, files in {"old": ("same", "other", "gone"), "new": ("same", "other", "added")}.items():
+        for name in files:
+            source = (
+                MLP if name != "other" else DATA / ("0.9.2" if folder == "old" else "0.12.0.1") / "cholesky.jaxexport"
+            )
+            (tmp_path / folder / "deep").mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, tmp_path / folder / "deep" / f"{name}.jaxexport")
+    (tmp_path / "new" / "readme").write_text("words")
+    lines = jaxexport("diff", tmp_path / "old", tmp_path / "new", code=1).out.splitlines()
+    assert f"only in the first folder: {tmp_path}/old/deep/gone.jaxexport" in lines
+    assert f"only in the second folder: {tmp_path}/new/deep/added.jaxexport" in lines
+    assert [line for line in lines if line.startswith("- ")] == [f"- {tmp_path}/old/deep/other.jaxexport, 4.5 kB"]
+    assert lines[-1] == "1 the same, 3 different, 0 not read"
+
+
+def test_a_damaged_file_of_a_folder_is_named_and_the_others_are_compared(jaxexport, tmp_path):
+    for folder in ("old", "new"):
+        (tmp_path / folder).mkdir()
+        shutil.copy(MLP, tmp_path / folder / "a.jaxexport")
+    (tmp_path / "old" / "b.jaxexport").write_bytes(MLP.read_bytes())
+    (tmp_path / "new" / "b.jaxexport").write_bytes(b"no artifact")
+    ended = jaxexport("diff", tmp_path / "old", tmp_path / "new", code=2)
+    assert ended.err.startswith(f"jaxexport: error: {tmp_path}/new/b.jaxexport: expected a serialized")
+    assert ended.out == "1 the same, 0 different, 1 not read\n"

@@ -1,4 +1,4 @@
-"""`export_core.check` and `jaxexport inspect --reader`: may this release load the artifact."""
+"""`export_core.check` and `jaxexport inspect --readers`: may this release load the artifact."""
 
 import datetime
 import importlib.metadata
@@ -152,10 +152,10 @@ print(*{{name.partition(".")[0] for name in sys.modules}}, file=sys.stderr)
     ids=["yes", "no"],
 )
 def test_inspect_for_a_reader_exits_by_it(path, reader, code, line, jaxexport):
-    ended = jaxexport("inspect", path, "--reader", reader, code=code)
+    ended = jaxexport("inspect", path, "--readers", reader, code=code)
     assert ended.out.startswith(f"{path}: serialized jax.export.Exported")
     assert ended.out.splitlines()[-1].startswith(f"reader        {line}")
-    told = jaxexport("inspect", path, "--reader", reader, "--json", code=code)
+    told = jaxexport("inspect", path, "--readers", reader, "--json", code=code)
     assert json.loads(told.out)["file"] == str(path)
 
 
@@ -196,14 +196,14 @@ def test_inspect_for_a_reader_exits_by_it(path, reader, code, line, jaxexport):
     ids=["yes", "calls", "no"],
 )
 def test_inspect_asks_releases_of_other_runtimes(path, reader, code, lines, jaxexport):
-    shown = jaxexport("inspect", path, "--reader", reader, code=code).out.splitlines()[-len(lines) :]
+    shown = jaxexport("inspect", path, "--readers", reader, code=code).out.splitlines()[-len(lines) :]
     assert [line[14:] for line in shown] == lines
     assert [line[:14].strip() for line in shown] == ["reader", *[""] * (len(lines) - 1)]
-    assert json.loads(jaxexport("inspect", path, "--reader", reader, "--json", code=code).out)["runtimes"]
+    assert json.loads(jaxexport("inspect", path, "--readers", reader, "--json", code=code).out)["runtimes"]
 
 
 def test_the_name_of_a_runtime_alone_is_its_newest_release(jaxexport):
-    line = jaxexport("inspect", MLP, "--reader", "pjrt", code=0).out.splitlines()[-1]
+    line = jaxexport("inspect", MLP, "--readers", "pjrt", code=0).out.splitlines()[-1]
     assert line.startswith("reader        pjrt 0.12.0.1 loads it; ")
 
 
@@ -225,7 +225,7 @@ def test_a_server_checks_for_another_runtime():
 def test_of_a_bare_module_no_call_is_called_promised(path, calls, jaxexport, tmp_path):
     bare = tmp_path / "bare.mlirbc"
     bare.write_bytes(read(path).envelope.mlir_module_serialized)
-    line = jaxexport("inspect", bare, "--reader", "0.12.0.1").out.splitlines()[-1]
+    line = jaxexport("inspect", bare, "--readers", "0.12.0.1").out.splitlines()[-1]
     assert line == (
         f"reader        jaxlib 0.12.0.1 loads it; {calls}; JAX promises nothing of a module without an envelope"
     )
@@ -246,30 +246,30 @@ def test_a_module_for_a_newer_stablehlo_needs_what_its_names_say(jaxexport, tmp_
 def test_inspect_exits_3_where_loading_is_not_known(jaxexport, tmp_path):
     path = with_an_unknown_operation(tmp_path)
     (tmp_path / "export_compat.yaml").write_text("allow: {vhlo.tanh_v9: it is a tanh}\n")
-    assert jaxexport("inspect", path, "--reader", "0.12.0.1").code == 3
+    assert jaxexport("inspect", path, "--readers", "0.12.0.1").code == 3
 
 
 def test_inspect_judges_calls_for_the_reader(jaxexport):
     path = DATA / "0.4.30" / "cholesky.jaxexport"
-    calls = json.loads(jaxexport("inspect", path, "--reader", "0.4.31", "--json").out)["custom_calls"]
+    calls = json.loads(jaxexport("inspect", path, "--readers", "0.4.31", "--json").out)["custom_calls"]
     assert {call["standing"] for call in calls} == {"stable"}
 
 
 def test_the_policy_allows_a_call_for_a_reader_too(jaxexport, tmp_path):
     path = unlisted(tmp_path)
-    assert jaxexport("inspect", path, "--reader", "0.12.0.1").code == 1
+    assert jaxexport("inspect", path, "--readers", "0.12.0.1").code == 1
     (tmp_path / "export_compat.yaml").write_text("allow: {my_kernel_of_ours: we build it}\n")
-    assert jaxexport("inspect", path, "--reader", "0.12.0.1").code == 0
+    assert jaxexport("inspect", path, "--readers", "0.12.0.1").code == 0
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        ["--reader", "0.99"],
-        ["--reader", "0.9.2", "--mlir"],
-        ["--reader", "torch==2"],
-        ["--reader", "iree==99"],
-        ["--reader", "iree>=99"],
+        ["--readers", "0.99"],
+        ["--readers", "0.9.2", "--mlir"],
+        ["--readers", "torch==2"],
+        ["--readers", "iree==99"],
+        ["--readers", "iree>=99"],
     ],
     ids=" ".join,
 )

@@ -1,4 +1,4 @@
-"""`jaxexport goldens show`: everything of one golden on a screen."""
+"""`jaxexport inspect CASE/WRITER`: everything of one golden on a screen."""
 
 import shutil
 from pathlib import Path
@@ -25,7 +25,7 @@ def copied(tmp_path) -> Path:
 
 
 def test_manifest_signature_values_and_files_are_on_one_screen(copied, jaxexport):
-    out = jaxexport("goldens", "show", f"{CASE}/0.12.0.1-cpu").out
+    out = jaxexport("inspect", f"{CASE}/0.12.0.1-cpu").out
     manifest = GoldenStore(copied).generations(CASE)[-1].manifest
     for told in (
         manifest.test,
@@ -46,17 +46,17 @@ def test_manifest_signature_values_and_files_are_on_one_screen(copied, jaxexport
 
 @pytest.mark.parametrize("name", [CASE, f"{CASE}/0.12.0.1-cpu", f"golden/{CASE}/0.12.0.1-cpu/"])
 def test_a_case_alone_names_its_newest_golden_as_does_a_path(name, copied, jaxexport):
-    lines = jaxexport("goldens", "show", name).out.splitlines()
+    lines = jaxexport("inspect", name).out.splitlines()
     assert lines[0] == f"{CASE}/0.12.0.1-cpu: in golden/{CASE}/0.12.0.1-cpu"
     assert lines[-1] == "other writers 0.6.2-cpu"
 
 
 def test_the_texts_for_the_eye_are_printed_as_they_are(copied, jaxexport):
     folder = copied / CASE / "0.6.2-cpu"
-    assert jaxexport("goldens", "show", f"{CASE}/0.6.2-cpu", "--mlir").out == (folder / "module.mlir").read_text()
-    assert jaxexport("goldens", "show", f"{CASE}/0.6.2-cpu", "--jaxpr").out == (folder / "jaxpr.txt").read_text()
+    assert jaxexport("inspect", f"{CASE}/0.6.2-cpu", "--mlir").out == (folder / "module.mlir").read_text()
+    assert jaxexport("inspect", f"{CASE}/0.6.2-cpu", "--jaxpr").out == (folder / "jaxpr.txt").read_text()
     (folder / "jaxpr.txt").unlink()
-    ended = jaxexport("goldens", "show", f"{CASE}/0.6.2-cpu", "--jaxpr", code=2)
+    ended = jaxexport("inspect", f"{CASE}/0.6.2-cpu", "--jaxpr", code=2)
     assert "jaxpr.txt: expected this listing, found none" in ended.err
 
 
@@ -66,7 +66,7 @@ def test_a_golden_that_is_damaged_is_shown_with_what_is_wrong(copied, jaxexport)
     (folder / "artifact.jaxexport").write_bytes(b"no artifact")
     (folder / "notes.txt").write_text("mine")
     (folder / "inputs.npz").unlink()
-    ended = jaxexport("goldens", "show", CASE)
+    ended = jaxexport("inspect", CASE)
     out = " ".join(ended.out.split())
     assert ended.code == 0
     assert "outputs.npz: expected arrays in an .npz, found something else" in out
@@ -94,14 +94,15 @@ def test_fields_of_the_manifest_that_come_later_are_shown_too(copied):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("nope", "golden: no case is called 'nope'. `jaxexport goldens list` shows all."),
+        (CASE[:-1], f"expected a file, a folder, or a golden in golden, found none. Did you mean '{CASE}'?"),
+        ("nope", "nope: expected a file to read, found No such file or directory. Check the path."),
         (f"{CASE}/9.9", "no writer is called '9.9'. There are goldens by 0.6.2-cpu, 0.12.0.1-cpu."),
-        ("../golden", "no case is called '..'"),
-        ("", "no case is called ''"),
+        ("../golden", "../golden: expected a file to read"),
+        ("", "expected a file to read"),
     ],
 )
 def test_a_name_that_is_no_golden_is_bad_input(name, said, copied, jaxexport):
-    assert_bad_input(jaxexport("goldens", "show", name), said)
+    assert_bad_input(jaxexport("inspect", name), said)
 
 
 @pytest.mark.parametrize(
@@ -127,18 +128,18 @@ def test_a_name_that_is_no_golden_is_bad_input(name, said, copied, jaxexport):
 )
 def test_what_decides_how_it_is_compared_is_shown(policy, shown, copied, jaxexport):
     Path("export_compat.yaml").write_text(policy)
-    out = " ".join(jaxexport("goldens", "show", CASE).out.split())
+    out = " ".join(jaxexport("inspect", CASE).out.split())
     assert f" compared {shown} artifact " in out
 
 
 def test_a_recorded_tolerance_is_shown_as_what_compares(copied, jaxexport):
     (path,) = copied.glob(f"{CASE}/0.12.0.1-cpu/golden.yaml")
     path.write_text(path.read_text().replace("rtol: null", "rtol: 0.25"))
-    assert "compared      as the golden recorded: rtol 0.25\n" in jaxexport("goldens", "show", CASE).out
+    assert "compared      as the golden recorded: rtol 0.25\n" in jaxexport("inspect", CASE).out
 
 
 def test_the_noise_of_each_output_is_shown_in_its_own_unit(copied, jaxexport):
-    out = jaxexport("goldens", "show", CASE).out
+    out = jaxexport("inspect", CASE).out
     (noise,) = GoldenStore(copied).generations(CASE)[-1].noise()["outputs.npz"][:1]
     shown = next(line for line in out.splitlines() if line.startswith("noise  ") and "float64[" in line)
     assert shown.split("]  ")[1].split()[0] == f"{noise.reshape(-1)[0]:.6g}"
@@ -151,5 +152,5 @@ def test_outputs_that_jump_are_named_where_it_says_what_compares_them(copied, ja
     path.write_text(
         text.replace("  narrowest_float: float32\n", "  narrowest_float: float32\n  jumping: {'0': [2, 9]}\n")
     )
-    out = " ".join(jaxexport("goldens", "show", CASE).out.split())
+    out = " ".join(jaxexport("inspect", CASE).out.split())
     assert "by the noise that its writer measured output 0: 2 of 9 elements jump: one last bit chooses others" in out

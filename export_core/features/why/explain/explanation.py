@@ -241,7 +241,7 @@ def _earlier(choice: Choice, result: Result, cause: FailureCause, load: LoadResu
         return
     if load.ok is False:
         since = "on the day it was written" if was_known else since_built
-        yield f"`jaxexport inspect {file} --reader {jaxlib}`, without a run, {since}."
+        yield f"`jaxexport inspect {file} --readers {jaxlib}`, without a run, {since}."
     if cause is FailureCause.EXPIRED:
         yield f"`jaxexport forecast`: the last promised day was {result.promised_until}."
     if cause is FailureCause.CUSTOM_CALL:

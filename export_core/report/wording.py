@@ -42,11 +42,8 @@ _WORDS = [
 LEGEND = "\n".join(" · ".join(line) for line in [*_WORDS, MARKS])
 """What the words and marks of a table mean."""
 
-_FOR_ONE_CELL = {
-    **{f"--{name}s": f"--{name}" for name in ("case", "writer", "reader", "platform")},
-    **{(flag := OPTIONS[name].flag): flag for name in ONE_CELL},
-}
-"""Options of `jaxexport matrix`, and those by which `reduce` and `explain` find the same cell."""
+_FOR_ONE_CELL = {OPTIONS[name].flag for name in ("cases", "writers", "readers", "platforms", *ONE_CELL)}
+"""The options of `jaxexport matrix` by which `reduce` and `explain` find the same cell."""
 _MOST_LINES = 20
 
 
@@ -244,8 +241,8 @@ def why_command(name: str, result: Result, *words: str) -> str:
         given = shlex.split(result.reproduce)
     except ValueError:  # results may come from anywhere
         given = []
-    options = [(_FOR_ONE_CELL[option], value) for option, value in itertools.pairwise(given) if option in _FOR_ONE_CELL]
-    chosen = [word for pair in options if pair != ("--platform", "cpu") for word in pair]
+    pairs = [pair for pair in itertools.pairwise(given) if pair[0] in _FOR_ONE_CELL and pair != ("--platforms", "cpu")]
+    chosen = [word for pair in pairs for word in pair]
     settings = dict(word.split("=", 1) for word in given if word.partition("=")[0] in KERNELS)
     return " ".join([*kernel_settings(settings), shlex.join(["jaxexport", name, *chosen, *words])])
 

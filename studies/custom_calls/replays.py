@@ -49,11 +49,11 @@ def write_goldens(store: Path, folder: Path, libraries: dict[str, Path]) -> None
         add_golden.main(
             [
                 *files,
-                "--case",
+                "--cases",
                 CASE,
                 "--register",
                 str(HERE / "scale_targets.py"),
-                "--writer",
+                "--writers",
                 writer,
                 "--goldens",
                 str(store),

@@ -1,7 +1,7 @@
 """Which libraries can be exported: their marked tests write goldens, other releases read them; prints a table.
 
-`nox -s libraries [-- --writer V --readers V,V --only keras,jraph --goldens DIR --results DIR --docs FILE]`. Exit 1 when
-a test fails that `REFUSED` does not list, a listed one does not fail as listed, or a golden does not pass where JAX
+`nox -s libraries [-- --writers V --readers V,V --only keras,jraph --goldens DIR --results DIR --docs FILE]`. Exit 1
+when a test fails that `REFUSED` does not list, a listed one does not fail as listed, or a golden does not pass where JAX
 promises it.
 """
 
@@ -209,7 +209,7 @@ def page(rows: Sequence[Row], store: GoldenStore, results: Sequence[Result]) -> 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--writer", default=WRITER, help="a jaxlib release, or one with its jax; default: %(default)s")
+    parser.add_argument("--writers", default=WRITER, help="a jaxlib release, or one with its jax; default: %(default)s")
     parser.add_argument("--readers", default=READERS, help="jaxlib releases V,V; default: %(default)s")
     parser.add_argument("--only", help="these libraries, such as keras,jraph")
     parser.add_argument("--goldens", type=Path, help="keep the goldens here")
@@ -222,7 +222,7 @@ def main() -> int:
             path.resolve() if path else Path(scratch) / name
             for path, name in ((options.goldens, "golden"), (options.results, "results"))
         )
-        failed = write(modules, options.writer, goldens, Path(scratch) / "junit.xml")
+        failed = write(modules, options.writers, goldens, Path(scratch) / "junit.xml")
         results = read(options.readers, goldens, folder)
         store = GoldenStore(goldens)
         rows = [row for module in modules for row in rows_of(module, store, failed, results)]

@@ -60,7 +60,7 @@ def adopt(made: Path, version: str, goldens: Path) -> list[str]:
         arrays = [
             word for what in ("inputs", "outputs") for word in (f"--{what}", str(made / f"{file.stem}.{what}.npz"))
         ]
-        words = ["--artifact", str(file), *arrays, "--case", f"{file.stem}.{made.name}", "--writer", version]
+        words = ["--artifact", str(file), *arrays, "--cases", f"{file.stem}.{made.name}", "--writers", version]
         # The matrix replays it in its writer too, whose failures are compared with a call by hand.
         words.append("--no-replay")
         ended = CliRunner().invoke(jaxexport, ["goldens", "add", *words, "--goldens", str(goldens)])

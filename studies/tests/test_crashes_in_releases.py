@@ -16,7 +16,7 @@ from export_core.goldens.manifest_file import load_manifest
 
 pytestmark = pytest.mark.matrix
 ROOT = Path(__file__).parents[2]
-CELL = ("--case", "tests.compat.test_linear_algebra.test_svd", "--writer", "0.11.0", "--reader", "0.9.2")
+CELL = ("--cases", "tests.compat.test_linear_algebra.test_svd", "--writers", "0.11.0", "--readers", "0.9.2")
 
 
 def test_a_crash_in_lapack_is_one_call_of_it(jaxexport, tmp_path):

@@ -113,7 +113,7 @@ def golden_folder(one: Break) -> Path | None:
 def asked(one: Break) -> tuple[list[str], list[str]]:
     """A row of the table, and what is not as it is known."""
     goldens = golden_folder(one) or OWN
-    cell = ["--case", one.case, "--writer", one.writer, "--reader", one.reader, "--platform", one.platform]
+    cell = ["--cases", one.case, "--writers", one.writer, "--readers", one.reader, "--platforms", one.platform]
     cell += ["--goldens", str(goldens)]
     started = time.monotonic()
     done = jaxexport("bisect", *cell, *one.words, "--json", "--quiet")

@@ -27,7 +27,7 @@ _OF_ONE = ("case", "register", "mesh", "in_specs", "nothing_to_compare", "withou
 
 @command(
     "docs/reference/artifacts.md",
-    "jaxexport goldens add --artifact a.jaxexport --inputs in.npz --outputs out.npz --case attention",
+    "jaxexport goldens add --artifact a.jaxexport --inputs in.npz --outputs out.npz --cases attention",
     "jaxexport goldens add --from archive",
     name="add",
 )
@@ -61,12 +61,13 @@ _OF_ONE = ("case", "register", "mesh", "in_specs", "nothing_to_compare", "withou
     help="With --from, a YAML file that says what belongs to each artifact. [default: artifacts.yaml in the folder, "
     "where there is one]",
 )
-@click.option("--case", metavar="NAME", help="The name of the case, and of its folder.")
+@click.option("--cases", "case", metavar="NAME", help="The name of the one case, and of its folder.")
 @click.option(
-    "--writer",
+    "--writers",
+    "writer",
     metavar="JAXLIB[-jaxJAX]",
-    help="The jaxlib that wrote it, and the jax where the artifact does not name it. [default: the only one that can "
-    "have written it]",
+    help="The one jaxlib that wrote it, and the jax where the artifact does not name it. [default: the only one that "
+    "can have written it]",
 )
 @click.option(
     "--dims",
@@ -146,9 +147,9 @@ def add(
     if (file is None) == (folder is None):
         raise click.UsageError("expected either --artifact FILE or --from FOLDER.")
     if file and stated["case"] is None:
-        raise click.UsageError("--artifact FILE: expected the name of its case too: --case NAME.")
+        raise click.UsageError("--artifact FILE: expected the name of its case too: --cases NAME.")
     of_an_archive = {"--list": listed, "--dry-run": dry_run, "--replace": replace}
-    of_one = {f"--{name.replace('_', '-')}": stated[name] for name in _OF_ONE}
+    of_one = {"--cases" if name == "case" else f"--{name.replace('_', '-')}": stated[name] for name in _OF_ONE}
     if wrong := [name for name, value in (of_one if folder else of_an_archive).items() if value]:
         other, where = ("--from", " artifacts.yaml says it of one artifact.") if folder else ("--artifact", "")
         raise click.UsageError(f"{wrong[0]} cannot be combined with {other}.{where}")
@@ -157,7 +158,7 @@ def add(
     adoption = Adoption(
         *(project.store, project.policy, partial(echo, err=True)),
         replay=not no_replay,
-        # The case of a single artifact is named by --case.
+        # The case of a single artifact is named by --cases.
         replace=replace if folder else (stated["case"],),
         dims=sizes if folder else {},
     )

@@ -97,7 +97,7 @@ def spelled_out(asked: Asked, run: Run | None) -> Asked:
     for name, word in words.items():
         option = getattr(asked, name)
         if word and option and word != option:
-            raise WhyError(f"--{name} {option}: the cell already says {word}. Leave out one of them.")
+            raise WhyError(f"--{name}s {option}: the cell already says {word}. Leave out one of them.")
     reader, platform = asked.reader or words["reader"], asked.platform or words["platform"]
     return replace(asked, cell=golden, reader=reader, platform=platform)
 
@@ -218,14 +218,14 @@ def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[
 
     if goldens := [golden for golden in stored if is_meant(golden)]:
         return goldens
-    wanted = " ".join(filter(None, (asked.cell, asked.case and f"--case {asked.case}")))
+    wanted = " ".join(filter(None, (asked.cell, asked.case and f"--cases {asked.case}")))
     cases = dict.fromkeys(golden.manifest.case for golden in stored)
     of_case = [golden for golden in stored if matches(golden.manifest.case, asked.case or asked.cell)]
     if asked.writer and of_case:
         by = few(list(dict.fromkeys(golden.manifest.writer.id for golden in of_case)))
-        raise WhyError(f"--writer {asked.writer}: {wanted} has no golden by it. It has some by {by}.")
+        raise WhyError(f"--writers {asked.writer}: {wanted} has no golden by it. It has some by {by}.")
     raise WhyError(
-        f"{wanted or f'--writer {asked.writer}'}: expected a golden in {store}, found none of this name."
+        f"{wanted or f'--writers {asked.writer}'}: expected a golden in {store}, found none of this name."
         f"{did_you_mean(asked.case or asked.cell, cases)} `jaxexport goldens list` shows all."
     )
 
@@ -264,13 +264,13 @@ def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: Run | None) -
         more = f"; and {len(meant) - _SHOWN} more" if len(meant) > _SHOWN else ""
         raise WhyError(
             f"Expected one cell, found {len(meant)}: {'; '.join(map(str, meant[:_SHOWN]))}{more}. Name one, in quotes, "
-            "or narrow them by --case, --writer, --reader and --platform."
+            "or narrow them by --cases, --writers, --readers and --platforms."
             f"{f' They have one cause: its id, {cause}, names its example.' if cause else ''}"
         )
     if candidates:
         raise WhyError(
             f"No cell that was asked for fails in the results ({len(candidates)} work or were not run). Name one with "
-            "--reader all the same, to ask about it."
+            "--readers all the same, to ask about it."
         )
     where = "the results have no such cell" if run else f"no finished run is in {RESULTS}"
-    raise WhyError(f"Expected a reader, found none: {where}. Name one with --reader, or other results with --results.")
+    raise WhyError(f"Expected a reader, found none: {where}. Name one with --readers, or other results with --results.")

@@ -22,21 +22,23 @@ if TYPE_CHECKING:
 _FOLDER = click.Path(path_type=Path)
 _ONE_CELL = (
     click.argument("cell", metavar="[CELL]", default=""),
-    click.option("--case", metavar="CASE", default="", help="The case of the golden: its id, or a glob."),
-    click.option("--writer", metavar="JAXLIB", default="", help="The release that wrote the golden."),
+    click.option("--cases", "case", metavar="CASE", default="", help="The case of the golden, one: its id, or a glob."),
+    click.option("--writers", "writer", metavar="JAXLIB", default="", help="The one release that wrote the golden."),
     click.option(
-        "--reader",
+        "--readers",
+        "reader",
         metavar="READER",
         default="",
-        help="The release in which it fails: a jaxlib (0.9.2), one with its jax (0.11.2-jax0.12.0.1), or a jaxlib "
+        help="The one release in which it fails: a jaxlib (0.9.2), one with its jax (0.11.2-jax0.12.0.1), or a jaxlib "
         "wheel file. [default: that of the one failing cell in the results]",
     ),
     click.option(
-        "--platform",
+        "--platforms",
+        "platform",
         metavar="PLATFORM",
         default="",
-        help="cpu, cuda, rocm or tpu; cuda:run or cuda:compile for one of the two. [default: as in the results, else "
-        "cpu where the golden runs there]",
+        help="One of cpu, cuda, rocm or tpu; cuda:run or cuda:compile for one of the two. [default: as in the results, "
+        "else cpu where the golden runs there]",
     ),
     click.option(
         "--results",
@@ -91,7 +93,7 @@ def _notes(*, quiet: bool = False) -> Callable[[str], None]:
 @command(
     "docs/how-to/explain-a-failure.md",
     "jaxexport explain",
-    "jaxexport explain --case tests.test_model.test_attention --writer 0.12.0.1 --reader 0.9.2 --bundle report",
+    "jaxexport explain --cases tests.test_model.test_attention --writers 0.12.0.1 --readers 0.9.2 --bundle report",
     section="Why",
 )
 @declared("cache")
@@ -195,7 +197,7 @@ def explain(
 
 @command(
     "docs/how-to/bisect.md",
-    "jaxexport bisect --case tests.test_model.test_attention --writer 0.9.2 --reader 0.11.0",
+    "jaxexport bisect --cases tests.test_model.test_attention --writers 0.9.2 --readers 0.11.0",
     "jaxexport bisect 'tests.test_model.test_attention/0.9.2-cpu in 0.11.0 on cpu' --good 0.10.2",
     section="Why",
 )
@@ -290,8 +292,8 @@ def bisect(
 
 @command(
     "docs/how-to/reduce.md",
-    "jaxexport reduce --case tests.test_model.test_attention --reader 0.9.2 -o reduced",
-    "jaxexport reduce --results from-ci --goldens golden --reader 0.9.2 -o reduced",
+    "jaxexport reduce --cases tests.test_model.test_attention --readers 0.9.2 -o reduced",
+    "jaxexport reduce --results from-ci --goldens golden --readers 0.9.2 -o reduced",
     section="Why",
 )
 @_about_one_cell

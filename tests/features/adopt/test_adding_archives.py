@@ -222,8 +222,8 @@ def test_a_wrong_list_is_bad_input(text, message, archive, add):
         ([], "expected either --artifact FILE or --from FOLDER"),
         (["--artifact", "a", "--from", "b"], "expected either --artifact FILE or --from FOLDER"),
         (["--artifact", "a"], "expected the name of its case too"),
-        (["--artifact", "a", "--case", "b", "--dry-run"], "--dry-run cannot be combined with --artifact"),
-        (["--from", "a", "--case", "b"], "--case cannot be combined with --from"),
+        (["--artifact", "a", "--cases", "b", "--dry-run"], "--dry-run cannot be combined with --artifact"),
+        (["--from", "a", "--cases", "b"], "--cases cannot be combined with --from"),
         (["--from", "nowhere"], "--from nowhere: expected a folder with artifacts, found none"),
         (["--from", "."], "expected artifacts, found none in 0 files"),
         (["--from", ".", "--dims", "b"], "--dims b: expected symbolic dimensions and their sizes"),
@@ -259,7 +259,7 @@ def test_inputs_are_made_and_outputs_computed(words, size, bare_archive, add, ja
     # The rule as the documentation has it, for a program that only has NumPy.
     assert (x.data == np.random.RandomState(20261122).standard_normal((size, 4)).astype("float32")).all()
     np.testing.assert_allclose(y.data, np.sin(x.data) @ x.data.T, rtol=1e-5)
-    shown = " ".join(jaxexport("goldens", "show", "symbolic").out.split())
+    shown = " ".join(jaxexport("inspect", "symbolic").out.split())
     assert "origin inputs: made, outputs: replayed, outputs_by: 0.9.2, seed: 20261122" in shown
 
 
@@ -272,7 +272,7 @@ def test_outputs_of_given_inputs_are_computed(archive, add, writers_here):
 
 
 def test_one_artifact_needs_no_arrays_either(bare_archive, jaxexport, writers_here):
-    words = ("--artifact", bare_archive / "symbolic.jaxexport", "--case", "a", "--dims", "b=3")
+    words = ("--artifact", bare_archive / "symbolic.jaxexport", "--cases", "a", "--dims", "b=3")
     ended = jaxexport("goldens", "add", *words, code=0)
     assert list(map(str, stored()["a/0.9.2-cpu"].outputs())) == ["float32[3,3]"]
     ended = jaxexport("goldens", "add", *words[:-1], "c=3")
@@ -337,7 +337,7 @@ def test_where_its_writer_cannot_be_built_nothing_is_stored(bare_archive, add, t
 
 def test_a_custom_call_that_nobody_promises_is_never_run(bare_archive, add, writers_here):
     unlisted(bare_archive)
-    ended = add("--writer", "0.12.0.1", code=2)
+    ended = add("--writers", "0.12.0.1", code=2)
     assert "changed.jaxexport: expected its writer to compute its outputs, but my_kernel_of_ours" in ended.err
 
 

@@ -96,7 +96,7 @@ def test_a_printed_command_names_how_its_cell_is_run(project):
 def test_a_golden_or_a_case_needs_a_reader_beside_it(project):
     assert str(chosen(cell=f"{CASE}/0.9.2-cpu", reader="0.10.2-jax0.10.2").cell.key) == CELL
     assert str(chosen(cell=CASE, writer="0.9.2-cpu", reader="0.10.2").cell.key) == CELL
-    assert "no finished run is in .jaxexport. Name one with --reader" in refusal(cell=CASE)
+    assert "no finished run is in .jaxexport. Name one with --readers" in refusal(cell=CASE)
 
 
 def test_the_one_cell_that_fails_in_the_results_is_meant(project):
@@ -159,7 +159,7 @@ def test_several_cells_are_listed(project):
     [
         ({"case": "tests.test_a.test_ff", "reader": "0.9.2"}, "Did you mean 'tests.test_a.test_f'?"),
         ({"case": CASE, "writer": "0.8.0", "reader": "0.9.2"}, "It has some by 0.9.1-cpu, 0.9.2-cpu."),
-        ({"cell": CELL, "reader": "0.11.0"}, "--reader 0.11.0: the cell already says 0.10.2-jax0.10.2."),
+        ({"cell": CELL, "reader": "0.11.0"}, "--readers 0.11.0: the cell already says 0.10.2-jax0.10.2."),
         ({"cell": f"{CASE}/0.9.2-cpu in 0.10.9"}, "jaxlib 0.10.9 is not in the release calendar"),
         ({"cell": f"{CASE}/0.9.2-cpu", "reader": "0.10.2", "platform": "cuda"}, "none for cuda"),
         ({"cell": "jaxexport matrix --cases 'x"}, "expected a command as `reproduce` of a finding has it"),

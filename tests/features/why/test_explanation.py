@@ -45,7 +45,7 @@ FAR = {"stage": Stage.COMPARE, "difference": Difference(False, max_abs_error=0.5
 NO_CALL = {"stage": Stage.COMPILE, "message": "No registered implementation for custom call to my_kernel for Host"}
 SEGV = {"stage": Stage.RUN, "signal": 11, "message": "died by signal 11 (SIGSEGV) in stage run"}
 EXPIRED = (
-    "written before 0.8.2|jaxexport forecast|--reader 0.12.0.1`, without a run, since |--for 0.12.0.1 -o OUT` (its"
+    "written before 0.8.2|jaxexport forecast|--readers 0.12.0.1`, without a run, since |--for 0.12.0.1 -o OUT` (its"
 )
 CRASHED = "jaxexport bisect|--bundle|the reader takes the artifact as it is"
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import posixpath
 import re
+import shutil
 import tomllib
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -27,7 +29,7 @@ exclude_patterns = ["_build"]
 nitpicky = False
 smartquotes = False  # an option is --json, and text in quotes is copied
 
-myst_enable_extensions = ["attrs_block", "colon_fence", "deflist"]
+myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 4
 # Tables that name a message or a command may begin with any level; the pages that a program writes do.
 suppress_warnings = ["myst.header"]
@@ -47,6 +49,9 @@ autodoc_typehints = "description"
 autodoc_member_order = "bysource"
 
 TITLED_FENCE = re.compile(r"^```(\w+) title=\"([^\"]+)\"$", re.MULTILINE)
+PAGE_LINK = re.compile(r"(\]\((?!https?:)[^)\s]+\.html(?:#[^)\s]*)?\))")
+PAGES = ["atlas/page.html"]
+"""Pages of a report that are no text of Sphinx's: the site has them at the same place as the repository."""
 RELATIVE_LINK = re.compile(r"\[([^]]*)\]\(((?:\.\./)+[^)\s]+)\)")
 
 
@@ -65,7 +70,7 @@ def shown_on_the_site(page: str, text: str) -> str:
         return f"[{link[1]}]({SOURCE}/blob/main/{target})" if SOURCE else link[1]
 
     text = TITLED_FENCE.sub(r"```{code-block} \1\n:caption: \2\n", text)
-    return RELATIVE_LINK.sub(address, text)
+    return PAGE_LINK.sub(r"\1{.external}", RELATIVE_LINK.sub(address, text))
 
 
 def setup(app) -> None:
@@ -74,4 +79,10 @@ def setup(app) -> None:
     def source_read(_app: object, page: str, source: list[str]) -> None:
         source[0] = shown_on_the_site(page, source[0])
 
+    def build_finished(app: Any, error: Exception | None) -> None:
+        if error is None and app.builder.format == "html":
+            for page in PAGES:
+                shutil.copyfile(Path(app.srcdir, page), Path(app.outdir, page))
+
     app.connect("source-read", source_read)
+    app.connect("build-finished", build_finished)

@@ -13,15 +13,18 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from export_core.base.escaping import for_markdown, safe_json
+import msgspec
+
+from export_core.base.escaping import safe_json
 from export_core.base.phrases import first_line
 from export_core.judge import Result
 from export_core.judge.causes import causes_in
+from export_core.matrix import Verdict
 from export_core.policy.known_issues import known_issues
 from export_core.run.results import read_run
 from studies.atlas.parts import CORPUS, HARNESSES, JAX, OWN, REGRESSIONS, part_of
 from studies.atlas.scores import atlas_of
-from studies.atlas.tables import atlas_markdown
+from studies.atlas.tables import atlas_markdown, percent
 
 COLUMNS = (
     *("golden", "reader", "platform", "mode", "promised", "days", "verdict", "stage", "cause", "noise_error"),
@@ -40,26 +43,20 @@ MARKED = re.compile(r"(<!-- nox -s atlas, (\w+): begin -->\n).*?(<!-- nox -s atl
 
 
 def write_pages(results: Path, folder: Path) -> None:
-    """Write cells.csv.gz, atlas.json, page.html, and the marked parts of index.md."""
+    """Write cells.csv.gz, atlas.json, breaks.json, page.html, and the marked parts of index.md."""
     run = read_run(results)
     atlas = atlas_of(run.results, run.summary.as_of)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "cells.csv.gz").write_bytes(compressed(run.results))
     (folder / "atlas.json").write_bytes(safe_json(atlas, indent=2) + b"\n")
-    report = [
-        sys.executable,
-        "-m",
-        "export_core",
-        "report",
-        os.path.relpath(results),
-        "--html",
-        str(folder / "page.html"),
-    ]
-    subprocess.run(report, check=True)
+    breaks = breaks_in(run.results, CORPUS / "regressions")
+    (folder / "breaks.json").write_bytes(safe_json(breaks, indent=1) + b"\n")
+    report = ["report", os.path.relpath(results), "--html", str(folder / "page.html")]
+    subprocess.run([sys.executable, "-m", "export_core", *report], check=True)
     parts = {
         "tables": "\n".join(atlas_markdown(atlas)),
         "parts": "\n".join(part_lines(run.results)),
-        "breaks": "\n".join(break_lines(run.results, CORPUS / "regressions")),
+        "breaks": "\n".join(break_lines(breaks)),
     }
     page = folder / "index.md"
     page.write_text(MARKED.sub(lambda found: f"{found[1]}{parts[found[2]]}\n{found[3]}", page.read_text()))
@@ -88,47 +85,78 @@ def label_of(case: str) -> str:
 
 def part_lines(results: Sequence[Result]) -> Iterator[str]:
     """A table of the parts: how many cases, goldens, cells, and the share of promised cells that work."""
-    yield "| part | cases | goldens | cells | promised | kept |"
+    yield "| goldens | cases | goldens | cells | promised | kept, % |"
     yield "| - | - | - | - | - | - |"
     labels = {result.case: label_of(result.case) for result in results}
     for part in sorted(set(labels.values())):
         cells = [result for result in results if labels[result.case] == part]
         promised = [result for result in cells if result.promised]
         kept = sum(result.verdict.works for result in promised)
-        share = f"{100 * kept / len(promised):.1f} %" if promised else "-"
+        share = percent(kept, len(promised))
         numbers = len({cell.case for cell in cells}), len({cell.golden for cell in cells}), len(cells), len(promised)
         yield f"| {part} | {' | '.join(f'{number:,}' for number in numbers)} | {share} |"
 
 
-def break_lines(results: Sequence[Result], folder: Path) -> Iterator[str]:
-    """A table of what breaks a promise, a line for each cause, and commands that show its example again.
+class Break(msgspec.Struct, frozen=True):
+    """A cause of failures inside the window: a line of breaks.json."""
+
+    promised: int
+    """How many promised cells."""
+    verdict: str
+    message: str
+    own_writer: bool
+    """Whether its goldens fail in their own writers too, so that no later release is to blame."""
+    example: str
+    """One golden, and the release that reads it."""
+    written_by: str
+    read_by: str
+    known: str
+    """A known issue of JAX, or the issue whose program it is; empty for neither."""
+    link: str
+    again: tuple[str, ...]
+    """Commands that write the example and replay it in a process of its own."""
+
+
+def breaks_in(results: Sequence[Result], folder: Path) -> list[Break]:
+    """The causes: crashes and errors first, then other numbers, and of each the most promised cells first.
 
     A program of a closed issue is known by that issue: its docstring, in a file of `folder`, has the link.
     """
     issues = {issue.id: issue for issue in known_issues()}
-    broken = sorted((cause for cause in causes_in(results) if cause.promised), key=lambda cause: -cause.promised)
-    yield "| | cells | what happens | example | written by | read by | known |"
-    yield "| - | - | - | - | - | - | - |"
-    for number, cause in enumerate(broken, 1):
-        issue = issues.get(cause.upstream)
-        link = issue.issue if issue else closed_issue(cause.example.golden.split("/")[0], folder)
-        named = issue.id if issue else f"{link.split('/')[4]} {link.rpartition('/')[2]}" if link else "-"
-        known = f"[{named}]({link})" if link else named
-        own = " (in its own writer)" if cause.not_replayable else ""
-        said = for_markdown(f"{cause.verdict}{own}: {first_line(cause.message)}")
-        example = f"`{cause.example.golden}` in {cause.example.reader}"
-        where = f"{_some(cause.writers)} | {_some(cause.readers)}"
-        yield f"| {number} | {cause.promised} | {said} | {example} | {where} | {known} |"
-    yield from ("", "The example of each again, in a process of its own:", "", "```sh")
-    for number, cause in enumerate(broken, 1):
-        case, _, named = cause.example.golden.partition("/")
-        writer = named.split("-")[0]
-        part = part_of(case)
-        by = "" if part in (OWN, JAX, HARNESSES.name) else f" --writers {writer}"
-        yield f"# {number}"
-        yield f"nox -s atlas -- --parts {part}{by} --only write"
-        yield cause.reproduce
-    yield "```"
+    found = []
+    for cause in causes_in(results):
+        if cause.promised:
+            case, _, named = cause.example.golden.partition("/")
+            issue = issues.get(cause.upstream)
+            link = issue.issue if issue else closed_issue(case, folder)
+            part = part_of(case)
+            by = "" if part in (OWN, JAX, HARNESSES.name) else f" --writers {named.split('-')[0]}"
+            found.append(
+                Break(
+                    promised=cause.promised,
+                    verdict=str(cause.verdict),
+                    message=first_line(cause.message),
+                    own_writer=cause.not_replayable,
+                    example=f"{cause.example.golden} in {cause.example.reader}",
+                    written_by=_some(cause.writers),
+                    read_by=_some(cause.readers),
+                    known=issue.id if issue else f"{link.split('/')[4]} {link.rpartition('/')[2]}" if link else "",
+                    link=link,
+                    again=(f"nox -s atlas -- --parts {part}{by} --only write", cause.reproduce),
+                )
+            )
+    return sorted(found, key=lambda one: (one.verdict == Verdict.NUMERICS, -one.promised))
+
+
+def break_lines(breaks: Sequence[Break]) -> Iterator[str]:
+    """A table of what breaks a promise, a line for each cause."""
+    yield "| promised cells | verdict | example | read by | known |"
+    yield "| - | - | - | - | - |"
+    for one in breaks:
+        case = one.example.partition("/")[0].removeprefix("studies.corpus.")
+        known = f"[{one.known}]({one.link})" if one.link else one.known
+        own = ", in its own writer too" if one.own_writer else ""
+        yield f"| {one.promised} | {one.verdict}{own} | `{case}` | {one.read_by} | {known} |"
 
 
 def closed_issue(case: str, folder: Path) -> str:

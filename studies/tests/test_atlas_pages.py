@@ -5,14 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import making
+import msgspec
 import pytest
 
 from export_core.judge import Judgement
 from export_core.judge.causes import find_causes
 from export_core.matrix import Verdict
-from studies.atlas.pages import break_lines, closed_issue, label_of, part_lines
+from studies.atlas.pages import Break, break_lines, breaks_in, closed_issue, label_of, part_lines
 from studies.atlas.parts import CORPUS, part_of, programs
+from studies.atlas.scores import Atlas
+from studies.atlas.tables import atlas_markdown
 
+ATLAS = Path(__file__).parents[2] / "docs" / "atlas"
 REGRESSIONS = CORPUS / "regressions"
 CLOSED = "studies.corpus.regressions.fusions.test_rows_times_a_matrix"
 
@@ -42,24 +46,32 @@ def test_the_link_of_a_closed_issue_is_in_the_docstring_of_its_program():
     assert closed_issue("tests.compat.test_rng.test_key", REGRESSIONS) == ""
 
 
-def test_a_break_is_shown_with_its_issue_and_the_commands_that_show_it_again():
+def test_a_break_has_its_issue_and_the_commands_that_show_it_again():
     broken = [
         making.result(Verdict.NUMERICS, Judgement.BROKEN, case=CLOSED, message="output 0", writer=writer)
         for writer in ("0.9.2", "0.10.1")
     ]
+    crash = making.result(Verdict.CRASH, Judgement.BROKEN, case="tests.compat.test_rng.test_key")
     kept = making.result(case="jax.cpu_qr.data")
-    lines = list(break_lines(find_causes([kept, *broken])[0], REGRESSIONS))
-    assert lines[2] == (
-        f"| 1 | 2 | numerics: output 0 | `{CLOSED}/0.9.2-cpu` in 0.10.2 | 0.9.2 to 0.10.1 (2) | 0.10.2 "
+    first, second = breaks_in(find_causes([kept, *broken, crash])[0], REGRESSIONS)
+    assert (first.verdict, first.promised, first.known) == ("crash", 1, "")
+    assert list(break_lines([second]))[2:] == [
+        "| 2 | numerics | `regressions.fusions.test_rows_times_a_matrix` | 0.10.2 "
         "| [jax 39103](https://github.com/jax-ml/jax/issues/39103) |"
-    )
-    assert lines[-4:] == [
-        "# 1",
+    ]
+    assert second.again == (
         "nox -s atlas -- --parts regressions --writers 0.9.2 --only write",
         f"jaxexport matrix --cases {CLOSED} --writers 0.9.2 --readers 0.10.2 --platforms cpu",
-        "```",
-    ]
+    )
     assert list(part_lines([kept, *broken]))[2:] == [
-        "| JAX's own goldens | 1 | 1 | 1 | 1 | 100.0 % |",
-        "| closed regressions | 1 | 2 | 2 | 2 | 0.0 % |",
+        "| JAX's own goldens | 1 | 1 | 1 | 1 | 100.0 |",
+        "| closed regressions | 1 | 2 | 2 | 2 | 0.0 |",
     ]
+
+
+def test_the_page_shows_its_data():
+    atlas = msgspec.json.decode((ATLAS / "atlas.json").read_bytes(), type=Atlas)
+    breaks = msgspec.json.decode((ATLAS / "breaks.json").read_bytes(), type=list[Break])
+    page = (ATLAS / "index.md").read_text(encoding="utf-8")
+    assert "\n".join(atlas_markdown(atlas)) in page
+    assert "\n".join(break_lines(breaks)) in page

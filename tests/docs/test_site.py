@@ -73,6 +73,12 @@ def test_every_link_within_the_site_leads_somewhere(site):
     assert list(dead_links(site)) == []
 
 
+def test_the_page_of_the_atlas_is_opened_and_not_downloaded(site):
+    text = (site / "atlas" / "index.html").read_text(encoding="utf-8")
+    assert '<a class="external reference" href="page.html">' in text
+    assert (site / "atlas" / "page.html").read_bytes() == (ROOT / "docs" / "atlas" / "page.html").read_bytes()
+
+
 @pytest.mark.parametrize("link", ["gone.html", "#gone", "other.html#gone", "other.html#filter=gone", "img/gone.png"])
 def test_a_link_that_leads_nowhere_is_found(link, tmp_path):
     (tmp_path / "page.html").write_text(f'<a href="{link}"></a><a href="other.html#here"></a><a href="#filter=a"></a>')

@@ -1,8 +1,8 @@
 """Which libraries can be exported: their marked tests write goldens, other releases read them; prints a table.
 
 `nox -s libraries [-- --writers V --readers V,V --only keras,jraph --goldens DIR --results DIR --docs FILE]`. Exit 1
-when a test fails that `REFUSED` does not list, a listed one does not fail as listed, or a golden does not pass where JAX
-promises it.
+when a test fails that `REFUSED` does not list, a listed one does not fail as listed, or a golden does not pass where
+JAX promises it.
 """
 
 from __future__ import annotations

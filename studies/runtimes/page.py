@@ -11,7 +11,7 @@ from packaging.version import Version
 from export_core.base.phrases import plural
 from export_core.matrix import Verdict
 from export_core.releases.runtimes import known_runtimes
-from studies.runtimes.record import LETTERS, SEVERAL_DEVICES, Explained, Record
+from studies.runtimes.record import SEVERAL_DEVICES, Explained, Record
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "runtimes.md"
 MARKED = re.compile(r"(<!-- nox -s runtimes, (\w+): begin -->\n).*?(<!-- nox -s runtimes, \2: end -->)", re.DOTALL)
@@ -31,7 +31,6 @@ REASONS = (
     ("an operation|a loop", "an operation", "write it with others"),
 )
 """How what a refusal means begins, as a regular expression; the same in few words; and what to do about it."""
-WHOSE = {"runtime": "the runtime's", "caller": "the caller's", "project": "this project's"}
 
 
 def page_text(text: str, record: Record, explained: Sequence[Explained]) -> str:
@@ -41,7 +40,7 @@ def page_text(text: str, record: Record, explained: Sequence[Explained]) -> str:
         "promises": promise_table(record),
         "refused": refusal_table(record),
         "numerics": numerics_table(record, explained),
-        "faults": fault_list(explained),
+        "fault": first_fault(explained),
     }
     return MARKED.sub(lambda found: f"{found[1]}{tables[found[2]]}\n{found[3]}", text)
 
@@ -55,11 +54,13 @@ def table_of(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 def verdict_table(record: Record) -> str:
     """How many goldens ended how, in each reader."""
     writers = sorted({re.sub(r"-.*", "", golden.rpartition("/")[2]) for golden in record.goldens}, key=Version)
-    rows = [
-        [name.replace("==", " "), reader.cells, *map(reader.count, LETTERS), reader.promised, reader.broken]
-        for name, reader in record.readers.items()
-    ]
-    head = ("reader", "cells", *(verdict.replace("_", " ") for verdict in LETTERS), "promised", "broken")
+    shown = (Verdict.PASS, Verdict.NUMERICS, Verdict.REFUSED)
+    rows = []
+    for name, reader in record.readers.items():
+        counts = [reader.count(verdict) for verdict in shown]
+        others = reader.cells - sum(counts) - reader.count(Verdict.NOT_RUN)
+        rows.append([name.replace("==", " "), *counts, others, reader.promised, reader.broken])
+    head = ("reader", *shown, "other failures", "promised", "broken")
     goldens = plural(len(record.goldens), "golden")
     return f"{goldens} by jaxlib {', '.join(writers)}, as of {record.as_of}:\n\n{table_of(head, rows)}"
 
@@ -88,12 +89,13 @@ def refusal_table(record: Record) -> str:
             sum(count for meaning, count in record.readers[name].refusals.items() if re.match(pattern, meaning))
             for name in newest
         ]
-        rows.append([words, *(count or "" for count in counts), remedy])
+        if any(counts):
+            rows.append([words, *(count or "" for count in counts), remedy])
     return table_of(("what stands in the way", *(name.replace("==", " ") for name in newest), "what to do"), rows)
 
 
 def numerics_table(record: Record, explained: Sequence[Explained]) -> str:
-    """Whose fault it is that numbers differ."""
+    """Why numbers differ, and in how many cells."""
     rows = []
     for one in explained:
         found = [
@@ -105,16 +107,11 @@ def numerics_table(record: Record, explained: Sequence[Explained]) -> str:
         if not found:  # in a record of some readers
             continue
         readers = ", ".join(dict.fromkeys(name.replace("==", " ") for _, name in found))
-        rows.append([readers, len(found), WHOSE[one.whose], one.why, one.evidence])
-    total = sum(reader.count(Verdict.NUMERICS) for reader in record.readers.values())
-    head = ("in", "cells", "whose fault", "what is wrong", "what shows it")
-    return f"{plural(total, 'cell')} of all:\n\n{table_of(head, rows)}"
+        rows.append([readers, len(found), one.why])
+    return table_of(("in", "cells", "what is wrong"), rows)
 
 
-def fault_list(explained: Sequence[Explained]) -> str:
-    """The commands that show the faults of runtimes with these alone."""
-    commands = [
-        f"jaxexport explain '{one.show}' --bundle bundle-{number}"
-        for number, one in enumerate((one for one in explained if one.show), 1)
-    ]
-    return "\n".join(["```sh", *commands, "```"])
+def first_fault(explained: Sequence[Explained]) -> str:
+    """The command that shows the first fault of a runtime with that runtime alone."""
+    cell = next(one.show for one in explained if one.show)
+    return f"```sh\njaxexport explain '{cell}' --bundle bundle\n```"

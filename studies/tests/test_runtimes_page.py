@@ -18,7 +18,7 @@ from studies.runtimes.record import (
     read_record,
 )
 
-MOST_WORDS = 1500
+MOST_WORDS = 1000
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,8 @@ from export_core.goldens import GoldenStore
 ROOT = Path(__file__).parents[1]
 HOOKS = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
 TOOLS = Path(sys.executable).parent
+VERIFY = ROOT / "hooks" / "verify_goldens.py"
+ENTRIES = {"jaxexport-verify-goldens": str(VERIFY)}
 GOOD = ARTIFACTS / "0.9.2" / "mlp.jaxexport"
 # Its test allows the call; a repository without that test and policy does not.
 BAD = ROOT / "golden" / "tests.compat.test_safety_checks.test_allowed_target" / "0.9.2-cpu" / "artifact.jaxexport"
@@ -27,7 +29,7 @@ def commit(tmp_path, monkeypatch) -> Callable[..., str]:
     monkeypatch.setenv("PRE_COMMIT_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", f"{TOOLS}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.chdir(tmp_path)
-    hooks = [{**hook, "language": "system"} for hook in HOOKS]
+    hooks = [{**hook, "language": "system", "entry": ENTRIES.get(hook["id"], hook["entry"])} for hook in HOOKS]
     (tmp_path / ".pre-commit-config.yaml").write_text(yaml.safe_dump({"repos": [{"repo": "local", "hooks": hooks}]}))
     write_golden(GoldenStore(tmp_path / "golden"), manifest("t.test_f", "0.9.2"))
     subprocess.run(["git", "init", "-q"], check=True)
@@ -62,3 +64,70 @@ def test_a_call_that_is_not_promised_and_a_deleted_file_fail(commit, tmp_path):
     printed = commit(1)
     assert "scale.jaxexport: " in printed.partition("hook id: jaxexport-audit")[2]
     assert "outputs.npz" in printed.partition("hook id: jaxexport-verify-goldens")[2]
+
+
+@pytest.fixture
+def golden(tmp_path) -> Path:
+    store = GoldenStore(tmp_path / "golden")
+    write_golden(store, manifest("t.test_f", "0.9.2"))
+    (golden,) = store.goldens()
+    return golden.folder
+
+
+def verified(folder: Path, *words: str) -> str:
+    """What the hook that compares hashes says, in a Python that has no package."""
+    command = [sys.executable, "-I", "-S", str(VERIFY), *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.stdout == ""
+    assert done.returncode == bool(done.stderr)
+    return done.stderr
+
+
+def test_hashes_are_compared_without_any_package(golden, tmp_path):
+    assert verified(tmp_path) == verified(ROOT) == ""
+    assert verified(tmp_path, str(ROOT / "examples" / "serving" / "models")) == ""
+    assert verified(golden) == "golden: expected goldens, found none. Name their folder: args: [FOLDER]\n"
+
+
+def damaged(golden: Path, how: str) -> None:
+    inputs = golden / "inputs.npz"
+    if how == "changed":
+        inputs.write_bytes(inputs.read_bytes()[:-1] + b"x")
+    elif how == "a link":
+        inputs.rename(golden.parents[1] / "inputs.npz")
+        inputs.symlink_to(golden.parents[1] / "inputs.npz")
+    elif how == "unlisted":
+        (golden / "more.npz").touch()
+    elif how == "no manifest":
+        (golden / "golden.yaml").unlink()
+    else:
+        text = (golden / "golden.yaml").read_text()
+        (golden / "golden.yaml").write_text(text.replace("  artifact.jaxexport: ", "  ../artifact.jaxexport: "))
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("changed", "inputs.npz: expected SHA-256 "),
+        ("a link", "inputs.npz: expected a file of this golden, found none."),
+        ("unlisted", "more.npz: expected only files that golden.yaml lists, found another."),
+        ("no manifest", "expected a golden, found no golden.yaml."),
+        ("another name", "golden.yaml: expected the SHA-256 of artifact.jaxexport under `files`, found none."),
+    ],
+)
+def test_any_damage_of_a_golden_is_found_by_its_hashes(golden, tmp_path, how, said):
+    damaged(golden, how)
+    assert said in verified(tmp_path)
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="pre-commit takes hooks from a git repository")
+def test_pre_commit_installs_nothing_for_the_hook_that_compares_hashes(golden, tmp_path, monkeypatch):
+    monkeypatch.setenv("PRE_COMMIT_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(golden.parents[2])
+    subprocess.run(["git", "init", "-q"], check=True)
+    subprocess.run(["git", "add", "golden"], check=True)
+    command = [sys.executable, "-m", "pre_commit", "try-repo", str(ROOT), "jaxexport-verify-goldens", "--all-files"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.rstrip().endswith("Passed")
+    assert not list((tmp_path / "cache").rglob("py_env*"))

@@ -196,7 +196,7 @@ def explain(
 
 
 @command(
-    "docs/how-to/bisect.md",
+    "docs/how-to/explain-a-failure.md",
     "jaxexport bisect --cases tests.test_model.test_attention --writers 0.9.2 --readers 0.11.0",
     "jaxexport bisect 'tests.test_model.test_attention/0.9.2-cpu in 0.11.0 on cpu' --good 0.10.2",
     section="Why",
@@ -291,7 +291,7 @@ def bisect(
 
 
 @command(
-    "docs/how-to/reduce.md",
+    "docs/how-to/explain-a-failure.md",
     "jaxexport reduce --cases tests.test_model.test_attention --readers 0.9.2 -o reduced",
     "jaxexport reduce --results from-ci --goldens golden --readers 0.9.2 -o reduced",
     section="Why",

@@ -48,8 +48,8 @@ KEYWORDS: dict[str, Keyword] = {
     ),
     "changed_module": (
         "'fail'",
-        "'fail' or 'warn', what happens where the export is not that of its golden, beyond locations and names, "
-        "although its outputs are; 'warn' lets the test pass, and the summary says it; default: the policy's",
+        "'fail' or 'warn', for an export that has changed, other than in locations and names, although its outputs "
+        "have not; with 'warn' the test passes, and the summary says so; default: the policy's",
         "'warn'",
     ),
     "symbolic_shapes": (
@@ -59,7 +59,11 @@ KEYWORDS: dict[str, Keyword] = {
         "('b, 4', None)",
     ),
     "constraints": ("()", "on these dimensions, such as ('b >= 2',)", "['b >= 2']"),
-    "mesh": ("None", "{axis: size} to export for; needs no such devices where jax can do without", "{'data': 4}"),
+    "mesh": (
+        "None",
+        "{axis: size} to export for; the devices are needed only where jax cannot export without them",
+        "{'data': 4}",
+    ),
     "in_specs": (
         "None",
         "a PartitionSpec, a tree of them, or None for each positional argument, or by position and name",
@@ -81,14 +85,14 @@ KEYWORDS: dict[str, Keyword] = {
     "refused_on": ("()", "platforms that it is not exported for, and on which it must be refused", "['cpu']"),
     "nothing_to_compare": (
         "None",
-        "why a golden is meant although it has no output, only empty ones or nothing but NaN: such a golden hardly "
-        "shows more than that the artifact runs, and without this reason it is not written",
+        "a reason to write a golden that has no output, only empty ones or only NaN: it shows little more than that "
+        "the artifact runs, and without this reason it is not written",
         "'it only prints'",
     ),
     "without_outputs": (
         "None",
-        "why a golden has no outputs, for a function of other platforms that this process cannot run: readers load, "
-        "lower and compile it, and compare no numbers",
+        "a reason to write a golden without outputs, for a function of other platforms that this process cannot run: "
+        "readers load, lower and compile it, and compare no numbers",
         "'a Pallas kernel for TPU'",
     ),
 }

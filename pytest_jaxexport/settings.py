@@ -153,8 +153,8 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="now|later",
         dest="export_noise",
         default="now",
-        help="With --update-goldens: now (the default) measures the noise of each golden that is new or has changed, "
-        "later leaves it to `jaxexport goldens noise`, and a second export of each golden to the run that checks it.",
+        help="With --update-goldens: now (the default) measures the noise of each new or changed golden; later "
+        "leaves that to `jaxexport goldens noise`, and a second export of each golden to the next run of its test.",
     )
     group.addoption(
         "--record-packages",
@@ -183,13 +183,13 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--no-export-cache",
         action="store_true",
-        help="Replay every golden, also where neither it nor what is installed has changed since an earlier run.",
+        help="Replay every golden, even if neither it nor the installed packages have changed since an earlier run.",
     )
     group.addoption(
         "--no-second-export",
         action="store_true",
-        help="Do not run tests in a second process with another hash seed, to find exports that are not reproducible: "
-        "those of new goldens, and those that differ from their golden.",
+        help="Do not run tests in a second process with another hash seed. It finds exports that are not reproducible, "
+        "for new goldens and for exports that differ from their golden.",
     )
     group.addoption(
         "--dump-ir",

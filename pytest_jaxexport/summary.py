@@ -27,8 +27,8 @@ def summary_lines(events: Sequence[dict[str, Any]], *, verbose: bool = False) ->
     for event in written:
         yield from (f"  {event['case']}/{event['writer']}: {text}" for text in event["named"])
     if alone := [event["case"] for event in written if event["not_repeated"]]:
-        once = f"{plural(len(alone), 'golden')} exported once only"
-        yield f"{once}, since no second process could with the same settings: {few(alone, most=3)}"
+        once = f"{plural(len(alone), 'golden')} exported only once"
+        yield f"{once}, since no second process can have the same settings: {few(alone, most=3)}"
     yield from (f"  {text}" for text in dict.fromkeys(event["to_do"] for event in written) if text)
     checked = [event for event in events if "judgements" in event]
     if checked:
@@ -81,6 +81,6 @@ def _corrected(events: Sequence[dict[str, Any]]) -> Iterator[str]:
     entries = [{"cases": names, **json.loads(how), "reason": "TODO"} for how, names in cases.items()]
     text = yaml_text({"numbers": entries}, default_flow_style=True, width=float("inf")).strip()
     yield (
-        f"{plural(len(events), 'case')} compared as the marker and the options of this run say, not as their goldens "
-        f"recorded, which `jaxexport matrix` still does unless the policy has: {text[1:-1]}"
+        f"{plural(len(events), 'case')} compared by the marker and options of this run, not by the rule in their "
+        f"goldens. `jaxexport matrix` still uses the goldens' rule; to change that, add to the policy: {text[1:-1]}"
     )

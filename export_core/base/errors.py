@@ -31,7 +31,7 @@ def report_unforeseen(error: Exception) -> int:
         sys.stderr.write(f"{PREFIX}expected a path that a file can have, found {problem!a}\n")
         return ExportCompatError.exit_code
     text = shown(without_credentials("".join(traceback.format_exception(error))))
-    more = f"{type(error).__name__}, which nobody foresaw: nothing was answered. Please report the lines above."
+    more = f"unexpected {type(error).__name__}: there is no result. This is a bug: please report the lines above."
     # In ASCII: what cannot be encoded must not be a second error.
     sys.stderr.write(f"{text}{PREFIX}{more}\n".encode("ascii", "backslashreplace").decode())
     return UNFORESEEN

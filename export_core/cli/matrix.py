@@ -62,7 +62,7 @@ def matrix(quiet: bool, unpromised: str | None, fail_on: Sequence[str], **values
     policy = policy_of(values["policy_file"])
     if unpromised is not None:
         if not unpromised.strip():
-            raise click.UsageError("--unpromised: expected the reason why such a run is meant, found none.")
+            raise click.UsageError("--unpromised: expected the reason why such a run is accepted, found none.")
         policy = msgspec.structs.replace(policy, unpromised=unpromised)
     policy = with_fail_on(policy, fail_on)
     options = run_options(values)

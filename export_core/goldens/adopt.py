@@ -79,9 +79,7 @@ def adopt_artifact(
     """
     draft = adopt_inputs(artifact, inputs, case, writer, given)
     if (outputs is None) != bool(given.without_outputs):
-        raise GoldenError(
-            "expected either --outputs NPZ, or --without-outputs REASON where nothing could compute them."
-        )
+        raise GoldenError("expected either --outputs NPZ, or --without-outputs REASON if nothing can compute them.")
     if outputs is None:
         return draft
     return adopt_outputs(*draft, artifact, outputs, given.nothing_to_compare)
@@ -97,7 +95,9 @@ def adopt_inputs(
     own_mesh = mesh_for(artifact, given.mesh)
     specs = specs_for(artifact, own_mesh, given.in_specs)
     if given.without_outputs and "cpu" in envelope.platforms:
-        raise GoldenError("--without-outputs: expected an artifact that no CPU runs, found one for cpu: use --outputs.")
+        raise GoldenError(
+            "--without-outputs: expected an artifact for other platforms than cpu, found one for cpu: use --outputs."
+        )
     files = {
         ARTIFACT: bytes(artifact.data),
         INPUTS: to_npz(_leaves_of("--inputs", inputs, envelope.in_avals, {})),
@@ -139,7 +139,7 @@ def adopt_outputs(
         where = f"--outputs {outputs}" if isinstance(outputs, Path) else "outputs"
         raise GoldenError(
             f"{where}: expected outputs that show what the function computes, but {problem}. "
-            "Give inputs for which it computes numbers, or say why this golden is meant: --nothing-to-compare REASON."
+            "Give inputs for which it computes numbers, or a reason to store it anyway: --nothing-to-compare REASON."
         )
     # In this order, as goldens have always been written: artifact, inputs, outputs, modules.
     first = (ARTIFACT, INPUTS)
@@ -158,8 +158,8 @@ def writer_of(artifact: Artifact, calendar: Calendar, named: str | None) -> Writ
     if not jaxlib:
         by = f"jax {clues.jax} wrote it, with one of several jaxlibs" if clues.jax else "it names no writer"
         raise GoldenError(
-            f"{artifact.name}: expected an artifact that one jaxlib alone can have written, since windows count from "
-            f"the day it was built; {by}. Name the jaxlib with --writers; these fit: "
+            f"{artifact.name}: expected an artifact that only one jaxlib can have written, since windows are counted "
+            f"from its build date; {by}. Name the jaxlib with --writers; these fit: "
             f"{', '.join(clues.candidates) or 'none in the calendar'}."
         )
     # An artifact that does not name its jax was most likely written by the jax with the jaxlib's number.

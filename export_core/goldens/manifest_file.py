@@ -142,7 +142,7 @@ def problems(manifest: Manifest) -> Problems:
             yield f"checks[{number}]", problem
     names = [check.name for check in manifest.checks]
     if len({*names}) < len(names) or "" in names:
-        yield "checks", "expected a name of its own for each."
+        yield "checks", "expected a different name for each."
 
 
 def _texts(manifest: Manifest) -> Iterator[tuple[str, str, tuple[re.Pattern[str], str]]]:
@@ -244,7 +244,7 @@ def _noise(manifest: Manifest) -> Problems:
     counts |= {f"jumping.{name}": pair for name, pair in record.jumping.items()}
     for name, (count, size) in counts.items():
         if not 0 < count <= size < _LARGEST:
-            yield f"noise.{name}", f"expected a number of elements and of how many, found {count}, {size}."
+            yield f"noise.{name}", f"expected a number of elements and the size of their output, found {count}, {size}."
     for name, count in record.unstable.items():
         if not 0 < count < _LARGEST:
             yield f"noise.unstable.{name}", f"expected a number of elements, found {count}."

@@ -51,7 +51,7 @@ def _accepted_for(golden: Golden, policy: Policy) -> Iterator[Accepted]:
         what = "a converted artifact: JAX promises nothing for it"
         yield Accepted(what, f"{origin.way} for {title_of(origin.reader)}", own)
     if manifest.origin and (how := manifest.origin.derived.get("writer")):
-        yield Accepted("a writer that the artifact does not show", how, own)
+        yield Accepted("a writer that the artifact does not name", how, own)
     if manifest.comparison.compare == "shape":
         yield Accepted("comparison: shape", "its numbers are not compared", own)
     elif outputs := _outputs_that_may_be_zero(golden):

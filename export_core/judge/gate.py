@@ -264,7 +264,7 @@ def uncovered(results: Sequence[Result], required: Required, platforms: Sequence
     ran = [result for result in results if result.verdict is not Verdict.NOT_RUN]
     # Cells that had to run and did not are said to be incomplete already.
     planned = bool(results) and not any(result.judgement is Judgement.INCOMPLETE for result in results)
-    missing = ["No cell ran, and nothing was shown."] if planned and not ran else []
+    missing = ["No cell ran, so nothing was tested."] if planned and not ran else []
     planned_on = {result.platform for result in results}
     missing += [
         f"Platform {platform} was asked for and has no cell: no golden of this run was exported for it. Export for it "
@@ -301,10 +301,10 @@ def _nothing_promised(results: Sequence[Result], policy: Policy) -> str:
     if all(result.reader.runtime for result in results):
         where = "is promised by the runtime that reads it"
         choose = "Name the release that has to run them under `deployed` in the policy"
-    what = f"No cell of this run {where}, so it shows nothing about the promise. "
+    what = f"No cell of this run {where}, so it does not test the promise. "
     if policy.unpromised:
-        return f"{what}Such a run is meant: {policy.unpromised}"
-    return f"{what}{choose}, or say why such a run is meant: unpromised: REASON in the policy, or --unpromised REASON."
+        return f"{what}This is accepted: {policy.unpromised}"
+    return f"{what}{choose}, or accept it with a reason: unpromised: REASON in the policy, or --unpromised REASON."
 
 
 def _left_out(selection: Mapping[str, Any], policy: Policy, shard: str) -> str:

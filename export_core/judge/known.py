@@ -103,8 +103,8 @@ def _untruths(entry: KnownFailure, results: Sequence[Result], as_of: datetime.da
     ]
     if (width := len({scope_of(result) for result in matching})) > entry.at_most:
         yield (
-            f"expected at most {entry.at_most} cells that it can excuse, found {width}, wrong numbers or owed cells "
-            "outside the window among them. Name cases, writers and readers more exactly, or say "
+            f"expected at most {entry.at_most} cells that it can excuse, found {width}: wrong numbers and owed cells "
+            "outside the window count too. Name cases, writers and readers more exactly, or say "
             f"`at_most: {width}` and why in `reason`."
         )
     # One that was not run, or not as far as the entry's stage, shows nothing.
@@ -145,7 +145,9 @@ def expired(policy: Policy, as_of: datetime.date) -> list[str]:
         for number, entry in enumerate(getattr(policy, table)):
             name = entry_name(table, number, entry)
             if entry.expires is not None and entry.expires < as_of:
-                problems.append(f"{name}: expired on {entry.expires}, and this is as of {as_of}. Decide again.")
+                problems.append(
+                    f"{name}: expired on {entry.expires}; this run is as of {as_of}. Extend it or delete it."
+                )
             if entry.added > latest:
                 problems.append(f"{name}: added in the future, on {entry.added}. Write the day on which it was added.")
     return problems

@@ -132,7 +132,7 @@ def _numbers_rule(
     if each_matches and not own:
         yield Unmatched(f"{name}: none of its writers has a golden of its cases.")
     elif own and all(rule_of(golden.manifest, earlier) for golden in own):
-        yield Unmatched(f"{name}: it never counts: an earlier entry matches each of its goldens.")
+        yield Unmatched(f"{name}: it has no effect: an earlier entry matches each of its goldens.")
 
 
 def _quirk(name: str, quirk: Quirk, goldens: Sequence[Golden]) -> Iterator[Unmatched]:

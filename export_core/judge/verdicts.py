@@ -82,7 +82,7 @@ NUMBERS_MOVED = failing(
 """What is broken, and looks like rounding. What to do needs the commands `reduce` and `explain` of the cell."""
 NOT_REPLAYABLE = failing(
     "NOT REPLAYABLE",
-    "Look at the test before any release: its own writer gives another result in a new process. "
+    "Check the test before you blame a release: in a new process, its own writer gives another result. "
     "`jaxexport goldens verify` checks the files; then export it again.",
 )
 FAIL_ON = failing("FAIL ON")
@@ -205,14 +205,14 @@ VERDICTS: Mapping[Verdict, VerdictFacts] = {
         "ran with different numbers", "different numbers", "num", "≠", _BROKEN, _BROKEN, False,
         "`jaxexport trend{} --numbers` shows in which release the numbers moved. If they are right, allow them with a "
         "rule (`numbers` in the policy) and its reason.",
-        "The outputs must be those of the inputs, and the same in each process: a function that draws random numbers "
-        "takes a key.",
+        "Outputs must depend on the inputs only and be the same in each process: give a function that draws random "
+        "numbers its key as an argument.",
     ),
     Verdict.CRASH: VerdictFacts("crashed", "killed by a signal", "crash", "†", _BROKEN, _OUTSIDE, False, _REPORT),
     Verdict.TIMEOUT: VerdictFacts(
         "timed out", "timed out", "time", "…", _BROKEN, _OUTSIDE, False,
         "Run it alone with a larger --timeout: a busy machine and an endless compilation look alike.",
-        "Export a smaller case: no reader would get more time.",
+        "Export a smaller case: readers have the same time limit.",
     ),
     Verdict.ERROR: VerdictFacts("failed", "failed", "err", "×", _BROKEN, _OUTSIDE, True, _REPORT),
     Verdict.REFUSED: VerdictFacts(
@@ -231,7 +231,7 @@ VERDICTS: Mapping[Verdict, VerdictFacts] = {
     ),
     Verdict.NOT_RUN: VerdictFacts(
         "was not run", "not run", "-", "-", Judgement.INCOMPLETE, _OUTSIDE, True,
-        "Mend what the message names, then `jaxexport matrix --resume` or the same command again.",
+        "Fix what the message names, then run `jaxexport matrix --resume` or the same command again.",
     ),
 }  # fmt: skip
 """Every verdict, from a silently wrong number down to what is not a failure."""

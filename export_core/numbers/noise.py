@@ -266,12 +266,12 @@ Undecided = dict[str, UndecidedOutput]
 Jumping = Mapping[str, tuple[int, int]]
 
 WHAT_TO_DO = (
-    "These numbers move by more than a tenth of the output's largest when inputs move by one unit in the last place or "
-    "the compiler rounds in another order. A difference of large numbers: scale or centre the inputs, use another "
-    "formula, or float64. A chaotic function: export fewer steps. A zero that is nothing but rounding, such as the "
-    "gradient of a bias that cancels: nothing, if other outputs show what is computed; else return one that does. Or "
-    "say what is to be compared: compare='shape', or a tolerance or comparator of your own, in the marker or in the "
-    "policy's `numbers`."
+    "When inputs change by one unit in the last place, or the compiler rounds in another order, these numbers change "
+    "by more than a tenth of the output's largest number. What to do: for a difference of large numbers, scale or "
+    "centre the inputs, or use another formula or float64. For a chaotic function, export fewer steps. For a zero "
+    "that is only rounding errors, nothing if other outputs show what is computed; else return one that does. Or say "
+    "what to compare: compare='shape', or a tolerance or comparator of your own, in the marker or in the policy's "
+    "`numbers`."
 )
 """Why an output cannot tell right from wrong, and what its author can do."""
 
@@ -345,7 +345,7 @@ def proves_nothing(golden: Golden, undecided: Undecided) -> bool:
 def check_noise(goldens: Iterable[Golden]) -> None:
     """Raise `GoldenError` naming all goldens whose golden.yaml and noise.npz contradict each other or the artifact."""
     problems = [
-        f"{golden.folder}: {problem} Measure its noise anew: jaxexport goldens noise --again {shlex.quote(golden.id)}"
+        f"{golden.folder}: {problem} Measure its noise again: jaxexport goldens noise --again {shlex.quote(golden.id)}"
         for golden in goldens
         for problem in _problems(golden)
     ]
@@ -386,7 +386,7 @@ def noise_text(record: NoiseRecord) -> str:
     if record.failed:
         parts.append(f"{plural(len(record.failed), 'kind')} of runs failed, as golden.yaml says")
     if knows_inputs_only(record):
-        parts.append("the noise knows inputs only: what is rounded inside was not moved")
+        parts.append("noise of inputs only: results inside the program were not moved")
     return "; ".join([*parts, *outputs_to_name(record)])
 
 
@@ -399,7 +399,7 @@ def knows_inputs_only(record: NoiseRecord) -> bool:
 def outputs_to_name(record: NoiseRecord) -> list[str]:
     """What a writer must know of the outputs: some show nothing, or may not be equal in another release."""
     unstable = (
-        f"output {name}: {plural(count, 'element')} must be equal, and are not in all runs"
+        f"output {name}: {plural(count, 'element')} must be equal, but differed in some runs"
         for name, count in record.unstable.items()
     )
     return [*_recorded(record), *_jumping(record.jumping), *unstable]
@@ -432,7 +432,7 @@ def undecided_in(goldens: Iterable[Golden]) -> list[str]:
 
 def _jumping(jumping: Jumping) -> list[str]:
     return [
-        f"output {name}: {count} of {plural(total, 'element')} jump: one last bit chooses others"
+        f"output {name}: {count} of {plural(total, 'element')} jump: their last bit decides between distant values"
         for name, (count, total) in jumping.items()
     ]
 

@@ -91,8 +91,8 @@ def _load(name: str, root: str) -> Callable[..., object]:
     installed = {"site-packages", "dist-packages"} & set(Path(file or "").parts)
     if own and own.__name__.partition(".")[0] in sys.stdlib_module_names and in_library and not installed:
         raise _UserError(
-            f"{where}: expected a function that compares outputs, found one of Python's own module {own.__name__}: "
-            "`print` too returns None, whatever it is given."
+            f"{where}: expected a function that compares outputs, found one of Python's own module {own.__name__}: it "
+            "may return None for wrong outputs too, as `print` does."
         )
     function: Callable[..., object] = value
     return function

@@ -290,7 +290,7 @@ class RunOptions(CellOptions, ProjectOptions):
     resume: bool = _option(False, "--resume", "Continue the last run in --results, which was interrupted or killed.")
     """Whether to continue the run in `results`."""
     cache: bool = _option(
-        True, "--cache/--no-cache", "Reuse the outcomes of earlier runs for cells whose whole content is the same."
+        True, "--cache/--no-cache", "Reuse the outcomes of earlier runs for cells whose content has not changed."
     )
     """Whether to reuse outcomes of earlier runs."""
     dump_ir: Path | None = _option(
@@ -300,8 +300,8 @@ class RunOptions(CellOptions, ProjectOptions):
     convert: bool = _option(
         False,
         "--convert",
-        "Also say, of each cell that fails on a CPU, whether `jaxexport convert` fixes it: its artifact is converted "
-        "for the reader, by the least that does it, and replayed there. Nothing is kept.",
+        "Also say whether `jaxexport convert` fixes each cell that fails on a CPU: its artifact is converted for the "
+        "reader, by the smallest change that works, and replayed there. The converted artifact is not stored.",
     )
     """Whether each cell that fails is converted for its reader, to see whether that fixes it."""
 

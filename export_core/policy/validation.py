@@ -120,8 +120,8 @@ def _change(key: Key, change: CustomCallChange, before: tuple[CustomCallChange, 
     if change.new == change.old:
         yield (
             (*key, "new"),
-            f"expected a name other than old, found {change.new!r} twice. Give a target whose meaning changes a new "
-            "name: artifacts that exist already call it by the old one.",
+            f"expected a name other than old, found {change.new!r} twice. If the meaning of a target changes, give it "
+            "a new name: existing artifacts call the old one.",
         )
     if change.release is not None and change.release < change.introduced:
         yield (
@@ -200,7 +200,10 @@ def problems_of_targets(targets: Sequence[DeploymentTarget], platforms: Collecti
             yield (*key, "name"), f"expected another name than {ALL!r}, which stands for every deployment target."
         for earlier, other in enumerate(targets[:number]):
             if other.name == target.name:
-                yield (*key, "name"), f"expected a name of its own, found that of deployed[{earlier}], {target.name!r}."
+                yield (
+                    (*key, "name"),
+                    f"expected another name than deployed[{earlier}] has, found {target.name!r} again.",
+                )
         if target.platform not in platforms:
             yield (
                 (*key, "platform"),

@@ -274,7 +274,7 @@ def _check_versions(release: Release, built: Built) -> None:
     """Raise `EnvironmentFailed` where an environment has other versions than its reader, by what its check printed."""
     if release.runtime:
         expected, found = release.version, built.checked.strip().rpartition("\n")[2] or "nothing"
-        hint = f" If it is found again, mend `check` of the runtime {release.family}: it has to print the version."
+        hint = f" If this happens again, correct `check` of the runtime {release.family}: it has to print the version."
     else:
         expected, hint = f"jax {release.jax} and jaxlib {release.jaxlib}", ""
         found = "jax {} and jaxlib {}".format(*json.loads(built.checked))

@@ -231,8 +231,8 @@ class Calendar:
         oldest = min(known, key=version_key, default=None)
         if oldest and _is_older(jaxlib, oldest):
             return (
-                f"{text} It is older than all releases there, the oldest of which is {oldest}, built "
-                f"{self.built(oldest)}. `jaxexport releases list` shows all."
+                f"{text} The calendar begins with {oldest}, built {self.built(oldest)}: `jaxexport releases list` "
+                "shows it."
             )
         newest = f" The newest known is {known[-1]}, built {self.built(known[-1])}." if known else ""
         return (

@@ -20,7 +20,7 @@ from export_core.releases.calendar import CalendarFile, date_in_version, numbers
 FILE = "export_releases.yaml"
 HEADER = """\
 # Releases of jaxlib and jax that the calendar of the installed pytest-jaxexport does not have: `jaxexport releases
-# refresh` writes them. Commit this file: the windows of a judgement count from these days.
+# refresh` writes them. Commit this file: windows are counted from these dates.
 """
 
 NIGHTLY_DAYS = 1  # A nightly is numbered when its build starts, and its files may be stamped after midnight.
@@ -88,7 +88,7 @@ def contradiction(
     number = version_key(version)
     # 0.12.0.1 and 0.12.0.1.0 are one release; as text they would be two, with two dates.
     if spelling := next((name for name in shipped if version_key(name) == number), ""):
-        return f"expected the number {spelling}, by which the calendar of this package has this release."
+        return f"expected the version {spelling}, as the calendar of this package writes this release."
     if (day := date_in_version(version)) and abs((entry.built - day).days) > NIGHTLY_DAYS:
         return _difference("its number says", day, entry.built)
     highest = max(shipped, key=version_key, default=None)
@@ -105,7 +105,7 @@ def _wrong_minimum(jax: str, minimum: str) -> str:
     """Why no jax can have this minimum jaxlib. Source: "Jax and Jaxlib versioning" in the documentation of jax."""
     found = f"found {minimum} of jax {jax}."
     if version_key(minimum).is_prerelease:
-        return f"expected minimum_jaxlib: a released version, as jax has it even before its own release, {found}"
+        return f"expected minimum_jaxlib: a released version, since no jax needs a jaxlib that is not released, {found}"
     if numbers_of(minimum) > numbers_of(jax):
         return f"expected minimum_jaxlib: {jax} or lower, since no jax works with a newer jaxlib than itself, {found}"
     return ""

@@ -89,7 +89,7 @@ def runtime_lines(name: str, calendar: Calendar) -> Iterator[str]:
             f"{runtime.promise.forward_days} days younger: {runtime.promise.source}"
         )
     else:
-        yield "promises nothing: only deployment targets of the policy oblige it"
+        yield "promises nothing: only a deployment target of the policy requires anything of it"
     rows: list[tuple[str, ...]] = [(name, "built", "StableHLO", "calling convention", "dialects", "CPython")]
     for version, release in runtime.known(calendar).items():
         most = f"up to {release.convention}" if release.convention else "any"

@@ -48,14 +48,14 @@ NOT_DECIDED, NO_NOISE, LITTLE_NOISE = Kind("NOT DECIDED", 8), Kind("NO NOISE", 8
 ACCEPTED = Kind("accepted", 9)
 _MEASURE_FIRST = (
     "Measure its noise first: `jaxexport goldens noise`. Without it, numbers are compared within a fixed tolerance, "
-    "which fits no program."
+    "which may not fit this program."
 )
 _WITHOUT_NOISE = "{} without noise: {}. `jaxexport goldens noise` measures it."
 _INPUTS_ONLY = (
-    "{} with noise of inputs only: {}. Where numbers come from constants inside, a correct reader may look broken. "
-    "`jaxexport goldens noise --again` measures it anew; golden.yaml says where what is inside could not be moved."
+    "{} with noise of inputs only: {}. A correct reader may look broken where numbers come from constants inside. "
+    "`jaxexport goldens noise --again` measures it again; golden.yaml says why it knows inputs only."
 )
-_UNFIT = "This is no broken promise: the golden's own writer cannot replay it{}."
+_UNFIT = "This is not a broken promise: the golden's own writer cannot replay it{}."
 
 
 def view(run: Run, comparison: Comparison | None = None, folder: Path | None = None) -> Document:

@@ -221,7 +221,7 @@ def promise_line(reader: ReaderOf) -> str:
         return f"{reader.family} is not installed here: what it promises is not known"
     if promise := runtime.promise:
         return f"{runtime.name} promises: {promise.says} ({promise.source})"
-    return f"{runtime.name} promises nothing: only a deployment target of the policy obliges it to run anything"
+    return f"{runtime.name} promises nothing: only a deployment target of the policy requires anything of it"
 
 
 def first_lines(lines: Sequence[str], file: str = "results.jsonl") -> str:

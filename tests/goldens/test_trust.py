@@ -83,7 +83,7 @@ BAD: dict[str, tuple[dict[str, object], str]] = {
     "more elements than there are": (noise(undecided={"0": (3, 2)}), "noise.undecided.0: expected a number"),
     "more such elements than there are": (
         noise(undecided_outputs={"0": UndecidedOutput(3, 2, 1.0, 1.0)}),
-        "noise.undecided_outputs.0: expected a number of elements and of how many, found 3, 2",
+        "noise.undecided_outputs.0: expected a number of elements and the size of their output, found 3, 2",
     ),
     "a negative number of elements": (noise(unstable={"0": -1}), "noise.unstable.0: expected a number"),
     "no outputs on a CPU": ({"options": Options(("cpu",), without_outputs="why")}, "that readers run on cpu"),
@@ -177,7 +177,7 @@ def test_the_command_verifies_noise(jaxexport, store, monkeypatch):
     monkeypatch.chdir(store.root.parent)
     ended = jaxexport("goldens", "verify")
     assert (ended.code, ended.out) == (2, "")
-    assert "Measure its noise anew: jaxexport goldens noise --again tests.test_a.test_f/0.12.0.1-cpu" in ended.err
+    assert "Measure its noise again: jaxexport goldens noise --again tests.test_a.test_f/0.12.0.1-cpu" in ended.err
 
 
 def test_all_own_goldens_that_run_on_a_cpu_have_noise_of_derivatives_and_sharded_outputs_too():

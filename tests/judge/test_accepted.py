@@ -57,7 +57,7 @@ FOR_TENSORFLOW = msgspec.structs.replace(CONVERTED, reader="tensorflow==2.18.1")
     [
         ({"converted_from": CONVERTED}, "a converted artifact: JAX promises nothing", "rewritten for jaxlib 0.9.2"),
         ({"converted_from": FOR_TENSORFLOW}, "a converted artifact", "rewritten for tensorflow 2.18.1"),
-        ({"origin": DERIVED}, "a writer that the artifact does not show", "the first release from a day on"),
+        ({"origin": DERIVED}, "a writer that the artifact does not name", "the first release from a day on"),
         ({"comparison": Comparison("shape")}, "comparison: shape", "its numbers are not compared"),
         ({"comparison": Comparison(rtol=1.0)}, "comparison: rtol 1", "accepts zeros in place of output 0"),
         ({"comparison": Comparison(atol={"float32": 9.0})}, "comparison: atol float32 9", "accepts zeros in place of"),

@@ -188,10 +188,10 @@ def nothing(project: Path) -> None:
           "export_compat.yaml:2: known_failures[0] (r; owner o, i): matches no promised cell"),
         (known("['*']"), JUDGE, 4,
           "2 of its cells pass now: t.other/0.9.2-cpu on cpu in jaxlib 0.10.2; tests"),
-        (lambda p: (ran(CRASH)(p), known("[t.b]", "2026-11-20")(p)), JUDGE, 4, "expired on 2026-11-20, and this is as of 2026-11-21."),
+        (lambda p: (ran(CRASH)(p), known("[t.b]", "2026-11-20")(p)), JUDGE, 4, "expired on 2026-11-20; this run is as of 2026-11-21."),
         (lambda p: (ran(CRASH)(p), known("[t.b]", "2199-03-01", "2199-01-01")(p)), JUDGE, 4, "added in the future, on 2199-01-01."),
         (lambda p: (ran(*WRONG)(p), write("export_compat.yaml", EXCUSED)(p)), JUDGE, 4,
-          "expected at most 1 cells that it can excuse, found 2, wrong numbers or owed cells outside the window among them."),
+          "expected at most 1 cells that it can excuse, found 2: wrong numbers and owed cells outside the window count too."),
         (nothing, ("judge", "out", "--as-of", "2010-01-01"), 2, "No jaxlib release is known on 2010-01-01."),
         (nothing, ("judge", "out", "--policy", "none.yaml"), 2, "none.yaml: expected a policy file, found no such file."),
         (nothing, ("merge", "out", "--results", "all"), 2, "out: expected one shard of a plan, found a whole run: there is nothing to merge."),
@@ -289,7 +289,7 @@ def test_a_run_outside_every_window_is_0_only_where_it_is_meant(running):
     assert (ended.code, "NOTHING PROMISED: every cell is outside its window" in ended.out) == (3, True), ended
     meant = running("crash", "--unpromised", "an archive")
     assert (meant.code, "NOTHING PROMISED: every cell is outside its window" in meant.out) == (0, True), meant
-    assert "Such a run is meant: an archive" in meant.out
+    assert "This is accepted: an archive" in meant.out
     assert running("crash", "--unpromised", " ").code == 2
 
 

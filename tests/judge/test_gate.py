@@ -240,7 +240,7 @@ def test_outside_the_window_only_what_is_required_must_run(required, judgement):
 def test_a_run_of_nothing_is_not_green_without_requirements():
     outside = judge_again(WITHOUT_ENVIRONMENT, rules(required=Required(outside=False)))
     found = run_that_asks(outside, required=Required(outside=False))
-    assert (found.exit_code, found.uncovered) == (3, ["No cell ran, and nothing was shown."])
+    assert (found.exit_code, found.uncovered) == (3, ["No cell ran, so nothing was tested."])
     missing = result(Verdict.NOT_RUN, Judgement.INCOMPLETE, case="c", stage=Stage.ENVIRONMENT)
     both = run_that_asks(outside, missing, required=Required(outside=False))
     assert (both.exit_code, both.uncovered) == (3, []), "what had to run is told already"

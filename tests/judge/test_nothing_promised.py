@@ -75,12 +75,12 @@ def test_windows_of_0_days_promise_the_same_day_only(tmp_path, jaxexport, monkey
     assert jaxexport("judge", "out").code == 0
 
 
-def test_the_policy_says_that_such_a_run_is_meant(tmp_path, jaxexport, monkeypatch):
+def test_the_policy_accepts_such_a_run(tmp_path, jaxexport, monkeypatch):
     monkeypatch.chdir(tmp_path)
     finished(tmp_path / "out", BONUS)
     (tmp_path / "export_compat.yaml").write_text("unpromised: an archive\n")
     ended = jaxexport("judge", "out")
-    assert (ended.code, NOTHING in ended.out, "is meant: an archive" in ended.out) == (0, True, True)
+    assert (ended.code, NOTHING in ended.out, "is accepted: an archive" in ended.out) == (0, True, True)
     (tmp_path / "export_compat.yaml").write_text("unpromised: ' '\n")
     ended = jaxexport("judge", "out")
     assert (ended.code, "export_compat.yaml:1: unpromised: expected text, found none." in ended.err) == (2, True)

@@ -133,7 +133,7 @@ def chaotic(tmp_path):
 
 
 SHOWN = "output 0 (result): 4 of 4 elements cannot tell right from wrong: its largest number is 1, its noise up to 0.25"
-JUMP = "elements jump: one last bit chooses others"
+JUMP = "elements jump: their last bit decides between distant values"
 
 
 @pytest.mark.parametrize(

@@ -216,4 +216,4 @@ def test_what_is_measured_later_is_exported_again_by_the_run_that_checks_it(proj
     done = project.pytest("--update-goldens", "--noise=later", twice=True)
     assert done.code == 0, done.text
     assert "reproducible" not in project.manifest("test_a.test_sets")
-    assert "exported once only" not in done.text
+    assert "exported only once" not in done.text

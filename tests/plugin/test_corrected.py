@@ -79,13 +79,13 @@ def test_the_marker_corrects_both_generations(corrected):
 def test_the_summary_has_the_policy_that_a_matrix_lacks(corrected):
     checked = corrected.project.pytest("-k", "wide")
     assert "1 case checked against 2 goldens: 2 kept" in checked.text
-    (line,) = re.findall(r"1 case compared as the marker .*unless the policy has: (.*)", checked.text)
+    (line,) = re.findall(r"1 case compared by the marker .* add to the policy: (.*)", checked.text)
     assert line == "numbers: [{cases: [test_a.test_wide], rtol: {float32: 0.0001}, atol: 0.01, reason: TODO}]"
     rule = line.replace("TODO", "measured").removeprefix("numbers: [{").removesuffix("}]")
     # As the goldens recorded, a marker is not mentioned either.
     policy(corrected, rule, "cases: [test_a.test_plain], atol: 0.01, reason: measured")
     checked = corrected.project.pytest("-k", "wide or plain")
-    assert (checked.code, "compared as the marker" in checked.text) == (0, False), checked.text
+    assert (checked.code, "compared by the marker" in checked.text) == (0, False), checked.text
 
 
 def test_a_test_is_over_the_budget_of_its_marker(corrected):

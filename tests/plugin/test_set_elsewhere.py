@@ -33,7 +33,7 @@ def project(projects: Projects) -> Project:
     project = projects(test_a=SETS, test_b=PRODUCT)
     done = project.pytest("--update-goldens", twice=True)
     assert done.code == 0, done.text
-    assert "exported once only" not in done.text
+    assert "exported only once" not in done.text
     return project
 
 
@@ -52,7 +52,7 @@ def test_without_the_other_file_the_export_has_changed(project):
 def test_a_second_export_with_other_settings_shows_nothing(projects):
     project = projects(test_a=AT_RUN, test_b=PRODUCT)
     done = project.pytest("--update-goldens", twice=True)
-    assert "1 golden exported once only" in done.text
+    assert "1 golden exported only once" in done.text
     assert "reproducible" not in project.manifest("test_b.test_product")
 
 
@@ -64,4 +64,4 @@ def test_an_ini_file_beside_a_test_is_not_that_of_the_second_process(projects):
     (inner / "test_first.py").write_text(PRODUCT, encoding="utf-8")
     done = project.pytest("--update-goldens", twice=True)
     assert "2 goldens new" in done.text
-    assert "exported once only" not in done.text
+    assert "exported only once" not in done.text

@@ -138,7 +138,7 @@ def test_a_difference_of_large_numbers_proves_nothing(project, written):
     told = written["TestPlain.test_cancelling_variance"]
     assert told.outcome == "failed"
     assert "nothing was stored: the numbers of this golden would prove nothing: output 0 (result['va" in told.text
-    assert "A difference of large numbers: scale or centre the inputs" in told.text
+    assert "for a difference of large numbers, scale or centre the inputs" in told.text
 
 
 def test_a_constant_in_its_place_is_not_kept(project, written, tmp_path):
@@ -151,12 +151,15 @@ def test_a_constant_in_its_place_is_not_kept(project, written, tmp_path):
 def test_a_gradient_that_cancels_is_named_by_its_leaf(project, written):
     assert undecided_in(project, "bias_that_cancels")["0"]["leaf"] == "result['bias']"
     assert "output 0 (result['bias']): 1 of 1 element cannot tell right from wrong" in written.text
-    assert "the gradient of a bias that cancels: nothing, if other outputs show what is computed" in written.text
+    assert "For a zero that is only rounding errors, nothing if other outputs show what is computed" in written.text
 
 
 def test_integers_that_jump_are_named(project, written):
     jumping = manifest_of(project, "test_a.TestPlain.test_unstable")["noise"]["jumping"]
-    assert f"output 0: {jumping['0'][0]} of 16 elements jump: one last bit chooses others" in written.text
+    assert (
+        f"output 0: {jumping['0'][0]} of 16 elements jump: their last bit decides between distant values"
+        in written.text
+    )
 
 
 FIRST_AND_SECOND = """

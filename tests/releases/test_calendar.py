@@ -241,8 +241,8 @@ def test_every_pair_that_is_planned_by_default_keeps_the_rules():
     ("version", "built", "problem"),
     [
         ("0.12.0.1", "2025-10-20", "expected built: 2026-10-20, as in the calendar of this package, found 2025-10-20"),
-        ("0.12.0.1.0", "2025-10-20", "expected the number 0.12.0.1, by which the calendar"),
-        ("v0.9.2", "2025-10-20", "expected the number 0.9.2, by which"),
+        ("0.12.0.1.0", "2025-10-20", "expected the version 0.12.0.1, as the calendar"),
+        ("v0.9.2", "2025-10-20", "expected the version 0.9.2, as"),
         ("0.13.0.dev20261120", "2026-11-18", "expected built: 2026-11-20, as its number says, found 2026-11-18"),
         ("0.13.0", "2025-11-20", "expected built: 2026-10-20 or later, since 0.12.0.1 was built then"),
         ("0.12.0.1", "2026-10-20", ""),
@@ -395,8 +395,8 @@ def test_one_before_the_calendar_is_told_where_that_begins(text):
     with pytest.raises(ReleaseError) as refused:
         CALENDAR.as_of(CALENDAR.built("0.9.2")).built(text)
     assert str(refused.value) == (
-        f"jaxlib {text} is not in the release calendar as of 2026-03-18. It is older than all releases there, the "
-        "oldest of which is 0.4.18, built 2023-10-06. `jaxexport releases list` shows all."
+        f"jaxlib {text} is not in the release calendar as of 2026-03-18. The calendar begins with 0.4.18, built "
+        "2023-10-06: `jaxexport releases list` shows it."
     )
 
 

@@ -34,7 +34,7 @@ from export_core.run.run import Run
 
 BROKEN = {"verdict": Verdict.ERROR, "judgement": Judgement.BROKEN, "stage": Stage.COMPILE, "message": "No such op."}
 PROMISED = "tensorflow promises: It is promised in a test. (https://example.org/promise)"
-NOTHING = "iree promises nothing: only a deployment target of the policy obliges it to run anything"
+NOTHING = "iree promises nothing: only a deployment target of the policy requires anything of it"
 
 
 def made(name):

@@ -71,7 +71,7 @@ def can_be_tried(result: Result) -> bool:
 def try_conversions(
     cells: Sequence[Cell], rewrite_modules: RewriteModules, options: ReplayOptions, notify: Callable[[str], None]
 ) -> Iterator[tuple[Cell, FixByConversion]]:
-    """Convert the artifacts of cells of one reader, and replay each there: each with its result. Nothing is kept.
+    """Convert the artifacts of cells of one reader, and replay each there: each with its result. Nothing is stored.
 
     Of one reader, since the id of a golden stands for one artifact in a replay.
     """

@@ -153,4 +153,4 @@ def test_outputs_that_jump_are_named_where_it_says_what_compares_them(copied, ja
         text.replace("  narrowest_float: float32\n", "  narrowest_float: float32\n  jumping: {'0': [2, 9]}\n")
     )
     out = " ".join(jaxexport("inspect", CASE).out.split())
-    assert "by the noise that its writer measured output 0: 2 of 9 elements jump: one last bit chooses others" in out
+    assert "by the noise that its writer measured output 0: 2 of 9 elements jump: their last bit decides" in out

@@ -27,8 +27,8 @@ WHAT = {
 
 TEXT = """# What the goldens of this project cover
 
-What an artifact can hold, and how much of it is in a golden of this project: of any platform, of each platform, and of
-at least two writers. What the newest jax can put into an artifact, and no case here does, is in the last column.
+What an artifact can hold, and how much of it is in a golden of this project. The last column counts what the newest jax
+can put into an artifact, and no case here does.
 
 | | covered | {platforms} | by two writers | without a case |
 |---|---|{lines}---|---|
@@ -43,8 +43,8 @@ All names are in [`not_covered.yaml`](../../tests/compat/not_covered.yaml). `nox
 installed jax has a stable target, a primitive with a lowering, a dtype, an effect or a format that is neither there nor
 in a golden.
 
-| | | why no case has it |
-|---|---|---|
+| names | why no case has them |
+|---|---|
 {reasons}
 
 Made by `python -m tools.coverage_page`. `jaxexport goldens coverage --goldens DIR` prints what a folder of your own
@@ -70,7 +70,7 @@ def page(covered: Coverage) -> str:
         lines="---|" * len(PLATFORMS),
         sections="\n".join(_counts(section, list(covered[section].values())) for section in SECTIONS),
         reasons="\n".join(
-            f"| {section} | `{names[0]}`{f' and {len(names) - 1} more' if names[1:] else ''} | {reason} |"
+            f"| `{names[0]}`{f' and {len(names) - 1} more' if names[1:] else ''} | {reason} |"
             for section in SECTIONS
             for names, reason in groups(section)
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import csv
+import itertools
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,8 +43,8 @@ failures, and {unknown} are not. A golden passes if its outputs, derivatives, fu
 
 ## What is exported
 
-| | promised | pass | outside the promise | pass |
-|---|---|---|---|---|
+| | promised | pass |
+|---|---|---|
 {modules}
 
 [`surface.csv`](surface.csv) has a line for each golden and a column for each release. [What the goldens
@@ -85,10 +86,11 @@ def page(found: Outcomes, as_of: str) -> str:
         passed=passed,
         known=known,
         unknown=promised - passed - known,
-        readers="\n".join(_row(each, (text for _, reader, text in cells if reader == each)) for each in readers),
+        readers="\n".join(_readers(cells, readers)),
         failures="\n".join(_failures(cells, readers)),
         modules="\n".join(
-            _row(about(each), (text for golden, _, text in cells if _module(golden) == each)) for each in modules
+            _row(about(each), _counts(text for golden, _, text in cells if _module(golden) == each)[:2])
+            for each in modules
         ),
     )
 
@@ -104,8 +106,19 @@ def _counts(texts: Iterable[str]) -> tuple[int, int, int, int]:
     return inside + counts[True, False], inside, outside + counts[False, False], outside
 
 
-def _row(name: str, texts: Iterable[str]) -> str:
-    return f"| {name} | {' | '.join(f'{count:,}' for count in _counts(texts))} |"
+def _row(name: str, counts: Iterable[int]) -> str:
+    return f"| {name} | {' | '.join(f'{count:,}' for count in counts)} |"
+
+
+def _readers(cells: Sequence[tuple[str, str, str]], readers: Sequence[str]) -> Iterator[str]:
+    """A line for each release; neighbours with the same counts share it."""
+    counts = {each: _counts(text for _, reader, text in cells if reader == each) for each in readers}
+    for same, group in itertools.groupby(readers, counts.__getitem__):
+        yield _row(_between(list(group)), same)
+
+
+def _between(readers: Sequence[str]) -> str:
+    return readers[0] if len(readers) == 1 else f"{readers[-1]} to {readers[0]}"
 
 
 def _failures(cells: Sequence[tuple[str, str, str]], readers: Sequence[str]) -> Iterator[str]:
@@ -120,8 +133,7 @@ def _failures(cells: Sequence[tuple[str, str, str]], readers: Sequence[str]) -> 
             shown.setdefault(title, Counter())[inside] += 1
             where.setdefault(title, set()).add(readers.index(reader))
     for title, counts in sorted(shown.items(), key=lambda each: (-each[1]["promised"], -each[1]["outside"])):
-        newest, oldest = readers[min(where[title])], readers[max(where[title])]
-        between = newest if newest == oldest else f"{oldest} to {newest}"
+        between = _between(readers[min(where[title]) : max(where[title]) + 1])
         yield f"| {counts['promised']} | {counts['outside']} | {title} | {between} |"
 
 

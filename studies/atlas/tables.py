@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
 from export_core.base.phrases import plural
 from studies.atlas.scores import Atlas, Lifetimes, ReleaseScore
 
 READER_HEAD = ("release", "promised cells", "kept, %", "but for known issues, %")
-WRITER_HEAD = ("writer", "goldens", "run by all later releases", "days: least", "median")
+WRITER_HEAD = ("writer", "goldens", "run by all later releases", "days (median)")
 _Row = tuple[str, ...]
 
 
@@ -28,18 +29,21 @@ def percent(part: int, whole: int) -> str:
 
 def lifetime_row(row: Lifetimes) -> _Row:
     """A release as a writer, a cell of the table for each column of `WRITER_HEAD`."""
-    return row.writer.jaxlib, *(f"{number:g}" for number in (row.goldens, row.alive, row.shortest, row.median))
+    return row.writer.jaxlib, *(f"{number:g}" for number in (row.goldens, row.alive, row.median))
 
 
 def atlas_markdown(atlas: Atlas) -> Iterator[str]:
-    """The tables, each as a line of heads, a line of dashes, and a line for each release."""
+    """The tables: a line for each release, newest first. Neighbours with the same numbers share a line."""
     yield title(atlas)
     tables = (READER_HEAD, map(score_row, atlas.readers)), (WRITER_HEAD, map(lifetime_row, atlas.writers))
     for head, rows in tables:
         yield ""
         yield f"| {' | '.join(head)} |"
         yield f"|{' - |' * len(head)}"
-        yield from (f"| {' | '.join(row)} |" for row in reversed(list(rows)))
+        alike = [list(group) for _, group in groupby(rows, lambda row: row[1:])]
+        for oldest, *others in reversed(alike):
+            named = f"{oldest[0]} to {others[-1][0]}" if others else oldest[0]
+            yield f"| {' | '.join((named, *oldest[1:]))} |"
 
 
 def title(atlas: Atlas) -> str:

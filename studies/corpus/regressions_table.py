@@ -57,16 +57,16 @@ An issue that none of them shows may have been mended before {first}, or need an
 
 ## Issues that releases show
 
-| issue | it says | program | shown by |
-|---|---|---|---|
+| issue | program | shown by |
+|---|---|---|
 {shown}
 
 Up to 0.9.2, all of linear algebra crashes in a new process, which is jax#29610, whatever else may be wrong. Its errors
 are custom calls that were removed or changed.
 
-[`regressions.csv`](regressions.csv) has a line for each program and a column for each release: *right*, or what it did.
-It is empty where the release could load none of the program's goldens. The programs are in
-[`studies/corpus/regressions`](../../studies/corpus/regressions).
+[`regressions.csv`](regressions.csv) has a line for each program: where its issue says that it was bad, and for each
+release *right*, or what it did. It is empty where the release could load none of the program's goldens. The programs
+are in [`studies/corpus/regressions`](../../studies/corpus/regressions).
 
 Made by `nox -s regressions`, with goldens by jaxlib {writers}.
 A writer that gives a wrong answer itself writes no golden, so what a golden expects is right.
@@ -178,7 +178,7 @@ def _line(row: dict[str, str], readers: Sequence[str]) -> str:
     issue = "#".join(row["issue"].split("/")[4::2])
     kinds = _kinds(row, readers)
     did = "; ".join(f"{kind}: {_runs(row, kind, readers)}" for kind in WRONG if kind in kinds)
-    return f"| [{issue}]({row['issue']}) {row['state']} | {row['says']} | `{row['program']}` | {did} |"
+    return f"| [{issue}]({row['issue']}) {row['state']} | `{row['program']}` | {did} |"
 
 
 def _kinds(row: dict[str, str], readers: Sequence[str]) -> set[str]:

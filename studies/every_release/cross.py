@@ -155,7 +155,7 @@ def square(results: Sequence[Result]) -> str:
 def page(found: Data) -> str:
     """The page that shows these data."""
     said = [
-        f"| {one['cells']} | {one['verdict']} | `{one['message'][:90]}` {meaning(one['message'])} | {one['writers']} | "
+        f"| {one['cells']} | {one['verdict']} | `{one['message'][:70]}` {meaning(one['message'])} | {one['writers']} | "
         f"{one['readers']} |"
         for one in found["said"]
     ]

@@ -65,12 +65,15 @@ def _other_bits(expected: Any, found: Any) -> Any:
     return (one != other).any(axis=1)
 
 
+NO_CHANGE = "0"
+
+
 def text_of(changes: Iterable[Change]) -> str:
     """Changes in a cell of the table: the range of the shares and the largest error; 0 where no bit changes."""
     changes = list(changes)
     shares = sorted(change.share for change in changes)
     if not shares[-1]:
-        return "0"
+        return NO_CHANGE
     ends = dict.fromkeys(f"{100 * share:.0f}" for share in (shares[0], shares[-1]))
     return f"{'–'.join(ends)} %, {max(change.error for change in changes):.3g}"
 
@@ -108,10 +111,15 @@ def markdown(releases: Sequence[str], found: Sequence[Mapping[str, Mapping[str, 
         f"On {instruction_set()}, jaxlib {', '.join(releases)}: the share of elements with other bits, from the least "
     )
     ran += "to the most, and the largest error, in units in the last place of the largest element of the output."
+    cells = {
+        name: [text_of(change for one in found for change in one[name][column]) for column in COLUMNS]
+        for name in found[0]
+    }
     rows = [("", *COLUMNS), ("-",) * (len(COLUMNS) + 1)]
-    for name in found[0]:
-        rows.append((name, *(text_of(change for one in found for change in one[name][column]) for column in COLUMNS)))
-    return "\n".join([textwrap.fill(ran, WIDTH), "", *(f"| {' | '.join(row)} |" for row in rows)])
+    rows += [(name, *texts) for name, texts in cells.items() if set(texts) != {NO_CHANGE}]
+    steady = ", ".join(name for name, texts in cells.items() if set(texts) == {NO_CHANGE})
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return f"{textwrap.fill(ran, WIDTH)}\n\n{table}\n\nNo bit changes in: {steady or 'none'}."
 
 
 def main() -> None:

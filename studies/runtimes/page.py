@@ -72,11 +72,13 @@ def newest_readers(record: Record) -> list[str]:
 
 def promise_table(record: Record) -> str:
     """What each runtime promises, and where it says so."""
+    runtimes = known_runtimes()
+    named = [runtimes[name] for name in dict.fromkeys(reader.partition("==")[0] for reader in record.readers)]
     rows = []
-    for name in dict.fromkeys(reader.partition("==")[0] for reader in record.readers):
-        own = known_runtimes()[name].promise
+    for own in dict.fromkeys(runtime.promise for runtime in named):
+        names = ", ".join(runtime.name for runtime in named if runtime.promise == own)
         days = f"{own.backward_days} days after, {own.forward_days} before" if own else "nothing that was found"
-        rows.append([name, days, f"[source]({own.source})" if own else ""])
+        rows.append([names, days, f"[source]({own.source})" if own else ""])
     return table_of(("runtime", "built up to … the writer's jaxlib", ""), rows)
 
 

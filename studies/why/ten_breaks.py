@@ -14,7 +14,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,9 +25,9 @@ WORK = ROOT / ".nox" / "why"
 OWN = WORK / "golden"
 WRITER = "0.9.0.1"
 """The release that exports studies/why/breaks.py."""
-REDUCED = re.compile(r"^([\d,]+) operations? → (\d+), .* run in ([\d.]+) s$", re.MULTILINE)
+REDUCED = re.compile(r"^([\d,]+) operations? → (\d+),", re.MULTILINE)
 MARKED = re.compile(r"(<!-- nox -s why: begin -->\n).*?(<!-- nox -s why: end -->)", re.DOTALL)
-HEAD = ("break", "golden in reader", "last good", "first bad", "known", "operations", "bisected", "reduced")
+HEAD = ("break", "golden in reader", "last good", "first bad", "operations")
 
 
 @dataclass(frozen=True)
@@ -115,38 +114,35 @@ def asked(one: Break) -> tuple[list[str], list[str]]:
     goldens = golden_folder(one) or OWN
     cell = ["--cases", one.case, "--writers", one.writer, "--readers", one.reader, "--platforms", one.platform]
     cell += ["--goldens", str(goldens)]
-    started = time.monotonic()
     done = jaxexport("bisect", *cell, *one.words, "--json", "--quiet")
-    seconds = time.monotonic() - started
     problems = []
     if done.returncode:
         problems.append(f"bisect ended with {done.returncode}: {(done.stderr or done.stdout).strip()[-500:]}")
-        return [one.name, f"{one.case} by {one.writer} in {one.reader}", *["-"] * 6], problems
+        return [one.name, f"{one.case} by {one.writer} in {one.reader}", *["-"] * 3], problems
     found = json.loads(done.stdout)
     good, bad = found["last_good"]["jaxlib"], found["first_bad"]["jaxlib"]
     if (good, bad) != (one.good, one.bad):
         problems.append(f"expected {one.good} good and {one.bad} bad, found {good} and {bad}")
-    operations, reduced = "not reduced", ""
+    operations = "not reduced"
     if one.reduce:
-        operations, reduced, problem = reduction(one, cell)
+        operations, problem = reduction(one, cell)
         problems += [problem] if problem else []
     if one.bundle is not None and (problem := run_bundle(one, cell)):
         problems.append(problem)
-    known = "yes" if (good, bad) == (one.good, one.bad) else "NO"
     golden = f"{one.case[2:]} by {one.writer} in {one.reader}"
-    return [one.name, golden, good, bad, known, operations, f"{seconds:.0f} s", reduced], problems
+    return [one.name, golden, good, bad, operations], problems
 
 
-def reduction(one: Break, cell: list[str]) -> tuple[str, str, str]:
-    """Operations before and after, seconds, and what went wrong."""
+def reduction(one: Break, cell: list[str]) -> tuple[str, str]:
+    """Operations before and after, and what went wrong."""
     folder = WORK / "reduced" / one.name.replace(" ", "-")
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
     done = jaxexport("reduce", *cell, "--output", str(folder), "--quiet")
     match = REDUCED.search(done.stdout)
     if done.returncode or not match:
-        return "-", "", f"reduce ended with {done.returncode}: {(done.stderr or done.stdout).strip()[-500:]}"
-    return f"{match[1]} → {match[2]}", f"{float(match[3]):.0f} s", ""
+        return "-", f"reduce ended with {done.returncode}: {(done.stderr or done.stdout).strip()[-500:]}"
+    return f"{match[1]} → {match[2]}", ""
 
 
 def run_bundle(one: Break, cell: list[str]) -> str:

@@ -78,7 +78,7 @@ def test_a_document_is_counted_by_outcome():
     text = statements_page.page((statements_page.Document("A document", "About it.", {"A section": rows}),))
     assert "| A document | 2 | 1 | 0 | 0 | 1 | 0 |\n" in text
     assert "The other 1 are about jax alone" in text
-    assert "| A section | It is blue | it is green |\n" in text
+    assert "| It is blue | it is green |\n" in text
 
 
 def test_every_test_of_the_documents_folder_is_named():

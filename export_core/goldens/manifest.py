@@ -13,7 +13,7 @@ from export_core.base.untrusted import found_in
 
 
 class UndecidedOutput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """An output with elements that cannot tell right from wrong: their noise is large beside its largest number."""
+    """An output with elements that would not show a wrong number: their noise is large beside its largest number."""
 
     elements: int  # How many elements.
     of: int  # How many elements the output has.

@@ -83,7 +83,9 @@ class RunFacts(msgspec.Struct, frozen=True):
     seconds: float  # Wall time of the run.
     accepted: list[Accepted] = []
     """What the goldens were accepted with: allowed calls, quirks, comparison rules, each with its reason."""
-    undecided: list[str] = []  # Outputs with elements whose noise is so large that they cannot tell right from wrong.
+    undecided: list[
+        str
+    ] = []  # Outputs with elements that would not show a wrong number: rounding alone moves them as far.
     unmeasured: list[str] = []  # The goldens without noise, which `jaxexport goldens noise` can measure.
     inputs_only: list[str] = []
     """The goldens whose noise knows inputs and compilations only: an older version measured it, or what is rounded
@@ -317,10 +319,10 @@ def _left_out(selection: Mapping[str, Any], policy: Policy, shard: str) -> str:
     if touching := selection.get("touching"):
         parts.append(f"only cells that {title_of(touching)} wrote or reads")
     if only := selection.get("only"):
-        kinds = ["only promised cells"]
-        kinds += ["those of deployment targets"] if policy.deployed else []
-        kinds += ["those of younger readers"] if only == BACKWARD else []
-        parts.append(" and ".join(kinds))
+        kinds = ["promised"]
+        kinds += ["owed to a deployment target"] if policy.deployed else []
+        kinds += ["read by a release newer than their writer"] if only == BACKWARD else []
+        parts.append(f"only cells that are {' or '.join(kinds)}")
     readers = Selection(readers=selection.get("readers", policy.readers)).named
     missing = {*Selection(readers=policy.readers).named}.difference(readers)
     if "all" in readers:  # every jaxlib, and no other runtime

@@ -99,7 +99,7 @@ def moved_by(ulps: int, leaf: Leaf, generator: np.random.Generator) -> Leaf:
 
 
 def count_undecided(noise: Array, largest: float) -> int:
-    """How many elements of an output cannot tell right from wrong: their noise is large beside its largest magnitude.
+    """How many elements of an output would not show a wrong number: their noise is large beside its largest magnitude.
 
     It is the noise that they are judged by, but for floors of rounding, which are never that large. An output that is
     zero in all runs has none: any other number would be seen.
@@ -273,7 +273,7 @@ WHAT_TO_DO = (
     "what to compare: compare='shape', or a tolerance or comparator of your own, in the marker or in the policy's "
     "`numbers`."
 )
-"""Why an output cannot tell right from wrong, and what its author can do."""
+"""Why an output would not show a wrong number, and what its author can do."""
 
 _BY_NOISE = Comparison().compare
 _MOST = 4  # Outputs of a golden that are named.
@@ -285,7 +285,7 @@ def undecided_outputs(
     jumping: Jumping,
     outputs: Mapping[str, Sequence[Leaf]] | None = None,
 ) -> Undecided:
-    """The outputs with elements that cannot tell right from wrong, by call and output: ``vjp1/0``.
+    """The outputs with elements that would not show a wrong number, by call and output: ``vjp1/0``.
 
     Elements that jump are not among them: they are named by themselves, and are what the writer saw in most readers.
     `jumping` says by call and output how many do, of how many. `noise` is that of each file of outputs as noise.npz has
@@ -337,7 +337,7 @@ def _paths_of_outputs(golden: Golden, order: int) -> list[str]:
 
 
 def proves_nothing(golden: Golden, undecided: Undecided) -> bool:
-    """Whether half of the elements of every output cannot tell right from wrong: no wrong number would be seen."""
+    """Whether half of the elements of every output would not show a wrong number: no wrong number would be seen."""
     outputs = sum(leaf.data.size > 0 for file in golden.calls for leaf in from_npz(golden.folder / file))
     return 0 < sum(2 * output.elements >= output.of for output in undecided.values()) == outputs
 
@@ -374,7 +374,7 @@ def _problems(golden: Golden) -> Sequence[str]:
 
 
 def proves_nothing_text(record: NoiseRecord) -> str:
-    """Why a golden is refused of which no output can tell right from wrong, and what to do."""
+    """Why a golden is refused of which no output would show a wrong number, and what to do."""
     return f"the numbers of this golden would prove nothing: {'; '.join(_recorded(record))}. {WHAT_TO_DO}"
 
 
@@ -406,7 +406,7 @@ def outputs_to_name(record: NoiseRecord) -> list[str]:
 
 
 def undecided_in(goldens: Iterable[Golden]) -> list[str]:
-    """The outputs of these goldens that cannot tell right from wrong, wholly or where they jump, each in a line.
+    """The outputs of these goldens that would not show a wrong number, wholly or where they jump, each in a line.
 
     They are counted in the noise and the outputs that the goldens have, whatever golden.yaml says of them.
     """
@@ -444,8 +444,8 @@ def _recorded(record: NoiseRecord) -> list[str]:
 
 def _undecided(outputs: Undecided) -> list[str]:
     texts = [
-        f"{_counted(f'{name} ({output.leaf})', output.elements, output.of)}: its largest number is "
-        f"{output.largest:.3g}, its noise up to {output.noise:.3g}"
+        f"{_counted(f'{name} ({output.leaf})', output.elements, output.of)}: rounding alone moves them by up "
+        f"to {output.noise:.3g}, and the largest number is {output.largest:.3g}"
         for name, output in outputs.items()
     ]
     more = len(texts) - _MOST
@@ -453,4 +453,4 @@ def _undecided(outputs: Undecided) -> list[str]:
 
 
 def _counted(name: str, count: int, total: int) -> str:
-    return f"output {name}: {count} of {plural(total, 'element')} cannot tell right from wrong"
+    return f"output {name}: {count} of {plural(total, 'element')} would not show a wrong number"

@@ -79,7 +79,14 @@ def view(run: Run, comparison: Comparison | None = None, folder: Path | None = N
     findings += map(_change, summary.custom_call_changes)
     if summary.undecided:
         details = (("outputs", first_lines(summary.undecided, "summary.json")), ("to do", WHAT_TO_DO))
-        findings.append(Finding(NOT_DECIDED, 0, "Some stored numbers would not show an error.", details))
+        findings.append(
+            Finding(
+                NOT_DECIDED,
+                0,
+                "Some stored outputs would not show a wrong number: rounding alone moves them as far.",
+                details,
+            )
+        )
     findings += [
         Finding(ACCEPTED, 0, f"{accepted.what}: {few(accepted.cases)}.", (("reason", accepted.reason),))
         for accepted in summary.accepted

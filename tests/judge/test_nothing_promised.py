@@ -117,8 +117,8 @@ def test_the_last_lines_of_pytest_say_that_nothing_was_promised():
         ({"cases": ("t.*", "a")}, Policy(), "only cases t.*, a"),
         ({"writers": ("0.9.2",)}, Policy(), "only writers 0.9.2"),
         ({"touching": "0.13.0rc1"}, Policy(), "only cells that jaxlib 0.13.0rc1 wrote or reads"),
-        ({"only": "promised"}, Policy(), "only promised cells"),
-        ({"only": "backward"}, Policy(), "only promised cells and those of younger readers"),
+        ({"only": "promised"}, Policy(), "only cells that are promised"),
+        ({"only": "backward"}, Policy(), "only cells that are promised or read by a release newer than their writer"),
     ],
 )
 def test_a_selection_is_partial_unless_the_policy_asks_for_it(selection, policy, partial):

@@ -1,4 +1,4 @@
-"""Which outputs of a golden cannot tell right from wrong by their noise."""
+"""Which outputs of a golden would not show a wrong number by their noise."""
 
 from dataclasses import replace
 
@@ -132,7 +132,10 @@ def chaotic(tmp_path):
     return write
 
 
-SHOWN = "output 0 (result): 4 of 4 elements cannot tell right from wrong: its largest number is 1, its noise up to 0.25"
+SHOWN = (
+    "output 0 (result): 4 of 4 elements would not show a wrong number: "
+    "rounding alone moves them by up to 0.25, and the largest number is 1"
+)
 JUMP = "elements jump: their last bit decides between distant values"
 
 
@@ -178,4 +181,4 @@ def test_a_record_names_a_few_outputs_and_those_of_an_older_version():
     *named, more = outputs_to_name(record)
     assert (len(named), more) == (4, "and 5 more outputs, in golden.yaml")
     older = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), undecided={"vjp1/0": (37, 256)})
-    assert outputs_to_name(older) == ["output vjp1/0: 37 of 256 elements cannot tell right from wrong"]
+    assert outputs_to_name(older) == ["output vjp1/0: 37 of 256 elements would not show a wrong number"]

@@ -328,7 +328,11 @@ def test_flaky_cells_are_one_finding_even_if_they_pass_now():
             "2 goldens without noise: t.a/0.9.2-cpu, t.b/0.9.2-cpu. `jaxexport goldens noise` measures it.",
         ),
         ("LITTLE NOISE", {"inputs_only": ["t.a/0.9.2-cpu"]}, "1 golden with noise of inputs only: t.a/0.9.2-cpu."),
-        ("NOT DECIDED", {"undecided": ["t.a"]}, "Some stored numbers would not show an error.\n  outputs    t.a\n"),
+        (
+            "NOT DECIDED",
+            {"undecided": ["t.a"]},
+            "Some stored outputs would not show a wrong number: rounding alone moves them as far.\n  outputs    t.a\n",
+        ),
     ],
 )
 def test_goldens_whose_noise_says_little_are_counted(title, fields, text):

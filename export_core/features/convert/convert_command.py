@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from export_core.base.errors import PREFIX, ExportCompatError
-from export_core.base.phrases import plural
+from export_core.base.phrases import did_you_mean, plural
 from export_core.cli.click_options import PATH, as_of_option, day_of, goldens_option, policy_of, policy_option
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
@@ -23,6 +23,7 @@ _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
     "jaxexport convert exported/a.jaxexport --for 0.9.2 -o a-for-0.9.2.jaxexport",
     "jaxexport convert exported/*.jaxexport --for 0.8.1,0.9.2 --replace-custom-calls -o converted",
     "jaxexport convert exported/a.jaxexport --for tensorflow==2.18.1 -o a-for-tensorflow.jaxexport",
+    "jaxexport convert exported/a.jaxexport --for serving -o a-for-serving.jaxexport",
     section="Artifacts",
 )
 @click.argument("files", metavar="FILE|DIR…", type=PATH, nargs=-1, required=True)
@@ -31,8 +32,8 @@ _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
     "readers",
     metavar="READER,…",
     required=True,
-    help="What is to take it, one artifact for each: a jaxlib, or another runtime, such as tensorflow==2.18.1, or iree "
-    "for its newest release.",
+    help="What is to take it, one artifact for each: a jaxlib; another runtime, such as tensorflow==2.18.1, or iree "
+    "for its newest release; or a deployment target of the policy (`deployed`), by its name.",
 )
 @click.option(
     "-o",
@@ -74,6 +75,7 @@ _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
     help="A file, or a golden as CASE/WRITER, that may be replaced; may be given several times. Without it what exists "
     "stays, but for the one file that OUT names.",
 )
+@click.option("--dry-run", is_flag=True, help="Say what would be converted and where it would go; write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print each record as JSON (schema/converted.schema.json).")
 @click.pass_context
 def convert(
@@ -90,6 +92,7 @@ def convert(
     goldens: str | None,
     policy_file: str | None,
     replace: Sequence[str],
+    dry_run: bool,
     as_json: bool,
 ) -> None:
     """Make an artifact that another release or another runtime takes, and verify it there.
@@ -108,9 +111,10 @@ def convert(
     from export_core.goldens.conversion_record import CONVERTED
     from export_core.matrix.selection import reader_named
     from export_core.policy.terms import terms_here
-    from export_core.releases.runtimes import names_runtime
+    from export_core.releases.names import title_of
+    from export_core.releases.runtimes import known_runtimes, names_runtime
 
-    names = list(dict.fromkeys(comma_separated(readers)))
+    names = list(comma_separated(readers))
     if not names:
         raise click.UsageError("--for expects a reader, such as --for 0.9.2 or --for tensorflow==2.18.1.")
     if (inputs is None) != (outputs is None) or (inputs and len(files) > 1):
@@ -118,7 +122,16 @@ def convert(
     notify = partial(echo, err=True)
     policy = policy_of(policy_file)
     calendar = policy.calendar()
-    names = [reader_named(name, calendar).name if names_runtime(name) or name.isalpha() else name for name in names]
+    targets_by_name = {target.name: target.release for target in policy.deployed}
+    names = [targets_by_name.get(name, name) for name in names]
+    if unknown_names := [name for name in names if name.isalpha() and not names_runtime(name)]:
+        known = ", ".join(targets_by_name) or "it has none"
+        raise click.UsageError(
+            f"--for: expected a release such as 0.9.2 or tensorflow==2.18.1, or a deployment target of the policy "
+            f"({known}), found {unknown_names[0]!r}."
+            f"{did_you_mean(unknown_names[0], [*targets_by_name, *known_runtimes()])}"
+        )
+    names = [reader_named(name, calendar).name if names_runtime(name) else name for name in dict.fromkeys(names)]
     codes: set[int] = set()
     if expiring is None:
         targets = targets_of(files, names, output)
@@ -135,6 +148,10 @@ def convert(
             codes.add(VERIFIED)
             echo(f"no artifact leaves the window by {last_day}: nothing to convert")
     check_targets(targets, output)
+    if dry_run:
+        for target in targets:
+            echo(f"{target.written}: would be {target.name}, converted for {title_of(target.reader)}")
+        context.exit(next((code for code in _WORST_FIRST if code in codes), VERIFIED))
     folder = Path(goldens or policy.goldens)
     if goldens and not folder.is_dir():
         raise ConversionError(f"--goldens {goldens}: expected a folder of goldens, found none.")

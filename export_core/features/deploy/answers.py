@@ -7,8 +7,8 @@ them to people are at the end.
 import datetime
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -119,7 +119,8 @@ class Question:
     """What an answer depends on beside artifact and deployment target.
 
     `calendar` is that of the day, `issues` are the known upstream issues by id. `options` are those of a command that
-    runs cells of the same goldens, `results` the folder for what it finds.
+    runs cells of the same goldens, `results` the folder for what it finds. `cases` are all of the
+    project where no artifact was named.
     """
 
     calendar: Calendar
@@ -128,6 +129,7 @@ class Question:
     issues: Mapping[str, KnownIssue]
     options: Sequence[str]
     results: Path
+    cases: Collection[str] = ()
 
 
 class _State(StrEnum):
@@ -273,6 +275,10 @@ def _command(subjects: Sequence[Subject], targets: Sequence[DeploymentTarget], q
         tuple(dict.fromkeys(manifest.case for manifest in goldens)),
         tuple(dict.fromkeys(manifest.writer.jaxlib for manifest in goldens)),
     )
+    if question.cases and {*selection.cases} == {
+        *question.cases
+    }:  # all of them: a command with every name is too long to read
+        selection = replace(selection, cases=())
     words = [*option_words(selection, plan=True), *question.options, "--results", str(question.results)]
     return shlex.join(["jaxexport", "matrix", *words])
 
@@ -318,6 +324,17 @@ def stored_evidence(
 def ran(result: Result) -> bool:
     """Whether a cell was run, and gave the outputs of its golden each time; the artifact may be a converted one."""
     return result.verdict in (Verdict.PASS, Verdict.CONVERTED) and result.mode is Mode.RUN and not result.flaky
+
+
+def cases_of(targets: Sequence[DeploymentTarget], goldens: Sequence[Golden], name: str) -> list[str]:
+    """The cases with goldens that these targets have to run. Raises `DeployingError` where there is none."""
+    cases = dict.fromkeys(golden.manifest.case for golden in goldens)
+    if own := [case for case in cases if any(target.has_case(case) for target in targets)]:
+        return own
+    raise DeployingError(
+        f"--to {name}: expected goldens of a case that the policy wants to run there, found none in "
+        f"{plural(len(cases), 'case')}. `cases` of the target says which are meant; --goldens names another folder."
+    )
 
 
 def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subject]:
@@ -402,6 +419,8 @@ def target_findings(run: Run) -> Iterator[Finding]:
         until = f", until {target.until}" if target.until else ""
         where = f"{target.name} ({title_of(target.jaxlib)}, {target.platform}{until})"
         works = f"{target.works:,} of {plural(target.cells, 'cell')} {'works' if target.cells == 1 else 'work'}"
+        if not target.cells:
+            works = "no cell of it was in this run; `jaxexport matrix --readers deployed` runs them"
         failing = counts_line(target.failing)
         sentences.append(f"{where}: {works}{'; ' if failing else ''}{failing}.")
     if sentences:

@@ -13,12 +13,13 @@ from export_core.cli.output import echo, echo_json
 
 @command(
     "docs/how-to/keep-an-old-reader.md",
+    "jaxexport can-i-deploy --to serving",
     "jaxexport can-i-deploy tests.test_model.test_attention --to all",
     "jaxexport can-i-deploy exported/attention.jaxexport --to serving",
     section="Days",
     name="can-i-deploy",
 )
-@click.argument("names", metavar="CASE|FILE…", nargs=-1, required=True)
+@click.argument("names", metavar="[CASE|FILE…]", nargs=-1)
 @click.option(
     "--to",
     metavar="NAME|all",
@@ -46,7 +47,8 @@ def can_i_deploy(
 ) -> None:
     """Say whether artifacts run in a deployment target, from stored results and what their bytes foresee.
 
-    CASE is a case, which means all its goldens, a golden, or a glob of either; FILE is an artifact. Nothing is run.
+    CASE is a case, which means all its goldens, a golden, or a glob of either; FILE is an artifact. Without either, all
+    goldens are meant that the policy wants to run there. Nothing is run.
     A yes needs a stored result of the same golden that is not flaky. A no comes from a stored result, or from a release
     that is foreseen to refuse the artifact. All else is unknown, with the command that answers it. Results count where
     the policy now compares cells, and allows custom calls, as it did in that run.
@@ -81,8 +83,9 @@ def can_i_deploy(
         {issue.id: issue for issue in known_issues(policy.known_issues)},
         option_words(project),
         folder / answers.ASKED,
+        () if names else {golden.manifest.case for golden in stored},
     )
-    subjects = answers.subjects_named(names, stored)
+    subjects = answers.subjects_named(names or answers.cases_of(targets, stored, to), stored)
     check_claims([subject.golden for subject in subjects if subject.golden], calendar, all_known=False)
     pairs = answers.asked_pairs(subjects, targets, to)
     deployability = answers.deployability(pairs, question, day)

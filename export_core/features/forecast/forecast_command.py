@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from export_core.base.phrases import did_you_mean
-from export_core.cli.click_options import as_of_option, day_of, goldens_option, policy_of, policy_option, write_output
+from export_core.cli.click_options import (
+    PATH,
+    STDOUT,
+    as_of_option,
+    check_different,
+    day_of,
+    goldens_option,
+    policy_of,
+    policy_option,
+    write_output,
+)
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 from export_core.policy.run_options import comma_separated
@@ -40,26 +50,29 @@ HALF_A_YEAR = 183
     "by their name.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/forecast.schema.json).")
-@click.option("--markdown", is_flag=True, help="Print a section of Markdown.")
-@click.option("--html", metavar="FILE", help="Write a page: windows as bars over time, and all days.")
-def forecast(as_json: bool, markdown: bool, html: str | None, **selection: Any) -> None:
+@click.option("--markdown", metavar="FILE", type=PATH, help="Write a section of Markdown; - is standard output.")
+@click.option(
+    "--html",
+    metavar="FILE",
+    type=PATH,
+    help="Write a page: windows as bars over time, and all days; - is standard output.",
+)
+def forecast(as_json: bool, markdown: str | None, html: str | None, **selection: Any) -> None:
     """Show when goldens leave the window, what a jaxlib built on each day must run, and which deadlines are coming."""
-    from export_core.features.forecast.forecast_text import forecast_lines, forecast_markdown
+    from export_core.features.forecast.forecast_text import forecast_lines, forecast_markdown, forecast_page
 
-    if as_json and markdown:
-        raise click.UsageError("--json cannot be combined with --markdown.")
+    check_different([markdown, html])
+    if [markdown, html, STDOUT if as_json else None].count(STDOUT) > 1:
+        raise click.UsageError("expected one format on standard output, found two.")
     ahead = _forecast(**selection)
     if as_json:
         echo_json(ahead)
-    elif markdown:
-        echo(forecast_markdown(ahead), nl=False)
-    elif not html:
+    elif not (markdown or html):
         for line in forecast_lines(ahead):
             echo(line)
-    if html:
-        from export_core.features.forecast.forecast_text import forecast_page
-
-        write_output(html, forecast_page(ahead).encode())
+    for file, render in ((markdown, forecast_markdown), (html, forecast_page)):
+        if file:
+            write_output(file, render(ahead).encode())
 
 
 def _forecast(goldens: str | None, policy_file: str | None, as_of: str | None, days: int, deployed: str) -> Forecast:

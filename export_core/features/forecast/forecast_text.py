@@ -11,6 +11,7 @@ from export_core.features.forecast.forecast import DeployedReader, Event, Foreca
 from export_core.features.forecast.foreseen import RuntimeReader
 from export_core.releases.names import title_of
 
+NO_RELEASE = "no published release"
 MOST = 3  # Reasons in the line of a reader.
 
 
@@ -39,7 +40,7 @@ def forecast_rows(forecast: Forecast) -> list[ForecastRow]:
             {0: "today", 1: "tomorrow"}.get(day.in_days, f"in {day.in_days} days"),
             tuple((event.kind.replace("_", " "), event.text) for event in day.events),
             f"{plural(release.goldens, 'golden')} by {', '.join(release.runs)}" if release.runs else "no golden",
-            ", ".join(release.readers) or "no published reader",
+            ", ".join(release.readers) or NO_RELEASE,
             ", ".join(f"{version} ({plural(count, 'case')})" for version, count in release.unwritten.items()),
         )
         for day in (ForecastDay(forecast.as_of, 0, today, forecast.release), *forecast.days)
@@ -60,9 +61,12 @@ def forecast_lines(forecast: Forecast) -> Iterator[str]:
             yield f"  {kind}: {text}"
         # The obligations take two long lines: they are repeated only when they have changed.
         if (obligations := (row.runs, row.readers, row.unwritten)) != before:
+            exports = f"what it exports must run in {row.readers}"
+            if row.readers == NO_RELEASE:
+                exports = "no release that is published has to run what it exports"
             yield (
-                f"  a jaxlib built that day must run {row.runs}; what it exports must run in {row.readers}; "
-                f"it has {plural(forecast.cases, 'golden')} to write"
+                f"  a jaxlib built that day must run {row.runs}; {exports}; it has "
+                f"{plural(forecast.cases, 'golden')} to write"
             )
             if row.unwritten:
                 yield f"  no goldens exist by these writers, which it must run too: {row.unwritten}"
@@ -79,7 +83,7 @@ def forecast_markdown(forecast: Forecast) -> str:
         f"{plural(forecast.goldens, 'golden')} of {plural(forecast.cases, 'case')}.",
     ]
     lines += [f"- {for_markdown(line)}" for line in _in_use(forecast)]
-    lines += ["", "| day | | what happens | a jaxlib built that day must run | and its exports run in |"]
+    lines += ["", "| day | | what happens | a jaxlib built that day must run | and what must run its exports |"]
     lines += ["|---|---|---|---|---|"]
     for row in forecast_rows(forecast):
         events = "<br>".join(f"**{kind}** {for_markdown(text)}" for kind, text in row.events)

@@ -68,6 +68,19 @@ def test_a_converted_golden_is_a_golden_that_is_never_kept(convert, refused_gold
     assert wrong.judgement is Judgement.BROKEN
 
 
+def test_a_dry_run_says_what_would_be_written_and_writes_nothing(convert, refused_golden, tmp_path, here):
+    ended = convert(refused_golden.artifact, "-o", "out/new.jaxexport", "--dry-run", code=0)
+    assert ended.out == (f"out/new.jaxexport: would be {refused_golden.artifact}, converted for jaxlib {here.jaxlib}\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_deployment_target_of_the_policy_is_a_reader_by_its_name(convert, refused_golden, here):
+    Path("export_compat.yaml").write_text(f"deployed: [{{name: serving, jaxlib: {here.jaxlib}}}]\n")
+    words = (refused_golden.artifact, "-o", "out/new.jaxexport", "--dry-run")
+    assert f"converted for jaxlib {here.jaxlib}\n" in convert(*words, reader="serving", code=0).out
+    assert_bad_input(convert(*words, reader="servin"), "(serving), found 'servin'. Did you mean 'serving'?")
+
+
 def test_a_converted_golden_replaces_no_other_one(convert, refused_golden, tmp_path):
     other = write_golden(GoldenStore(tmp_path / "converted"), refused_golden.manifest, files())
     assert_bad_input(convert(refused_golden.folder, "-o", "converted"), f"--replace {refused_golden.id}")

@@ -82,6 +82,17 @@ def answers(ended) -> list[tuple[str, str, str]]:
     return [(each.target, each.artifact, str(each.answer)) for each in told.answers]
 
 
+def test_without_names_all_goldens_are_meant_that_the_target_runs(project, jaxexport):
+    write_golden(GoldenStore(project / "golden"), manifest("tests.test_a.test_g", "0.9.2"))
+    told = answers(jaxexport("can-i-deploy", "--to", "edge", "--json"))
+    assert told == [("edge", f"{CASE}/0.9.2-cpu", "unknown")]
+    ended = jaxexport("can-i-deploy", "--to", "serving", code=3)
+    assert ended.out.count("unknown") == 3  # each golden, and the counts
+    assert "jaxexport matrix --readers 0.9.2 --platforms cpu --writers 0.9.2 " in ended.out  # without each case's name
+    Path("export_compat.yaml").write_text("deployed: [{name: edge, jaxlib: 0.10.2, cases: [nothing]}]\n")
+    assert_bad_input(jaxexport("can-i-deploy", "--to", "edge"), "expected goldens of a case that the policy wants")
+
+
 def test_a_stored_pass_is_a_yes(ask):
     stored(ran(Verdict.PASS, "0.9.2"), ran(Verdict.PASS, "0.10.2"))
     ended = ask(CASE, "all", code=0)

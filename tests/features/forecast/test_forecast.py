@@ -269,7 +269,8 @@ def test_nothing_ahead_is_said(project):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--json", "--markdown"], "--json cannot be combined with --markdown"),
+        (["--json", "--markdown", "-"], "expected one format on standard output, found two"),
+        (["--html", "a", "--markdown", "./a"], "expected another file for each format"),
         (["--days", "-1"], "Invalid value for '--days'"),
     ],
 )
@@ -303,7 +304,7 @@ def test_text_markdown_and_page_say_the_same_of_each_day():
     assert len(ahead.prunable) > 0
     for written in ("\n".join(forecast_lines(ahead)), forecast_markdown(ahead), forecast_page(ahead)):
         assert "goldens may be pruned (jaxexport goldens prune)" in written
-        assert "no published reader" in written
+        assert "no published release" in written or "no release that is published" in written
         assert "no golden" in written
     now = made()
     for written in ("\n".join(forecast_lines(now)), forecast_markdown(now), forecast_page(now)):

@@ -226,11 +226,12 @@ def test_rows_can_be_ordered_by_case_by_the_worst_and_by_a_reader(opened):
     page = opened()
     first_row = page.locator("#grid-body [role=row]").filter(has=page.locator(".cell")).first
     page.select_option("#order", "case")
-    assert first_row.locator("[role=rowheader]").inner_text() == "written by 0.6.2"
+    assert first_row.locator("[role=rowheader] span").inner_text() == "written by 0.12.0.1"
+    assert first_row.locator("[role=rowheader] small").inner_text() == "8/17"
     page.select_option("#order", "worst")
     assert "crash!" in first_row.inner_text()
     page.locator("[role=columnheader]", has_text="0.12.0.1").click()
-    assert first_row.locator("[role=rowheader]").inner_text().split() == ["test_model_9", "0.10.1", "jax", "0.10.2"]
+    assert first_row.locator("[role=rowheader] span").inner_text().split() == ["test_model_10", "0.11.0"]
     assert page.locator("[aria-sort=descending]").count() == 1
 
 
@@ -238,7 +239,8 @@ def test_a_row_name_shows_all_generations_of_its_case(opened):
     page = opened()
     page.locator("[role=rowheader]", has_text="test_model_10").first.click()
     assert count(page) == "85 of 4,692 cells"
-    assert page.locator("#grid-body .heading").all_inner_texts() == ["test_model_10"]
+    assert page.locator("#grid-body .heading").all_inner_texts() == ["test_model_10 · 52 of 85 cells work"]
+    assert "#case=tests.models.test_model_10" in page.url
 
 
 def test_a_choice_writes_the_filter(opened):
@@ -263,11 +265,11 @@ def test_only_rows_in_view_are_in_the_document(opened):
 
 def focused(page: Any) -> str:
     row = "document.activeElement.parentElement"
-    return page.evaluate(f"{row}.firstElementChild.innerText + ' | ' + (document.activeElement.ariaLabel ?? 'name')")
+    return page.evaluate(f"{row}.querySelector('span').innerText + ' | ' + (document.activeElement.ariaLabel ?? 'name')")
 
 
 def test_the_table_is_one_tab_stop_and_arrows_move_inside(opened):
-    page = opened()
+    page = opened("#filter=writer%3A0.6.2")
     page.locator(".grammar summary").focus()
     page.keyboard.press("Tab")
     assert focused(page).startswith("test_cholesky | outside, crash: 0.6.1")
@@ -279,21 +281,101 @@ def test_the_table_is_one_tab_stop_and_arrows_move_inside(opened):
     assert focused(page) == "test_eig | name"
     page.keyboard.press("End")
     assert focused(page).startswith("test_eig | outside, error: 0.11.1 to 0.12.0.1")
-    for _ in range(40):
+    for _ in range(6):
         page.keyboard.press("PageDown")
-    assert page.evaluate("view.current.item") == 280, "the last row"
+    assert page.evaluate("view.current.item") == 36, "the last row"
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.closest('#grid')") is None
 
 
 def test_enter_opens_and_escape_returns_to_the_cell(opened):
-    page = opened()
+    page = opened("#filter=writer%3A0.6.2")
     page.locator("#grid .broken").first.focus()
     page.keyboard.press("Enter")
     assert page.locator("dialog[open]").count() == 1
     page.keyboard.press("Escape")
     page.wait_for_selector("dialog:not([open])", state="attached")
     assert focused(page).startswith("test_cholesky | broken")
+
+
+def test_enter_on_a_square_moves_to_its_rows_and_escape_back(opened):
+    page = opened()
+    page.locator('.map a[aria-label^="written by 0.9.2, read by 0.9.1"]').focus()
+    page.keyboard.press("Enter")
+    assert count(page) == "8 of 4,692 cells", "those that its number counts"
+    assert focused(page).startswith("test_cholesky | broken, crash: 0.9.1; test_cholesky written by 0.9.2")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('.map')") is None
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Escape")
+    label = "document.activeElement.getAttribute('aria-label')"
+    assert page.evaluate(label).startswith("written by 0.9.2, read by 0.9.1")
+
+
+@pytest.mark.parametrize("address", ["", "#table"])
+def test_escape_returns_to_the_table_after_the_skip_link(address, opened):
+    page = opened(address)
+    page.locator(".skip").focus()
+    page.keyboard.press("Enter")
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.closest('#grid-body') !== null"):
+            break
+    page.keyboard.press("ArrowDown")
+    before = focused(page)
+    page.keyboard.press("Enter")
+    wait_until(page, "open")
+    page.keyboard.press("Escape")
+    wait_until(page, "closed")
+    page.wait_for_url(lambda shown: "cell=" not in shown)
+    page.wait_for_timeout(100)
+    assert focused(page) == before
+    page.keyboard.press("ArrowDown")
+    assert focused(page) != before
+
+
+def test_escape_returns_to_the_link_that_opened_a_cell(opened):
+    page = opened()
+    page.locator(".card .actions a", has_text="One example").first.focus()
+    page.keyboard.press("Enter")
+    wait_until(page, "open")
+    page.keyboard.press("Escape")
+    wait_until(page, "closed")
+    page.wait_for_url(lambda shown: "cell=" not in shown)
+    assert page.evaluate("document.activeElement.innerText") == "One example"
+
+
+@pytest.mark.parametrize(
+    ("address", "cells"),
+    [("#case=tests.models.test_model_9", 85), ("#reader=0.12.0.1", 276), ("#case=tests.models.test_eig&reader=0.6.1", 5)],
+)
+def test_a_case_and_a_reader_have_an_address(address, cells, opened):
+    page = opened(address)
+    assert count(page) == f"{cells:,} of 4,692 cells"
+    page.locator("#grid .cell").first.click()
+    page.locator("#cell-facts a", has_text="jaxlib").click()
+    wait_until(page, "closed")
+    assert "#reader=" in page.url
+    page.get_by_role("button", name="Clear").click()
+    assert count(page) == "4,692 of 4,692 cells"
+
+
+def test_a_count_filters_the_table_and_says_that_it_does(opened):
+    page = opened()
+    chips = page.locator(".chip")
+    assert chips.all_inner_texts() == ["4,692 cells", "67 broken", "1,283 kept", "1,446 bonus", "1,896 outside"]
+    chips.nth(1).click()
+    assert count(page) == "67 of 4,692 cells"
+    assert page.locator(".chip[aria-current]").all_inner_texts() == ["67 broken"]
+
+
+def test_names_are_not_cut_on_a_desktop(opened, tmp_path):
+    name = "tests.models.test_a_case_with_a_name_that_says_all_of_what_it_does_and_has_parameters_too"
+    cells = [result(case=case, reader=reader) for case in ("t.b", name) for reader in ("0.10.1", "0.10.2")]
+    file = tmp_path / "long.html"
+    file.write_text(html_page(document(cells)), "utf-8")
+    names = opened(file=file).locator("#grid-body [role=rowheader] span")
+    assert names.evaluate_all("all => all.every(({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth)")
 
 
 def test_few_tab_stops_lead_to_the_table(opened):
@@ -317,6 +399,7 @@ def test_the_map_is_one_tab_stop_and_a_square_leads_to_its_cells(opened):
     page.keyboard.press("Enter")
     assert page.input_value("#query").startswith("writer:0.9.2")
     assert count(page) == "60 of 4,692 cells"
+    assert page.evaluate("document.activeElement.closest('#grid-body') !== null")
 
 
 @pytest.mark.parametrize("width", [1440, 900, 390])
@@ -336,11 +419,11 @@ def test_a_table_drawn_anew_keeps_the_keyboard(opened):
     assert page.evaluate("document.activeElement.querySelector('b').innerText") == "0.12.0.1"
     page.locator("#grid-body [role=rowheader][tabindex]").first.focus()
     page.keyboard.press("Enter")
-    assert focused(page) == "written by 0.6.2 | name"
+    assert focused(page) == "written by 0.12.0.1 | name"
     page.keyboard.press("Control+End")
     assert page.evaluate("[view.current.item, view.current.column]") == [5, 16]
     page.keyboard.press("Control+Home")
-    assert focused(page) == "written by 0.6.2 | name"
+    assert focused(page) == "written by 0.12.0.1 | name"
 
 
 def test_a_filter_without_cells_says_what_it_does_not_know(opened):

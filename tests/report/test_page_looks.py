@@ -249,7 +249,7 @@ def test_names_on_the_map_can_be_read(size, opened):
 
 def test_a_square_filters_the_table(opened):
     page = opened()
-    page.click('.map a[aria-label^="written by 0.9.2, read by 0.9.1"]')
+    page.click('.map a[aria-label^="written by 0.9.2, read by 0.10.0"]')
     assert page.locator("#count").inner_text().startswith("60 of 4,692")
 
 

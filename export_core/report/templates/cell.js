@@ -1,6 +1,7 @@
 // All details of one cell, and the generations of its case side by side.
 const dialog = at("cell");
 
+const addressOf = (name, value) => `#${name}=${encodeURIComponent(value)}`;
 const link = (href, text) => make("a", { href }, text);
 // An option and its value are one piece: no line ends inside.
 const pieces = (text) => text.split(/ (?=--)/).flatMap((piece, place) => [place ? " " : "", make("span", {}, piece)]);
@@ -32,7 +33,7 @@ function causeOf(found) {
   const id = `${found[CAUSE]}=${found[JUDGEMENT]}`, card = at(`cause=${id}`);
   const text = (selector) => card?.querySelector(selector)?.textContent;
   return [
-    ["cause", link(`#cause=${encodeURIComponent(id)}`, text("h3 .title") ?? found[CAUSE])],
+    ["cause", link(addressOf("cause", id), text("h3 .title") ?? found[CAUSE])],
     ["since when", text(".change")],
     ["to do", text(".todo span")],
   ];
@@ -50,9 +51,9 @@ function factsOf(cell) {
     ...causeOf(found),
     ["over a budget", budgets],
     ["baseline", tables.change[cells.change[cell]].filter(Boolean).join("; it was ")],
-    ["case", caseOf(row)[0]],
+    ["case", link(addressOf("case", caseOf(row)[0]), caseOf(row)[0])],
     ["written by", `${release(writerOf(row))} on ${writerOf(row).platform}`],
-    ["read by", `${release(reader(cell))} on ${platformOf(row)}`],
+    ["read by", make("span", {}, link(addressOf("reader", reader(cell).name), release(reader(cell))), ` on ${platformOf(row)}`)],
     ["window", tables.window[cells.window[cell]]],
     ["promise", promiseOf(cell)],
     ["deployed", deployed],

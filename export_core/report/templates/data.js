@@ -49,6 +49,14 @@ for (let cell = 0; cell < CELLS; cell += 1) {
   kept[cells.reader[cell]] += state(cell)[JUDGEMENT] === "kept";
 }
 
+// --- how many cells work: of a row, and of several
+const works = new Int32Array(ROWS);
+for (let cell = 0; cell < CELLS; cell += 1) works[rowOfCell[cell]] += verdicts[state(cell)[VERDICT]][2];
+const sizeOf = (row) => rows.start[row + 1] - rows.start[row];
+const sum = (numbers) => numbers.reduce((all, one) => all + one, 0);
+const partOf = (some) => `${count(sum(some.map((row) => works[row])))} of ${count(sum(some.map(sizeOf)))} cells work`;
+const count = (number) => number.toLocaleString("en");
+
 // --- elements, always from text and never from markup
 function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);

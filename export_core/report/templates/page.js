@@ -1,8 +1,11 @@
-// What is shown is what the address says: #filter=…&order=…&cell=…, or #cause=…; the controls only change the address.
-const NAMES = ["filter", "order", "cell", "cause"];
+// What is shown is what the address says: #filter=…&order=…&cell=…, #case=…, #reader=… or #cause=…; the controls only
+// change the address.
+const NAMES = ["filter", "case", "reader", "order", "cell", "cause"];
 const field = at("query");
 const FACETS = [...document.querySelectorAll("select[data-key]")];
 let shown = { filter: null, order: null };
+// Where the focus came from, to which Escape leads back: from the table, and from the dialog of a cell.
+let origin = null, opener = null;
 
 function partsOf(hash) {
   const parts = {};
@@ -15,6 +18,8 @@ function partsOf(hash) {
 }
 function hashOf(changes) {
   const { cause, ...parts } = { ...partsOf(location.hash), ...changes };
+  // A filter takes over what the address of a case or of a reader shows.
+  if ("filter" in changes && !changes.case) delete parts.case, delete parts.reader;
   const text = NAMES.filter((name) => parts[name]).map((name) => `${name}=${encodeURIComponent(parts[name])}`).join("&");
   return `#${text}`;
 }
@@ -26,7 +31,9 @@ function go(changes, replace = false) {
 }
 
 function route() {
-  const { filter = "", order = "writer", cell = "", cause = "" } = partsOf(location.hash);
+  const { cell = "", cause = "", ...place } = partsOf(location.hash);
+  const filter = ["case", "reader"].reduce((text, key) => (place[key] ? withTerm(text, key, place[key]) : text), place.filter ?? "");
+  const order = place.order ?? (place.case ? "case" : place.reader || "writer");
   const isFirst = shown.filter === null;
   if (filter !== shown.filter || order !== shown.order) showTable(filter, order);
   const number = cell ? cellNamed(cell) : -1;
@@ -51,6 +58,7 @@ function showTable(filter, order) {
   const terms = parse(filter);
   for (const select of FACETS) choose(select, terms.find(({ key, not }) => key === select.dataset.key && !not)?.text ?? "");
   choose(at("order"), order);
+  for (const chip of document.querySelectorAll(".chip")) chip.ariaCurrent = partsOf(chip.getAttribute("href")).filter === filter ? "true" : null;
 }
 function choose(select, value) {
   select.value = value;
@@ -59,8 +67,15 @@ function choose(select, value) {
 }
 function showCell(cell) {
   fillDialog(cell);
-  if (!dialog.open) dialog.showModal();
+  if (!dialog.open) {
+    opener = document.activeElement;
+    dialog.showModal();
+  }
   dialog.scrollTop = 0;
+}
+function refocus() {
+  const isElsewhere = opener?.isConnected && opener !== document.body && !grid.contains(opener) && !dialog.contains(opener);
+  (isElsewhere ? opener : current)?.focus();
 }
 function showCause(cause) {
   // Without a judgement, the worst of the causes with this name; the first where the one that is asked for is not listed.
@@ -74,16 +89,25 @@ function showCause(cause) {
 }
 
 // --- the address changes
-addEventListener("popstate", () => { typed(); route(); });
-document.addEventListener("click", (event) => {
-  const anchor = event.target.closest("a[href^='#']");
-  const parts = anchor && partsOf(anchor.getAttribute("href"));
-  if (!parts || !Object.keys(parts).length || event.ctrlKey || event.metaKey) return;
-  event.preventDefault();
+addEventListener("popstate", () => {
   typed();
-  history.pushState({ opened: true }, "", anchor.getAttribute("href"));
   route();
-  if ("filter" in parts) at("table").scrollIntoView();
+  // A browser that goes back to #table moves the focus there.
+  if (opener && !dialog.open) setTimeout(refocus);
+});
+document.addEventListener("click", (event) => {
+  const anchor = event.target.closest("a[href^='#']"), address = anchor?.getAttribute("href");
+  if (!anchor || event.ctrlKey || event.metaKey) return;
+  event.preventDefault();
+  // A place on the page is no part of the address: going back from a dialog would move the focus to that place.
+  if (!address.includes("=")) { at(address.slice(1)).scrollIntoView(); at(address.slice(1)).focus(); return; }
+  typed();
+  history.pushState({ opened: true }, "", address);
+  route();
+  if (dialog.open || partsOf(address).cause) return;
+  origin = anchor;
+  at("table").scrollIntoView();
+  setCurrent(view.current);
 });
 // Browsers refuse to change the address with every key: it follows when the typing stops.
 let typing = 0;
@@ -123,7 +147,7 @@ function activate(element, fraction = 0) {
     // The table is new: the keyboard stays where it was.
     setCurrent({ item: -1, column: view.readers.indexOf(place) });
   } else if (element.role === "rowheader") {
-    go({ filter: withTerm("", "case", caseOf(view.items[view.current.item])[0]), order: "case" });
+    go({ filter: "", case: caseOf(view.items[view.current.item])[0], order: "" });
     setCurrent({ item: view.current.item, column: -1 });
   }
 }
@@ -140,7 +164,8 @@ grid.addEventListener("keydown", (event) => {
   const isCorner = event.ctrlKey && ["Home", "End"].includes(event.key);
   if ((event.ctrlKey && !isCorner) || event.metaKey || event.altKey || event.target === grid) return;
   if (event.target !== current) setCurrent(placeOf(event.target));
-  if (isCorner) move(`Ctrl+${event.key}`);
+  if (event.key === "Escape") origin?.focus();
+  else if (isCorner) move(`Ctrl+${event.key}`);
   else if (event.key === "Enter" || event.key === " ") activate(event.target);
   else if (!move(event.key)) return;
   event.preventDefault();
@@ -159,7 +184,7 @@ dialog.addEventListener("close", () => {
     if (history.state?.opened) history.back();
     else go({ cell: "" }, true);
   }
-  if (!partsOf(location.hash).cause) current?.focus();
+  if (!partsOf(location.hash).cause) refocus();
 });
 
 // --- commands and addresses are copied

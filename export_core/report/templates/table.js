@@ -5,7 +5,7 @@ const drawn = new Map();
 
 // --- which rows, in which order: an item is the number of a row, or the text of a heading
 const ORDERS = {
-  writer: { heading: (row) => `${writerOf(row).jaxlib}  built ${writerOf(row).built}`, key: null },
+  writer: { heading: (row) => `${writerOf(row).jaxlib} · built ${writerOf(row).built}`, key: null },
   case: { heading: (row) => caseOf(row)[1], key: (row) => rows.case[row] },
 };
 const badness = (cell) => (cell < 0 ? WORST.length : WORST.indexOf(state(cell)[JUDGEMENT]));
@@ -26,15 +26,7 @@ function sortedRows(shown, order) {
 function itemsOf(shown, order) {
   const ordered = sortedRows(shown, order), heading = ORDERS[order]?.heading;
   if (!heading) return ordered;
-  const items = [];
-  let last = null;
-  for (const row of ordered) {
-    const text = heading(row);
-    if (text !== last) items.push(text);
-    last = text;
-    items.push(row);
-  }
-  return items;
+  return [...Map.groupBy(ordered, heading)].flatMap(([text, some]) => [`${text} · ${partOf(some)}`, ...some]);
 }
 // Where the headings name the writer, a row is named by its case, and the other way round.
 function rowName(row, order) {
@@ -99,14 +91,13 @@ function drawItem(index) {
     row.append(make("div", { role: "rowheader", ariaColSpan: view.readers.length + 1 }, make("span", {}, item)));
     return row;
   }
-  const name = make("div", { role: "rowheader", tabIndex: -1, title: `${caseOf(item)[0]} on ${platformOf(item)}: all generations` });
-  name.append(make("span", {}, rowName(item, view.order)), ...costLine(item));
+  const name = make("div", { role: "rowheader", tabIndex: -1, title: `${caseOf(item)[0]} on ${platformOf(item)}: ${partOf([item])}. Click: all generations.` });
+  name.append(make("span", {}, rowName(item, view.order)), make("small", {}, `${works[item]}/${sizeOf(item)}`), ...costLine(item));
   row.append(name, ...rangesOf(item, view.readers).map((range) => drawRange(range, view.readers)));
   return row;
 }
 
 // --- drawing what is in view
-const count = (number) => number.toLocaleString("en");
 // How many letters a column has room for; on another screen, all rows are drawn again.
 function fit() {
   const column = head.firstElementChild?.children[1]?.getBoundingClientRect().width ?? 0;
@@ -157,6 +148,9 @@ function drawTable(query, order) {
   view.readers = tables.reader.map((_, place) => place).filter((place) => view.counts.byReader[place]);
   view.items = itemsOf(Array.from(rows.golden.keys()).filter((row) => view.counts.byRow[row]), order);
   grid.style.setProperty("--columns", Math.max(1, view.readers.length));
+  // On a wide screen no name is cut: its letters, and room for the part that works and the line of costs.
+  const longest = view.items.reduce((most, item) => Math.max(most, typeof item === "string" ? 0 : rowName(item, order).length), 0);
+  document.documentElement.style.setProperty("--letters", longest + 9 + (tables.cost.some(Boolean) ? 7 : 0));
   body.style.height = `calc(var(--row) * ${view.items.length})`;
   grid.ariaRowCount = view.items.length + 1;
   grid.ariaColCount = view.readers.length + 1;

@@ -265,7 +265,9 @@ def test_only_rows_in_view_are_in_the_document(opened):
 
 def focused(page: Any) -> str:
     row = "document.activeElement.parentElement"
-    return page.evaluate(f"{row}.querySelector('span').innerText + ' | ' + (document.activeElement.ariaLabel ?? 'name')")
+    return page.evaluate(
+        f"{row}.querySelector('span').innerText + ' | ' + (document.activeElement.ariaLabel ?? 'name')"
+    )
 
 
 def test_the_table_is_one_tab_stop_and_arrows_move_inside(opened):
@@ -347,7 +349,11 @@ def test_escape_returns_to_the_link_that_opened_a_cell(opened):
 
 @pytest.mark.parametrize(
     ("address", "cells"),
-    [("#case=tests.models.test_model_9", 85), ("#reader=0.12.0.1", 276), ("#case=tests.models.test_eig&reader=0.6.1", 5)],
+    [
+        ("#case=tests.models.test_model_9", 85),
+        ("#reader=0.12.0.1", 276),
+        ("#case=tests.models.test_eig&reader=0.6.1", 5),
+    ],
 )
 def test_a_case_and_a_reader_have_an_address(address, cells, opened):
     page = opened(address)

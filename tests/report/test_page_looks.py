@@ -8,11 +8,12 @@ import msgspec
 import pytest
 from comparing import compared
 from example_runs import READERS, broken_run
-from making import day, document, golden, of_runtime, with_causes
+from making import day, document, golden, of_runtime, result, with_causes
 
 from export_core.features.forecast.forecast import forecast
 from export_core.features.forecast.forecast_text import forecast_page
 from export_core.judge import Judgement
+from export_core.judge.result import Exceeded
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.releases import load_calendar
@@ -91,6 +92,49 @@ def test_a_picture_of_the_print_has_every_row_and_column(landscape, opened, save
     assert whole.count("crash!") >= 8
     assert "Fails since jaxlib 0.12.0.1" in whole, "what is folded on the screen"
     assert page.locator("#paper table").count() == 0, "and the screen is as before"
+
+
+def contrast(page: Any, selector: str) -> list[float]:
+    """How well the words of elements are told apart from what is behind them, from 1 to 21."""
+    return page.eval_on_selector_all(
+        selector,
+        """all => all.map((element) => {
+          const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
+          const linear = (value) => (value <= 10 ? value / 3294 : ((value / 255 + 0.055) / 1.055) ** 2.4);
+          const light = (colour) => parts(colour).slice(0, 3).map(linear)
+            .reduce((sum, value, place) => sum + [0.2126, 0.7152, 0.0722][place] * value, 0);
+          const solid = (one) => parts(getComputedStyle(one).backgroundColor)[3] !== 0 || !one.parentElement;
+          let behind = element;
+          while (!solid(behind)) behind = behind.parentElement;
+          const [one, two] = [light(getComputedStyle(element).color), light(getComputedStyle(behind).backgroundColor)];
+          return (Math.max(one, two) + 0.05) / (Math.min(one, two) + 0.05);
+        })""",
+    )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("judgement", Judgement)
+def test_every_judgement_can_be_read(judgement, scheme, opened, tmp_path):
+    verdict = {Judgement.INCOMPLETE: Verdict.NOT_RUN}.get(judgement, Verdict.CRASH)
+    exceeded = (
+        (Exceeded("max_temp_bytes", "temp_bytes", 1.0, 2.0, "export_compat.yaml:1"),)
+        if judgement is Judgement.OVER_BUDGET
+        else ()
+    )
+    cell = result(Verdict.PASS if judgement.facts.works else verdict, judgement, message="died", exceeded=exceeded)
+    file = tmp_path / "page.html"
+    file.write_text(html_page(document(with_causes([cell]))), encoding="utf-8")
+    page = opened(file=file, color_scheme=scheme)
+    assert_accessible(page)
+    words = (
+        ":is(h1, h3, .title, small, .message, dt, dd, code, button, .actions a, .badge, .count, .cell, .chip, summary)"
+    )
+    assert min(contrast(page, words)) >= 4.5
+    buttons = page.locator(".card button.copy, .finding button.copy")
+    assert set(buttons.all_inner_texts()) == ({"Copy"} if judgement.facts.kind and not judgement.facts.works else set())
+    assert page.locator(".card").count() == judgement.is_urgent
+    page.locator("#grid .cell").click()
+    assert min(contrast(page, "#cell :is(h2, p, dt, dd, code, button:not(:disabled), .badge, a)")) >= 4.5
 
 
 def test_a_dark_screen_prints_on_white(opened):

@@ -1,10 +1,11 @@
 """The tables of docs/reference/platforms.md: ``python tools/platforms_page.py RESULTS_DIR PAGE``.
 
-The first are drawn from a matrix run on cpu, tpu and cuda. The last say which devices the same readers can describe.
+The first are drawn from a matrix run on tpu and cuda. The last say which devices the same readers can describe.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import statistics
@@ -27,7 +28,7 @@ from export_core.releases import load_calendar
 from export_core.run.results import read_run
 
 START, END = "<!-- measured: start -->", "<!-- measured: end -->"
-PLATFORMS = ("cpu", "tpu", "cuda")
+PLATFORMS = ("tpu", "cuda")
 VERDICTS = ("pass", "compiled", "converted", "numerics", "refused", "error", "crash", "timeout", "not_run")
 _DESCRIBE = """
 import json, os, sys
@@ -47,10 +48,7 @@ for name, options in json.load(sys.stdin).items():
 def tables(results: Sequence[Result], command: str, seconds: float) -> Iterator[str]:
     """Counts of verdicts by platform and reader; then what was not run and what failed, with the reasons."""
     readers = readers_of(results)
-    yield f"`{command}`:\n{len(results)} cells in {seconds:.0f} s on two cores, including those from earlier runs."
-    for platform in PLATFORMS:
-        counts = Counter(str(result.verdict) for result in results if result.platform == platform)
-        yield f"\n{platform}: {', '.join(f'{count} {verdict}' for verdict, count in counts.most_common())}."
+    yield f"`{command}`:\n{len(results)} cells, on cpu too, in {seconds:.0f} s on two cores, including those from earlier runs."
     for platform in PLATFORMS:
         yield from platform_table(platform, [result for result in results if result.platform == platform], readers)
     yield "\nInside the window, on tpu and cuda, what did not compile, and why:\n"
@@ -76,22 +74,23 @@ def platform_table(platform: str, results: Sequence[Result], readers: Sequence[s
 
 
 def failures(results: Sequence[Result]) -> Iterator[str]:
-    """A line for each case, platform and message of promised cells that did not compile, with writers and readers."""
+    """A line for each platform and message of promised cells that did not compile: cases, writers and readers."""
     built = load_calendar().built
-    kinds: dict[tuple[str, ...], set[tuple[str, str]]] = {}
+    kinds: dict[tuple[str, ...], tuple[set[str], set[tuple[str, str]]]] = {}
     for result in results:
         if result.platform != "cpu" and result.promised and result.verdict is not Verdict.COMPILED:
             # No path of this machine: only what is below the package.
             message = re.sub(r"\S*/(?=export_core/)", "", (result.message.splitlines() or [""])[0])[:150].rstrip("`")
-            case = result.case.rpartition(".")[2]
-            kind = (case, result.platform, str(result.judgement), str(result.verdict), message)
-            kinds.setdefault(kind, set()).add((result.writer.jaxlib, result.reader.jaxlib))
-    for (case, platform, judgement, verdict, message), pairs in sorted(kinds.items()):
+            kind = (result.platform, str(result.judgement), str(result.verdict), message)
+            cases, pairs = kinds.setdefault(kind, (set(), set()))
+            cases.add(result.case.rpartition(".")[2])
+            pairs.add((result.writer.jaxlib, result.reader.jaxlib))
+    for (platform, judgement, verdict, message), (cases, pairs) in sorted(kinds.items()):
         arrows = ", ".join(
             f"{writer} → {reader}"
             for writer, reader in sorted(pairs, key=lambda pair: (built(pair[1]), built(pair[0])))
         )
-        line = f"- {case} on {platform}, {arrows}: {verdict}, {judgement}: `{message}`"
+        line = f"- {', '.join(sorted(cases))} on {platform}, {arrows}: {verdict}, {judgement}: `{message}`"
         yield textwrap.fill(line, 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
@@ -103,12 +102,15 @@ def devices(readers: Sequence[str]) -> Iterator[str]:
             yield f"\n| {plugin} | " + " | ".join(names) + " |"
             yield "|---" * (len(names) + 1) + "|"
             usual = plugin in ("libtpu", "cuda12")
-            for reader in readers if usual else readers[-1:]:
-                described = describable(reader, platform, plugin, names)
+            asked = readers if usual else readers[-1:]
+            answers = [(reader, describable(reader, platform, plugin, names)) for reader in asked]
+            for described, group in itertools.groupby(answers, lambda answer: answer[1]):
+                alike = [reader for reader, _ in group]
+                row = f"| {alike[0]}{f' to {alike[-1]}' if alike[1:] else ''} |"
                 if described is None:
-                    yield f"| {reader} |" + " no plugin |" * len(names)
+                    yield row + " no plugin |" * len(names)
                 else:
-                    yield f"| {reader} | " + " | ".join("yes" if name in described else "no" for name in names) + " |"
+                    yield row + "".join(f" {'yes' if name in described else 'no'} |" for name in names)
 
 
 def describable(reader: str, platform: str, plugin: str, names: Sequence[str]) -> list[str] | None:

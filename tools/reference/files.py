@@ -1,4 +1,4 @@
-"""The files that a run and a golden have, and what `--json` prints: the fields of each, and the types inside.
+"""The files that a run and a golden have, field by field, and what `--json` prints, by the names of its fields.
 
 Types of which no page needs the fields are in the JSON Schema alone.
 """
@@ -7,25 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tools.reference.schema_fields import OF_FILES, fields, section
-from tools.schemas import schema
+from tools.reference.markdown import code
+from tools.reference.schema_fields import OF_FILES, fields, section, whole
+from tools.schemas import KINDS, schema
 
 FILES = ("manifest", "artifacts", "result", "summary")
-OUTPUT = (
-    "inspect",
-    "inventory",
-    "audit",
-    "diff",
-    "converted",
-    "plan",
-    "comparison",
-    "bisection",
-    "explanation",
-    "deploy",
-    "forecast",
-    "releases",
-    "trend",
-)
+POLICY = "policy"
+"""The policy has a page of its own."""
 
 
 def fields_of(name: str) -> Callable[[], str]:
@@ -39,10 +27,21 @@ def types_of_the_files() -> str:
     return "\n".join(section(homes[name], name) for name in OF_FILES)
 
 
+def output() -> str:
+    """The documents that commands print: each with its schema and the names of its fields."""
+    return "\n".join(_document(name) for name in KINDS if name not in (*FILES, POLICY))
+
+
+def _document(name: str) -> str:
+    names = ", ".join(map(code, whole(schema(name))["properties"]))
+    return f"- [{name}.schema.json](../../schema/{name}.schema.json): {KINDS[name][1]}.\n  Fields: {names}.\n"
+
+
 def _parts() -> Iterator[tuple[str, Callable[[], str]]]:
-    for name in (*FILES, *OUTPUT):
+    for name in FILES:
         yield f"fields of {name}", fields_of(name)
     yield "types of the files", types_of_the_files
+    yield "output", output
 
 
 PARTS = dict(_parts())

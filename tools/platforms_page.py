@@ -48,7 +48,8 @@ for name, options in json.load(sys.stdin).items():
 def tables(results: Sequence[Result], command: str, seconds: float) -> Iterator[str]:
     """Counts of verdicts by platform and reader; then what was not run and what failed, with the reasons."""
     readers = readers_of(results)
-    yield f"`{command}`:\n{len(results)} cells, on cpu too, in {seconds:.0f} s on two cores, including those from earlier runs."
+    yield f"`{command}`:"
+    yield f"{len(results)} cells, on cpu too, in {seconds:.0f} s on two cores, including those from earlier runs."
     for platform in PLATFORMS:
         yield from platform_table(platform, [result for result in results if result.platform == platform], readers)
     yield "\nInside the window, on tpu and cuda, what did not compile, and why:\n"

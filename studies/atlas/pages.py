@@ -153,10 +153,11 @@ def break_lines(breaks: Sequence[Break]) -> Iterator[str]:
     yield "| promised cells | verdict | example | read by | known |"
     yield "| - | - | - | - | - |"
     for one in breaks:
-        case = one.example.partition("/")[0].removeprefix("studies.corpus.")
+        case = one.example.partition("/")[0]
+        name = case.split(".")[1] if part_of(case) == JAX else case.rpartition(".")[2]
         known = f"[{one.known}]({one.link})" if one.link else one.known
         own = ", in its own writer too" if one.own_writer else ""
-        yield f"| {one.promised} | {one.verdict}{own} | `{case}` | {one.read_by} | {known} |"
+        yield f"| {one.promised} | {one.verdict}{own} | `{name}` | {one.read_by} | {known} |"
 
 
 def closed_issue(case: str, folder: Path) -> str:

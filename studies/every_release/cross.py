@@ -53,7 +53,7 @@ read what some release wrote. Of all {cells:,} cells:
 ## Who wrote it, and who reads it
 
 Releases that do alike stand together, in the order of their build dates. The four programs are a plain one, one with
-two derivatives, one with symbolic shapes, and random numbers for two platforms. A square says *not* of those that fail.
+two derivatives, one with symbolic shapes, and random numbers for two platforms. A square says which of them pass.
 
 {grid}
 
@@ -186,7 +186,9 @@ def grid(squares: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
 
 
 def shown(square: str) -> str:
-    return square if square in ("", PASS, Verdict.REFUSED, Verdict.ERROR) else f"not {square}"
+    return (
+        square if square in ("", PASS, Verdict.REFUSED, Verdict.ERROR) else f"all but {square.replace(', ', ' and ')}"
+    )
 
 
 def alike(names: Sequence[str], key: Callable[[str], object]) -> list[list[str]]:

@@ -56,7 +56,7 @@ def test_a_break_has_its_issue_and_the_commands_that_show_it_again():
     first, second = breaks_in(find_causes([kept, *broken, crash])[0], REGRESSIONS)
     assert (first.verdict, first.promised, first.known) == ("crash", 1, "")
     assert list(break_lines([second]))[2:] == [
-        "| 2 | numerics | `regressions.fusions.test_rows_times_a_matrix` | 0.10.2 "
+        "| 2 | numerics | `test_rows_times_a_matrix` | 0.10.2 "
         "| [jax 39103](https://github.com/jax-ml/jax/issues/39103) |"
     ]
     assert second.again == (

@@ -119,11 +119,11 @@ def test_neighbours_that_do_alike_share_a_row_and_a_column():
     squares = {
         "1": dict.fromkeys("123", "pass"),
         "2": dict.fromkeys("123", "pass"),
-        "3": {"1": "refused", "2": "plain"},
+        "3": {"1": "refused", "2": "plain, random"},
     }
     assert list(cross.grid(squares))[0::2] == [
         "| writer ↓ reader → | 3 | 2 | 1 |",
-        "| 3 |  | not plain | refused |",
+        "| 3 |  | all but plain and random | refused |",
     ]
     assert list(cross.grid(squares))[3] == "| 1 to 2 | pass | pass | pass |"
 

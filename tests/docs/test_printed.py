@@ -27,6 +27,7 @@ NOT_RUN: dict[str, int] = {
     "docs/how-to/store-goldens.md": 3,
     "docs/how-to/upgrade-jax.md": 1,
     "docs/how-to/watch-costs.md": 1,
+    "docs/index.md": 2,
 }
 
 
@@ -48,6 +49,13 @@ def test_what_is_not_run_is_known():
         page.path.relative_to(ROOT).as_posix(): sum(bool(block.not_run) for block in page.blocks) for page in PAGES
     }
     assert {name: count for name, count in found.items() if count} == NOT_RUN
+
+
+def test_the_home_page_begins_with_the_example_of_the_readme_which_is_run():
+    readme, home = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/index.md"))
+    blocks = [fence[0] for fence in FENCE.finditer(home) if fence["language"] in ("python", "console")]
+    assert len(blocks) == 3
+    assert [block for block in blocks if block not in readme] == []
 
 
 def test_a_part_of_a_file_of_the_repository_is_in_that_file():

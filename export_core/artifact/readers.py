@@ -36,6 +36,7 @@ _DTYPES_SINCE = {
     "float4_e2m1fn": "0.5.3",
     **dict.fromkeys(("key<fry>", "key<rbg>", "key<urbg>"), "0.6.0"),
 }
+_OF_XLA = ("tensorflow==", "pjrt==")  # Runtimes that compile with XLA.
 _SDY_SINCE = "0.7.0"  # jaxlib that parses the sdy dialect in a portable artifact; measured
 _RANGES_SINCE = "0.4.36"  # jaxlib that parses locations with a range; measured
 _NO_RANGES_SINCE = "0.8.1"  # jax whose exports have no such locations, as those of 0.6.2 have; measured
@@ -160,8 +161,12 @@ class Reader(NamedTuple):
         return version_numbers(self.jaxlib) >= version_numbers(_RANGES_SINCE)
 
     def instead(self, export: str) -> str:
-        """How to get an artifact that it reads, behind the reason why it reads none; of jaxlib the reason is enough."""
-        return f": {export}{CONVERT} --for {self.runtime}`" if self.runtime else ""
+        """How to get an artifact that it reads, behind the reason why it reads none; of jaxlib the reason is enough.
+
+        `export` is empty where no way to export is enough.
+        """
+        remedy = f"{export}{CONVERT} --for {self.runtime}`"
+        return f": {remedy if export else remedy.removeprefix(', or ')}" if self.runtime else ""
 
 
 class LoadResult(NamedTuple):
@@ -218,7 +223,7 @@ def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ..
 
     Raises `ArtifactError` where a module of the artifact cannot be read.
     """
-    modules = [(needs(module), module.producer) for module in artifact.modules]
+    modules = [(module, needs(module)) for module in artifact.modules]
     levels = artifact.envelope.levels if artifact.envelope is not None else ()
     results = []
     for reader in readers:
@@ -233,8 +238,8 @@ def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[LoadResult, ..
                 continue
             reasons += _envelope_reasons(level, version_numbers(reader.jax))
             doubts += [f"the field {field.table}[{field.index}] is not known" for field in level.unknown_fields]
-        for need, producer in modules:
-            _module_reasons(need, producer, reader, reasons, doubts)
+        for module, need in modules:
+            _module_reasons(module, need, reader, reasons, doubts)
         # Doubts count only without reasons: a reader that certainly refuses one part refuses the whole.
         ok = False if reasons else None if doubts else True
         results.append(LoadResult(reader, ok, tuple(dict.fromkeys(reasons or doubts))))
@@ -277,11 +282,11 @@ def module_reasons(module: Module, reader: Reader) -> list[str]:
     """Return why a reader does not load a module, or may not. Raises `ArtifactError` for one that cannot be read."""
     reasons: list[str] = []
     doubts: list[str] = []
-    _module_reasons(needs(module), module.producer, reader, reasons, doubts)
+    _module_reasons(module, needs(module), reader, reasons, doubts)
     return reasons + doubts
 
 
-def _module_reasons(need: Needs, producer: str, reader: Reader, reasons: list[str], doubts: list[str]) -> None:
+def _module_reasons(module: Module, need: Needs, reader: Reader, reasons: list[str], doubts: list[str]) -> None:
     smallest = version_pair(need.stablehlo)
     # A release that was not measured is between two that were. If even the upper one is too old, it cannot read the
     # module; if only the lower one is, the answer is unknown.
@@ -298,16 +303,19 @@ def _module_reasons(need: Needs, producer: str, reader: Reader, reasons: list[st
     others = [] if reader.jaxlib else [name for name in need.dialects if name not in ("sdy", *reader.dialects)]
     doubts += [f"nobody measured whether {reader.title} parses the {name} dialect" for name in others]
     if "sdy" in need.dialects and not reader.knows_shardy:
-        export = reader.instead("export with jax_use_shardy_partitioner=False")
+        # Without Shardy, jax writes its operations (of PRNG keys too) as custom calls that only XLA itself compiles.
+        is_called = any(name.startswith("sdy.") and name != "sdy.mesh" for name in module.tables.op_names)
+        is_enough = not is_called or reader.runtime.startswith(_OF_XLA)
+        export = reader.instead("export with jax_use_shardy_partitioner=False" if is_enough else "")
         reasons.append(f"{who.format(_SDY_SINCE)} does not parse the sdy dialect{export}")
     if need.range_locations and not reader.knows_ranges:
         export = reader.instead(f"export with jax {_NO_RANGES_SINCE} or later")
         reasons.append(f"{who.format(_RANGES_SINCE)} does not parse locations with a range{export}")
     doubts += [f"{name} is not in the tables" for name in need.unknown]
     if not need.exact and not need.unknown:  # the writer's version is above the tables'
-        written = version_pair(producer.partition("_v")[2])
+        written = version_pair(module.producer.partition("_v")[2])
         if reader.stablehlo is None or version_pair(reader.stablehlo) < written:  # else it surely reads it
-            doubts.append(f"it was written for {producer}, newer than the tables")
+            doubts.append(f"it was written for {module.producer}, newer than the tables")
 
 
 def _has_custom(tree: Tree) -> bool:

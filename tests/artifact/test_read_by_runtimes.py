@@ -88,7 +88,16 @@ def test_a_release_made_of_a_jaxlib_reads_what_that_parses_whatever_the_envelope
     assert (of_jaxlib.ok, of_pjrt.ok) == (False, True)
     assert str(of_pjrt) == "pjrt 0.12.0.1 loads it"
     assert reasons(DATA / "0.12.0.1" / "key.jaxexport", "stablehlo==0.6.2")[0].startswith(
-        "stablehlo 0.6.2 does not parse the sdy dialect: export with jax_use_shardy_partitioner=False, or"
+        "stablehlo 0.6.2 does not parse the sdy dialect: `jaxexport convert FILE --for stablehlo==0.6.2`"
+    )
+
+
+def test_another_export_is_only_named_where_it_is_enough():
+    """A PRNG key has an operation of Shardy, which an export without Shardy writes as a custom call of XLA."""
+    key = DATA / "0.12.0.1" / "key.jaxexport"
+    assert "jax_use_shardy_partitioner=False, or `jaxexport convert" in reasons(key, "tensorflow==2.18.0")[-1]
+    assert reasons(key, "iree==3.12.0") == (
+        "iree 3.12.0 does not parse the sdy dialect: `jaxexport convert FILE --for iree==3.12.0`",
     )
 
 

@@ -108,7 +108,8 @@ class Choice:
 
     `plan` is of this cell alone: its calendar has the releases that wheels and indexes add. `stored` is what a run says
     of the golden on this platform, in all its readers; nothing where it had another golden of this name. `run` has the
-    options by which another command finds the same golden and releases.
+    options by which another command finds the same golden and releases. `alike` counts the cells that were
+    meant: this is the example of their one cause.
     """
 
     cell: Cell
@@ -116,6 +117,7 @@ class Choice:
     options: ReplayOptions
     stored: tuple[Result, ...] = ()
     run: RunOptions = field(default_factory=RunOptions)
+    alike: int = 1
 
     def command(self, name: str, *words: str) -> str:
         """A command about this cell, for a shell."""
@@ -190,7 +192,7 @@ def choose(asked: Asked) -> Choice:
         raise WhyError(f"{store}: expected goldens, found none. Name their folder with --goldens.")
     check_dates(stored, calendar, all_known=False)
     goldens = under_policy(_goldens_named(asked, stored, store), policy)
-    candidate = _only_one(_candidates(asked, goldens, run), asked, run)
+    candidate, alike = _only_one(_candidates(asked, goldens, run), asked, run)
     candidate.golden.verify()
     check_claims([candidate.golden], calendar, all_known=False)
     selection = replace(asked.selection, readers=candidate.reader, platforms=(candidate.platform,))
@@ -202,7 +204,7 @@ def choose(asked: Asked) -> Choice:
         place = cell.golden.id, cell.platform, cell.mode
         results = tuple(result for result in run.results if (result.golden, result.platform, result.mode) == place)
     options = ReplayOptions(plan.calendar, policy, Limits.of(asked.run), plan.sources, asked.run.cache)
-    return Choice(cell, plan, options, results, asked.run)
+    return Choice(cell, plan, options, results, asked.run, alike)
 
 
 def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[Golden]:
@@ -252,20 +254,23 @@ def _candidates(asked: Asked, goldens: Sequence[Golden], run: Run | None) -> lis
     return candidates
 
 
-def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: Run | None) -> _Candidate:
+def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: Run | None) -> tuple[_Candidate, int]:
+    """The candidate that is meant; of several that fail by one cause its example, and how many these are."""
     failing = [candidate for candidate in candidates if candidate.result and candidate.result.verdict.fails]
     # Who names no reader asks about what fails; who names one may ask about any cell.
     meant = failing if failing or not asked.reader else candidates
     if len(meant) == 1:
-        return meant[0]
+        return meant[0], 1
     if meant:
         causes = {candidate.result.cause if candidate.result else "" for candidate in meant}
-        cause = causes.pop() if len(causes) == 1 else ""
+        if len(causes) == 1 and "" not in causes:
+            examples = {cause.example for cause in run.summary.causes} if run else set()
+            shown = (candidate for candidate in meant if candidate.result and candidate.result.key in examples)
+            return next(shown, meant[0]), len(meant)
         more = f"; and {len(meant) - _SHOWN} more" if len(meant) > _SHOWN else ""
         raise WhyError(
             f"Expected one cell, found {len(meant)}: {'; '.join(map(str, meant[:_SHOWN]))}{more}. Name one, in quotes, "
             "or narrow them by --cases, --writers, --readers and --platforms."
-            f"{f' They have one cause: its id, {cause}, names its example.' if cause else ''}"
         )
     if candidates:
         raise WhyError(

@@ -136,11 +136,12 @@ def explain(
 ) -> None:
     """Say why a cell fails, what shows it, what to do now, and what would have shown it earlier.
 
-    CELL is one as findings print it. A cell that no stored run has is run here, and so is a reference for numbers.
+    CELL is one as findings print it. Without it, where all failing cells of the results have one cause, that cause is
+    explained by its example. A cell that no stored run has is run here, and so is a reference for numbers.
 
     Exit codes: 0 it is explained, 2 bad input, also a cell that works.
     """
-    from export_core.base.layout import labelled_lines
+    from export_core.base.layout import labelled_paragraphs, wrapped
     from export_core.features.why.bisect.bisection import bisect as bisection_of
     from export_core.features.why.explain import explanation as explaining
     from export_core.features.why.explain.bundle import check_new, program_of, reduced_program, write_bundle
@@ -178,10 +179,13 @@ def explain(
     if as_json:
         echo_json(explanation)
         return
-    echo(explanation.sentence)
-    echo(f"Cause: {explanation.cause}. {explanation.because}\n")
-    echo("Evidence")
-    for line in labelled_lines(explanation.evidence):
+    width = console().width
+    of_all = f" It is the cause of all {choice.alike:,} failing cells." if choice.alike > 1 else ""
+    for text in (explanation.sentence, f"Cause: {explanation.cause}. {explanation.because}{of_all}"):
+        for line in wrapped(text, width, indent=2):
+            echo(line)
+    echo("\nEvidence")
+    for line in labelled_paragraphs(explanation.evidence, width):
         echo(line)
     if len(explanation.releases) > 1:
         echo("\nThe same golden in other releases")
@@ -190,7 +194,8 @@ def explain(
     for title, texts in (("What to do", explanation.steps), ("What would have shown it earlier", explanation.earlier)):
         echo(f"\n{title}")
         for text in texts:
-            echo(f"  - {text}")
+            for line in wrapped(text, width, "  - ", 4):
+                echo(line)
     if bundle:
         echo(f"\nBundle: {', '.join(map(str, written))}")
 

@@ -186,8 +186,8 @@ def test_inspect_for_a_reader_exits_by_it(path, reader, code, line, jaxexport):
             "iree>=3.11,<3.13",
             1,
             [
-                f"iree {version} cannot load it (iree {version} does not parse the sdy dialect: export with "
-                f"jax_use_shardy_partitioner=False, or `jaxexport convert FILE --for iree=={version}`); it makes no "
+                f"iree {version} cannot load it (iree {version} does not parse the sdy dialect: "
+                f"`jaxexport convert FILE --for iree=={version}`); it makes no "
                 "custom call that only jax registers; nothing is promised there"
                 for version in ("3.11.0", "3.12.0")
             ],

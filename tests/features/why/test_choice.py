@@ -2,6 +2,7 @@
 
 import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,9 @@ from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.policy.run_options import GIB, RunOptions
 from export_core.readers.placement import Mode
+from export_core.readers.worker.protocol import Stage
 from export_core.run.plan_record import hash_of
+from export_core.run.results import read_run
 
 CASE, OTHER = "tests.test_a.test_f", "tests.test_b.test_g"
 CELL = f"{CASE}/0.9.2-cpu in 0.10.2-jax0.10.2 on cpu"
@@ -147,11 +150,28 @@ def test_a_result_gives_the_mode_unless_another_one_is_named(tmp_path):
 
 def test_several_cells_are_listed(project):
     assert "Expected one cell, found 2: " in refusal(case=CASE, reader="0.10.2")
-    judged = stored(failing(), failing("0.11.0"), result(reader="0.11.1"))
+    stored(failing(), failing("0.11.0", stage=Stage.COMPILE), result(reader="0.11.1"))
     told = refusal()
-    assert told.endswith(f"They have one cause: its id, {judged[0].cause}, names its example.")
     assert f"{CELL}: crash; {CASE}/0.9.2-cpu in 0.11.0-jax0.11.0 on cpu: crash. Name one" in told
     assert "0.11.1" not in told, "it works"
+
+
+def test_of_several_cells_with_one_cause_its_example_is_meant(project):
+    stored(failing(), failing("0.11.0"), result(reader="0.11.1"))
+    choice = chosen()
+    (cause,) = read_run(Path(".jaxexport")).summary.causes
+    assert (choice.cell.key, choice.alike) == (cause.example, 2)
+
+
+def test_explain_alone_explains_the_one_cause_and_breaks_no_word_at_80_columns(project, jaxexport, monkeypatch):
+    stored(failing(), failing("0.11.0"), result(reader="0.11.1"))
+    whole = jaxexport("explain", "--as-of", "2026-11-21", code=0).out
+    assert "It is the cause of all 2 failing cells." in whole
+    monkeypatch.setattr("export_core.features.why.commands.console", lambda: SimpleNamespace(width=80))
+    narrow = jaxexport("explain", "--as-of", "2026-11-21", code=0).out
+    assert narrow.split() == whole.split()
+    too_long = [line for line in narrow.splitlines() if len(line) > 80 and " " in line.strip()]
+    assert [line.split()[0] for line in too_long] == ["reproduce"]  # a command is copied as it is
 
 
 @pytest.mark.parametrize(

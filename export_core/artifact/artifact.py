@@ -35,8 +35,8 @@ _NOT_ARTIFACTS = (
     (b"\x1f\x8b", "a gzip file", "Decompress it first."),
     (b"PK\x03\x04", "a zip file (an .npz, or a saved model)", "Give the artifact inside it."),
     (b"\x93NUMPY", "a numpy array", "Give the bytes that Exported.serialize() returned."),
-    (b"module", "StableHLO as text", "Give the serialized artifact; text carries no promise."),
-    (b"#loc", "StableHLO as text", "Give the serialized artifact; text carries no promise."),
+    (b"module", "StableHLO as text", "Give the serialized artifact: JAX promises nothing for text."),
+    (b"#loc", "StableHLO as text", "Give the serialized artifact: JAX promises nothing for text."),
     (b"HloModule", "HLO as text", "Give the bytes that Exported.serialize() returned."),
     (b"version https://git-lfs", "a Git LFS pointer", "Fetch the file with `git lfs pull`."),
 )

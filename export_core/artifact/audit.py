@@ -81,7 +81,7 @@ def audit(
     """
     bare = artifact.envelope is None
     checks = () if artifact.envelope is None else artifact.envelope.disabled_checks
-    shown = "The exporter switched off the check {}; it is shown here and not trusted."
+    shown = "The exporter switched off the check {}: it is listed here, and nothing relies on it."
     safety = Payload("safety check")
     return (
         *unread_findings(artifact, allow or {}),
@@ -153,7 +153,7 @@ def judge_calls(
         if target in reasons:
             return ALLOWED, True, f"{name} is guaranteed by no release; allowed: {reasons[target]}", ""
         if not known:
-            message = f"{name} was checked against no list; called in {place}."
+            message = f"{name} was not checked, since its writer is not known; called in {place}."
             return UNLISTED, False, message, "Name the release that wrote it."
         release = writer if writer_stable is not None else reader
         advice = (

@@ -7,7 +7,7 @@ from export_core.base.errors import ExportCompatError
 
 Result = TypeVar("Result")
 DAMAGED = "The file is damaged or is not a serialized jax.export artifact: export it again, or check the copy."
-LIMIT = "No artifact that JAX writes comes near this limit; do not trust where this file came from."
+LIMIT = "JAX writes no artifact near this limit: do not trust the source of this file."
 
 
 class ArtifactError(ExportCompatError):

@@ -291,17 +291,17 @@ def _module_reasons(module: Module, need: Needs, reader: Reader, reasons: list[s
     # A release that was not measured is between two that were. If even the upper one is too old, it cannot read the
     # module; if only the lower one is, the answer is unknown.
     if reader.stablehlo_before is None or reader.stablehlo is None:
-        doubts.append(f"the StableHLO of {reader.title} was not measured")
+        doubts.append(f"the StableHLO version of {reader.title} is not known")
     elif version_pair(reader.stablehlo_before) < smallest:
         names = ", ".join(need.set_by)
         has = f"{reader.title} has StableHLO {reader.stablehlo_before}"
         older = f"with jax {reader.exporter} or older" if reader.exporter else "for an older StableHLO"
         reasons.append(f"{has}, and {names} came with {need.stablehlo}{reader.instead(f'export {older}')}")
     elif version_pair(reader.stablehlo) < smallest:
-        doubts.append(f"the StableHLO of {reader.title} was not measured")
+        doubts.append(f"the StableHLO version of {reader.title} is not known")
     who = reader.title if reader.runtime else "jaxlib before {}"
     others = [] if reader.jaxlib else [name for name in need.dialects if name not in ("sdy", *reader.dialects)]
-    doubts += [f"nobody measured whether {reader.title} parses the {name} dialect" for name in others]
+    doubts += [f"it is not known whether {reader.title} parses the {name} dialect" for name in others]
     if "sdy" in need.dialects and not reader.knows_shardy:
         # Without Shardy, jax writes its operations (of PRNG keys too) as custom calls that only XLA itself compiles.
         is_called = any(name.startswith("sdy.") and name != "sdy.mesh" for name in module.tables.op_names)

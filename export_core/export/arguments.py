@@ -101,7 +101,7 @@ def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str,
     if len(matching) != 1:
         raise ExportError(
             f"{test}: cannot tell which arguments are static: the function takes {tree_text(dynamic_tree)} as arrays, "
-            f"and {'several choices of' if matching else 'no'} static arguments leave that. "
+            f"and {'several choices' if matching else 'no choice'} of static arguments would explain that. "
             "Bind the static ones with functools.partial before jax.jit."
         )
     return matching[0]

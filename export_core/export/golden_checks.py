@@ -87,14 +87,14 @@ def require_values(produced: ProducedGolden) -> None:
             f"{' and '.join(produced.outside)}, for all inputs that were made for jax.ShapeDtypeStruct: normally "
             "distributed, positive, and positive definite ones. Pass arrays for which the function is defined, in the "
             "call (or also): inputs=(array, ...), one for each jax.ShapeDtypeStruct. They may give "
-            "NaN or infinities too, where these are meant."
+            "NaN or infinities too, where these are intended."
         )
     checks = produced.manifest.checks
     files = [OUTPUTS, *(check.outputs for check in checks if check.outputs and not check.vjp)]
     if problem := nothing_to_compare([leaf for file in files for leaf in from_npz(produced.files[file])]):
         raise ExportError(
             f"{produced.case.test}: expected outputs that show what the function computes, but {problem}. Give "
-            "arguments for which it computes numbers, or say why this golden is meant: "
+            "arguments for which it computes numbers, or a reason to store it anyway: "
             "nothing_to_compare='why'."
         )
 

@@ -42,7 +42,7 @@ def refusal(test: str, error: Exception, jaxpr: Callable[[], Any]) -> str:
     if targets and "no compatibility guarantees" in text:
         allow = dict.fromkeys(targets, "why its behaviour is pinned")  # to be pasted, with a reason instead of this one
         return (
-            f"{test}: this function makes custom calls that jax {version} does not promise to keep: "
+            f"{test}: this function makes custom calls for which jax {version} promises nothing: "
             f"{', '.join(targets)}. Avoid them when exporting, or allow each with a reason: allow={allow}.{place}"
         )
     advice = next((f"\n{advice}" for pattern, advice in _ADVICE.items() if re.search(pattern, text)), "")
@@ -67,7 +67,7 @@ _FUNCTIONALIZE = (
 _EQUINOX = (
     "The variable EQX_ON_ERROR=off leaves equinox's checks out, and throw=False those of the solvers that use it."
 )
-_HIDDEN = "No equation of the function makes the call: a primitive does where it is lowered, or a derivative."
+_HIDDEN = "No equation of the function makes the call: it comes from lowering a primitive, or from a derivative."
 
 
 def describe_callbacks(jaxpr: Any) -> str:

@@ -93,8 +93,8 @@ def make_plan(
     if left_out:
         count, them = ("1 golden has", "it") if len(left_out) == 1 else (f"{len(left_out)} goldens have", "them")
         without_cells = (
-            f"{count} no cell on the platforms asked for (exported for {_platforms(left_out)}): this run says nothing "
-            f"about {them}."
+            f"{count} no cell on the platforms asked for (exported for {_platforms(left_out)}): this run does "
+            f"not test {them}."
         )
     return Plan(
         _cells(chosen, readers, modes, selection, windows, targets),
@@ -160,8 +160,8 @@ def _cells(
     cells = [cell for cell in cells if cell.deployed or cell.reader not in readers.for_targets]
     if not cells:
         raise MatrixError(
-            "The plan is empty: no selected golden is of a case that a deployment target of the policy (`deployed`) "
-            "has to run. Name other --readers or --cases."
+            "The plan is empty: no deployment target of the policy (`deployed`) has to run a selected golden. "
+            "Name other --readers or --cases."
         )
     if release := readers.touching:
         cells = [

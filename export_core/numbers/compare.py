@@ -428,7 +428,7 @@ def _by_jumps(expected: Array, actual: Array, noise: Array, factor: float) -> Co
     limit = factor * noise
     bad = unequal & ((noise == 0) | (error > limit))
     in_noise = np.where(unequal, error / np.where(noise > 0, noise, 1.0), 0.0)
-    return ComparedElements(bad, "equal values, but for those that jump", limit, np.where(bad, np.inf, in_noise))
+    return ComparedElements(bad, "equal values, except elements that jump", limit, np.where(bad, np.inf, in_noise))
 
 
 def same(want: Array, got: Array) -> Array:

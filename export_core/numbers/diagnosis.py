@@ -233,7 +233,7 @@ def _without_pattern(elements: _Elements, dtype: str) -> str:
         return ""
     size = float(np.median(np.abs(elements.got - elements.want) / np.abs(elements.want)))
     if not size < 0.25:
-        return f"{_NO_PATTERN}: garbage, errors as large as the values"
+        return f"{_NO_PATTERN}: errors as large as the values"
     return f"{_NO_PATTERN}: errors of about {size:.0e} of the values"
 
 

@@ -117,7 +117,7 @@ def _wrong_length(schema: Any, found: int) -> Iterator[str]:
         yield (
             f"expected some of {', '.join(choices)}, found none."
             if choices
-            else 'expected at least one name or glob, found none. ["*"] is all.'
+            else 'expected at least one name or glob, found none. ["*"] means all.'
         )
 
 

@@ -285,7 +285,7 @@ def _run(
     if stopping.is_set():
         raise EnvironmentFailed(f"{doing}: the run was stopped")
     if late:
-        raise EnvironmentFailed(f"{doing} took longer than {seconds:g} s, and was ended")
+        raise EnvironmentFailed(f"{doing} took longer than {seconds:g} s, and was stopped")
     if process.returncode:
         lines = "\n".join(without_credentials(err or out).strip().splitlines()[-LAST_LINES:])
         raise EnvironmentFailed(f"{doing} failed with status {process.returncode}:\n{lines}")

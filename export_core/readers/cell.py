@@ -181,7 +181,7 @@ def cannot_pass(cell: Cell) -> str:
     devices = cell.golden.manifest.options.devices
     if not cell.reader.runtime or devices <= 1:
         return ""
-    return f"{cell.reader.title} is called with one device, and this artifact is for {devices} devices"
+    return f"{cell.reader.title} is called with one device, but this artifact is for {devices} devices"
 
 
 class CalledModule(NamedTuple):

@@ -70,11 +70,11 @@ def changed_in(folder: Path) -> str:
                 with Path(path).open("rb") as file:
                     digest = hashlib.file_digest(file, "sha256").digest()
                 if base64.urlsafe_b64encode(digest).rstrip(b"=").decode() not in {content for content, _ in expected}:
-                    return f"{path}: expected the content that its package says, found another"
+                    return f"{path}: expected the content that its package lists, found other content"
             # Such as sitecustomize.py or a .pth file, which Python runs in every process, or a plugin, which jax loads.
             imported = (path for path in _files_in(str(site)) if path.endswith(_IMPORTED))
             if other := next((path for path in imported if path not in listed), ""):
-                return f"{other}: expected files of packages only, found one of none"
+                return f"{other}: expected only files of packages, found a file of no package"
     except (OSError, ValueError) as error:
         return str(error)
     return ""

@@ -122,7 +122,7 @@ def import_problems(files: Mapping[str, bytes], packages: Sequence[str]) -> list
             imported = {*_imports(ast.parse(files[file]))} - registered
             missing = [module for module in sorted(imported) if not _is_in_a_reader(module, tuple(packages))]
         except (SyntaxError, ValueError) as error:
-            problems.append(f"register={name!r} is no module of Python: {error}.")
+            problems.append(f"register={name!r} is not a Python module: {error}.")
             continue
         problems += [_problem(name, module) for module in missing]
         registered.add(name)
@@ -187,7 +187,7 @@ def _problem(register: str, module: str) -> str:
     has = "jax, numpy, scipy, ml_dtypes, flatbuffers and the standard library"
     packages = _distributions().get(module.partition(".")[0], ())
     if module.startswith(".") or not packages:
-        way = "Let the module be self-contained: the golden has a copy of it alone"
+        way = "Make the module self-contained: the golden has a copy of this module only"
     else:
         way = (
             f"Name its package in the policy, to install it for every reader (`reader_packages: [{packages[0]}]`, or "

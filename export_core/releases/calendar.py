@@ -25,7 +25,7 @@ class JaxlibRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     built: datetime.date  # The newest time stamp inside its x86-64 Linux wheel: JAX's windows count from it.
     python: tuple[str, ...] = ("3.12",)  # The versions of CPython that it has wheels for.
     stablehlo: StableHloVersions = (None, None, None)
-    """Its current, WEEK_4 and WEEK_12 versions of StableHLO; null where nobody measured them."""
+    """Its current, WEEK_4 and WEEK_12 versions of StableHLO; null where they are not known."""
     yanked: bool | str = False  # Why the index withdrew it; true where it gives no reason.
 
 

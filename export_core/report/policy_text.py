@@ -314,7 +314,7 @@ def _entry(
     lines = [*text.splitlines(), "  expires: TODO a day, at most 90 days after added"]
     if ambiguous := sorted(others.intersection(scopes)):
         cells = "; ".join(f"{scope.case} by {scope.writer} in {scope.reader}" for scope in ambiguous)
-        warning = "This entry also covers cells that are not broken, since only their jax is different"
+        warning = "This entry also covers cells that are not broken: only their jax differs"
         lines.insert(0, f"# {warning}: {shown(printable(cells))}")
     return "".join(f"  {line}\n" for line in lines)
 

@@ -229,8 +229,8 @@ def _number_details(group: Sequence[Result], folder: Path | None) -> list[tuple[
 def _flaky(results: Sequence[Result]) -> Finding:
     """All cells that had another verdict last time, in one finding with a line for each."""
     sentence = (
-        f"{plural(len(results), 'cell')} had another verdict last time, with the same content. The judgement is that "
-        "of this run's verdict."
+        f"{plural(len(results), 'cell')} had another verdict last time, with the same content. The judgement "
+        "uses the verdict of this run."
     )
     cells = [
         f"{result.golden} in {result.reader.title} on {result.platform}: {result.verdict}, {result.flaky}"

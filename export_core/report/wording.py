@@ -206,7 +206,7 @@ def window_line(result: Result) -> str:
     length = abs((result.promised_until - result.writer.built).days)
     inside = "promised" if result.promised else "outside the promise"
     if runtime and result.days <= length and not result.promised:
-        inside = "inside the window, but the promise leaves this refusal out"
+        inside = "inside the window, but the promise excludes this refusal"
     return (
         f"{result.direction}: reader built {result.days} days {after} the writer; {inside}: {length} days, "
         f"{edge} {result.promised_until}"

@@ -104,10 +104,10 @@ def test_another_export_is_only_named_where_it_is_enough():
 def test_what_nobody_measured_is_not_known(tmp_path):
     mlp = read(DATA / "0.12.0.1" / "mlp.jaxexport")
     (load,) = loads(mlp, [Reader("", "", None, None, "engine==1", "2026-10-01")])
-    assert (load.ok, load.reasons) == (None, ("the StableHLO of engine 1 was not measured",))
+    assert (load.ok, load.reasons) == (None, ("the StableHLO version of engine 1 is not known",))
     (load,) = loads(read(raw(tmp_path)), [find_reader("iree==3.13.0", TERMS)])
     assert load.ok is None
-    assert "nobody measured whether iree 3.13.0 parses the stablehlo dialect" in load.reasons
+    assert "it is not known whether iree 3.13.0 parses the stablehlo dialect" in load.reasons
 
 
 def test_a_bare_module_has_no_calling_convention_to_refuse(tmp_path):

@@ -32,7 +32,7 @@ def test_static_arguments_are_told_from_arrays(function, args, kwargs, static):
 
 
 def test_two_numbers_of_which_one_is_static_cannot_be_told_apart():
-    with pytest.raises(ExportError, match=r"several choices of static arguments leave that\. .* functools.partial"):
+    with pytest.raises(ExportError, match=r"several choices of static arguments .* functools.partial"):
         static_of(jax.jit(lambda x, n, m: x * n * m, static_argnums=1), X, 3, 4)
 
 

@@ -160,7 +160,7 @@ def test_cells_whose_worker_is_killed_twice_are_not_run(run):
     killer = Killer(2)
     outcome = run("sleeps_a_second", start=killer)["sleeps_a_second"]
     assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
-    why = "the worker died with this cell still out: exit status -9"
+    why = "the worker died before this cell ended: exit status -9"
     assert outcome.message == f"infrastructure: tried twice, and each time {why}"
     assert killer.started == 2, "once more, and not for ever"
 

@@ -88,7 +88,7 @@ CALLS = {  # calls, and what is said of them
     ),
     "static": (
         "export_golden(jax.jit(lambda x, n, m: x * n * m, static_argnums=1), X, 2, 3)",
-        "several choices of static arguments leave that. Bind the static ones with functools.partial",
+        "several choices of static arguments would explain that. Bind the static ones with functools.partial",
     ),
     "unpromised": (
         "export_golden(jax.jit(lambda x: jax.scipy.linalg.qr(x, pivoting=True)), X)",

@@ -150,10 +150,10 @@ def test_what_every_reader_has_may_be_imported():
     [
         ("import msgspec.json", "(`reader_packages: [msgspec]`, or msgspec=="),
         ("def decode(data):\n    from yaml import load", "(`reader_packages: [PyYAML]`, or PyYAML=="),
-        ("import nodes_of_this_project", "Let the module be self-contained"),
-        ("from . import other", "Let the module be self-contained"),
+        ("import nodes_of_this_project", "Make the module self-contained"),
+        ("from . import other", "Make the module self-contained"),
         ("try:\n    import msgspec\nexcept ValueError:\n    pass", "(`reader_packages: [msgspec]`"),
-        ("import 7", "is no module of Python"),
+        ("import 7", "is not a Python module"),
     ],
     ids=["a package", "in a function", "a local module", "beside it", "not guarded", "no Python"],
 )

@@ -130,7 +130,7 @@ def test_a_plan_has_the_goldens_exported_for_each_platform():
 def test_goldens_without_a_cell_on_these_platforms_are_reported():
     both = (golden(name, options=Options(platforms=on)) for name, on in (("a", ("cpu",)), ("b", ("tpu", "cuda"))))
     made = plan(*both)
-    said = "1 golden has no cell on the platforms asked for (exported for cuda, tpu): this run says nothing about it."
+    said = "1 golden has no cell on the platforms asked for (exported for cuda, tpu): this run does not test it."
     assert made.without_cells == said
     screen = io.StringIO()
     print_plan(Console(file=screen, width=200), made)

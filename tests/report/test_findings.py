@@ -309,7 +309,7 @@ def test_flaky_cells_are_one_finding_even_if_they_pass_now():
     results = [result(case="t.a", flaky=was), result(case="t.b"), crash("t.c", flaky="was pass on 2026-11-19")]
     (finding,) = [each for each in findings(*results) if each.title == "FLAKY"]
     assert finding.text.splitlines() == [
-        "2 cells had another verdict last time, with the same content. The judgement is that of this run's verdict.",
+        "2 cells had another verdict last time, with the same content. The judgement uses the verdict of this run.",
         "  cells      t.a/0.9.2-cpu in jaxlib 0.10.2 on cpu: pass, was crash on 2026-11-20",
         "             t.c/0.9.2-cpu in jaxlib 0.10.2 on cpu: crash, was pass on 2026-11-19",
     ]

@@ -247,7 +247,7 @@ def test_a_runtime_that_is_not_installed_says_so(monkeypatch):
 def test_a_refusal_that_a_promise_leaves_out_is_said_to_be_so():
     plain = result(Verdict.REFUSED, Judgement.OUTSIDE, writer="0.11.0", promised=False)
     assert window_line(of_runtime(plain, "tensorflow==2.20.0", "2026-08-13")) == (
-        "backward: reader built 28 days after the writer; inside the window, but the promise leaves this refusal out: "
+        "backward: reader built 28 days after the writer; inside the window, but the promise excludes this refusal: "
         "180 days, until 2027-01-12"
     )
 

@@ -136,7 +136,7 @@ def test_a_runtime_keeps_its_own_promise_and_not_that_of_jax(reader, written, pr
     [
         (TENSORFLOW, Verdict.REFUSED, "Cannot deserialize computation", Judgement.BROKEN),
         (TENSORFLOW, Verdict.REFUSED, "No FFI handler registered for lapack_ssyevd_ffi", Judgement.OUTSIDE),
-        (TENSORFLOW, Verdict.REFUSED, "is called with one device, and this artifact is for 2", Judgement.OUTSIDE),
+        (TENSORFLOW, Verdict.REFUSED, "is called with one device, but this artifact is for 2", Judgement.OUTSIDE),
         (TENSORFLOW, Verdict.ERROR, "No FFI handler", Judgement.BROKEN),
         (IREE, Verdict.REFUSED, "unknown vhlo", Judgement.OUTSIDE),
         (IREE, Verdict.NUMERICS, "other numbers", Judgement.BROKEN),  # wrong numbers are broken anywhere

@@ -137,7 +137,7 @@ class ForkingWorker:
         with self._lock:
             lost, self._pending = list(self._pending.values()), {}
         if lost:
-            problem = f"the worker died with this cell still out: {self._last_lines()}"
+            problem = f"the worker died before this cell ended: {self._last_lines()}"
             for future in lost:
                 future.set_exception(WorkerDied(problem))
 

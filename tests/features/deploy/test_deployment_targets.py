@@ -60,7 +60,7 @@ def test_deployed_without_a_place_is_an_error():
         MatrixError, match=r"--readers deployed: no deployment target of the policy .* is in force on 2026-11-21"
     ):
         planned(targets=(), readers="deployed")
-    with pytest.raises(MatrixError, match="no selected golden is of a case that a deployment target"):
+    with pytest.raises(MatrixError, match="no deployment target of the policy"):
         planned(readers="deployed", cases=("b",))
 
 

@@ -113,7 +113,7 @@ def test_an_installed_jaxlib_outside_the_calendar_is_unknown(installed):
     installed.update(jax="9.0", jaxlib="9.0.dev20300101")
     found = export_core.check(CHOLESKY)
     assert (found.ok, found.promised) == (None, None)
-    assert found.reasons == ("the StableHLO of jaxlib 9.0.dev20300101 was not measured",)
+    assert found.reasons == ("the StableHLO version of jaxlib 9.0.dev20300101 is not known",)
 
 
 def test_without_a_jaxlib_a_reader_must_be_named(installed):

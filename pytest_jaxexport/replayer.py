@@ -70,7 +70,7 @@ class Replayer:
     def noise_command(self) -> list[str]:
         """The command that measures noise later, in the folder where pytest was called."""
         project = ProjectOptions(self._options.goldens, self._options.policy_file)
-        return ["jaxexport", "goldens", "noise", *option_words(project)]
+        return ["jaxexport", "goldens", "verify", "--noise", *option_words(project)]
 
     @functools.cached_property
     def _cases(self) -> list[str]:

@@ -40,8 +40,8 @@ def register(*, policy: str | None = None) -> None:
 
     @nox.session(venv_backend="none", default=False)
     def backfill(session: nox.Session) -> None:
-        """Write goldens with older releases: -- --writers 0.9.2,0.10.2, or other options of `jaxexport backfill`."""
-        _jaxexport(session, "backfill", *options, *session.posargs)
+        """Write goldens with older releases: -- --writers 0.9.2,0.10.2, or options of `jaxexport goldens backfill`."""
+        _jaxexport(session, "goldens", "backfill", *options, *session.posargs)
 
     def define(reader: str, platform: str, more: Sequence[str]) -> None:
         @nox.session(

@@ -154,13 +154,13 @@ def add_options(parser: pytest.Parser) -> None:
         dest="export_noise",
         default="now",
         help="With --update-goldens: now (the default) measures the noise of each new or changed golden; later "
-        "leaves that to `jaxexport goldens noise`, and a second export of each golden to the next run of its test.",
+        "leaves that to `jaxexport goldens verify --noise`, and a second export to the next run of its test.",
     )
     group.addoption(
         "--record-packages",
         action="store_true",
         help="With --update-goldens: record in each golden the versions of all installed packages, as `jaxexport "
-        "backfill` does.",
+        "goldens backfill` does.",
     )
     group.addoption(
         "--prune-goldens",

@@ -47,8 +47,8 @@ in a golden.
 |---|---|
 {reasons}
 
-Made by `python -m tools.coverage_page`. `jaxexport goldens coverage --goldens DIR` prints what a folder of your own
-covers.
+Made by `python -m tools.coverage_page`. `jaxexport goldens list --coverage --goldens DIR` prints what a folder of your
+own covers.
 """
 
 

@@ -30,7 +30,7 @@ KERNEL: dict[str, tuple[type, str]] = {
         "OUT.converted.json, beside what `jaxexport convert` made: its original, each rewrite, what was verified",
     ),
     "manifest": (Manifest, "golden.yaml: what a golden is, who wrote it, and the SHA-256 of its files"),
-    "plan": (PlanReport, "what `jaxexport plan --json` prints: the cells of a matrix before it runs"),
+    "plan": (PlanReport, "what `jaxexport matrix --dry-run --json` prints: the cells of a matrix before it runs"),
     "policy": (Policy, TITLE),
     "releases": (
         DatedCalendar,

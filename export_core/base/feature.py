@@ -30,6 +30,10 @@ class Feature(NamedTuple):
     """The line beside a row of the page's table: gets the cells of the row, and returns a `RowLine` or None."""
     compare: str = ""
     """What is different from an earlier run: gets the `Run` and the folder of the other, and returns a `Comparison`."""
+    trend: str = ""
+    """What moves from release to release: gets results, and whether `numbers` and `cost` are asked for; returns what
+    --json prints, and the lines for people."""
+    coverage: str = ""  # What goldens cover: gets the goldens, and returns the text for people.
     policy_key: str = ""  # A key of the policy, a `FeatureKey` in its module `policy_key`.
     keywords: Mapping[str, tuple[str, str]] = {}
     """Keywords of the marker, each the name of its key of the policy: the meaning and an example, which is all that

@@ -10,20 +10,24 @@ import click
 
 from export_core.base.errors import NOBODY_READS, PREFIX, ExportCompatError, report_unforeseen
 from export_core.base.feature import feature_commands
-from export_core.cli.environments import environments_group
+from export_core.cli.environments import environments
 from export_core.cli.goldens import goldens_group
 from export_core.cli.help import PACKAGE, HelpfulGroup
 from export_core.cli.judge import judge
 from export_core.cli.matrix import matrix
-from export_core.cli.merge import merge
 from export_core.cli.output import accept_any_text, echo
-from export_core.cli.plan import plan
 from export_core.cli.policy import policy_group
 from export_core.cli.releases import releases
-from export_core.cli.report import badge, report
+from export_core.cli.report import report
 
-_COMMANDS = (goldens_group, plan, matrix, merge, judge, report, badge, releases, policy_group, environments_group)
+_COMMANDS = (goldens_group, matrix, judge, report, releases, policy_group, environments)
 """The commands of the kernel, in the order of the help."""
+_FIRST = (
+    ("pytest --update-goldens", "Write a golden of each test with the mark export_compat."),
+    ("jaxexport matrix", "Run every golden in other releases, and say which promises are broken."),
+    ("jaxexport report --open", "See what is broken, and why, in a browser."),
+)
+"""What comes first in a project, in this order."""
 
 
 class UnexpectedExitError(ExportCompatError):
@@ -33,7 +37,13 @@ class UnexpectedExitError(ExportCompatError):
 
 
 class _Commands(HelpfulGroup):
-    """Commands that end by click's own `Exit`, so that a `SystemExit` can only come from somewhere else."""
+    """All commands. They end by click's own `Exit`, so that a `SystemExit` can only come from somewhere else."""
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What the program is for, and the three commands that come first."""
+        super().format_help_text(ctx, formatter)
+        with formatter.section("First"):
+            formatter.write_dl(_FIRST)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. Raises `UnexpectedExitError` where it would end with whatever somebody else has chosen."""
@@ -109,7 +119,8 @@ def main() -> None:
         sys.exit(error.exit_code)
     except click.ClickException as error:
         context = error.ctx if isinstance(error, click.UsageError) else None
-        hint = f" `{context.command_path} --help` shows the options." if context else ""
+        what = "commands" if context and isinstance(context.command, click.Group) else "options"
+        hint = f" `{context.command_path} --help` shows the {what}." if context else ""
         echo(f"{PREFIX}{' '.join(error.format_message().split())}{hint}", err=True)
         sys.exit(error.exit_code)
     except click.Abort:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import importlib
 import math
 import os
 import sys
@@ -16,12 +17,14 @@ from export_core.cli.output import echo, safe_console
 from export_core.policy.run_options import DEFAULTS, OPTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rich.console import Console
 
     from export_core.goldens import GoldenStore
     from export_core.policy import Policy
+    from export_core.report.document import Comparison
+    from export_core.run.run import Run
 
 PATH = click.Path(readable=False)
 """A file or a folder, which shells complete. Nothing is checked: the command says what is wrong with it."""
@@ -32,6 +35,47 @@ rejudge_day_option = click.option(
 full_option = click.option(
     "--full", is_flag=True, help="In the terminal: every cell, and all evidence of every finding."
 )
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask first.")
+baseline_option = click.option(
+    "--baseline", metavar="OLD", type=PATH, help="Folder of an earlier run: also show what is different from it."
+)
+
+
+def json_option(text: str) -> Callable[[Command], Command]:
+    """The option --json, with its help. It has no value: JSON goes to standard output."""
+    return click.option("--json", "as_json", is_flag=True, help=text)
+
+
+def results_option(text: str) -> Callable[[Command], Command]:
+    """The option --results, with its help; None where it is not given."""
+    return click.option("--results", metavar="DIR", type=PATH, help=text)
+
+
+def dry_run_option(text: str) -> Callable[[Command], Command]:
+    """The option --dry-run, with its help: it only says what would be done."""
+    return click.option("--dry-run", is_flag=True, help=text)
+
+
+def hook_of(field: str, option: str) -> Any:
+    """The function of a feature that answers an option of a kernel's command. Raises `click.UsageError` for none."""
+    from export_core.base.feature import hooks
+
+    for function in hooks(field):
+        return function
+    raise click.UsageError(f"{option}: the feature that has it is not installed.")
+
+
+def is_confirmed(question: str, *, yes: bool, dry_run: bool) -> bool:
+    """Whether what was shown is to be removed: asked on a terminal, unless --yes or --dry-run has the answer.
+
+    Raises `click.UsageError` where there is no terminal and neither option.
+    """
+    if yes or dry_run:
+        return not dry_run
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        return click.confirm(question, err=True)
+    raise click.UsageError("nothing was removed: --yes removes it without asking, --dry-run only shows it.")
 
 
 class Project(NamedTuple):
@@ -57,6 +101,17 @@ def project_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 STDOUT = "-"
+_FORMATS = {
+    "html": ("page:html_page", "Write one self-contained page with all details of every cell."),
+    "markdown": (
+        "markdown:markdown_text",
+        "Write causes, a map and folded details, short enough for a comment on GitHub.",
+    ),
+    "junit": ("junit:junit_xml", "Write JUnit XML: a test case for each golden and reader, and one for the run."),
+    "svg": ("map_svg:map_picture", "Draw the map of writers and readers as SVG."),
+    "sarif": ("sarif:sarif_file", "Write SARIF for code scanning: a rule for each cause."),
+}
+"""The files that report a run: a function of report/, which is imported only where it is asked for, and the help."""
 _NO_WIDTH = 10_000
 """Of a file or a CI log, which has no width to respect: each sentence is a line there, and can be searched for."""
 
@@ -126,6 +181,30 @@ def policy_of(named: str | None) -> Policy:
     return find_policy(Path(), named)
 
 
+def report_file_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add an option for each file that reports a run, and pass the command those that were given, by their format."""
+
+    @functools.wraps(command)
+    def with_files(**options: Any) -> None:
+        named = {name: options.pop(name) for name in _FORMATS}
+        check_different(list(named.values()))
+        command(files={name: file for name, file in named.items() if file}, **options)
+
+    for name, (_, text) in reversed(_FORMATS.items()):
+        with_files = click.option(f"--{name}", metavar="FILE", help=text)(with_files)
+    return with_files
+
+
+def write_reports(files: Mapping[str, str], run: Run, comparison: Comparison | None = None) -> None:
+    """Write each file that reports a run, by its format. Raises `ReportError`."""
+    from export_core.report.view import view
+
+    for name, file in files.items():
+        module, _, function = _FORMATS[name][0].partition(":")
+        written = getattr(importlib.import_module(f"export_core.report.{module}"), function)(view(run, comparison))
+        write_output(file, written if isinstance(written, bytes) else written.encode())
+
+
 fail_on_option = click.option(
     "--fail-on",
     type=click.Choice(["outside", "bonus-lost"]),
@@ -165,6 +244,8 @@ def console(*, stderr: bool = False) -> Console:
 
 def check_different(files: Sequence[str | None]) -> None:
     """Raise `click.UsageError` where two formats would be written into one file, of which the second is left."""
+    if list(files).count(STDOUT) > 1:
+        raise click.UsageError("- is standard output: only one format can be written to it.")
     named = [os.path.realpath(file) for file in files if file and file != STDOUT]
     if twice := next((file for file in named if named.count(file) > 1), ""):
         raise click.UsageError(f"expected another file for each format, found {twice} for two.")

@@ -1,4 +1,4 @@
-"""The commands on goldens: list, show, coverage, verify, add, import, noise, rename, prune."""
+"""The commands on goldens that every project needs: list, verify, rename, prune."""
 
 from __future__ import annotations
 
@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 import click
 
 from export_core.base.phrases import plural
-from export_core.cli.click_options import Project, as_of_option, day_of, project_options
+from export_core.cli.click_options import (
+    Project,
+    as_of_option,
+    day_of,
+    dry_run_option,
+    hook_of,
+    is_confirmed,
+    project_options,
+    quiet_option,
+    yes_option,
+)
 from export_core.cli.help import group
 from export_core.cli.output import echo
 
@@ -20,15 +30,30 @@ if TYPE_CHECKING:
 
 @group("docs/reference/cases.md", "jaxexport goldens list", section="Goldens", name="goldens")
 def goldens_group() -> None:
-    """List, show, verify, add, import, rename and prune goldens; their coverage and their noise."""
+    """Write, list, verify, rename and prune goldens."""
 
 
 @goldens_group.command("docs/reference/cases.md", "jaxexport goldens list", name="list")
 @project_options
 @click.option("--sizes", is_flag=True, help="Show how large they are instead, by the name of the file.")
-def list_goldens(project: Project, sizes: bool) -> None:
+@click.option(
+    "--coverage",
+    is_flag=True,
+    help="Count instead what they cover: custom-call targets, primitives, dtypes, effects, features and formats. A "
+    "number counts cases: all of them, then those exported for each platform. Writers are jaxlib releases.",
+)
+def list_goldens(project: Project, sizes: bool, coverage: bool) -> None:
     """List every golden: case, writer, build date, platforms, custom calls."""
+    from export_core.goldens import GoldenError
+
+    if sizes and coverage:
+        raise click.UsageError("--sizes cannot be combined with --coverage.")
     goldens = project.store.goldens()
+    if coverage:
+        if not goldens:  # a table of nothing would look like goldens that cover nothing
+            raise GoldenError(f"{project.store.root}: expected goldens, found none. Name their folder with --goldens.")
+        echo(hook_of("coverage", "--coverage")(goldens), nl=False)
+        return
     if sizes:
         from export_core.goldens.upkeep import size_lines
 
@@ -47,22 +72,48 @@ def list_goldens(project: Project, sizes: bool) -> None:
         echo(f"warning: {no_goldens(project.store.root)}", err=True)
 
 
-@goldens_group.command("docs/reference/matrix.md", "jaxexport goldens verify")
+@goldens_group.command(
+    "docs/reference/matrix.md", "jaxexport goldens verify", "jaxexport goldens verify --noise tests.test_model.test_f"
+)
+@click.argument("names", metavar="[CASE[/WRITER]]...", nargs=-1)
+@click.option(
+    "--noise",
+    is_flag=True,
+    help="Also measure the noise of goldens that have none: how far outputs move when they run in other ways.",
+)
+@click.option("--again", is_flag=True, help="With --noise: measure those too whose noise is known.")
+@quiet_option
 @project_options
-def verify(project: Project) -> None:
+def verify(project: Project, names: Sequence[str], noise: bool, again: bool, quiet: bool) -> None:
     """Compare every file with its SHA-256, read every artifact, and find files that belong to no golden.
 
     The build date of each writer must be that of the calendar, and what is said of noise must follow from noise.npz.
+
+    With --noise, each golden is run on moved inputs, and with what is rounded inside moved too, in the environment of
+    its writer, or of the oldest later release where that cannot be built. Artifact, inputs and outputs stay as they
+    are. CASE chooses the goldens whose noise is measured; all are verified.
     """
     from export_core.goldens import GoldenError
     from export_core.goldens.upkeep import strays, unlisted_files
     from export_core.goldens.verify import verify_goldens
+    from export_core.numbers.measuring_noise import add_noise
     from export_core.numbers.noise import check_noise
 
+    if (names or again) and not noise:
+        raise click.UsageError("CASE and --again choose the goldens whose noise is measured: they need --noise.")
     # Before anything is opened: the store itself completes an update that was killed between two renames.
     stray_files = list(strays(project.store.root))
+    chosen = [golden for name in names for golden in _named(project.store, name)]
     goldens = verify_goldens(project.store, project.policy.calendar(), project.policy.allow)
     stray_files += unlisted_files(project.store)
+    if noise:
+        wanted = [golden for golden in chosen or goldens if again or golden.manifest.noise is None]
+        notify = (lambda _: None) if quiet else partial(echo, err=True)
+        for line in add_noise(project.store, wanted, project.policy, notify) if wanted else ():
+            echo(line)
+        if not wanted:
+            echo(f"{plural(len(chosen or goldens), 'golden')}, all have their noise; --again measures it anew")
+        goldens = project.store.goldens()
     check_noise(goldens)
     if stray_files:
         raise GoldenError(
@@ -70,39 +121,17 @@ def verify(project: Project) -> None:
             + f"\nThese files and folders belong to no golden: delete them, or move them elsewhere. "
             f"{plural(len(goldens), 'golden')}, every file as it was written."
         )
-    echo(f"{plural(len(goldens), 'golden')}, every file as it was written")
-
-
-@goldens_group.command("docs/explanation/comparing.md", "jaxexport goldens noise tests.test_model.test_attention")
-@click.argument("names", metavar="[CASE[/WRITER]]...", nargs=-1)
-@click.option("--again", is_flag=True, help="Measure those too whose noise is known.")
-@project_options
-def noise(project: Project, names: Sequence[str], again: bool) -> None:
-    """Measure the noise of stored goldens: how far their outputs move when they are run in other ways.
-
-    Each is run on moved inputs, and with what is rounded inside moved too, in the environment of its writer, or of the
-    oldest later release where that cannot be built. Artifact, inputs and outputs stay as they are. Without names, those
-    of all goldens that have none.
-    """
-    from export_core.goldens.verify import verify_goldens
-    from export_core.numbers.measuring_noise import add_noise
-
-    goldens = [golden for name in names for golden in _named(project.store, name)] if names else project.store.goldens()
-    verify_goldens(project.store, project.policy.calendar(), project.policy.allow)
-    wanted = [golden for golden in goldens if again or golden.manifest.noise is None]
-    if wanted:
-        for line in add_noise(project.store, wanted, project.policy, partial(echo, err=True)):
-            echo(line)
-    else:
-        echo(f"{plural(len(goldens), 'golden')}, all have their noise; --again measures it anew")
+    if not noise:
+        echo(f"{plural(len(goldens), 'golden')}, every file as it was written")
 
 
 @goldens_group.command("docs/reference/cases.md", "jaxexport goldens rename tests.test_a.test_f tests.test_b.test_f")
 @click.argument("old")
 @click.argument("new")
 @click.option("--test", metavar="TEST", help="The test that exports NEW, as in tests/test_a.py::test_f.")
+@dry_run_option("Only show which goldens would be renamed.")
 @project_options
-def rename(project: Project, old: str, new: str, test: str | None) -> None:
+def rename(project: Project, old: str, new: str, test: str | None, dry_run: bool) -> None:
     """Give the goldens of case OLD the name NEW, after its test was renamed.
 
     Artifacts and arrays stay as they are. A rename that was interrupted is completed by the same command.
@@ -111,8 +140,11 @@ def rename(project: Project, old: str, new: str, test: str | None) -> None:
     from export_core.judge.unmatched import entries_that_name
 
     old, new = _inside(project.store, old), _inside(project.store, new)
-    renamed = rename_case(project.store, old, new, test)
+    renamed = rename_case(project.store, old, new, test, dry_run=dry_run)
     writers = [golden.manifest.writer.id for golden in renamed]
+    if dry_run:
+        echo(f"would rename {plural(len(renamed), 'golden')} of {old} to {new}: {', '.join(writers)}")
+        return
     echo(f"{old} is now {new}: {plural(len(renamed), 'golden')} ({', '.join(writers)})")
     if named := renamed[-1].manifest.test:
         echo(f"They belong to the test {named}.")
@@ -125,13 +157,14 @@ def rename(project: Project, old: str, new: str, test: str | None) -> None:
 @goldens_group.command("docs/how-to/look-ahead.md", "jaxexport goldens prune --as-of 2026-10-25")
 @project_options
 @as_of_option
-@click.option("--delete", "--yes", "delete", is_flag=True, help="Delete them; without it, they are only listed.")
-@click.option("--quiet", "-q", is_flag=True, help="Do not list the goldens that are retained.")
-def prune(project: Project, as_of: str | None, delete: bool, quiet: bool) -> None:
+@dry_run_option("Only show which goldens would be deleted.")
+@yes_option
+@click.option("-q", "--quiet", is_flag=True, help="Do not list the goldens that are retained.")
+def prune(project: Project, as_of: str | None, dry_run: bool, yes: bool, quiet: bool) -> None:
     """Delete goldens that are no longer needed.
 
     A golden is retained by a window, a reader in use, a custom call that may not be deleted yet, a pin, or as the last
-    of its case. The reasons are printed. Without --delete, nothing is deleted.
+    of its case. The reasons are printed first.
     """
     from export_core.goldens.verify import verify_goldens
     from export_core.judge.retention import retention_status
@@ -145,7 +178,7 @@ def prune(project: Project, as_of: str | None, delete: bool, quiet: bool) -> Non
     decisions = retention_status(goldens, policy, calendar, day)
     # A pin that matches nothing may be misspelled, and what it should protect is about to be deleted.
     if problems := unmatched_pins(goldens, policy):
-        if delete:
+        if not dry_run:
             raise PolicyError(f"{' '.join(problems)} Pin what should stay, or remove the pin: nothing was deleted.")
         for problem in problems:
             echo(f"warning: {problem}", err=True)
@@ -154,14 +187,14 @@ def prune(project: Project, as_of: str | None, delete: bool, quiet: bool) -> Non
             echo(f"retains  {decision.golden.id}  {'; '.join(decision.reasons)}")
     prunable = [decision.golden for decision in decisions if not decision.reasons]
     for golden in prunable:
-        if delete:
+        echo(f"prunes   {golden.id}  built {golden.manifest.writer.built}")
+    counted = f"{len(prunable)} of {plural(len(decisions), 'golden')}"
+    if prunable and is_confirmed(f"Delete {counted}?", yes=yes, dry_run=dry_run):
+        for golden in prunable:
             project.store.remove(golden)
-        echo(f"{'deleted' if delete else 'prunes '}  {golden.id}  built {golden.manifest.writer.built}")
-    counted = f"{len(prunable)} of {len(decisions)} goldens"
-    if delete:
         echo(f"deleted {counted}, as of {day}")
     else:
-        echo(f"would delete {counted}, as of {day}" + (": run it again with --delete" if prunable else ""))
+        echo(f"would delete {counted}, as of {day}")
 
 
 def find_golden(store: GoldenStore, name: str) -> tuple[list[Golden], Golden]:

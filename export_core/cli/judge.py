@@ -1,9 +1,11 @@
-"""The command `jaxexport judge`: the results of a run, judged again."""
+"""The command `jaxexport judge`: the results of a run, judged again; or of all its shards, joined first."""
+
+from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,33 +13,39 @@ from export_core.cli import click_options
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 from export_core.cli.report import compared, judged_run
+from export_core.policy.run_options import RESULTS
+from export_core.run.errors import RunError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from export_core.run.run import Run
 
 
 @command(
-    "docs/how-to/compare-runs.md", "jaxexport judge --propose", "jaxexport judge new --baseline old", section="Matrix"
+    "docs/how-to/compare-runs.md",
+    "jaxexport judge --propose",
+    "jaxexport judge new --baseline old",
+    "jaxexport judge shard-1 shard-2 --results merged",
+    section="Matrix",
 )
-@click.argument("folder", metavar="[DIR]", default=".jaxexport", type=click_options.PATH)
+@click.argument("folders", metavar="[DIR]...", nargs=-1, type=click_options.PATH)
+@click_options.results_option(
+    "With DIR: join these shards of a plan, also a single one, and write their results into this folder. Without "
+    "DIR: the folder to judge. [default: .jaxexport]",
+)
 @click_options.policy_option
 @click_options.rejudge_day_option
 @click.option(
     "--propose", is_flag=True, help="Print known failures for all broken cells, as YAML. Refused for a partial run."
 )
-@click.option(
-    "--baseline",
-    metavar="OLD",
-    type=click_options.PATH,
-    help="Folder of an earlier run: also show what is different from it.",
-)
+@click_options.baseline_option
 @click_options.fail_on_option
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print the difference from --baseline as JSON (schema/comparison.schema.json).",
-)
+@click_options.json_option("Print the difference from --baseline as JSON (schema/comparison.schema.json).")
 @click_options.full_option
 def judge(
-    folder: str,
+    folders: Sequence[str],
+    results: str | None,
     policy_file: str | None,
     as_of: str | None,
     propose: bool,
@@ -46,9 +54,10 @@ def judge(
     as_json: bool,
     full: bool,
 ) -> None:
-    """Judge the results of a matrix run again, with another policy or as of another day.
+    """Judge the results of a matrix run again, with another policy or as of another day; or join its shards first.
 
-    Without DIR, it is the run in .jaxexport.
+    Several DIR are the shards of one plan. A shard that is missing or did not finish makes the run incomplete; one that
+    is given twice is refused, and so are shards of different plans.
 
     The policy is the named one, else that of the project in the working folder, else that of the run. Exit codes are
     those of `jaxexport matrix`; --baseline alone does not change them.
@@ -56,13 +65,19 @@ def judge(
     from export_core.report.policy_text import proposal
     from export_core.report.terminal import print_headline, print_report
     from export_core.report.view import view
+    from export_core.run.results import read_run
 
     if as_json and not baseline:
         raise click.UsageError("--json prints the difference from a baseline: it needs --baseline OLD.")
     if propose and baseline:
         raise click.UsageError("--propose cannot be combined with --baseline.")
     click_options.check_fail_on(fail_on, baseline)
-    run = judged_run(Path(folder), policy_file, as_of, fail_on)
+    shards, missing = [*map(Path, folders)], tuple[str, ...]()
+    if len(shards) > 1 or (shards and results):
+        recorded, missing = _joined(shards, folder := Path(results or RESULTS))
+    else:
+        recorded = read_run(folder := Path(*folders or (results or RESULTS,)))
+    run = judged_run(recorded, folder, policy_file, as_of, fail_on)
     comparison = None
     if baseline:
         comparison = compared(run, baseline)
@@ -75,5 +90,28 @@ def judge(
         # On stderr: standard output is YAML, to be appended to a policy.
         print_headline(click_options.console(stderr=True), view(run))
     else:
-        print_report(click_options.console(), view(run, comparison, Path(folder)), full=full)
+        print_report(click_options.console(), view(run, comparison, folder), full=full)
+    if missing:
+        echo(
+            f"gap: {len(missing)} of {missing[0].partition('/')[2]} shards missing or not finished: "
+            f"--shard {', '.join(missing)}. Run them, then judge all shards again.",
+            err=as_json or propose,
+        )
     raise click.exceptions.Exit(run.summary.exit_code)
+
+
+def _joined(shards: Sequence[Path], folder: Path) -> tuple[Run, tuple[str, ...]]:
+    """The run whose shards these are, whose results are written into a folder; and the shards that are missing."""
+    from export_core.run.merge import merge_shards, missing_shards
+    from export_core.run.results import Journal, finish_run
+
+    # `.jaxexport` is the default of every --results: a shard is easily named by mistake.
+    if folder.resolve() in {shard.resolve() for shard in shards}:
+        raise RunError(
+            f"--results {folder}: this is one of the shards, which are never overwritten. Choose another folder."
+        )
+    run = merge_shards(shards)
+    assert run.plan
+    with Journal(folder, run.plan) as journal:
+        finish_run(journal, folder, run)
+    return run, missing_shards(shards)

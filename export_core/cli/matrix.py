@@ -1,24 +1,37 @@
-"""The command `jaxexport matrix`: replay goldens in other releases, and judge every cell."""
+"""The command `jaxexport matrix`: replay goldens in other releases, and judge every cell; or show which cells."""
 
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from export_core.cli import click_options
 from export_core.cli.click_options import console, policy_of, with_fail_on, with_options
 from export_core.cli.help import command
-from export_core.cli.plan import PLANNING, RUNNING, run_options, selection_of
-from export_core.policy.run_options import RESULTS, RunOptions
+from export_core.cli.output import echo_json
+from export_core.policy.run_options import (
+    GROUPS,
+    LOCAL,
+    OPTIONS,
+    RESULTS,
+    RunOptions,
+    Selection,
+    comma_separated,
+    option_words,
+    read_options,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
     from export_core.judge import Result, Summary
     from export_core.matrix import Plan
+    from export_core.policy import Policy
     from export_core.releases import Release
     from export_core.report.progress import RunProgress
     from export_core.run.session import Observer
@@ -28,10 +41,13 @@ if TYPE_CHECKING:
     "docs/reference/matrix.md",
     "jaxexport matrix",
     "jaxexport matrix --readers 0.9.2,0.12.0.1 --only promised",
+    "jaxexport matrix 'tests.test_model.*' --html report.html",
+    "jaxexport matrix --readers all --dry-run",
     "jaxexport matrix --resume",
     section="Matrix",
 )
-@with_options(*PLANNING, *RUNNING)
+@click.argument("named_cases", metavar="[CASE]...", nargs=-1)
+@with_options(*OPTIONS)
 @click.option(
     "--unpromised",
     metavar="REASON",
@@ -44,9 +60,30 @@ if TYPE_CHECKING:
     help="outside: also end with 1 where a cell outside its window fails other than by a refusal. [default: the "
     "policy's]",
 )
-@click.option("--quiet", is_flag=True, help="Show no progress.")
-def matrix(quiet: bool, unpromised: str | None, fail_on: Sequence[str], **values: Any) -> None:
+@click_options.report_file_options
+@click_options.dry_run_option("Only show the cells that would run, how many, and which environments would be built.")
+@click_options.json_option("With --dry-run: print JSON (schema/plan.schema.json).")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["github"]),
+    help="With --dry-run: print a job matrix for GitHub Actions.",
+)
+@click_options.quiet_option
+def matrix(
+    named_cases: Sequence[str],
+    unpromised: str | None,
+    fail_on: Sequence[str],
+    files: Mapping[str, str],
+    dry_run: bool,
+    as_json: bool,
+    form: str | None,
+    quiet: bool,
+    **values: Any,
+) -> None:
     """Replay goldens in other releases, or other runtimes, and judge every cell.
+
+    CASE is the id of a case or a glob, as with --cases; without any, all cases run.
 
     Exit codes: 0 kept, 1 broken, 2 bad input, 3 incomplete or nothing was promised, 4 the list of known failures is
     stale. Ctrl-C ends a run cleanly, with exit code 130.
@@ -59,14 +96,22 @@ def matrix(quiet: bool, unpromised: str | None, fail_on: Sequence[str], **values
     from export_core.run.errors import ResultsNotWritten
     from export_core.run.session import run_matrix
 
+    values["cases"] = (*named_cases, *values["cases"])
     policy = policy_of(values["policy_file"])
+    if dry_run:
+        if files:
+            raise click.UsageError(f"--{next(iter(files))} reports a run: it cannot be combined with --dry-run.")
+        _show_plan(policy, values, as_json=as_json, form=form)
+        return
+    if as_json or form:
+        raise click.UsageError(f"{'--json' if as_json else '--format'} prints the plan: it needs --dry-run.")
     if unpromised is not None:
         if not unpromised.strip():
             raise click.UsageError("--unpromised: expected the reason why such a run is accepted, found none.")
         policy = msgspec.structs.replace(policy, unpromised=unpromised)
     policy = with_fail_on(policy, fail_on)
     options = run_options(values)
-    screen = console()
+    screen = console(stderr=click_options.STDOUT in files.values())
     follower = Follower(screen, options, quiet=quiet)
     try:
         with interruptible():
@@ -79,7 +124,59 @@ def matrix(quiet: bool, unpromised: str | None, fail_on: Sequence[str], **values
     # A full disk: what is in the journal is complete, and --resume continues from it.
     except ResultsNotWritten as error:
         raise ResultsNotWritten(f"{error} {follower.state()}") from error
+    click_options.write_reports(files, run)
     raise click.exceptions.Exit(run.summary.exit_code)
+
+
+def _show_plan(policy: Policy, values: Mapping[str, Any], *, as_json: bool, form: str | None) -> None:
+    """Print the cells that a run with these options would have, as text, as JSON, or as jobs of GitHub Actions."""
+    from export_core.matrix.plan import part_of
+    from export_core.report.plan_report import github_jobs, plan_report, print_plan_report
+    from export_core.run.session import environments_cost, plan_matrix
+
+    if form and (as_json or values["shard"]):
+        other = "--json" if as_json else "--shard: it divides the whole plan into shards"
+        raise click.UsageError(f"--format github cannot be combined with {other}.")
+    selection, options = selection_of(policy, values), read_options(RunOptions, values)
+    cells = plan_matrix(policy, selection, options)
+    if form:
+        # Jobs start on different days, and must all judge for the same one.
+        words = option_words(selection, replace(options, as_of=cells.as_of), plan=True)
+        echo_json(github_jobs(cells, words), indent=-1)
+        return
+    if options.shard:
+        cells = part_of(cells, options.shard)
+    cost, windows = environments_cost(cells, policy), policy.window_lengths()
+    if as_json:
+        echo_json(plan_report(cells, windows, cost))
+    else:
+        print_plan_report(console(), cells, windows, cost)
+
+
+def selection_of(policy: Policy, values: Mapping[str, Any]) -> Selection:
+    """What is selected by these values of options, and else by the policy."""
+    from export_core.matrix.selection import DEPLOYED
+
+    selection = read_options(Selection, values)
+    platforms = comma_separated(values["platforms"]) or policy.spelled_platforms()
+    if values["readers"] is not None:
+        return replace(selection, platforms=platforms)
+    # With those of its deployment targets, which a group has anyway.
+    has_targets = {*GROUPS, DEPLOYED} & {*Selection(readers=policy.readers).named}
+    readers = policy.readers if has_targets or not policy.deployed else f"{policy.readers},{DEPLOYED}"
+    return replace(selection, readers=readers, platforms=platforms)
+
+
+def run_options(values: Mapping[str, Any]) -> RunOptions:
+    """How cells are run by these values of options."""
+    from export_core.matrix.plan import make_dump_folder
+
+    options = read_options(RunOptions, values)
+    if not options.dump_ir:
+        return options
+    if options.executor != LOCAL:
+        raise click.UsageError("--dump-ir writes on the machine that runs the cells: it needs --executor local.")
+    return replace(options, dump_ir=make_dump_folder(options.dump_ir))
 
 
 class Follower:

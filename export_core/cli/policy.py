@@ -1,4 +1,4 @@
-"""The commands `jaxexport policy init|check|show|known|schema`: write a first policy, check it, show what is in use."""
+"""The commands `jaxexport policy init|check|show`: write a first policy, check it, show what is in use."""
 
 from pathlib import Path
 
@@ -6,9 +6,17 @@ import click
 
 from export_core import policy as policies
 from export_core.base.phrases import plural
-from export_core.cli.click_options import as_of_option, console, day_of, goldens_option, policy_option
+from export_core.cli.click_options import (
+    as_of_option,
+    console,
+    day_of,
+    dry_run_option,
+    goldens_option,
+    json_option,
+    policy_option,
+)
 from export_core.cli.help import group
-from export_core.cli.output import echo
+from export_core.cli.output import echo, echo_json
 
 SCHEMA = "export_compat.schema.json"
 
@@ -20,7 +28,8 @@ def policy_group() -> None:
 
 @policy_group.command("docs/reference/policy.md", "jaxexport policy init")
 @click.option("--goldens", metavar="DIR", help="Folder of goldens. [default: golden]")
-def init(goldens: str | None) -> None:
+@dry_run_option("Only print the policy.")
+def init(goldens: str | None, dry_run: bool) -> None:
     """Write a commented export_compat.yaml from the goldens here, and its JSON Schema for editors.
 
     Nothing is overwritten.
@@ -37,6 +46,9 @@ def init(goldens: str | None) -> None:
     folder = goldens or policies.Policy().goldens
     stored = GoldenStore(Path(folder)).goldens()
     text, schema_bytes = first_policy(stored, folder, SCHEMA), policy_schema_file()
+    if dry_run:
+        echo(text, nl=False)
+        return
     try:
         # "x": a file that somebody else has made since the check above is not overwritten.
         with Path(policies.FILE).open("x", encoding="utf-8") as file:
@@ -91,48 +103,51 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
     raise click.exceptions.Exit(ExitCode.STALE if stale else ExitCode.KEPT)
 
 
-@policy_group.command("docs/reference/policy.md", "jaxexport policy show")
+@policy_group.command(
+    "docs/reference/policy.md",
+    "jaxexport policy show",
+    "jaxexport policy show --known",
+    "jaxexport policy show --schema > export_compat.schema.json",
+)
 @policy_option
-def show(policy_file: str | None) -> None:
+@click.option(
+    "--known",
+    is_flag=True,
+    help="Show instead the known upstream issues by which failing cells are explained: the shipped table, and that of "
+    "the policy. Only the list of known failures in a policy excuses cells.",
+)
+@json_option("With --known: print JSON, in the form that the file of the policy's `known_issues` has.")
+@click.option(
+    "--schema",
+    is_flag=True,
+    help="Print instead the policy's JSON Schema, by which editors check and complete keys.",
+)
+def show(policy_file: str | None, known: bool, as_json: bool, schema: bool) -> None:
     """Show every key with its value, and the line that sets it."""
-    from export_core.report.policy_text import policy_keys, policy_lines
+    from export_core.policy.known_issues import known_issues
+    from export_core.policy.model import policy_schema_file
+    from export_core.report.policy_text import issue_lines, policy_keys, policy_lines
 
+    if schema and (known or as_json):
+        raise click.UsageError("--schema cannot be combined with --known or --json.")
+    if as_json and not known:
+        raise click.UsageError("--json prints the known issues: it needs --known.")
+    if schema:
+        echo(policy_schema_file().decode(), nl=False)
+        return
+    policy = policies.find_policy(Path(), policy_file)
+    if known:
+        issues = known_issues(policy.known_issues)
+        if as_json:
+            echo_json(issues)
+        for line in () if as_json else issue_lines(issues, console().width):
+            echo(line)
+        return
     file = policies.policy_file(Path(), policy_file)
     written, source = policies.read_policy(file) if file else (policies.Policy(), None)
-    policy = policies.find_policy(Path(), policy_file)
     origins = {key: source.location(key) for key in policy_keys(policy) if source and key in source.lines}
     if policy.releases != written.releases:
         more = str(policies.releases_file(Path(), policy_file))
         origins["releases",] = ", ".join(filter(None, (origins.get(("releases",)), more)))
     for line in policy_lines(policy, origins, str(file or "no policy file here"), console().width):
         echo(line)
-
-
-@policy_group.command("docs/reference/policy.md", "jaxexport policy known")
-@policy_option
-@click.option("--file", metavar="FILE", help="A newer table, in addition to the shipped one. [default: the policy's]")
-@click.option("--json", "as_json", is_flag=True, help="Print the table in the form that such a file has.")
-def known(policy_file: str | None, file: str | None, as_json: bool) -> None:
-    """List the known upstream issues by which failing cells are explained.
-
-    A cell that shows one is reported with its title and advice; its judgement stays the same. Only the list of known
-    failures in a policy excuses cells.
-    """
-    from export_core.cli.output import echo_json
-    from export_core.policy.known_issues import known_issues
-    from export_core.report.policy_text import issue_lines
-
-    issues = known_issues(file or policies.find_policy(Path(), policy_file).known_issues)
-    if as_json:
-        echo_json(issues)
-        return
-    for line in issue_lines(issues, console().width):
-        echo(line)
-
-
-@policy_group.command("docs/reference/policy.md", "jaxexport policy schema > export_compat.schema.json")
-def schema() -> None:
-    """Print the JSON Schema of the policy, with which editors check and complete its keys."""
-    from export_core.policy.model import policy_schema_file
-
-    echo(policy_schema_file().decode(), nl=False)

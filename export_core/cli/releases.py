@@ -5,7 +5,14 @@ from pathlib import Path
 import click
 
 from export_core.base.untrusted import read_named
-from export_core.cli.click_options import as_of_option, day_of, policy_of, policy_option
+from export_core.cli.click_options import (
+    as_of_option,
+    day_of,
+    dry_run_option,
+    json_option,
+    policy_of,
+    policy_option,
+)
 from export_core.cli.help import group
 from export_core.cli.output import echo, echo_json
 
@@ -21,7 +28,7 @@ def releases() -> None:
 @click.option(
     "--runtime", metavar="NAME", help="List the releases of another runtime, such as tensorflow, and what it promises."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/releases.schema.json).")
+@json_option("Print JSON (schema/releases.schema.json).")
 def list_releases(policy_file: str | None, as_of: str | None, runtime: str | None, as_json: bool) -> None:
     """List every jaxlib that exists on a day, with its windows.
 
@@ -67,7 +74,10 @@ def list_releases(policy_file: str | None, as_of: str | None, runtime: str | Non
     help="Also install each new jaxlib and ask it for its StableHLO versions, which `jaxexport inspect` needs to say "
     "which releases can read an artifact.",
 )
-def refresh(policy_file: str | None, index: str | None, wheels: str | None, into: str | None, measure: bool) -> None:
+@dry_run_option("Only show which releases would be added.")
+def refresh(
+    policy_file: str | None, index: str | None, wheels: str | None, into: str | None, measure: bool, dry_run: bool
+) -> None:
     """Add newly published releases, each dated by the newest time stamp inside its wheels."""
     from functools import partial
 
@@ -97,6 +107,9 @@ def refresh(policy_file: str | None, index: str | None, wheels: str | None, into
         echo(line)
     if not update.changes:
         echo(f"nothing new: the newest jaxlib is {known.newest()}, built {known.built(known.newest())}")
+        return
+    if dry_run:
+        echo(f"would write {plural(len(update.changes), 'release')} into {path}")
         return
     # The text and not its data, so that comments and order of the file stay.
     text = read_named(path).decode() if into or path.exists() else HEADER

@@ -1,52 +1,82 @@
-"""The commands `jaxexport report` and `jaxexport badge`: a finished run in the terminal, in files, as a picture."""
+"""The command `jaxexport report`: a finished run in the terminal, in files, as a badge, and how it moves."""
 
 from __future__ import annotations
 
-import importlib
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from export_core import policy as policies
 from export_core.cli import click_options
+from export_core.cli.click_options import hook_of
 from export_core.cli.help import command
+from export_core.cli.output import echo, echo_json
+from export_core.policy.run_options import RESULTS
 from export_core.run.errors import RunError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from export_core.report.document import Comparison
     from export_core.run.run import Run
 
-_FORMATS = {
-    "html": "page:html_page",
-    "markdown": "markdown:markdown_text",
-    "junit": "junit:junit_xml",
-    "sarif": "sarif:sarif_file",
-    "svg": "map_svg:map_picture",
-}
-"""What each option writes: a function of report/, which is imported only where it is asked for."""
+NUMBERS, COST = "numbers", "cost"
 
 
-@command("docs/reference/reports.md", "jaxexport report --html report.html --junit junit.xml", section="Matrix")
-@click.argument("folder", metavar="[DIR]", default=".jaxexport", type=click.Path(path_type=Path))
-@click.option("--html", metavar="FILE", help="Write one self-contained page with all details of every cell.")
-@click.option(
-    "--markdown", metavar="FILE", help="Write causes, a map and folded details, within GitHub's limit for a comment."
+class _Trend(click.ParamType[str]):
+    """What --trend shows. Without a value it is both, and the next word, such as a folder, is easily taken for one."""
+
+    name = "trend"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Both, or one of them. Raises `click.BadParameter`."""
+        if value not in ("both", NUMBERS, COST):
+            self.fail(f"expected numbers, cost or nothing, found {value!r}. A folder stands before it.", param, ctx)
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        """The words that may follow."""
+        return click.Choice([NUMBERS, COST]).shell_complete(ctx, param, incomplete)
+
+
+@command(
+    "docs/reference/reports.md",
+    "jaxexport report --open",
+    "jaxexport report --html report.html --junit junit.xml",
+    "jaxexport report --badge badge.svg",
+    "jaxexport report --trend numbers --cases '*.test_fft'",
+    section="Matrix",
 )
-@click.option(
-    "--junit", metavar="FILE", help="Write JUnit XML: a test case for each golden and reader, and one for the run."
-)
-@click.option("--svg", metavar="FILE", help="Draw the map of writers and readers as SVG.")
+@click.argument("folder", metavar="[DIR]", required=False, type=click_options.PATH)
+@click_options.results_option("Folder of the run, as DIR. [default: .jaxexport]")
+@click.option("--open", "is_opened", is_flag=True, help="Write the page, and open it in a browser.")
+@click_options.report_file_options
 @click_options.full_option
-@click.option("--sarif", metavar="FILE", help="Write SARIF for code scanning: a rule for each cause.")
 @click.option(
     "--annotations",
     is_flag=True,
     help="Print workflow commands of GitHub Actions: annotations at the lines of affected tests.",
 )
-@click.option("--baseline", metavar="OLD", help="Folder of an earlier run: show what is different from it first.")
+@click.option(
+    "--badge",
+    metavar="FILE",
+    help="Draw a badge with the verdict as SVG; into a file *.json, write what a shields.io endpoint badge reads.",
+)
+@click_options.baseline_option
+@click.option(
+    "--trend",
+    metavar="[numbers|cost]",
+    type=_Trend(),
+    is_flag=False,
+    flag_value="both",
+    help="Show what moves from release to release, by build date: numbers, in units of the writer's noise, or memory, "
+    "work and run times, the largest step first. [default: both]",
+)
+@click_options.declared("cases", text="With --trend: only these cases, ids or globs; may be given several times.")
+@click_options.json_option("With --trend: print JSON (schema/trend.schema.json).")
 @click_options.declared(
     "policy_file",
     text="Judge the results again by this policy, as `jaxexport judge` does. [default: as the run was judged]",
@@ -54,21 +84,28 @@ _FORMATS = {
 @click_options.rejudge_day_option
 @click_options.fail_on_option
 def report(
-    folder: Path,
+    folder: str | None,
+    results: str | None,
+    is_opened: bool,
+    files: Mapping[str, str],
     annotations: bool,
+    badge: str | None,
     baseline: str | None,
+    trend: str | None,
+    cases: Sequence[str],
+    as_json: bool,
     full: bool,
     policy_file: str | None,
     as_of: str | None,
     fail_on: Sequence[str],
-    **files: str | None,
 ) -> None:
     """Report a finished matrix run in the terminal, or in files; - is standard output.
 
-    Without DIR, it is the run in .jaxexport.
-
     It is shown as it was judged when it ran; with --policy, --as-of or --fail-on, as `jaxexport judge` judges it with
     the same options.
+
+    --trend judges nothing: a change of bits is shown also where it is far inside the tolerance, and a change of cost
+    whatever the budgets are.
 
     Exit code 0: the report was written. Whether the promise was kept is the exit code of `jaxexport matrix` and
     `jaxexport judge`.
@@ -76,67 +113,78 @@ def report(
     from export_core.report.view import view
     from export_core.run.results import read_run
 
-    if [*files.values(), click_options.STDOUT if annotations else None].count(click_options.STDOUT) > 1:
-        raise click.UsageError("- is standard output, as --annotations is: only one format can be written to it.")
-    click_options.check_different(list(files.values()))
+    if folder and results:
+        raise click.UsageError("DIR cannot be combined with --results, which means the same.")
+    path = Path(folder or results or RESULTS)
+    if (as_json or cases) and not trend:
+        raise click.UsageError(f"{'--json' if as_json else '--cases'} is about what moves: it needs --trend.")
+    written = [*files.values(), *filter(None, [badge, click_options.STDOUT if annotations else None])]
+    click_options.check_different(written)
     click_options.check_fail_on(fail_on, baseline)
-    is_judged_again = policy_file or as_of or fail_on
-    run = judged_run(folder, policy_file, as_of, fail_on) if is_judged_again else read_run(folder)
+    run = read_run(path)
+    if trend:
+        _show_trend(run, path, trend, cases, as_json=as_json)
+        return
+    if policy_file or as_of or fail_on:
+        run = judged_run(run, path, policy_file, as_of, fail_on)
     comparison = None
     if baseline:
         comparison = compared(run, baseline)
         # A lost bonus, or a growth since then, may have failed the run.
         run = comparison.run
-    for name, file in files.items():
-        if file:
-            module, _, function = _FORMATS[name].partition(":")
-            written = getattr(importlib.import_module(f"export_core.report.{module}"), function)(view(run, comparison))
-            click_options.write_output(file, written if isinstance(written, bytes) else written.encode())
+    if is_opened:
+        files = {"html": str(path / "report.html"), **files}
+    click_options.write_reports(files, run, comparison)
+    if badge:
+        from export_core.report.badge import badge_file
+
+        click_options.write_output(badge, badge_file(run.summary, as_json=badge.endswith(".json")))
     if annotations:
         from export_core.report.annotations import annotation_commands
 
         # As bytes: what is printed for people has its commands disarmed.
         click_options.write_output(click_options.STDOUT, annotation_commands(view(run)).encode())
-    elif not any(files.values()):
+    elif not files and not badge:
         from export_core.report.terminal import print_report
 
-        print_report(click_options.console(), view(run, comparison, folder), full=full)
+        print_report(click_options.console(), view(run, comparison, path), full=full)
+    if is_opened:
+        import webbrowser
+
+        if not webbrowser.open(Path(files["html"]).resolve().as_uri()):
+            raise RunError(f"{files['html']}: found no browser that opens it. Open the file yourself.")
 
 
-@command("docs/reference/reports.md", "jaxexport badge --output badge.svg", section="Matrix")
-@click.argument("folder", metavar="[DIR]", default=".jaxexport", type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--output", metavar="FILE", default=click_options.STDOUT, help="Where to write it; - is standard output."
-)
-@click.option("--json", "as_json", is_flag=True, help="Write what a shields.io endpoint badge reads, instead of SVG.")
-def badge(folder: Path, output: str, as_json: bool) -> None:
-    """Write a badge with the verdict of a finished run, as SVG.
+def _show_trend(run: Run, folder: Path, shown: str, cases: Sequence[str], *, as_json: bool) -> None:
+    """Print what moves from release to release in the cells of these cases, or of all."""
+    from export_core.policy.entries import matches
 
-    Without DIR, it is the run in .jaxexport.
-
-    Publish the file wherever a README can link to it, such as the pages of the repository.
-    """
-    from export_core.base.escaping import safe_json
-    from export_core.report.badge import badge as badge_of
-    from export_core.report.badge import badge_svg
-    from export_core.run.results import read_run
-
-    shown = badge_of(read_run(folder).summary)
-    click_options.write_output(output, (safe_json(shown) if as_json else badge_svg(shown).encode()) + b"\n")
+    results = run.results
+    for pattern in cases:
+        if not any(matches(result.case, pattern) for result in results):
+            raise RunError(f"--cases: no case of the run in {folder} is called or matches {pattern!r}.")
+    if cases:
+        results = [result for result in results if any(matches(result.case, pattern) for pattern in cases)]
+    trend, lines = hook_of("trend", "--trend")(results, numbers=shown != COST, cost=shown != NUMBERS)
+    if as_json:
+        echo_json(trend)
+        return
+    for line in lines:
+        echo(line)
 
 
-def judged_run(folder: Path, policy_file: str | None, as_of: str | None, fail_on: Sequence[str] = ()) -> Run:
-    """Judge the results in a folder by the named policy, else that of the project here, else that of the run.
+def judged_run(
+    recorded: Run, folder: Path, policy_file: str | None, as_of: str | None, fail_on: Sequence[str] = ()
+) -> Run:
+    """Judge the results of a run again by the named policy, else that of the project here, else that of the run.
 
     Raises `RunError` for a policy under which the cells would have run or compared differently.
     """
     from msgspec.structs import replace
 
     from export_core.judge import calendar_facts, judge_again
-    from export_core.run.results import read_run
     from export_core.run.run import judge_run
 
-    recorded = read_run(folder)
     before, earlier = recorded.summary, recorded.policy
     file = policies.policy_file(Path(), policy_file)
     policy = policies.load_policy(file) if file else earlier
@@ -158,9 +206,5 @@ def judged_run(folder: Path, policy_file: str | None, as_of: str | None, fail_on
 
 def compared(run: Run, baseline: str) -> Comparison:
     """What is different from the run in another folder. Raises `click.UsageError` where no feature compares runs."""
-    from export_core.base.feature import hooks
-
-    for compare in hooks("compare"):
-        comparison: Comparison = compare(run, Path(baseline))
-        return comparison
-    raise click.UsageError("--baseline: this program has no feature that compares runs.")
+    comparison: Comparison = hook_of("compare", "--baseline")(run, Path(baseline))
+    return comparison

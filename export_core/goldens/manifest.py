@@ -244,7 +244,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     out_shardings: tuple[str, ...] = ()  # For more than one device: which part of each output is on which device.
     jaxpr: JaxprSummary | None = None  # The jaxpr in figures; null for an adopted artifact.
     packages: dict[str, str] = {}
-    """The version of every package that was installed, where `jaxexport backfill` or `--record-packages` wrote it."""
+    """The versions of all installed packages, where `jaxexport goldens backfill` or `--record-packages` wrote it."""
     factors: tuple[FactorGroup, ...] = ()
     """Outputs that come straight from factorizations, where the artifact has no custom calls that say so."""
     flattened: Flattened | None = None  # The function's own trees; null where the artifact holds them.

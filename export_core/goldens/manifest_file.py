@@ -25,7 +25,7 @@ from export_core.goldens.manifest import FORMAT, Check, Manifest
 
 RESTORE = (
     "Restore the golden from version control, or write it again: `pytest --update-goldens` with the installed jaxlib, "
-    "`jaxexport backfill` with another."
+    "`jaxexport goldens backfill` with another."
 )
 
 

@@ -21,8 +21,12 @@ from export_core.goldens.store import MANIFEST, Golden, GoldenStore, content_of,
 _DIGEST = re.compile(r"-[0-9a-f]{8}$")
 
 
-def rename_case(store: GoldenStore, old: str, new: str, test: str | None = None) -> list[Golden]:
+def rename_case(
+    store: GoldenStore, old: str, new: str, test: str | None = None, *, dry_run: bool = False
+) -> list[Golden]:
     """Give all goldens of a case another name, and return them. A rename that was killed is completed by the same call.
+
+    With `dry_run` nothing is renamed, and those are returned that would be.
 
     Everything is stored under the new name before anything of the old one is deleted. `test` is the test that exports
     the new case; without it, it follows from the name where it can, and is else left out: such goldens never count as
@@ -51,6 +55,8 @@ def rename_case(store: GoldenStore, old: str, new: str, test: str | None = None)
             f"{store.root / new}: expected no golden of the new case, found {len(existing)}, and nothing was renamed. "
             f"Choose another name; or delete {new} if `pytest --update-goldens` can write its goldens again."
         )
+    if dry_run:
+        return goldens
     for manifest, content in moved:
         store.write(manifest, content)
     renamed = store.generations(new)

@@ -86,7 +86,7 @@ class RunFacts(msgspec.Struct, frozen=True):
     undecided: list[
         str
     ] = []  # Outputs with elements that would not show a wrong number: rounding alone moves them as far.
-    unmeasured: list[str] = []  # The goldens without noise, which `jaxexport goldens noise` can measure.
+    unmeasured: list[str] = []  # The goldens without noise, which `jaxexport goldens verify --noise` can measure.
     inputs_only: list[str] = []
     """The goldens whose noise knows inputs and compilations only: an older version measured it, or what is rounded
     inside the program could not be moved."""

@@ -203,8 +203,8 @@ VERDICTS: Mapping[Verdict, VerdictFacts] = {
     Verdict.NUMERICS: VerdictFacts(
         # Outside too: a silently wrong number is never fine.
         "ran with different numbers", "different numbers", "num", "≠", _BROKEN, _BROKEN, False,
-        "`jaxexport trend{} --numbers` shows in which release the numbers moved. If they are right, allow them with a "
-        "rule (`numbers` in the policy) and its reason.",
+        "`jaxexport report{} --trend numbers` shows in which release the numbers moved. If they are right, allow "
+        "them with a rule (`numbers` in the policy) and its reason.",
         "Outputs must depend on the inputs only and be the same in each process: give a function that draws random "
         "numbers its key as an argument.",
     ),

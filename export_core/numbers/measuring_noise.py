@@ -117,7 +117,7 @@ def not_measured(golden: Golden) -> str:
 
 
 def lacks_noise(golden: Golden) -> bool:
-    """Whether a golden has no noise, and `jaxexport goldens noise` could measure it."""
+    """Whether a golden has no noise, and `jaxexport goldens verify --noise` could measure it."""
     return golden.manifest.noise is None and not not_measured(golden)
 
 

@@ -345,7 +345,8 @@ def proves_nothing(golden: Golden, undecided: Undecided) -> bool:
 def check_noise(goldens: Iterable[Golden]) -> None:
     """Raise `GoldenError` naming all goldens whose golden.yaml and noise.npz contradict each other or the artifact."""
     problems = [
-        f"{golden.folder}: {problem} Measure its noise again: jaxexport goldens noise --again {shlex.quote(golden.id)}"
+        f"{golden.folder}: {problem} Measure its noise again: jaxexport goldens verify --noise --again "
+        f"{shlex.quote(golden.id)}"
         for golden in goldens
         for problem in _problems(golden)
     ]

@@ -85,7 +85,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     known_failures: tuple[entries.KnownFailure, ...] = ()
     """Cells whose promise is broken, and that must fail in exactly this way."""
     known_issues: str | None = None
-    """A file of known upstream issues, in addition to the shipped table: `jaxexport policy known`."""
+    """A file of known upstream issues, in addition to the shipped table: `jaxexport policy show --known`."""
     custom_call_changes: tuple[entries.CustomCallChange, ...] = ()  # Custom-call targets that are replaced or removed.
     retention: entries.Retention = entries.Retention()
     """Goldens that `jaxexport goldens prune` does not delete, in addition to those inside a window."""
@@ -95,8 +95,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Names of environment variables that cells get in addition to what Python, jax and its devices need. The code in a
     golden can read them; their values are a part of the key of cached outcomes."""
     backfill_install: tuple[str, ...] = ()
-    """What `jaxexport backfill` installs for the tests, as pip requirements; if empty, the project in the working
-    folder."""
+    """What `jaxexport goldens backfill` installs for the tests, as pip requirements; if empty, the project in the
+    working folder."""
 
     def __post_init__(self) -> None:
         """A list of readers is a text with commas; platforms without modes are replayed as the machine can."""

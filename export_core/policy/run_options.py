@@ -265,7 +265,7 @@ class RunOptions(CellOptions, ProjectOptions):
     """How a matrix is run: the options of `jaxexport matrix` beside those of a `Selection`."""
 
     shard: Shard | None = _option(
-        None, "--shard I/N", "The I-th of N parts of the plan; `jaxexport merge` joins their results.", read=parse_shard
+        None, "--shard I/N", "The I-th of N parts of the plan; `jaxexport judge` joins their results.", read=parse_shard
     )
     """A part of the plan; None is all of it."""
     results: Path | None = _option(RESULTS, "--results DIR", "Folder for results.jsonl and summary.json.")

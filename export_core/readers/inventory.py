@@ -70,7 +70,7 @@ def named(environments: Sequence[CachedEnvironment], names: Sequence[str]) -> li
     if unknown := [name for name, found in matching.items() if not found]:
         raise UnknownEnvironment(
             f"{', '.join(unknown)}: no environment has this name in {environments_folder()}. "
-            "`jaxexport environments list` shows all, each with its folder."
+            "`jaxexport environments` shows all, each with its folder."
         )
     chosen = [one for found in matching.values() for one in found]
     return list({one.folder: one for one in chosen}.values())

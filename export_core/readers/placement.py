@@ -141,7 +141,7 @@ TYPICAL = {
 }
 """By what an environment has beside jax: see `Placement.name`.
 
-Measured for jaxlib 0.9.2 to 0.12.0.1 on Linux: `jaxexport environments list`, what is announced before a download, and
+Measured for jaxlib 0.9.2 to 0.12.0.1 on Linux: `jaxexport environments`, what is announced before a download, and
 builds on two cores near an index.
 """
 

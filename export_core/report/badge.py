@@ -4,6 +4,7 @@ from xml.etree import ElementTree as Xml
 
 import msgspec
 
+from export_core.base.escaping import safe_json
 from export_core.judge import Judgement, Summary
 from export_core.judge.verdicts import ExitCode
 from export_core.report.svg import add, text_of, width_of
@@ -28,6 +29,12 @@ def badge(summary: Summary) -> Badge:
     if summary.exit_code == ExitCode.KEPT and (known := summary.judgements.get(Judgement.KNOWN)):
         message += f", {known:,} known failure{'' if known == 1 else 's'}"
     return Badge(1, _LABEL, message, shown_exit_code(summary).facts.colour)
+
+
+def badge_file(summary: Summary, *, as_json: bool) -> bytes:
+    """The badge of a run as a file: the picture, or what shields.io draws one from."""
+    shown = badge(summary)
+    return (safe_json(shown) if as_json else badge_svg(shown).encode()) + b"\n"
 
 
 def badge_svg(shown: Badge) -> str:

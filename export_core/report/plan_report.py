@@ -46,7 +46,7 @@ class PlannedCell(msgspec.Struct, frozen=True):
 
 
 class PlanReport(msgspec.Struct, frozen=True):
-    """What `jaxexport plan --json` prints."""
+    """What `jaxexport matrix --dry-run --json` prints."""
 
     as_of: datetime.date  # The day as of which releases exist and cells are judged.
     planned: int  # The number of cells.
@@ -156,7 +156,7 @@ def github_jobs(plan: Plan, options: Sequence[str]) -> dict[str, list[dict[str, 
 
     ``{"include": [{"name", "shard", "options", "platforms", "environments", "cells"}, …]}``
 
-    Each job is a shard of the plan, so that `jaxexport merge` puts their results together: one reader on one platform,
+    Each job is a shard of the plan, so that `jaxexport judge` puts their results together: one reader on one platform,
     since its environment is what costs, or several where there would be too many jobs. `options` select the whole plan;
     ``platforms`` are those that the job's machine must have; ``environments`` is the same for jobs that need the same
     ones: a part of a cache's key.

@@ -50,7 +50,7 @@ def policy_lines(policy: Policy, origins: Mapping[Key, str], where: str, width: 
 
 
 def issue_lines(issues: Iterable[KnownIssue], width: int) -> Iterator[str]:
-    """The lines of `jaxexport policy known`."""
+    """The lines of `jaxexport policy show --known`."""
     for issue in issues:
         yield from wrapped(f"{issue.id}: {issue.title}", width, indent=2)
         platforms = f"on {'/'.join(issue.platforms)}" if issue.platforms else ""

@@ -47,13 +47,13 @@ NOT_COVERED = Kind("NOT COVERED", 7, "bold yellow", level="warning")
 NOT_DECIDED, NO_NOISE, LITTLE_NOISE = Kind("NOT DECIDED", 8), Kind("NO NOISE", 8), Kind("LITTLE NOISE", 8)
 ACCEPTED = Kind("accepted", 9)
 _MEASURE_FIRST = (
-    "Measure its noise first: `jaxexport goldens noise`. Without it, numbers are compared within a fixed tolerance, "
-    "which may not fit this program."
+    "Measure its noise first: `jaxexport goldens verify --noise`. Without it, numbers are compared within a fixed "
+    "tolerance, which may not fit this program."
 )
-_WITHOUT_NOISE = "{} without noise: {}. `jaxexport goldens noise` measures it."
+_WITHOUT_NOISE = "{} without noise: {}. `jaxexport goldens verify --noise` measures it."
 _INPUTS_ONLY = (
     "{} with noise of inputs only: {}. A correct reader may look broken where numbers come from constants inside. "
-    "`jaxexport goldens noise --again` measures it again; golden.yaml says why it knows inputs only."
+    "`jaxexport goldens verify --noise --again` measures it again; golden.yaml says why it knows inputs only."
 )
 _UNFIT = "This is not a broken promise: the golden's own writer cannot replay it{}."
 
@@ -221,7 +221,7 @@ def _number_details(group: Sequence[Result], folder: Path | None) -> list[tuple[
         lines.append(f"{worst.golden} in {readers}: {size}")
         changing += len({result.outputs for result in results}) > 1
     if changing:
-        see = f"see `jaxexport trend{named_folder(folder)} --numbers`"
+        see = f"see `jaxexport report{named_folder(folder)} --trend numbers`"
         bits = f"those of {plural(changing, 'golden')} change again among these readers: {see}"
     return [("goldens", first_lines(lines)), ("bits", bits if all(result.outputs for result in group) else "")]
 

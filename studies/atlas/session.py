@@ -8,7 +8,7 @@ not written again, unless its files have changed; cells whose outcome is known a
 session continues where it was, and one more writer costs its own cells.
 
 Options that it does not have go to `jaxexport matrix`: `--executor dask:tcp://…`, `--resume`, and with `--only replay`
-`--shard 2/8 --results DIR`. `jaxexport merge DIR… --results .nox/atlas/results` joins the shards.
+`--shard 2/8 --results DIR`. `jaxexport judge DIR… --results .nox/atlas/results` joins the shards.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def write_part(part: Part, writer: str) -> None:
     install = [word for package in (".", "pytest-xdist", *part.install) for word in ("--install", package)]
     # 1: a release that lacks a function, or cannot export it, writes no golden of it.
     jaxexport(
-        *("backfill", "--policy", str(POLICY), "--writers", writer, *install, "--"),
+        *("goldens", "backfill", "--policy", str(POLICY), "--writers", writer, *install, "--"),
         # The text of the module is for the eye only; what libraries warn of is no failure.
         *("-n", "2", "-q", "--tb=no", "-W", "ignore", "-o", "export_module_text=no"),
         *(f"--goldens={GOLDENS}", *part.paths),

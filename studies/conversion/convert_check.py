@@ -92,7 +92,17 @@ def write_goldens(writers: Sequence[str]) -> None:
         return
     files = [f"tests/compat/test_{name}.py" for name in PROGRAMS]
     chosen = " or ".join(f"test_{name} and ({words})" if words else f"test_{name}" for name, words in PROGRAMS.items())
-    command = [sys.executable, "-m", "export_core", "backfill", "--writers", ",".join(missing), "--install", "."]
+    command = [
+        sys.executable,
+        "-m",
+        "export_core",
+        "goldens",
+        "backfill",
+        "--writers",
+        ",".join(missing),
+        "--install",
+        ".",
+    ]
     # Some releases cannot export some of the programs: those tests fail, and there is no golden to convert.
     subprocess.run([*command, "--", "--goldens", str(GOLDENS), *files, "-k", chosen, "-q"], cwd=ROOT, check=False)
 

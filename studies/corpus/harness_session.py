@@ -50,7 +50,7 @@ def write(writer: str, sample: int | None, goldens: Path, junit: Path) -> Writte
     # The text of the module is for the eye only. Warnings of JAX's harnesses are no errors here.
     words = ["-n", "2", "-W", "ignore", "--tb=no", "-o", "export_module_text=no", f"--junitxml={junit}"]
     install = ["--install", "absl-py", "--install", "pytest-xdist"]
-    command = ["backfill", "--writers", writer, *install, "--", *words, f"--goldens={goldens}", TESTS]
+    command = ["goldens", "backfill", "--writers", writer, *install, "--", *words, f"--goldens={goldens}", TESTS]
     jaxexport(*command, good=(0, 1), HARNESSES_SAMPLE=str(sample or 0))
     passed, skipped, failed = 0, Counter[str](), {}
     for test in ElementTree.parse(junit).iter("testcase"):

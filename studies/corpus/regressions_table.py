@@ -83,7 +83,7 @@ def main() -> None:
         goldens, results = options.goldens or Path(folder, "golden"), options.results or Path(folder, "results")
         there = {golden.manifest.writer.jaxlib for golden in GoldenStore(goldens).goldens()}
         if missing := [writer for writer in READERS if writer not in there]:
-            _jaxexport("backfill", "--writers", ",".join(missing), "--", f"--goldens={goldens}", str(FOLDER))
+            _jaxexport("goldens", "backfill", "--writers", ",".join(missing), "--", f"--goldens={goldens}", str(FOLDER))
         policy = ("--policy", str(FOLDER / "export_compat.yaml"), "--goldens", str(goldens))
         found: list[Result] = []
         for writer, readers in READERS.items():

@@ -90,7 +90,7 @@ def write(writers: Sequence[str], goldens: Path) -> None:
     asked = [writer for writer in writers if writer not in have]
     if asked:
         # With "=", since pytest takes a folder that stands alone for one of its tests, and looks for an ini file there.
-        jaxexport("backfill", "--writers", ",".join(asked), "--", f"--goldens={goldens}", good=(0,))
+        jaxexport("goldens", "backfill", "--writers", ",".join(asked), "--", f"--goldens={goldens}", good=(0,))
 
 
 def read(writers: Sequence[str], readers: Sequence[str], goldens: Path, results: Path) -> list[Result]:

@@ -127,7 +127,9 @@ def write(modules: Sequence[str], writer: str, goldens: Path, junit: Path) -> di
     # The warnings of the libraries are no errors here.
     words = ["-W", "ignore", "-n", "2", "--dist", "loadfile", f"--junitxml={junit}", f"--goldens={goldens}"]
     files = [f"{module}.py" for module in modules]
-    jaxexport("backfill", "--writers", writer, *(f"--install={name}" for name in install), "--", *words, *files)
+    jaxexport(
+        "goldens", "backfill", "--writers", writer, *(f"--install={name}" for name in install), "--", *words, *files
+    )
     return {
         f"{test.get('classname')}.{test.get('name')}": problem.get("message", "")
         for test in ElementTree.parse(junit).iter("testcase")

@@ -143,7 +143,7 @@ def _write(folders: Folders, group: Group, writer: str, processor: Processor = N
     def steps() -> None:
         install = [word for package in (".", *group.install) for word in ("--install", package)]
         plugin = ("-p", "studies.numbers.variables", "-o", f"export_policy={PROCESSORS_POLICY.relative_to(ROOT)}")
-        words = ["-m", "export_core", "backfill", "--writers", writer, *install, "--", *group.tests, *plugin]
+        words = ["-m", "export_core", "goldens", "backfill", "--writers", writer, *install, "--", *group.tests, *plugin]
         words += ["-q", "--tb=line", "-W", "ignore", "-o", "export_module_text=no"]
         words += [f"--goldens={folders.goldens(processor)}"]
         run(words, folders.logs / f"write-{name}.txt", WRITTEN, NUMBERS_VARIABLES=json.dumps(dict(processor.variables)))
@@ -162,7 +162,7 @@ def measure_again(folders: Folders) -> None:
     """The noise of all goldens once more, by the rule of today."""
     for processor in (NATIVE, *OTHERS):
         if (store := folders.goldens(processor)).exists():
-            words = ["-m", "export_core", "goldens", "noise", "--again", "--goldens", str(store)]
+            words = ["-m", "export_core", "goldens", "verify", "--noise", "--again", "--goldens", str(store)]
             words += ["--policy", str(PROCESSORS_POLICY)]
             run(words, folders.logs / f"noise-{processor.name}.txt", WRITTEN, **processor.variables)
 

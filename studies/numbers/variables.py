@@ -1,6 +1,7 @@
 """A pytest plugin, `-p studies.numbers.variables`, that makes the process of a writer another processor.
 
-`jaxexport backfill` passes no setting of XLA, rightly. This one takes them from NUMBERS_VARIABLES, before jax starts.
+`jaxexport goldens backfill` passes no setting of XLA, rightly. This one takes them from NUMBERS_VARIABLES, before jax
+starts.
 """
 
 from __future__ import annotations

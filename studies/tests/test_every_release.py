@@ -167,7 +167,7 @@ def test_an_old_release_writes_under_its_own_names(tmp_path):
     (tmp_path / "pytest.ini").write_text("[pytest]\nexport_devices = 2\n")
     (tmp_path / "test_a.py").write_text(WHAT_OLD_RELEASES_WANT_ANOTHER_WAY)
     (tmp_path / "export_compat.yaml").write_text(cross.POLICY.read_text())
-    for words in (["backfill", "--writers", OLD], ["matrix", "--readers", f"{OLD},{FIRST_NEW}", "--quiet"]):
+    for words in (["goldens", "backfill", "--writers", OLD], ["matrix", "--readers", f"{OLD},{FIRST_NEW}", "--quiet"]):
         command = [sys.executable, "-m", "export_core", *words]
         done = subprocess.run(command, cwd=tmp_path, env=variables(), capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr

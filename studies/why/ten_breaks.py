@@ -99,7 +99,7 @@ def export_programs() -> None:
     """Goldens of the programs that no golden of this project has, but for those of an earlier run."""
     if all(map(golden_folder, BREAKS)):
         return
-    command = [sys.executable, "-m", "export_core", "backfill", "--writers", WRITER, "--install", ".", "--"]
+    command = [sys.executable, "-m", "export_core", "goldens", "backfill", "--writers", WRITER, "--install", ".", "--"]
     programs = ["--goldens", str(OWN), "studies/why/breaks.py", "-q"]
     subprocess.run([*command, *programs], cwd=ROOT, check=True)
 

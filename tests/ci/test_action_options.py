@@ -13,10 +13,12 @@ from actions import scripts
 
 from export_core.cli.matrix import matrix
 
-SCRIPT = scripts(Path(__file__).parents[2] / "action.yml")["Matrix"]
+STEPS = scripts(Path(__file__).parents[2] / "action.yml")
+SCRIPT = STEPS["Matrix"]
 INPUTS = ("readers", "platforms", "cases", "writers", "touching", "only", "shard")
 NARROWING = {f"--{name}" for name in INPUTS}
-ELSEWHERE = {"--results", "--resume", "--help"}
+ELSEWHERE = {"--results", "--resume", "--help", "--dry-run", "--json", "--format"}
+FLAGS = {"--cache", "--no-cache", "--convert", "--quiet"}
 ACCEPTED = {
     *("--goldens", "--policy", "--as-of", "--target", "--wheels", "--index", "--executor", "--jobs", "--device-jobs"),
     *(
@@ -30,6 +32,11 @@ ACCEPTED = {
         "--unpromised",
         "--fail-on",
         "--quiet",
+        "--html",
+        "--markdown",
+        "--junit",
+        "--svg",
+        "--sarif",
     ),
 }
 STUB = """#!{python}
@@ -84,7 +91,7 @@ def test_an_option_that_leaves_cells_out_is_an_input(step, option, spelling):
     assert f"Give it as the input '{option[2:]}'." in ran.output
 
 
-@pytest.mark.parametrize("option", ["--help", "-h", "-hh", "--version", "--results=old", "--resume", "--"])
+@pytest.mark.parametrize("option", ["--help", "-h", "-hh", "--version", "--results=old", "--resume", "--", "--dry-run"])
 def test_what_runs_nothing_or_elsewhere_is_refused(step, option):
     ran = step(options=f"--quiet {option}")
     assert (ran.code, ran.words) == (2, None)
@@ -94,12 +101,23 @@ def test_what_runs_nothing_or_elsewhere_is_refused(step, option):
 def test_every_option_of_the_command_is_refused_or_accepted():
     context = matrix.make_context("matrix", [])
     options = {word for option in matrix.get_params(context) for word in (*option.opts, *option.secondary_opts)}
-    assert options - {"-h"} == NARROWING | ELSEWHERE | ACCEPTED, "decide of a new option, here and in action.yml"
+    assert options - {"-h", "-q", "named_cases"} == NARROWING | ELSEWHERE | ACCEPTED, (
+        "decide of a new option, here and in action.yml"
+    )
+    flags = {word for option in matrix.params if getattr(option, "is_flag", False) for word in option.opts}
+    assert (flags | {"--no-cache"}) & ACCEPTED == FLAGS, "what takes no value is in action.yml"
+
+
+@pytest.mark.parametrize("before", ["", "--timeout 300", "--jobs=2", *sorted(FLAGS), "-q"])
+def test_a_case_among_the_options_is_an_input(step, before):
+    ran = step(options=f"{before} tests.test_a.*")
+    assert (ran.code, ran.words) == (2, None)
+    assert "found tests.test_a.*. Give a case as the input 'cases'." in ran.output
 
 
 def test_values_reach_the_command_as_they_are(step, tmp_path):
     ran = step(
-        options="--timeout  300\n--quiet *",
+        options="--timeout  300\n--quiet --unpromised *",
         readers="--help",
         cases="t.f[a b]\n\n  $(touch broken)\n`touch broken`;touch broken",
         only="promised",
@@ -107,7 +125,17 @@ def test_values_reach_the_command_as_they_are(step, tmp_path):
     )
     assert ran.code == 0
     assert ran.words == [
-        *("matrix", "--timeout", "300", "--quiet", "*", "--readers=--help", "--only=promised", "--shard=1/7' \""),
+        *(
+            "matrix",
+            "--timeout",
+            "300",
+            "--quiet",
+            "--unpromised",
+            "*",
+            "--readers=--help",
+            "--only=promised",
+            "--shard=1/7' \"",
+        ),
         *("--cases=t.f[a b]", "--cases=$(touch broken)", "--cases=`touch broken`;touch broken"),
         *("--results", str(tmp_path / "results")),
     ]
@@ -124,3 +152,11 @@ def test_a_run_that_ends_with_0_and_no_summary_fails(step):
     ran = step(finishes=False)
     assert ran.code == 3, "the summary of the run before is not taken for its own"
     assert "has no summary that says the same" in ran.output
+
+
+def test_without_results_there_is_no_second_error(tmp_path):
+    given = {"RESULTS": str(tmp_path), "RUNNER_TEMP": "no folder"}
+    command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", STEPS["Report"]]
+    assert subprocess.run(command, env={**os.environ, **given}, check=False).returncode == 0
+    (tmp_path / "summary.json").touch()
+    assert subprocess.run(command, env={**os.environ, **given}, capture_output=True, check=False).returncode == 127

@@ -146,12 +146,18 @@ def test_what_cannot_be_planned_is_bad_input(words, said, jaxexport, project):
 )
 def test_words_that_the_command_does_not_have_are_usage_errors(words, jaxexport):
     ended = jaxexport(*words)
-    assert_bad_input(ended, f"`jaxexport{' matrix' * ('matrix' in words)}", "--help` shows the options.")
+    assert_bad_input(ended, f"`jaxexport{' matrix' * ('matrix' in words)}", "--help` shows the ")
 
 
 @pytest.mark.parametrize(
     "words",
-    [["inspect"], ["audit", "no-file"], ["report", "no-folder"], ["judge", "--json"], ["plan", "--platforms", "gpu"]],
+    [
+        ["inspect"],
+        ["audit", "no-file"],
+        ["report", "no-folder"],
+        ["judge", "--json"],
+        ["matrix", "--dry-run", "--platforms", "gpu"],
+    ],
     ids=" ".join,
 )
 def test_bad_input_has_one_prefix_whichever_the_command(words, jaxexport, project):
@@ -214,7 +220,7 @@ def test_releases_are_listed_by_build_date_with_their_windows(jaxexport):
         (["releases", "list"], "No jaxlib release is known on 2020-01-01"),
         (["forecast"], "No jaxlib release is known on 2020-01-01"),
         (["goldens", "prune"], "No jaxlib release is known on 2020-01-01"),
-        (["plan"], "none was written by a jaxlib built on or before 2020-01-01"),
+        (["matrix", "--dry-run"], "none was written by a jaxlib built on or before 2020-01-01"),
         (["matrix"], "none was written by a jaxlib built on or before 2020-01-01"),
     ],
 )
@@ -283,30 +289,33 @@ def test_a_pin_without_a_golden_is_reported_and_deletes_nothing(jaxexport, proje
         "retention: {pinned: [{goldens: [t.mispelled/*], reason: in production}]}"
     )
     said = "retention.pinned[0] (in production): 't.mispelled/*' matches no golden."
-    dry = jaxexport("goldens", "prune", "--as-of", "2027-04-01")
+    dry = jaxexport("goldens", "prune", "--as-of", "2027-04-01", "--dry-run")
     assert (dry.code, dry.err.strip()) == (0, f"warning: {said}")
-    done = jaxexport("goldens", "prune", "--as-of", "2027-04-01", "--delete")
+    done = jaxexport("goldens", "prune", "--as-of", "2027-04-01", "--yes")
     assert_bad_input(done, said)
-    assert jaxexport("goldens", "prune", "--as-of", "2027-04-01").out == dry.out
+    assert jaxexport("goldens", "prune", "--as-of", "2027-04-01", "--dry-run").out == dry.out
 
 
 def test_goldens_are_pruned_only_on_request_and_nothing_else(jaxexport, project):
     (project / "golden" / "t.test_f[a]" / "notes.txt").write_text("mine")
     write_golden(GoldenStore(project / "golden"), manifest("t.test_g", "0.6.2"))
     before = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
-    dry = jaxexport("goldens", "prune", "--as-of", "2027-04-01")
+    dry = jaxexport("goldens", "prune", "--as-of", "2027-04-01", "--dry-run")
     assert dry.out.splitlines() == [
         "retains  t.test_f[a]/0.12.0.1-cpu  a jaxlib built on 2027-04-01 must run it; promised to run in 0.12.0, "
         "0.12.0.1; "
         "the last of its case by a writer on cpu",
         "retains  t.test_g/0.6.2-cpu  the last of its case by a writer on cpu",
         "prunes   t.test_f[a]/0.9.2-cpu  built 2026-03-18",
-        "would delete 1 of 3 goldens, as of 2027-04-01: run it again with --delete",
+        "would delete 1 of 3 goldens, as of 2027-04-01",
     ]
+    asked = jaxexport("goldens", "prune", "--as-of", "2027-04-01")
+    assert (asked.code, asked.out) == (2, dry.out.rpartition("would")[0]), "no terminal to ask on"
+    assert "--yes removes it without asking, --dry-run only shows it." in asked.err
     assert {path: path.read_bytes() for path in project.rglob("*") if path.is_file()} == before
     done = jaxexport("goldens", "prune", "--as-of", "2027-04-01", "--yes", "-q")
     assert done.out.splitlines() == [
-        "deleted  t.test_f[a]/0.9.2-cpu  built 2026-03-18",
+        "prunes   t.test_f[a]/0.9.2-cpu  built 2026-03-18",
         "deleted 1 of 3 goldens, as of 2027-04-01",
     ]
     after = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
@@ -314,7 +323,7 @@ def test_goldens_are_pruned_only_on_request_and_nothing_else(jaxexport, project)
     assert not list(project.glob("golden/*/.*")) + list(project.glob("golden/*/0.9.2-cpu"))
 
 
-@pytest.mark.parametrize("words", [(), ("--delete",)], ids=["dry", "delete"])
+@pytest.mark.parametrize("words", [("--dry-run",), ("--yes",)], ids=["dry", "delete"])
 def test_nothing_is_pruned_where_a_golden_is_damaged(jaxexport, project, words):
     (project / "golden" / "t.test_f[a]" / "0.12.0.1-cpu" / "inputs.npz").write_bytes(b"damaged")
     ended = jaxexport("goldens", "prune", "--as-of", "2027-04-01", *words)
@@ -333,7 +342,7 @@ def test_the_command_line_precedes_the_policys_goldens_folder(jaxexport, project
 
 
 def test_a_plan_is_shown_without_running_a_cell(jaxexport, project):
-    ended = jaxexport("plan", "--readers", "0.9.2,0.12.0.1", "--as-of", "2026-11-21")
+    ended = jaxexport("matrix", "--dry-run", "--readers", "0.9.2,0.12.0.1", "--as-of", "2026-11-21")
     assert (ended.code, ended.err) == (0, "")
     assert "t.test_f[a]/0.9.2-cpu  in 0.12.0.1 with jax 0.12.0.1 on cpu  backward 216 days  outside" in ended.out
     assert "4 cells as of 2026-11-21: 2 goldens of 1 case by jaxlib 0.9.2, 0.12.0.1, in 2 readers" in ended.out
@@ -341,31 +350,31 @@ def test_a_plan_is_shown_without_running_a_cell(jaxexport, project):
 
 
 def test_a_plan_as_json_follows_its_schema(jaxexport, project):
-    told = json.loads(jaxexport("plan", "--readers", "0.9.2,0.12.0.1", "--json").out)
+    told = json.loads(jaxexport("matrix", "--dry-run", "--readers", "0.9.2,0.12.0.1", "--json").out)
     jsonschema.validate(told, schema("plan"))
     assert (told["planned"], len(told["cells"])) == (4, 4)
 
 
 def test_jobs_for_github_take_what_the_plan_was_asked_for(jaxexport, project):
     words = ["--readers", "0.9.2,0.12.0.1", "--touching", "0.12.0.1", "--cases", "t.test_f[a]", "--goldens", "golden"]
-    jobs = json.loads(jaxexport("plan", *words, "--as-of", "2026-11-21", "--format", "github").out)
+    jobs = json.loads(jaxexport("matrix", "--dry-run", *words, "--as-of", "2026-11-21", "--format", "github").out)
     (first, second) = jobs["include"]
     assert (first["cells"], second["cells"]) == (2, 1)
     for job in (first, second):
-        again = json.loads(jaxexport("plan", *shlex.split(job["options"]), "--json").out)
+        again = json.loads(jaxexport("matrix", "--dry-run", *shlex.split(job["options"]), "--json").out)
         assert (again["planned"], again["as_of"]) == (job["cells"], "2026-11-21")
 
 
 def test_jobs_for_github_run_only_promised_cells_where_asked(jaxexport, project):
     words = ["--readers", "0.9.2,0.12.0.1", "--only", "promised", "--format", "github"]
-    jobs = json.loads(jaxexport("plan", *words).out)["include"]
+    jobs = json.loads(jaxexport("matrix", "--dry-run", *words).out)["include"]
     assert [job["cells"] for job in jobs] == [1, 1]
     assert all("--only promised" in job["options"] for job in jobs)
 
 
 def test_jobs_for_github_have_a_day_though_none_was_given(jaxexport, project):
     before = datetime.datetime.now(tz=datetime.UTC).date()
-    (job,) = json.loads(jaxexport("plan", "--readers", "0.12.0.1", "--format", "github").out)["include"]
+    (job,) = json.loads(jaxexport("matrix", "--dry-run", "--readers", "0.12.0.1", "--format", "github").out)["include"]
     days = before, datetime.datetime.now(tz=datetime.UTC).date()
     assert any(f"--as-of {day}" in job["options"] for day in days)
 
@@ -380,9 +389,9 @@ def test_jobs_for_github_have_a_day_though_none_was_given(jaxexport, project):
     ],
     ids=lambda value: value[0] if value[0].startswith("--") else "",
 )
-@pytest.mark.parametrize("command", ["plan", "matrix"])
+@pytest.mark.parametrize("command", [("matrix", "--dry-run"), ("matrix",)], ids=" ".join)
 def test_readers_that_cannot_be_had_are_bad_input(command, words, said, jaxexport, project):
-    assert_bad_input(jaxexport(command, *words), *said)
+    assert_bad_input(jaxexport(*command, *words), *said)
 
 
 def test_another_plan_is_not_resumed(jaxexport, project):

@@ -38,7 +38,7 @@ def help_of(jaxexport, words) -> str:
 def test_commands_are_in_groups_with_whole_sentences(jaxexport):
     text = help_of(jaxexport, ())
     titles = [line.rstrip(":") for line in text.splitlines() if re.fullmatch(r"[A-Z]\w+:", line)]
-    assert titles == ["Options", "Artifacts", "Goldens", "Matrix", "Why", "Days", "Project", "Examples"]
+    assert titles == ["First", "Options", "Artifacts", "Goldens", "Matrix", "Why", "Days", "Project", "Examples"]
     assert "..." not in text.partition("Options:")[2], "no sentence is cut"
 
 
@@ -69,11 +69,6 @@ def test_examples_are_commands_that_exist(example):
     while isinstance(command, click.Group):
         command = command.commands[words.pop(0)]
     command.make_context(command.name, words)
-
-
-def test_plan_hides_what_does_not_change_it(jaxexport):
-    assert "--target" in help_of(jaxexport, ("matrix",))
-    assert "--target" not in help_of(jaxexport, ("plan",))
 
 
 def test_a_shell_completes_commands_and_values():

@@ -1,4 +1,4 @@
-"""`jaxexport goldens noise` and `goldens add`: the noise of goldens that have none, in environments of real readers."""
+"""`jaxexport goldens verify --noise` and `goldens add`: the noise of goldens that have none, in real readers."""
 
 from collections.abc import Callable
 from importlib.metadata import version
@@ -51,7 +51,7 @@ def contents(project: Path) -> dict[str, bytes]:
 @pytest.mark.matrix
 def test_goldens_gain_their_noise(jaxexport, project):
     before = contents(project)
-    ended = jaxexport("goldens", "noise")
+    ended = jaxexport("goldens", "verify", "--noise")
     assert (ended.code, ended.out.splitlines()[-1]) == (0, "noise of 3 of 3 goldens measured"), ended
     for golden in stored(project).values():
         record = golden.manifest.noise
@@ -66,11 +66,11 @@ def test_goldens_gain_their_noise(jaxexport, project):
     assert {Path(path).name for path in before if after[path] != before[path]} == {"golden.yaml"}
     assert jaxexport("goldens", "verify").code == 0
 
-    again = jaxexport("goldens", "noise")
+    again = jaxexport("goldens", "verify", "--noise")
     assert again == Ended(0, "3 goldens, all have their noise; --again measures it anew\n", "")
     assert contents(project) == after
 
-    anew = jaxexport("goldens", "noise", "--again", f"{MLP}/0.9.2-cpu", CHOLESKY)
+    anew = jaxexport("goldens", "verify", "--noise", "--again", f"{MLP}/0.9.2-cpu", CHOLESKY)
     assert anew.out.splitlines()[-1] == "noise of 2 of 2 goldens measured"
     assert contents(project) == after
 
@@ -83,7 +83,7 @@ def test_a_golden_for_cuda_only_is_named_and_left(jaxexport, project, monkeypatc
     options = msgspec.structs.replace(options, platforms=("cuda",))
     name = store_without_noise(project, MLP, case="for_cuda", options=options)
     before = contents(project)
-    ended = jaxexport("goldens", "noise", "for_cuda", code=0)
+    ended = jaxexport("goldens", "verify", "--noise", "for_cuda", code=0)
     assert ended.out.splitlines() == [
         f"{name}  no noise: it was exported for other platforms than cpu",
         "noise of 0 of 1 golden measured",
@@ -99,7 +99,7 @@ def test_where_its_writer_cannot_be_installed_a_later_release_measures(jaxexport
     writer = stored(project)[f"{MLP}/0.9.2-cpu"].manifest.writer
     writer = msgspec.structs.replace(writer, jaxlib="0.9.2.7", built=writer.built.replace(month=4, day=10))
     name = store_without_noise(project, MLP, case="ours", writer=writer)
-    ended = jaxexport("goldens", "noise", "ours")
+    ended = jaxexport("goldens", "verify", "--noise", "ours")
     assert f"{name}  noise by jaxlib 0.10.0: 6 moved inputs, " in ended.out, ended
     record = stored(project)[name].manifest.noise
     assert record is not None

@@ -70,8 +70,10 @@ def test_the_map_is_drawn_as_svg(command):
 
 
 def test_a_badge_is_svg_or_what_shields_reads(command):
-    assert "broken: 1 of 2 promised cells" in Xml.fromstring(command("badge", "new").stdout).get("aria-label", "")
-    assert json.loads(command("badge", "old", "--json").stdout)["message"] == "kept: all 2 promised cells"
+    picture = Xml.fromstring(command("report", "new", "--badge", "-").stdout)
+    assert "broken: 1 of 2 promised cells" in picture.get("aria-label", "")
+    command("report", "old", "--badge", "badge.json")
+    assert json.loads(Path("badge.json").read_bytes())["message"] == "kept: all 2 promised cells"
 
 
 def test_annotations_and_a_format_cannot_share_standard_output(command):

@@ -123,8 +123,8 @@ SAYS = {
     ("goldens", "list", *GOLDENS): 0,
     ("inspect", "t.a", *GOLDENS): 0,
     ("goldens", "verify", *GOLDENS): 0,
-    ("plan", *GOLDENS, "--readers", "0.10.2"): 0,
-    ("plan", *GOLDENS, "--readers", "0.10.2", "--json"): 0,
+    ("matrix", "--dry-run", *GOLDENS, "--readers", "0.10.2"): 0,
+    ("matrix", "--dry-run", *GOLDENS, "--readers", "0.10.2", "--json"): 0,
     ("forecast", *GOLDENS, "--json"): 0,
     ("goldens", "add", "--from", ".", "--dry-run"): 0,
 }

@@ -65,7 +65,7 @@ def test_kubernetes(project):
     for index in range(spec["completions"]):
         done = shell(container["args"][0], JOB_COMPLETION_INDEX=str(index), **variables)
         assert done.returncode == 0, "a pod has succeeded when its results are there"
-    assert shell("jaxexport merge results/* --results merged").returncode == 1
+    assert shell("jaxexport judge results/* --results merged").returncode == 1
     is_whole(project / "merged")
 
 
@@ -75,7 +75,7 @@ def test_slurm(project):
     for index in range(1, last + 1):
         variables = {"SLURM_ARRAY_TASK_ID": str(index), "SLURM_ARRAY_TASK_COUNT": str(last), "SLURM_CPUS_PER_TASK": "2"}
         assert shell(script, **variables).returncode == 0
-    assert shell("jaxexport merge shards/* --results merged").returncode == 1
+    assert shell("jaxexport judge shards/* --results merged").returncode == 1
     is_whole(project / "merged")
 
 

@@ -22,7 +22,7 @@ PAGES = [
 ]
 NOX = "".join((ROOT / name).read_text(encoding="utf-8") for name in ("noxfile.py", "pytest_jaxexport/sessions.py"))
 SESSIONS = set(re.findall(r"^ *def (\w+)\(session: ", NOX, re.MULTILINE))
-PASSED_ON = {"compat_matrix": "matrix", "backfill": "backfill"}
+PASSED_ON = {"compat_matrix": "matrix", "backfill": "goldens backfill"}
 """What the sessions of a user's noxfile give their words to."""
 
 
@@ -65,7 +65,7 @@ def problem(words: list[str], of_pytest: set[str]) -> str:
         if name and name not in SESSIONS:
             return f"no session {name}"
         passed = words[words.index("--") + 1 :] if "--" in words else []
-        return problem(["jaxexport", PASSED_ON[name], *passed], of_pytest) if name in PASSED_ON else ""
+        return problem(["jaxexport", *PASSED_ON[name].split(), *passed], of_pytest) if name in PASSED_ON else ""
     command: click.Command = jaxexport
     words = words[1:]
     while isinstance(command, click.Group) and words and re.fullmatch(r"[a-z][a-z-]*", words[0]):
@@ -101,12 +101,15 @@ def test_a_shown_command_exists_with_its_options(page, of_pytest):
         ("`jaxexport forecats`", "no command forecats"),
         ("    jaxexport policy shwo", "no command shwo"),
         ("```sh\njaxexport matrix --cases a \\\n  --nothing\n```", "no option --nothing"),
-        ("```console\n$ A=1 jaxexport plan | jaxexport plan --nothing=1\n```", "no option --nothing"),
+        (
+            "```console\n$ A=1 jaxexport matrix --dry-run | jaxexport matrix --dry-run --nothing=1\n```",
+            "no option --nothing",
+        ),
         ("- run: `pip install . && pytest --nothing`", "no option --nothing"),
         ("`nox -s nothing`", "no session nothing"),
         ("`nox -s compat_matrix -- --nothing`", "no option --nothing"),
         ("`jaxexport inspect CASE/WRITER --jaxpr`", ""),
-        ("`jaxexport backfill --writers V -- tests --lf`", ""),
+        ("`jaxexport goldens backfill --writers V -- tests --lf`", ""),
         ("```console\n$ true\njaxexport nothing\n```", ""),
     ],
 )

@@ -81,7 +81,13 @@ def test_an_artifact_is_not_converted_from_itself(store):
 
 @pytest.mark.parametrize(
     "words",
-    [("goldens", "verify"), ("plan",), ("matrix", "--no-cache"), ("forecast",), ("can-i-deploy", "t.a", "--to", "x")],
+    [
+        ("goldens", "verify"),
+        ("matrix", "--dry-run"),
+        ("matrix", "--no-cache"),
+        ("forecast",),
+        ("can-i-deploy", "t.a", "--to", "x"),
+    ],
 )
 @pytest.mark.parametrize(
     ("claims", "jaxlib", "message"),
@@ -194,7 +200,7 @@ SAID = "golden/t.a/0.9.2-cpu/golden.yaml:8: writer.built: expected 2026-03-18, t
 @pytest.mark.parametrize(
     "words",
     [
-        *(("goldens", "verify"), ("goldens", "prune"), ("plan",), ("forecast",), ("policy", "check")),
+        *(("goldens", "verify"), ("goldens", "prune"), ("matrix", "--dry-run"), ("forecast",), ("policy", "check")),
         *(("matrix", "--no-cache"), ("matrix", "--writers", "0.12.0.1")),
     ],
 )
@@ -214,7 +220,7 @@ def test_pytests_own_replay_refuses_a_claimed_date(store):
         plan_here(Policy(), Selection(), RunOptions(), [golden], release(NEWEST))
 
 
-@pytest.mark.parametrize("words", [("goldens", "verify"), ("plan", "--readers", NEWEST)])
+@pytest.mark.parametrize("words", [("goldens", "verify"), ("matrix", "--dry-run", "--readers", NEWEST)])
 def test_a_writer_that_nobody_can_date_is_an_error(words, store, jaxexport):
     built_on(store, "2026-11-20", "0.13.0")
     ended = jaxexport(*words, code=2)
@@ -242,7 +248,7 @@ def test_a_release_of_the_project_dates_its_goldens(store):
         ("0.9.0", "writer: expected a module for StableHLO 1.13.4 or 1.13.0, as jaxlib 0.9.0 writes, found 1.13.7."),
     ],
 )
-@pytest.mark.parametrize("words", [("goldens", "verify"), ("plan",), ("matrix", "--no-cache")])
+@pytest.mark.parametrize("words", [("goldens", "verify"), ("matrix", "--dry-run"), ("matrix", "--no-cache")])
 def test_a_golden_cannot_claim_another_writer(words, writer, message, store, jaxexport):
     write_golden(store, manifest("t.a", writer), files(jaxlib="0.9.2"))
     ended = jaxexport(*words)

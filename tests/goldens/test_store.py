@@ -114,7 +114,9 @@ def test_a_flipped_bit_anywhere_is_found(store, name):
         with pytest.raises(GoldenError, match=f"{name}: damaged: expected SHA-256 {sha256(good)}, found .* Restore"):
             golden.verify()
     path.unlink()
-    with pytest.raises(GoldenError, match=rf"{name}: expected a file of .* found none\. .*`jaxexport backfill`"):
+    with pytest.raises(
+        GoldenError, match=rf"{name}: expected a file of .* found none\. .*`jaxexport goldens backfill`"
+    ):
         golden.verify()
     path.write_bytes(good)
     golden.verify()

@@ -154,7 +154,7 @@ def test_noise_that_contradicts_its_golden_is_found(store, fields, problem):
     with pytest.raises(GoldenError, match=re.escape(problem)) as raised:
         check_noise(store.goldens())
     assert str(raised.value).startswith(f"{golden.folder}: ")
-    assert str(raised.value).endswith(f"jaxexport goldens noise --again {golden.id}")
+    assert str(raised.value).endswith(f"jaxexport goldens verify --noise --again {golden.id}")
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_noise_that_contradicts_its_golden_is_found(store, fields, problem):
 def test_a_noise_file_with_other_contents_is_found(store, data, problem):
     golden = noisy(store)
     write_golden(store, golden.manifest, {**golden.files(), NOISE: data})
-    with pytest.raises(GoldenError, match=rf"noise\.npz: .*{problem}.*goldens noise --again"):
+    with pytest.raises(GoldenError, match=rf"noise\.npz: .*{problem}.*goldens verify --noise --again"):
         check_noise(store.goldens())
 
 
@@ -177,7 +177,10 @@ def test_the_command_verifies_noise(jaxexport, store, monkeypatch):
     monkeypatch.chdir(store.root.parent)
     ended = jaxexport("goldens", "verify")
     assert (ended.code, ended.out) == (2, "")
-    assert "Measure its noise again: jaxexport goldens noise --again tests.test_a.test_f/0.12.0.1-cpu" in ended.err
+    assert (
+        "Measure its noise again: jaxexport goldens verify --noise --again tests.test_a.test_f/0.12.0.1-cpu"
+        in ended.err
+    )
 
 
 def test_all_own_goldens_that_run_on_a_cpu_have_noise_of_derivatives_and_sharded_outputs_too():

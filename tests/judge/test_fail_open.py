@@ -140,8 +140,8 @@ def nothing(project: Path) -> None:
         (write("export_compat.yaml", "requird: {}"), MATRIX, 2, "export_compat.yaml:1: requird: unknown key. Did you mean `required`?"),
         (write("export_compat.yaml", ""), MATRIX, 2, "export_compat.yaml: expected a policy, found an empty file."),
         (write("export_compat.yml", "goldens: golden"), MATRIX, 2, "export_compat.yml: expected the policy in export_compat.yaml."),
-        (write("export_compat.yaml", "readers: ' , '"), ("plan",), 2, "export_compat.yaml:1: readers: expected window, all, newest, deployed or jaxlib"),
-        (write("export_compat.yaml", "readers: []"), ("plan",), 2, "readers: expected window, all, newest, deployed or jaxlib versions, found none."),
+        (write("export_compat.yaml", "readers: ' , '"), ("matrix", "--dry-run"), 2, "export_compat.yaml:1: readers: expected window, all, newest, deployed or jaxlib"),
+        (write("export_compat.yaml", "readers: []"), ("matrix", "--dry-run"), 2, "readers: expected window, all, newest, deployed or jaxlib versions, found none."),
         (write("export_compat.yaml", "platforms: {}"), MATRIX, 2, "export_compat.yaml:1: platforms: expected some of cpu"),
         (lambda p: (p / "wheels").mkdir(), (*MATRIX, "--wheels", "wheels"), 2, "expected a folder with wheels of jax"),
         (known("[a]", "2027-12-01"), MATRIX, 2, "found 2027-12-01, 426 days after"),
@@ -194,8 +194,8 @@ def nothing(project: Path) -> None:
           "expected at most 1 cells that it can excuse, found 2: wrong numbers and owed cells outside the window count too."),
         (nothing, ("judge", "out", "--as-of", "2010-01-01"), 2, "No jaxlib release is known on 2010-01-01."),
         (nothing, ("judge", "out", "--policy", "none.yaml"), 2, "none.yaml: expected a policy file, found no such file."),
-        (nothing, ("merge", "out", "--results", "all"), 2, "out: expected one shard of a plan, found a whole run: there is nothing to merge."),
-        (nothing, ("merge", "nowhere", "--results", "all"), 3, "nowhere: expected finished shards of a plan, each with its summary.json"),
+        (nothing, ("judge", "out", "--results", "all"), 2, "out: expected one shard of a plan, found a whole run: there is nothing to merge."),
+        (nothing, ("judge", "nowhere", "--results", "all"), 3, "nowhere: expected finished shards of a plan, each with its summary.json"),
     ],
     ids=lambda value: value[:50] if isinstance(value, str) else "",
 )  # fmt: skip
@@ -213,7 +213,7 @@ def test_whatever_is_broken_is_told_and_never_green(breaking, words, code, said,
 
 
 @pytest.mark.parametrize("code", ["sys.exit(0)", "os._exit(0)", "raise KeyboardInterrupt"])
-@pytest.mark.parametrize("words", [("plan",), MATRIX], ids=lambda words: words[0])
+@pytest.mark.parametrize("words", [("matrix", "--dry-run"), MATRIX], ids=lambda words: words[0])
 def test_a_comparators_module_that_exits_is_bad_input(words, code, project, jaxexport):
     (project / "our_checks.py").write_text(f"import os, sys\n{code}\n")
     write_golden(GoldenStore(project / "golden"), manifest("t.own", comparison=Comparison("our_checks:f")))
@@ -224,8 +224,8 @@ def test_a_comparators_module_that_exits_is_bad_input(words, code, project, jaxe
 
 def test_an_exit_from_anywhere_but_a_command_is_incomplete(project, jaxexport, monkeypatch):
     monkeypatch.setattr("export_core.run.session.verify_goldens", lambda *_, **__: sys.exit(0))
-    ended = jaxexport("plan", code=3)
-    assert "SystemExit(0) ended `jaxexport plan` before it was done. Nothing was judged." in ended.err
+    ended = jaxexport("matrix", "--dry-run", code=3)
+    assert "SystemExit(0) ended `jaxexport matrix` before it was done. Nothing was judged." in ended.err
 
 
 # --- runs that go wrong while they run --------------------------------------------------------------------------------
@@ -301,6 +301,6 @@ def test_a_platform_without_a_cell_is_incomplete(running):
 
 def test_a_shard_that_is_missing_makes_the_merge_incomplete(running, jaxexport):
     assert running("crash", "--cases", "error", "--shard", "1/2", "--results", "first").code == 0, "outside the window"
-    ended = jaxexport("merge", "first", "--results", "all")
+    ended = jaxexport("judge", "first", "--results", "all")
     assert ended.code == 3
     assert "gap: 1 of 2 shards missing or not finished: --shard 2/2." in ended.out + ended.err

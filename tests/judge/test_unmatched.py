@@ -116,10 +116,12 @@ def project(tmp_path, monkeypatch):
 
 
 def test_plan_and_policy_check_warn_and_go_on(project, jaxexport):
-    for words in (("plan",), ("policy", "check"), ("plan", "--cases", "t.a")):
+    for words in (("matrix", "--dry-run"), ("policy", "check"), ("matrix", "--dry-run", "--cases", "t.a")):
         ended = jaxexport(*words, "--as-of", "2026-11-20")
         assert (ended.code, ended.out.count("warning: ")) == (0, 2), words
-    calls, case = msgspec.json.decode(jaxexport("plan", "--json", "--as-of", "2026-11-20").out)["warnings"]
+    calls, case = msgspec.json.decode(jaxexport("matrix", "--dry-run", "--json", "--as-of", "2026-11-20").out)[
+        "warnings"
+    ]
     assert calls.endswith(": no golden calls 'oars'.")
     assert case.endswith(": no golden is of case 't.z'.")
 
@@ -131,7 +133,10 @@ def test_a_run_of_a_part_does_not_warn_of_the_rest(tmp_path, monkeypatch, jaxexp
     write_golden(store, manifest("t.b", "0.9.2", options=Options(platforms=("cpu", "tpu"))))
     text = f"quirks: [{{case: t.b, writer: 0.9.2, rtol: 1, {ENTRY}}}]\nplatforms: [cpu, tpu]\n"
     (tmp_path / "export_compat.yaml").write_text(text)
-    assert "warning: " not in jaxexport("plan", "--cases", "t.a", "--platforms", "cpu", "--as-of", "2026-11-20").out
+    assert (
+        "warning: "
+        not in jaxexport("matrix", "--dry-run", "--cases", "t.a", "--platforms", "cpu", "--as-of", "2026-11-20").out
+    )
 
 
 @pytest.mark.parametrize(("cases", "warned"), [((), ["oars"]), (("t.a",), ["oars", "t.z"])])

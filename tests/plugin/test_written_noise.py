@@ -176,7 +176,7 @@ def test_first(export_golden):
 def test_second(export_golden):
     export_golden(jax.jit(jnp.cos), X)
 """
-COMMAND = "jaxexport goldens noise --goldens stored measures it"
+COMMAND = "jaxexport goldens verify --noise --goldens stored measures it"
 
 
 @pytest.fixture(scope="module")

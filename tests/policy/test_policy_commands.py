@@ -131,11 +131,11 @@ def test_a_first_policy_that_cannot_be_made_leaves_no_file(jaxexport, here):
 
 
 def test_the_schema_is_printed_for_editors(jaxexport, here):
-    assert jaxexport("policy", "schema").out.encode() == written("policy")
+    assert jaxexport("policy", "show", "--schema").out.encode() == written("policy")
 
 
 def test_known_upstream_issues_are_listed_with_what_to_do(jaxexport, here):
-    out = jaxexport("policy", "known").out
+    out = jaxexport("policy", "show", "--known").out
     assert "lapack-cold-process: LAPACK calls crash in a fresh process\n" in out
     assert "  readers  before 0.10.0\n" in out
     assert "  issue    https://github.com/jax-ml/jax/issues/29610\n" in out
@@ -144,14 +144,15 @@ def test_known_upstream_issues_are_listed_with_what_to_do(jaxexport, here):
 @pytest.mark.parametrize("width", [60, 140])
 def test_known_issues_fit_the_terminal(width, jaxexport, here, monkeypatch):
     monkeypatch.setattr("export_core.cli.policy.console", lambda: Console(width=width))
-    lines = jaxexport("policy", "known").out.splitlines()
+    lines = jaxexport("policy", "show", "--known").out.splitlines()
     assert width - 10 < max(len(line) for line in lines if "https://" not in line) <= width
 
 
 def test_the_table_that_is_printed_is_a_table_that_can_be_given(jaxexport, here):
-    printed = jaxexport("policy", "known", "--json").out
+    printed = jaxexport("policy", "show", "--known", "--json").out
     (here / "own.json").write_text(printed)
-    assert jaxexport("policy", "known", "--json", "--file", "own.json").out == printed
+    (here / "export_compat.yaml").write_text("known_issues: own.json")
+    assert jaxexport("policy", "show", "--known", "--json").out == printed
     (here / "export_compat.yaml").write_text("known_issues: none.yaml")
-    for command in (("policy", "known"), ("policy", "check"), ("plan",)):
+    for command in (("policy", "show", "--known"), ("policy", "check"), ("matrix", "--dry-run")):
         assert_bad_input(jaxexport(*command), "none.yaml: expected a table of known issues, found none")

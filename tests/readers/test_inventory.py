@@ -65,7 +65,7 @@ def test_each_is_listed_with_reader_platform_size_and_last_use(cache):
     assert (listed["writer-0.9.2-def"].kind, listed["writer-0.9.2-def"].plugin) == ("writer", "")
     half = listed["jaxlib-0.10.2-cuda12-run-0123"]
     assert (half.plugin, half.is_built) == ("cuda12-run", False)
-    text = run("list")
+    text = run()
     assert "0.12.0.1" in text
     assert "half built" in text
     assert "3 environments of 0.0 GB" in text
@@ -74,18 +74,23 @@ def test_each_is_listed_with_reader_platform_size_and_last_use(cache):
 def test_with_yes_what_is_unused_for_that_long_is_removed(cache):
     old, new = made(cache, "jaxlib-0.9.0-a", days=40), made(cache, "jaxlib-0.9.1-b")
     half = made(cache, "jaxlib-0.9.2-c", whole=False)
-    assert "2 environments of 0.0 GB would be removed; --yes removes them" in run("clean")
+    assert "2 environments of 0.0 GB would be removed" in run("--clean", "--dry-run")
+    assert "2 environments" in run("--older-than", "30")
+    asked = CliRunner().invoke(jaxexport, ["environments", "--clean"])
+    assert (asked.exit_code, "--yes removes it without asking" in asked.output) == (2, True), "no terminal to ask on"
     assert old.exists()
-    assert "2 environments" in run("clean", "--yes")
+    assert "2 environments" in run("--clean", "--yes")
     assert (old.exists(), half.exists(), new.exists()) == (False, False, True)
-    run("clean", "--all", "--yes")
+    run("--clean", "--all", "--yes")
     assert not new.exists()
 
 
 def test_those_with_a_name_are_removed(cache):
     first, second, other = (made(cache, name) for name in ("jaxlib-0.9.0-a", "writer-0.9.0-b", "jaxlib-0.9.1-c"))
-    assert "2 environments of 0.0 GB would be removed" in run("clean", "jaxlib-0.9.0-a", "writer-*", "*-b")
-    run("clean", "jaxlib-0.9.0-a", "writer-*", "--yes")
+    assert "2 environments of 0.0 GB would be removed" in run(
+        "--clean", "--dry-run", "jaxlib-0.9.0-a", "writer-*", "*-b"
+    )
+    run("--clean", "jaxlib-0.9.0-a", "writer-*", "--yes")
     assert (first.exists(), second.exists(), other.exists()) == (False, False, True)
 
 
@@ -93,12 +98,12 @@ def test_a_name_of_one_in_use_or_of_none_removes_nothing(cache):
     folder = made(cache, "jaxlib-0.9.0-a")
     with EnvironmentLocks() as locks:
         assert locks.take(folder)
-        for words in ([], ["--yes"]):
-            printed = run("clean", folder.name, *words)
+        for words in ([], ["--yes"], ["--dry-run"]):
+            printed = run("--clean", folder.name, *words)
             assert "jaxlib-0.9.0-a: in use, not removed\n0 environments of 0.0 GB" in printed
-    with pytest.raises(UnknownEnvironment, match=r"^jaxlib-0\.9\.9: no environment has this name in .*list` shows all"):
-        CliRunner().invoke(jaxexport, ["environments", "clean", "*-a", "jaxlib-0.9.9", "--yes"], catch_exceptions=False)
-    done = CliRunner().invoke(jaxexport, ["environments", "clean", "x", "--older-than", "3"])
+    with pytest.raises(UnknownEnvironment, match=r"^jaxlib-0\.9\.9: no environment has this name in .*s` shows all"):
+        CliRunner().invoke(jaxexport, ["environments", "--clean", "*-a", "jaxlib-0.9.9"], catch_exceptions=False)
+    done = CliRunner().invoke(jaxexport, ["environments", "--clean", "x", "--older-than", "3"])
     assert "NAME cannot be combined with --all or --older-than." in done.output
     assert folder.exists()
 
@@ -118,7 +123,7 @@ def test_one_in_use_stays_until_its_process_is_killed(cache):
         assert cached.in_use
         assert to_clean([cached], started, None) == []
         assert not remove(cached), "also where it was taken after the list was made"
-        assert "in use" in run("list")
+        assert "in use" in run()
         user.kill()
     (cached,) = cached_environments()
     assert cached.last_used >= started

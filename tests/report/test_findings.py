@@ -225,16 +225,16 @@ def test_numbers_that_differ_are_one_finding_for_each_change(results, found, end
 
 def test_commands_name_the_folder_of_the_results():
     results = [wrong("0.10.2")]
-    for folder, command in {".jaxexport": "trend --numbers", "nightly run": "trend 'nightly run' --numbers"}.items():
+    for folder, command in {".jaxexport": "report", "nightly run": "report 'nightly run'"}.items():
         (finding,) = findings(*results, folder=Path(folder))
-        assert f"`jaxexport {command}` shows" in dict(finding.details)["to do"]
+        assert f"`jaxexport {command} --trend numbers` shows" in dict(finding.details)["to do"]
 
 
 def test_bits_that_change_again_are_told_with_where_to_look():
     results = [wrong("0.10.2"), wrong("0.11.0", bits="b")]
     (finding,) = findings(*results)
     assert (
-        "  bits       those of 1 golden change again among these readers: see `jaxexport trend --numbers`"
+        "  bits       those of 1 golden change again among these readers: see `jaxexport report --trend numbers`"
         in finding.text
     )
     (finding,) = findings(wrong("0.10.2", bits=""), wrong("0.11.0", bits=""))
@@ -325,7 +325,7 @@ def test_flaky_cells_are_one_finding_even_if_they_pass_now():
         (
             "NO NOISE",
             {"unmeasured": ["t.a/0.9.2-cpu", "t.b/0.9.2-cpu"]},
-            "2 goldens without noise: t.a/0.9.2-cpu, t.b/0.9.2-cpu. `jaxexport goldens noise` measures it.",
+            "2 goldens without noise: t.a/0.9.2-cpu, t.b/0.9.2-cpu. `jaxexport goldens verify --noise` measures it.",
         ),
         ("LITTLE NOISE", {"inputs_only": ["t.a/0.9.2-cpu"]}, "1 golden with noise of inputs only: t.a/0.9.2-cpu."),
         (
@@ -396,7 +396,9 @@ def to_do(one, *unmeasured):
 def test_other_numbers_of_a_golden_without_noise_ask_for_its_noise_first():
     """A golden written with `--noise=later`: a fixed tolerance calls its correct readers wrong."""
     unmeasured = moved(max_noise_error=None)
-    assert to_do(unmeasured, unmeasured.golden).startswith("Measure its noise first: `jaxexport goldens noise`.")
+    assert to_do(unmeasured, unmeasured.golden).startswith(
+        "Measure its noise first: `jaxexport goldens verify --noise`."
+    )
     assert to_do(unmeasured, "t.another/0.11.0-cpu").startswith("Find the operation that rounds in another way:")
     assert to_do(moved(max_noise_error=9.0), unmeasured.golden).startswith("Find the operation that rounds in another")
 

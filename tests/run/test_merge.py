@@ -63,7 +63,7 @@ def shards(ran, tmp_path) -> list[Path]:
 
 def test_merged_shards_are_the_undivided_run_with_its_exit_code(ran, shards, tmp_path, capsys):
     out = tmp_path / "merged"
-    assert jaxexport("merge", *reversed(shards), "--results", out) == 1
+    assert jaxexport("judge", *reversed(shards), "--results", out) == 1
     assert timeless(out) == timeless(ran / "whole")
     assert len(timeless(out)[0]) == len(CASES)
     assert len(read_summary(out).unmeasured) == len(CASES)
@@ -88,7 +88,7 @@ def test_a_missing_or_killed_shard_is_named_and_incomplete(shards, tmp_path, cap
     else:
         (shards[1] / SUMMARY).unlink()
     out = tmp_path / "merged"
-    assert jaxexport("merge", *shards, "--results", out) == 3
+    assert jaxexport("judge", *shards, "--results", out) == 3
     assert "gap: 1 of 3 shards missing or not finished: --shard 2/3." in capsys.readouterr().out
     lines, summary = timeless(out)
     assert len(lines) == summary["results"] < summary["planned"] == len(CASES)
@@ -228,6 +228,6 @@ def test_a_plan_with_numbers_of_no_golden_is_refused(shards, numbers):
 
 def test_a_shard_is_never_written_over(shards, capsys):
     before = timeless(shards[0])
-    assert jaxexport("merge", *shards, "--results", shards[0]) == 2
+    assert jaxexport("judge", *shards, "--results", shards[0]) == 2
     assert "this is one of the shards, which are never overwritten" in capsys.readouterr().err
     assert timeless(shards[0]) == before

@@ -20,7 +20,7 @@ READ: dict[tuple[str, ...], str] = {
     ("GITHUB_REPOSITORY", "CI_PROJECT_PATH"): "The name of the project in `summary.json`, where its folder has none.",
     ("GITHUB_SERVER_URL", "GITHUB_RUN_ID", "CI_PROJECT_URL", "CI_JOB_URL"): "Links of a report to the source code and "
     "to the job.",
-    ("JAXEXPORT_SESSION_ENDED",): "Internal: a file by which `jaxexport backfill` knows that pytest has ended.",
+    ("JAXEXPORT_SESSION_ENDED",): "Internal: a file by which `jaxexport goldens backfill` knows that pytest has ended.",
 }
 """Every variable that the code reads; tests/docs/test_reference.py compares this with the code."""
 

@@ -2,4 +2,4 @@
 
 from export_core.base.feature import Feature
 
-FEATURE = Feature(commands={"backfill": "backfill_command:backfill"})
+FEATURE = Feature(commands={"goldens backfill": "backfill_command:backfill"})

@@ -72,7 +72,7 @@ def write_goldens(
     for release in writers.chosen:
         echo(f"== writing goldens with jax {release.jax}, jaxlib {release.jaxlib} (built {release.built})")
         try:
-            # Locked until pytest has ended: `jaxexport environments clean` must not remove it meanwhile.
+            # Locked until pytest has ended: `jaxexport environments --clean` must not remove it meanwhile.
             with EnvironmentLocks() as locks:
                 environment = _build_writer(release, writers, install, constraints, locks)
                 words = ("--update-goldens", "--record-packages", "-m", "export_compat", "-q")

@@ -1,4 +1,4 @@
-"""The command `jaxexport backfill`: goldens by older releases."""
+"""The command `jaxexport goldens backfill`: goldens by older releases."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +10,9 @@ from export_core.cli.help import command
 
 
 @command(
-    "docs/reference/cases.md", "jaxexport backfill --writers 0.9.2,0.10.2 -- tests/test_model.py", section="Goldens"
+    "docs/reference/cases.md",
+    "jaxexport goldens backfill --writers 0.9.2,0.10.2 -- tests/test_model.py",
+    section="Goldens",
 )
 @policy_option
 @click.option(

@@ -3,13 +3,16 @@
 from export_core.base.feature import Feature
 
 FEATURE = Feature(
-    commands={"trend": "trend_command:trend"},
     schemas={
-        "trend": ("trend:Trend", "what `jaxexport trend --json` prints: in which release which outputs changed"),
+        "trend": (
+            "trend:Trend",
+            "what `jaxexport report --trend --json` prints: which outputs changed in which release",
+        ),
         "comparison": (
             "comparison:BaselineReport",
             "what `jaxexport judge NEW --baseline OLD --json` prints: what is different from an earlier run",
         ),
     },
     compare="comparison:compared",
+    trend="trend:trend",
 )

@@ -1,4 +1,4 @@
-"""What `jaxexport trend` shows, and says to people: in which release which outputs and costs changed, by how much.
+"""What `jaxexport report --trend` shows: in which release which outputs and costs changed, by how much.
 
 Shown and not judged. Nothing is compared here: what a run compared, and the figures that it recorded, are put in order.
 """
@@ -80,10 +80,18 @@ class Costs(msgspec.Struct, frozen=True):
 
 
 class Trend(msgspec.Struct, frozen=True):
-    """What `jaxexport trend` shows of a run: how outputs drift, and where costs change."""
+    """What `jaxexport report --trend` shows of a run: how outputs drift, and where costs change."""
 
-    numbers: tuple[GoldenDrift, ...]  # A drift for each golden, platform and device; none with `--cost` alone.
-    cost: Costs | None = None  # What the run shows of costs; null with `--numbers` alone.
+    numbers: tuple[GoldenDrift, ...]  # A drift for each golden, platform and device; none with `--trend cost`.
+    cost: Costs | None = None  # What the run shows of costs; null with `--trend numbers`.
+
+
+def trend(results: Sequence[Result], *, numbers: bool, cost: bool) -> tuple[Trend, list[str]]:
+    """What moves in these cells, as `--trend` was asked for: as data, and in lines for people."""
+    shown = Trend(number_drift(results) if numbers else (), cost_steps(results) if cost else None)
+    lines = [*trend_lines(shown)] if numbers else []
+    lines += [""] if numbers and cost else []
+    return shown, lines + ([*cost_lines(shown.cost)] if shown.cost else [])
 
 
 def number_drift(results: Iterable[Result]) -> tuple[GoldenDrift, ...]:

@@ -21,7 +21,7 @@ from export_core.run.run import Run
 NOT_MEASURED = Kind("NOT MEASURED", 7, "bold yellow")
 SLOWER_CELLS = Kind("SLOWER", 8, "bold yellow", level="warning")
 HEAD = ("cost of", "reader", "temp", "accessed", "flops", "instructions", "compile", "run")
-_TO_DO = "`jaxexport trend --cost` shows in which release it began. Then change the program or the budget."
+_TO_DO = "`jaxexport report --trend cost` shows in which release it began. Then change the program or the budget."
 
 
 def cost_findings(run: Run) -> Iterator[Finding]:

@@ -12,7 +12,6 @@ FEATURE = Feature(
         "inspect": "commands:inspect",
         "audit": "commands:audit",
         "diff": "commands:diff",
-        "goldens coverage": "commands:coverage",
     },
     schemas={
         "inspect": (
@@ -26,4 +25,5 @@ FEATURE = Feature(
         "audit": ("screen:AuditedFile", "a line of what `jaxexport audit --json` prints: an artifact with its calls"),
         "diff": ("screen:ArtifactDiff", "what `jaxexport diff --json` prints: what changed between two artifacts"),
     },
+    coverage="coverage:coverage_text",
 )

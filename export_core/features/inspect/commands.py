@@ -1,4 +1,4 @@
-"""The commands inspect, audit, diff and goldens coverage. They never run what is in a file."""
+"""The commands inspect, audit and diff. They never run what is in a file."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ from export_core.base.escaping import printable
 from export_core.base.phrases import did_you_mean, plural
 from export_core.cli.click_options import (
     PATH,
-    Project,
     day_of,
     goldens_option,
     policy_of,
     policy_option,
-    project_options,
 )
 from export_core.cli.goldens import find_golden
 from export_core.cli.help import command
@@ -353,19 +351,3 @@ def diff(context: click.Context, names: Sequence[str], asked: _Asked) -> None:
     if below:
         echo(f"{ended[True]:,} the same, {ended[False]:,} different, {ended[None]:,} not read", err=asked.as_json)
     context.exit(BAD_INPUT if ended[None] else DIFFERENT if ended[False] else SAME)
-
-
-@command("docs/evidence/coverage.md", "jaxexport goldens coverage")
-@project_options
-def coverage(project: Project) -> None:
-    """Count what the goldens cover: custom-call targets, primitives, dtypes, effects, features and formats.
-
-    A number counts cases: all of them, then those exported for each platform. Writers are jaxlib releases.
-    """
-    from export_core.features.inspect.coverage import coverage, coverage_text
-    from export_core.goldens import GoldenError
-
-    goldens = project.store.goldens()
-    if not goldens:  # a table of nothing would look like goldens that cover nothing
-        raise GoldenError(f"{project.store.root}: expected goldens, found none. Name their folder with --goldens.")
-    echo(coverage_text(coverage(goldens)), nl=False)

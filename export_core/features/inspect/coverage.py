@@ -123,9 +123,9 @@ def _kinds(tree: Tree) -> Iterator[str]:
         yield from _kinds(child)
 
 
-def coverage_text(covered: Coverage) -> str:
+def coverage_text(goldens: Iterable[Golden]) -> str:
     """A table for each section: in how many cases a thing is, in those for each platform, and by which writers."""
-    lines = []
+    covered, lines = coverage(goldens), []
     for section in SECTIONS:
         rows: list[tuple[str, ...]] = [("name", "cases", *PLATFORMS, "writers")]
         for name, row in sorted(covered[section].items()):

@@ -1,7 +1,7 @@
 """Programs of closed issues. Their files are collected where this folder is named, and never with the other tests.
 
-`jaxexport backfill --writers V -- --goldens DIR studies/corpus/regressions` writes their goldens. A writer that gives a
-wrong answer itself, or cannot compile a program, writes no golden of it: what a golden expects is always right.
+`jaxexport goldens backfill --writers V -- --goldens DIR studies/corpus/regressions` writes their goldens. A writer that
+gives a wrong answer itself, or cannot compile a program, writes no golden of it: what a golden expects is always right.
 """
 
 from __future__ import annotations

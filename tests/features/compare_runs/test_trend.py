@@ -1,4 +1,4 @@
-"""`jaxexport trend`: in which release outputs or costs of a golden changed, and by how much."""
+"""`jaxexport report --trend`: in which release outputs or costs of a golden changed, and by how much."""
 
 import json
 
@@ -98,15 +98,15 @@ def test_one_release_has_nothing_to_be_compared_with():
 
 @pytest.fixture
 def trend(tmp_path, jaxexport):
-    """Runs `jaxexport trend WORDS` beside a run whose numbers changed in 0.10.2."""
+    """Runs `jaxexport report --trend WORDS` beside a run whose numbers changed in 0.10.2."""
     finished(tmp_path / ".jaxexport", read("0.10.0"), read("0.10.2", "a", 0.8), read("0.10.2", case="t.g"))
 
-    return lambda *words, **ends: jaxexport("trend", *words, **ends)
+    return lambda *words, **ends: jaxexport("report", "--trend", *words, **ends)
 
 
-@pytest.mark.parametrize("words", [(), ("--numbers",), ("--numbers", ".jaxexport")], ids=" ".join)
-def test_the_numbers_of_the_last_run_are_shown(trend, words):
-    ended = trend(*words, code=0)
+@pytest.mark.parametrize("words", [("--trend",), ("--trend", "numbers"), (".jaxexport", "--trend")], ids=" ".join)
+def test_the_numbers_of_the_last_run_are_shown(trend, words, jaxexport):
+    ended = jaxexport("report", *words, code=0)
     assert "  as written -> 0.8 x noise  t.f/0.9.2-cpu\n" in ended.out
     assert "the same bits in all releases: 1 golden, 1 of them as written\n" in ended.out
 
@@ -115,15 +115,21 @@ def test_costs_alone_or_with_the_numbers(trend, tmp_path):
     cells = [read(reader, cost=Cost(temp_bytes=size)) for reader, size in (("0.10.0", 80_000), ("0.10.2", 160_000))]
     finished(tmp_path / ".jaxexport", *cells)
     step = "  x2.00  temp_bytes  80.0 kB -> 160.0 kB  0.10.0 -> 0.10.2  t.f/0.9.2-cpu\n"
-    assert trend("--cost").out.endswith(step)
-    assert "numbers of" not in trend("--cost").out
+    assert trend("cost").out.endswith(step)
+    assert "numbers of" not in trend("cost").out
     assert "numbers of" in trend().out.removesuffix(step)
-    told = json.loads(trend("--cost", "--json").out)
+    told = json.loads(trend("cost", "--json").out)
     jsonschema.validate(told, schema("trend"))
     assert [step["change"] for step in told["cost"]["steps"]] == [
         {"figure": "temp_bytes", "was": 80_000, "now": 160_000}
     ]
-    assert (told["numbers"], json.loads(trend("--numbers", "--json").out)["cost"]) == ([], None)
+    assert (told["numbers"], json.loads(trend("numbers", "--json").out)["cost"]) == ([], None)
+
+
+def test_a_folder_after_the_option_is_no_value_of_it(trend):
+    assert_bad_input(
+        trend(".jaxexport"), "expected numbers, cost or nothing, found '.jaxexport'. A folder stands before"
+    )
 
 
 def test_other_cases_are_left_out(trend):
@@ -144,8 +150,11 @@ def test_json_has_every_stretch_of_every_golden(trend):
     ]
 
 
-def test_no_run_is_bad_input(trend):
-    assert_bad_input(trend("nowhere"), "summary.json: expected the summary of a finished matrix run, found none. Run ")
+def test_no_run_is_bad_input(jaxexport):
+    assert_bad_input(
+        jaxexport("report", "nowhere", "--trend"),
+        "summary.json: expected the summary of a finished matrix run, found none. Run ",
+    )
 
 
 # --- costs, by build date of the reader -------------------------------------------------------------------------------

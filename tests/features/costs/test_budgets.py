@@ -246,7 +246,7 @@ LIMIT = "temp_bytes 168,000,000, more than 100,800,000, which is 1.2 times the 8
     [
         (junit_xml, '<failure type="jaxexport.over-budget" message="over-budget: '),
         (junit_xml, f"{LIMIT} (max_growth, export_compat.yaml:3)"),
-        (junit_xml, "to do      `jaxexport trend --cost` shows in which release it began."),
+        (junit_xml, "to do      `jaxexport report --trend cost` shows in which release it began."),
         (markdown_text, "| 0.9.2 | ✅ | 💰 1 |"),
         (markdown_text, "OVER BUDGET: 1 cell over max\\_growth"),
         (annotation_commands, f"message: {LIMIT}"),

@@ -200,7 +200,7 @@ def test_what_nobody_ran_is_unknown_with_the_command_that_answers_it(ask, jaxexp
         "jaxexport matrix --readers 0.9.2,0.10.2 --platforms cpu --cases tests.test_a.test_f --writers 0.9.2 --as-of "
         "2026-11-22 --results .jaxexport/deploy"
     )
-    planned = jaxexport("plan", *shlex.split(unknown["run"])[2:-2])
+    planned = jaxexport("matrix", "--dry-run", *shlex.split(unknown["run"])[2:-2])
     assert "2 cells as of 2026-11-22" in planned.out, "the command plans these cells"
 
 

@@ -73,13 +73,13 @@ def test_a_policy_with_its_own_readers_has_those_of_its_places(jaxexport, tmp_pa
     (tmp_path / "export_compat.yaml").write_text(
         "readers: newest\ndeployed: [{name: serving, jaxlib: 0.9.2, since: 2026-11-01}]\n"
     )
-    ended = jaxexport("plan", "--as-of", "2026-11-21")
+    ended = jaxexport("matrix", "--dry-run", "--as-of", "2026-11-21")
     assert (
         "tests.test_a.test_f/0.12.0.1-cpu  in 0.9.2 with jax 0.9.2 on cpu  forward 216 days  outside  for serving"
         in (ended.out)
     )
     assert "by deployment target: 1 for serving" in ended.out
-    earlier = jaxexport("plan", "--as-of", "2026-10-31")
+    earlier = jaxexport("matrix", "--dry-run", "--as-of", "2026-10-31")
     assert "serving" not in earlier.out
 
 

@@ -1,4 +1,4 @@
-"""`jaxexport goldens coverage`: what a folder of goldens covers, read without jax."""
+"""`jaxexport goldens list --coverage`: what a folder of goldens covers, read without jax."""
 
 import shutil
 from pathlib import Path
@@ -36,7 +36,7 @@ def test_a_primitive_counts_for_all_platforms_of_its_case(rows):
 
 
 def test_generations_are_one_case_with_writers_by_date(folder, jaxexport):
-    out = jaxexport("goldens", "coverage", "--goldens", str(folder)).out
+    out = jaxexport("goldens", "list", "--coverage", "--goldens", str(folder)).out
     (line,) = [line for line in out.splitlines() if line.split()[:1] == ["float32"]]
     assert line.split() == ["float32", "1", "1", "1", "0.9.2,", "0.12.0.1"]
 
@@ -47,5 +47,5 @@ def test_formats_and_features_are_told(rows):
 
 
 def test_a_folder_without_goldens_is_an_error(tmp_path, jaxexport):
-    ended = jaxexport("goldens", "coverage", "--goldens", str(tmp_path), code=2)
+    ended = jaxexport("goldens", "list", "--coverage", "--goldens", str(tmp_path), code=2)
     assert f"{tmp_path}: expected goldens, found none. Name their folder with --goldens." in ended.err

@@ -212,7 +212,7 @@ def test_numbers_are_bisected_in_units_of_noise(bisect):
 
 def test_numbers_without_noise_are_bad_input_with_what_to_do(bisect):
     ended = bisect(FakeReplay(among({})), "--readers", "0.11.0", "--by", "numbers", "--quiet")
-    assert_bad_input(ended, "no error in units of noise", f"`jaxexport goldens noise {GOLDEN}` measures it")
+    assert_bad_input(ended, "no error in units of noise", f"`jaxexport goldens verify --noise {GOLDEN}` measures it")
     ended = bisect(FakeReplay(among({"0.11.0": CRASH}, off(0))), "--readers", "0.11.0", "--by", "numbers", "--quiet")
     assert_bad_input(ended, "in jaxlib 0.11.0 on cpu ended in crash, and gave no numbers")
 

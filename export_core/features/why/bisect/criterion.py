@@ -70,7 +70,7 @@ class Measure:
             )
         raise WhyError(
             f"--by numbers: {where} has no error in units of noise, since the golden's writer measured none. "
-            f"`jaxexport goldens noise {result.golden}` measures it."
+            f"`jaxexport goldens verify --noise {result.golden}` measures it."
         )
 
     def label(self, result: Result) -> str:

@@ -34,7 +34,7 @@ class FailureCause(StrEnum):
     """What is behind a failing cell, as far as is known without running anything else."""
 
     OWN_WRITER = "fails in its own writer"  # No release is to blame.
-    UPSTREAM = "known upstream issue"  # One of the table of known issues (`jaxexport policy known`).
+    UPSTREAM = "known upstream issue"  # One of the table of known issues (`jaxexport policy show --known`).
     EXPIRED = "expired"  # The reader refuses artifacts of this age by what is in them.
     STABLEHLO = "newer StableHLO"  # The module has what the reader's StableHLO does not know.
     FORMAT = "another format"  # The reader does not read the envelope as it was written.

@@ -108,7 +108,9 @@ class Comparison:
     others: Sequence[Finding]  # What else changed.
     run: Run  # The new run, which may fail because of the earlier one.
     before: Run  # The earlier run, judged by the policy of the new one.
-    cells: Mapping[CellKey, tuple[str, str]]  # How a cell changed, and what it was.
+    runs: Sequence[str]  # The names of all runs that are compared, the oldest first, the new one last.
+    cells: Mapping[CellKey, tuple[Sequence[str], Sequence[str]]]
+    """What a cell was in each of these runs; and how it changed from one to another, for each two of them."""
     counts: Mapping[str, int]  # How many cells of the new run changed so.
     section: Callable[[], Markup]  # All of it as a section of the page.
     as_json: Callable[[], msgspec.Struct]  # All of it for other programs.

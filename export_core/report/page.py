@@ -58,6 +58,7 @@ def html_page(document: Document) -> str:
         runtimes=any(reader.runtime for reader in run.readers),
         pictures=document.added("picture"),
         facets=_facets(run, comparison),
+        runs=comparison.runs if comparison else (),
         writers=[_writer(block, judgements) for block in table],
         marks=" · ".join([*(f"{facts.mark} {facts.symbol} {facts.short}" for facts in VERDICTS.values()), *MARKS]),
         # JSON that cannot end the element that it is in: < is written as an escape.

@@ -34,7 +34,8 @@ class PageData(msgspec.Struct):
     """`rows` and `cells` are columns, the cells of a row from `rows["start"]` on; `tables` are what they point into.
 
     `files` is the address of the folder of goldens, empty if unknown. `judgements` are all there are, the worst first;
-    `verdicts` have the word and the symbol of each, and whether such a cell works.
+    `verdicts` have the word and the symbol of each, and whether such a cell works; `runs` are the names of those that
+    are compared.
     """
 
     tables: dict[str, list[Any]]
@@ -43,6 +44,7 @@ class PageData(msgspec.Struct):
     files: str
     judgements: list[str]
     verdicts: dict[str, tuple[str, str, bool]]
+    runs: Sequence[str]
 
 
 class _Table(dict[Hashable, int]):
@@ -67,11 +69,11 @@ class _Columns:
 
 def page_data(document: Document, table: Sequence[GridBlock]) -> PageData:
     """The rows of the table in its order, and the cells of each row by build date of the reader."""
-    changes = document.comparison.cells if document.comparison else {}
+    history = document.comparison.cells if document.comparison else {}
     identity = document.run.summary.identity
     rows = _Columns(["case", "writer", "platform", "calls", "cost"])
     cells = _Columns(
-        ["reader", "state", "message", "stderr", "window", "numbers", "more", "command", "change", "figures"]
+        ["reader", "state", "message", "stderr", "window", "numbers", "more", "command", "history", "figures"]
     )
     goldens: list[str] = []
     start, seconds, timings = [0], [], []
@@ -90,7 +92,7 @@ def page_data(document: Document, table: Sequence[GridBlock]) -> PageData:
             )
             goldens.append(plain_text(first.golden))
             for result in results:
-                cells.append(**_cell(result), change=changes.get(result.key, ("", "")))
+                cells.append(**_cell(result), history=tuple(map(tuple, history.get(result.key, ()))))
                 seconds.append(round(result.seconds, 3))
                 timings.append(_timings(result))
             start.append(len(seconds))
@@ -106,6 +108,7 @@ def page_data(document: Document, table: Sequence[GridBlock]) -> PageData:
         file_address(identity.source_url, identity.goldens),
         [*Judgement],
         {name: (facts.mark, facts.symbol, name.works) for name, facts in VERDICTS.items()},
+        document.comparison.runs if document.comparison else [],
     )
 
 

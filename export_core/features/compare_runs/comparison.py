@@ -4,6 +4,7 @@ And as reports show it: findings, a section of the page, JSON.
 """
 
 import datetime
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -288,13 +289,26 @@ class BaselineReport(msgspec.Struct, frozen=True):
     costs: list[ChangedCost] = []  # What changed in costs, the largest change first.
 
 
-def compared(run: Run, baseline: Path) -> Comparison:
-    """A run compared with the one in the folder `baseline`. Raises `RunError` as `compare_with_baseline` does."""
-    return as_comparison(compare_with_baseline(run, baseline))
+def compared(run: Run, *baselines: Path) -> Comparison:
+    """A run compared with the newest of the runs in these folders; the others are its history.
+
+    Raises `RunError` as `compare_with_baseline` does.
+    """
+    differences = [compare_with_baseline(run, baseline) for baseline in baselines]
+    *older, newest = sorted(differences, key=lambda difference: _moment(difference.baseline))
+    return as_comparison(newest, [difference.baseline for difference in older])
 
 
-def as_comparison(difference: BaselineDifference) -> Comparison:
-    """A difference as every medium shows it."""
+def _moment(run: Run) -> tuple[str, str]:
+    """When a run was made: the day as of which it was judged, then its start."""
+    return str(run.summary.as_of), str(run.summary.identity.started or "")
+
+
+def as_comparison(difference: BaselineDifference, older: Sequence[Run] = ()) -> Comparison:
+    """A difference as every medium shows it. `older` are runs before the baseline, judged by the same policy."""
+    runs = [*older, difference.baseline, difference.now]
+    in_runs = {key: [run.by_cell.get(key) for run in runs] for key in difference.now.by_cell}
+    names = [f"{number}: as of {run.summary.as_of}" for number, run in enumerate(runs[:-1], start=1)]
     changes, costs = list(_changes(difference)), list(_costs(difference))
     return Comparison(
         line=baseline_line(difference),
@@ -303,9 +317,10 @@ def as_comparison(difference: BaselineDifference) -> Comparison:
         others=costs,
         run=difference.now,
         before=difference.baseline,
+        runs=[*names, "this run"],
         cells={
-            cell.result.key: (str(cell.change), f"{cell.then.judgement}, {cell.then.verdict}" if cell.then else "")
-            for cell in difference.cells
+            key: ([_state(result) for result in results], [_change(*two) for two in itertools.combinations(results, 2)])
+            for key, results in in_runs.items()
         },
         # What is gone has no cell in this run.
         counts={name: count for name, count in difference.counts.items() if count and name != Change.GONE},
@@ -346,8 +361,9 @@ def baseline_line(difference: BaselineDifference) -> str:
     lost = [text for text in now.failed_on if text.startswith(BONUS_LOST)]
     grown = sum(any(part.whose == "baseline" for part in result.exceeded) for result in difference.now.results)
     lost += [f"{plural(grown, 'cell')} grew by more than a budget allows"] if grown else []
+    size = plural(baseline.results, "cell")
     return (
-        f"Since the baseline (as of {baseline.as_of}, {baseline.results:,} cells): {counts_line(difference.counts)}. "
+        f"Since the baseline (as of {baseline.as_of}, {size}): {counts_line(difference.counts)}. "
         f"Exit code {now.exit_code}{': ' + '; '.join(lost) if lost else ' is that of the new run alone'}."
     )
 
@@ -377,6 +393,11 @@ def _finding(group: Sequence[CellDifference], kind: Kind, number: int) -> Findin
 
 def _state(result: Result | None) -> str:
     return f"{result.judgement}: {result.verdict}" if result else ""
+
+
+def _change(then: Result | None, now: Result | None) -> str:
+    """How a cell changed between any two runs; empty where neither has it."""
+    return str(change_of(then, now)) if now else str(Change.GONE) if then else ""
 
 
 def _state_line(result: Result | None) -> str:

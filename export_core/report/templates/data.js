@@ -1,6 +1,6 @@
 "use strict";
 // The data of the page: columns of numbers, which are places in tables of values. The texts are made in Python.
-const { tables, rows, cells, files, judgements: WORST, verdicts } = JSON.parse(document.getElementById("data").textContent);
+const { tables, rows, cells, files, judgements: WORST, verdicts, runs } = JSON.parse(document.getElementById("data").textContent);
 const ROWS = rows.golden.length, CELLS = cells.reader.length;
 const at = (id) => document.getElementById(id);
 
@@ -56,6 +56,11 @@ const sizeOf = (row) => rows.start[row + 1] - rows.start[row];
 const sum = (numbers) => numbers.reduce((all, one) => all + one, 0);
 const partOf = (some) => `${count(sum(some.map((row) => works[row])))} of ${count(sum(some.map(sizeOf)))} cells work`;
 const count = (number) => number.toLocaleString("en");
+
+// --- the runs that are compared: their places in `runs`. Changes are those of each two, 0-1, 0-2, 1-2 of three runs.
+let pair = [runs.length - 2, runs.length - 1];
+const changeOf = ([, changes = []]) => changes[pair[0] * runs.length - (pair[0] * (pair[0] + 1)) / 2 + pair[1] - pair[0] - 1] ?? "";
+const historyOf = (cell) => tables.history[cells.history[cell]][0] ?? [];
 
 // --- elements, always from text and never from markup
 function make(tag, properties = {}, ...children) {

@@ -53,7 +53,7 @@ const BY_CELL = {
   reader: (is) => [cells.reader, flags(tables.reader, releaseIs(is))],
   runtime: (is) => [cells.reader, flags(tables.reader, ({ runtime }) => is(runtime))],
   judgement: ofState(JUDGEMENT), verdict: ofState(VERDICT), stage: ofState(STAGE), cause: ofState(CAUSE),
-  change: (is) => [cells.change, flags(tables.change, ([name]) => is(name))],
+  change: (is) => [cells.history, flags(tables.history, (history) => is(changeOf(history)))],
   promised: ofState(PROMISED, (value) => (value ? "yes" : "no")),
 };
 

@@ -1,6 +1,6 @@
 // What is shown is what the address says: #filter=…&order=…&cell=…, #case=…, #reader=… or #cause=…; the controls only
 // change the address.
-const NAMES = ["filter", "case", "reader", "order", "cell", "cause"];
+const NAMES = ["filter", "case", "reader", "order", "runs", "cell", "cause"];
 const field = at("query");
 const FACETS = [...document.querySelectorAll("select[data-key]")];
 let shown = { filter: null, order: null };
@@ -35,7 +35,8 @@ function route() {
   const filter = ["case", "reader"].reduce((text, key) => (place[key] ? withTerm(text, key, place[key]) : text), place.filter ?? "");
   const order = place.order ?? (place.case ? "case" : place.reader || "writer");
   const isFirst = shown.filter === null;
-  if (filter !== shown.filter || order !== shown.order) showTable(filter, order);
+  const isOtherPair = runs.length > 2 && showPair(place.runs);
+  if (filter !== shown.filter || order !== shown.order || isOtherPair) showTable(filter, order);
   const number = cell ? cellNamed(cell) : -1;
   if (number >= 0) showCell(number);
   else if (dialog.open) dialog.close();
@@ -44,8 +45,25 @@ function route() {
   // Whoever gets the address of a filter is to see what it lets through.
   else if (isFirst && filter) at("table").scrollIntoView();
 }
+// Two runs of several: the earlier one first, whichever way they were picked.
+function showPair(text = "") {
+  const picked = text.split("-").map(Number).sort((one, other) => one - other);
+  pair = picked.length === 2 && picked[0] < picked[1] && picked[1] < runs.length ? picked : [runs.length - 2, runs.length - 1];
+  if (shown.runs === pair.join("-")) return false;
+  shown.runs = pair.join("-");
+  [at("then").value, at("now").value] = pair;
+  const counts = new Map();
+  for (let cell = 0; cell < CELLS; cell += 1) {
+    const change = changeOf(tables.history[cells.history[cell]]);
+    if (change) counts.set(change, (counts.get(change) ?? 0) + 1);
+  }
+  const choices = document.querySelector("select[data-key=change]");
+  choices.parentElement.hidden = false;
+  choices.replaceChildren(make("option", { value: "" }, "all"), ...[...counts].sort().map(([name, cells]) => make("option", { value: name }, `${name} (${count(cells)})`)));
+  return true;
+}
 function showTable(filter, order) {
-  shown = { filter, order };
+  shown = { ...shown, filter, order };
   if (field.value !== filter) field.value = filter;
   // What is hidden has no size, and rows are drawn for a size.
   grid.hidden = false;
@@ -129,6 +147,9 @@ for (const select of FACETS) {
   select.addEventListener("change", () => go({ filter: withTerm(shown.filter, select.dataset.key, select.value), cell: "" }));
 }
 at("order").addEventListener("change", () => go({ order: at("order").value === "writer" ? "" : at("order").value }));
+for (const id of runs.length > 2 ? ["then", "now"] : []) {
+  at(id).addEventListener("change", () => go({ runs: `${at("then").value}-${at("now").value}` }));
+}
 at("clear").addEventListener("click", () => { go({ filter: "" }); field.focus(); });
 
 // --- the table: a click or Enter opens a cell, all generations of a row's case, or sorts by a column

@@ -83,6 +83,15 @@ function costLine(row) {
   picture.append(title, drawn);
   return [picture];
 }
+// The worst judgement of a golden in each run that is compared, as small squares; of what is fine, what is promised.
+const [FAILS, REST] = [WORST.slice(0, WORST.indexOf("outside")), WORST.slice(WORST.indexOf("outside"))];
+function historyLine(row) {
+  if (runs.length < 3) return [];
+  const places = Array.from({ length: sizeOf(row) }, (_, place) => rows.start[row] + place);
+  const worst = runs.map((_, run) => [...FAILS, ...REST.toReversed()].find((name) => places.some((cell) => historyOf(cell)[run]?.startsWith(`${name}:`))));
+  const label = runs.map((name, run) => `${name}: ${worst[run] ?? "not there"}`).join("; ");
+  return [make("span", { className: "history", role: "img", ariaLabel: label, title: label }, ...worst.map((name) => make("i", { className: `swatch ${name ?? ""}` })))];
+}
 function drawItem(index) {
   const item = view.items[index], row = make("div", { role: "row", ariaRowIndex: index + 2 });
   row.style.top = `calc(var(--row) * ${index})`;
@@ -92,7 +101,7 @@ function drawItem(index) {
     return row;
   }
   const name = make("div", { role: "rowheader", tabIndex: -1, title: `${caseOf(item)[0]} on ${platformOf(item)}: ${partOf([item])}. Click: all generations.` });
-  name.append(make("span", {}, rowName(item, view.order)), make("small", {}, `${works[item]}/${sizeOf(item)}`), ...costLine(item));
+  name.append(make("span", {}, rowName(item, view.order)), make("small", {}, `${works[item]}/${sizeOf(item)}`), ...historyLine(item), ...costLine(item));
   row.append(name, ...rangesOf(item, view.readers).map((range) => drawRange(range, view.readers)));
   return row;
 }
@@ -150,7 +159,7 @@ function drawTable(query, order) {
   grid.style.setProperty("--columns", Math.max(1, view.readers.length));
   // On a wide screen no name is cut: its letters, and room for the part that works and the line of costs.
   const longest = view.items.reduce((most, item) => Math.max(most, typeof item === "string" ? 0 : rowName(item, order).length), 0);
-  document.documentElement.style.setProperty("--letters", longest + 9 + (tables.cost.some(Boolean) ? 7 : 0));
+  document.documentElement.style.setProperty("--letters", longest + 9 + (tables.cost.some(Boolean) ? 7 : 0) + (runs.length > 2 ? 2 * runs.length : 0));
   body.style.height = `calc(var(--row) * ${view.items.length})`;
   grid.ariaRowCount = view.items.length + 1;
   grid.ariaColCount = view.readers.length + 1;

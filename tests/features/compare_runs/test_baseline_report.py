@@ -8,9 +8,11 @@ from xml.etree import ElementTree as Xml
 import jsonschema
 import msgspec
 import pytest
+from commands import finished
 from comparing import compared, difference
-from making import document, result, summarize
+from making import day, document, result, summarize
 
+from export_core.features.compare_runs import comparison as compare_runs
 from export_core.features.compare_runs.comparison import as_comparison, baseline_report, both_maps
 from export_core.judge import Judgement, Result
 from export_core.matrix import Verdict
@@ -19,6 +21,7 @@ from export_core.report.document import Finding
 from export_core.report.page import html_page
 from export_core.report.page_data import cell_link
 from export_core.report.run_tables import release_map, same_rows
+from export_core.run.results import read_run
 from export_core.run.run import Run
 from tools.schemas import schema
 
@@ -72,7 +75,7 @@ def test_a_cell_of_another_golden_says_so():
 
 def test_the_last_line_has_every_count_and_whose_exit_code_it_is():
     assert as_comparison(difference([result(case="t.f")], [crash()])).line == (
-        "Since the baseline (as of 2026-11-21, 1 cells): 1 regressed, 0 fixed, 0 new, 0 gone, 0 changed, 0 unchanged. "
+        "Since the baseline (as of 2026-11-21, 1 cell): 1 regressed, 0 fixed, 0 new, 0 gone, 0 changed, 0 unchanged. "
         "Exit code 1 is that of the new run alone."
     )
 
@@ -147,8 +150,11 @@ def test_a_cell_that_is_gone_has_no_link():
 
 def test_the_table_has_what_each_cell_was():
     data = re.search(r'id="data">(.*?)</script>', page([KEPT, OTHER], [CRASH, OTHER]))[1]
-    changes = sorted(json.loads(data)["tables"]["change"])
-    assert changes == [["regressed", "kept, pass"], ["unchanged", "kept, pass"]]
+    histories = sorted(json.loads(data)["tables"]["history"])
+    assert histories == [
+        [["kept: pass", "broken: crash"], ["regressed"]],
+        [["kept: pass", "kept: pass"], ["unchanged"]],
+    ]
     choices = re.search(r'data-key="change">(.*?)</select>', page([KEPT, OTHER], [CRASH]))[1]
     assert re.findall(r'value="(\w+)"', choices) == ["regressed"], "what is gone is not in this run"
 
@@ -161,4 +167,52 @@ def test_changed_cells_can_be_filtered(opened, tmp_path):
     shown.get_by_role("link", name="All of them in the table").first.click()
     assert shown.locator("#count").inner_text() == "1 of 2 cells"
     shown.locator("#grid .cell").click()
-    assert "regressed; it was kept, pass" in shown.locator("#cell-facts").inner_text()
+    assert "regressed; it was kept: pass" in shown.locator("#cell-facts").inner_text()
+
+
+@pytest.fixture
+def third_run(tmp_path):
+    """The last of three runs: t.f worked, crashed, and works again; t.new is only in this one."""
+    runs = ([result(case="t.f")], [crash("t.f")], [result(case="t.f"), result(case="t.new")])
+    for number, results in enumerate(runs):
+        finished(tmp_path / f"run{number}", *results, as_of=day(f"2026-11-2{number}"))
+    # In whatever order they are named.
+    earlier = tmp_path / "run1", tmp_path / "run0"
+    return compare_runs.compared(read_run(tmp_path / "run2"), *earlier)
+
+
+def test_several_baselines_are_a_history_and_the_newest_is_compared(third_run):
+    assert third_run.runs == ["1: as of 2026-11-20", "2: as of 2026-11-21", "this run"]
+    assert third_run.line.startswith("Since the baseline (as of 2026-11-21, 1 cell)")
+    assert {key.golden.partition("/")[0]: told for key, told in third_run.cells.items()} == {
+        "t.f": (["kept: pass", "broken: crash", "kept: pass"], ["regressed", "unchanged", "fixed"]),
+        "t.new": (["", "", "kept: pass"], ["", "new", "new"]),
+    }
+
+
+@pytest.mark.browser
+def test_any_two_of_several_runs_are_compared_in_the_page(opened, third_run, tmp_path):
+    file = tmp_path / "history.html"
+    run = third_run.run
+    file.write_text(html_page(document(run.results, run.summary, third_run)), "utf-8")
+    page = opened("#filter=change%3Afixed", file=file)
+    count, changes = page.locator("#count"), page.locator("select[data-key=change] option")
+    assert count.inner_text() == "1 of 2 cells"
+    assert changes.all_inner_texts() == ["all", "fixed (1)", "new (1)"]
+    page.select_option("#then", "0")
+    page.select_option("#now", "1")
+    page.wait_for_url("**runs=0-1*")
+    assert changes.all_inner_texts() == ["all", "regressed (1)"]
+    page.select_option("select[data-key=change]", "regressed")
+    assert count.inner_text() == "1 of 2 cells"
+    assert page.locator("#grid .history").get_attribute("aria-label") == (
+        "1: as of 2026-11-20: kept; 2: as of 2026-11-21: broken; this run: kept"
+    )
+    page.locator("#grid .cell").click()
+    facts = page.locator("#cell-facts").inner_text()
+    assert "regressed; it was kept: pass" in facts
+    assert "this run: kept: pass\n2: as of 2026-11-21: broken: crash\n1: as of 2026-11-20: kept: pass" in facts
+    page.go_back()
+    page.reload()
+    page.wait_for_selector("html[data-ready]")
+    assert count.inner_text() == "1 of 2 cells", "the address has the two runs"

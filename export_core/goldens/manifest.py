@@ -32,8 +32,8 @@ class NoiseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     compiled: tuple[str, ...]  # The runs with other options of the compiler.
     failed: dict[str, str] = {}  # Runs that gave nothing, with the reason.
     inside: int = 0
-    """The number of runs in which what is rounded inside the program was moved too; 0 where nothing is rounded, and
-    where `failed` says why it could not be: then the noise knows inputs and compilations only."""
+    """The number of runs that also moved results inside the program; 0 if none of them is rounded, or if `failed` says
+    why they could not be moved."""
     amplified: int = 0  # The number of such runs with moves of up to 64 units, by which elements that jump are found.
     kernel: str = ""
     """The kernel of OpenBLAS (`OPENBLAS_CORETYPE`) of one more run, in a process of its own; empty where none was made:
@@ -71,8 +71,8 @@ class Writer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     python: str  # The version of Python; `unknown` for an adopted artifact.
     platform: str  # The platform on which it was exported, such as cpu.
     jaxlib_extension_version: int | None = None
-    """What jax tells builds of jaxlib between two releases apart by. Evidence, and no part of who the writer is."""
-    xla_extension_version: int | None = None  # What jax told such builds apart by until jaxlib 0.4.
+    """The number by which jax distinguishes builds of jaxlib between two releases. It does not identify the writer."""
+    xla_extension_version: int | None = None  # The number that jax used for this until jaxlib 0.4.
 
     @property
     def id(self) -> str:
@@ -174,7 +174,7 @@ class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """Where the inputs and outputs of a golden come from that neither a test nor a person gave."""
 
     inputs: Literal["given", "made", "captured"]
-    """given: kept with the artifact. made: by the rule for types without values. captured: of a live call."""
+    """given: stored with the artifact. made: by the rule for types without values. captured: of a live call."""
     outputs: Literal["given", "replayed", "captured", "none"]
     """replayed: its writer's environment computed them when the golden was made. captured: what a live call returned.
     none: it has no outputs."""

@@ -62,7 +62,7 @@ def message_class(message: str) -> str:
 class Cause(msgspec.Struct, frozen=True):
     """Cells of a run with one judgement that fail alike. Lists are by build date."""
 
-    id: str  # Stays the same in the next run, and is that of cells of another judgement that fail alike.
+    id: str  # The same in every run, and for cells of another judgement that fail alike.
     judgement: Judgement  # The judgement of its cells.
     verdict: Verdict  # Their verdict.
     stage: Stage  # How far they got.
@@ -86,7 +86,7 @@ class Cause(msgspec.Struct, frozen=True):
     before: str = ""
     """The last release before `since` that was run, where releases between the two were not; else empty."""
     looks_like: str = ""
-    """What the difference of numbers of that cell looks like; empty where it looks like nothing known."""
+    """What the difference of numbers of that cell looks like; empty if it fits no known pattern."""
 
     @property
     def is_rounding(self) -> bool:

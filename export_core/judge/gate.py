@@ -57,10 +57,10 @@ class DeploymentTargetSummary(msgspec.Struct, frozen=True):
 
 
 class RunIdentity(msgspec.Struct, frozen=True):
-    """What a run was a run of. A field is empty where nobody says it."""
+    """What was run: project, commit, tool and goldens. A field is empty if its value is not known."""
 
     project: str = ""  # The name of the project.
-    commit: str = ""  # What was checked out.
+    commit: str = ""  # The commit that was checked out.
     source_url: str = ""  # Where the files of that commit are shown.
     ci_url: str = ""  # The job of a CI system.
     tool: str = ""  # The version of pytest-jaxexport.
@@ -88,12 +88,12 @@ class RunFacts(msgspec.Struct, frozen=True):
     ] = []  # Outputs with elements that would not show a wrong number: rounding alone moves them as far.
     unmeasured: list[str] = []  # The goldens without noise, which `jaxexport goldens verify --noise` can measure.
     inputs_only: list[str] = []
-    """The goldens whose noise knows inputs and compilations only: an older version measured it, or what is rounded
-    inside the program could not be moved."""
+    """The goldens whose noise was measured with changed inputs and compilations only: by an older version, or because
+    results inside the program could not be changed."""
     plan: str = ""  # A digest of the whole plan: the same for all its shards.
     shard: Shard | None = None  # Which shard of the plan this was, null for all of it.
     without_cells: str = ""  # The selected goldens that have no cell on the platforms asked for.
-    identity: RunIdentity = RunIdentity()  # What the run was a run of.
+    identity: RunIdentity = RunIdentity()  # What was run: project, commit, tool and goldens.
 
 
 class Summary(RunFacts, frozen=True, kw_only=True):

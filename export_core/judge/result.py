@@ -129,7 +129,7 @@ class Exceeded(msgspec.Struct, frozen=True, gc=False):
     limit: str  # The key of the limit, such as `max_temp_bytes`.
     figure: str  # The figure that exceeds it, such as `temp_bytes`.
     allowed: float  # The most that the figure may be.
-    found: float  # What it is.
+    found: float  # The value that was found.
     budget: str  # The line of the policy, such as `export_compat.yaml:12`, or `marker`.
     against: float | None = None  # Of `max_growth`: the figure that it grew from.
     whose: str = ""  # Of `max_growth`: whose figure that is, `writer` or `baseline`.
@@ -183,8 +183,8 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     """Which other verdict the same content had the last time, such as `was crash on 2026-11-20`; empty for none. The
     judgement is that of this verdict."""
     device: str = ""  # The kind of device that it ran on or, in mode compile, was compiled for; empty on a CPU.
-    driver: str = ""  # What drove the device; empty on a CPU.
-    foreseen: str = ""  # What the bytes of the artifact say of the platform; empty on a CPU.
+    driver: str = ""  # The driver of the device; empty on a CPU.
+    foreseen: str = ""  # What the artifact says about this platform; empty on a CPU.
     max_noise_error: float | None = None
     """The largest error in units of the noise that the golden's writer measured, null if it measured none."""
     allowed: str = ""  # By which rules numbers were compared, whether they passed or failed.
@@ -204,7 +204,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     deployed: tuple[str, ...] = ()
     """The names of the policy's deployment targets, in force on the day of the judgement, in which it has to run."""
     looks_like: str = ""
-    """What the difference of numbers looks like, such as rounding; empty where it looks like nothing known."""
+    """What the difference of numbers looks like, such as rounding; empty if it fits no known pattern."""
     cause: str = ""
     """The id of its cause: cells with the same one fail alike. Empty for a cell that works, and until the run has
     ended."""

@@ -148,7 +148,7 @@ class CustomCallChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     new: Text | None  # The new target; null if `old` is removed without a replacement.
     introduced: datetime.date  # D: the build date of the first jaxlib that can run both.
     release: datetime.date | None
-    """RELEASE: the build date of the first one published with it; null while nobody knows."""
+    """RELEASE: the build date of the first one published with it; null while it is not known."""
     reason: Text  # Why it changes.
     owner: Text  # Who is responsible for it.
     issue: Text  # The issue that tracks it: a link or a number.
@@ -165,8 +165,8 @@ class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Goldens that stay although no release built today would have to run them."""
 
     deployed: tuple[str, ...] = ()
-    """jaxlib versions that are in use and owe nothing, unlike those of the policy's `deployed`: goldens in their
-    windows stay, and the forecast covers them."""
+    """jaxlib versions that are in use, for which goldens in their windows stay and which the forecast covers. Unlike
+    those of the policy's `deployed`, they have to run nothing."""
     pinned: tuple[Pin, ...] = ()  # Goldens that are never pruned.
 
 

@@ -41,14 +41,14 @@ class LoadCheck:
     promised: bool | None
     """Whether the reader is inside the window; None where the writer or a build date is not known."""
     promised_since: datetime.date | None
-    """The first build date of a jaxlib that every possible writer promises to load it; None where none is known."""
-    promised_until: datetime.date | None  # The last build date, likewise.
+    """The first build date of a jaxlib that is promised to load it, whichever jaxlib wrote it; None if not known."""
+    promised_until: datetime.date | None  # The last build date of such a jaxlib.
     exported: bool = True
     """Whether jax.export wrote it. Of a bare module JAX promises nothing, and its custom calls are only listed."""
 
     @property
     def ok(self) -> bool | None:
-        """True if it loads and every custom call is promised (of a bare module: listed); None where nobody knows."""
+        """True if it loads and every custom call is promised (of a bare module: listed); None if that is not known."""
         return False if self.unpromised else self.loads
 
     def __str__(self) -> str:

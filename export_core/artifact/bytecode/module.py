@@ -42,7 +42,7 @@ class CustomCall(NamedTuple):
     target: str  # The name that XLA looks up.
     api_version: int
     """StableHLO's number: 1 original, 2 status returning, 3 unified, 4 typed FFI. JAX's FFI calls say 1 too."""
-    has_side_effect: bool  # Whether it may not be left out.
+    has_side_effect: bool  # Whether it has a side effect, so that it cannot be left out.
     backend_config: str | bytes | dict[str, Any]
     """Its configuration; of JAX's FFI calls, the arguments in `mhlo.backend_config`."""
     function: str  # The function that calls it.
@@ -361,7 +361,7 @@ class Module:
         return tuple(self.contents.constants)
 
     def constants_in_order(self) -> Iterator[Constant]:
-        """Walk once more: the constant of every operation that has one, also short and repeated ones."""
+        """Read the module again: the constant of every operation that has one, also short and repeated ones."""
         contents = self.contents
         values = self._of_each("vhlo.constant_v1", contents.value_of_constant)
         decoded = {value: contents.decoded_constant(value) for value in set(values)}
@@ -369,7 +369,7 @@ class Module:
 
     @property
     def has_dot_algorithms(self) -> bool:
-        """Whether a dot names its algorithm, as `jax.lax.DotAlgorithmPreset` does. Walks once more."""
+        """Whether a dot names its algorithm, as `jax.lax.DotAlgorithmPreset` does. Reads the module again."""
         contents = self.contents
         types = self._of_each("vhlo.dot_general_v2", lambda op: contents.properties(op)["accumulation_type"])
         return any(contents.values.attribute(number) != "none" for number in {*types})

@@ -189,7 +189,7 @@ class Envelope(NamedTuple):
     """Whether it has symbolic dimensions or several platforms, so that it is refined before XLA compiles it."""
     vjp: "Envelope | None"  # The envelope of its derivative.
     jax_version: str | None  # The jax that wrote it; None where it does not say.
-    serialization_version: int  # What the wire says: wrong before jax 0.11.1.
+    serialization_version: int  # The version that the file states, which is wrong before jax 0.11.1.
     format_range: tuple[int, int]  # The first and the last format that can have written the slots that are present.
     slots: tuple[str, ...]  # The names of the fields that are present.
     unknown_fields: tuple[UnknownField, ...]  # Fields that no known schema has.

@@ -47,7 +47,7 @@ class ListedArtifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     mesh: dict[str, Size] = {}  # The mesh of an artifact for several devices, where the artifact does not say it.
     in_specs: str = ""  # How each flat argument is sharded, where the artifact does not say it: `P('data'), None`.
     nothing_to_compare: str = ""
-    """Why this golden is meant although it has no output, only empty ones or nothing but NaN."""
+    """The reason to store this golden although it has no output, only empty ones or only NaN."""
     without_outputs: str = ""  # Of an artifact for other platforms than cpu: why it has no outputs.
 
 

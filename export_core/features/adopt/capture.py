@@ -189,7 +189,7 @@ def capture(
     max_bytes: int = 100_000_000,
     writer: str | None = None,
 ) -> CapturedCall:
-    """The function of an artifact, of which now and then a call is stored as a golden.
+    """Wrap the function of an artifact: from time to time, a call of it is stored as a golden.
 
     The first call is captured, and then one each `every` seconds. The golden has the artifact, the inputs of the call
     and what it returned; it is written by a thread of its own, and its manifest says which jaxlib the server has. Each

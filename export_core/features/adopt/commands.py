@@ -107,7 +107,7 @@ _OF_ONE = ("case", "register", "mesh", "in_specs", "nothing_to_compare", "withou
     "--nothing-to-compare",
     metavar="REASON",
     default="",
-    help="Why this golden is meant although it has no output, only empty ones or nothing but NaN.",
+    help="The reason to store this golden although it has no output, only empty ones or only NaN.",
 )
 @click.option(
     "--without-outputs",

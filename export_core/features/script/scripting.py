@@ -53,10 +53,10 @@ def export_artifact(
         args: example arguments: arrays, or `jax.ShapeDtypeStruct` in their place.
         policy: the file of the policy, for allowed calls and platforms; without it, that of the working folder.
         keywords: those of `@pytest.mark.export_compat`, such as `platforms` and `vjp_order`, and keyword arguments of
-            the function. Those that say how goldens are compared change nothing.
+            the function. Those about comparing goldens have no effect.
 
     Raises:
-        KeywordError: a keyword that nobody knows, or whose value cannot be used.
+        KeywordError: an unknown keyword, or one whose value cannot be used.
         ExportError: jax.export refuses the function, or a custom call is neither promised nor allowed.
         PolicyError: the policy cannot be used.
     """
@@ -78,9 +78,9 @@ def write_golden(
     refused: Iterable[tuple[Any, ...]] = (),
     **keywords: Any,
 ) -> WrittenGolden:
-    """Write the golden of a function as `pytest --update-goldens` does: exported, audited, run, measured, replayed.
+    """Write the golden of a function as `pytest --update-goldens` does: export, audit, run, measure noise, replay.
 
-    A golden that is as it would be written is not touched. The goldens of other writers are never changed.
+    A golden that would not change is not touched. The goldens of other writers are never changed.
 
     Args:
         case: the name of the case, which is that of the golden's folder, such as ``models.attention``.
@@ -93,11 +93,11 @@ def write_golden(
         keywords: those of `@pytest.mark.export_compat`, and keyword arguments of the function.
 
     Raises:
-        KeywordError: a keyword that nobody knows, or whose value cannot be used.
-        ExportError: jax.export refuses the function, a custom call is neither promised nor allowed, its numbers prove
-            nothing, or this release cannot replay the golden.
-        GoldenError: the name is that of a golden that a test or `jaxexport goldens add` has made, or of no folder; or
-            the disk refuses.
+        KeywordError: an unknown keyword, or one whose value cannot be used.
+        ExportError: jax.export refuses the function, a custom call is neither promised nor allowed, its outputs would
+            not show an error, or this release cannot replay the golden.
+        GoldenError: a test or an adopted artifact has this case, no folder can have its name, or the golden cannot be
+            written.
         PolicyError: the policy cannot be used.
     """
     if not is_plain_name(case):

@@ -108,7 +108,7 @@ class Request(msgspec.Struct, frozen=True):
 class Cost(msgspec.Struct, frozen=True, gc=False):
     """What the compiler says that the plain call needs: the same each time. Null where a release or platform is silent.
 
-    With several devices it is said of the program of one of them. A CUDA plugin without a device estimates nothing.
+    With several devices, it is about the program of one device. A CUDA plugin without a device estimates nothing.
     """
 
     temp_bytes: int | None = None  # Bytes of temporary buffers.
@@ -125,7 +125,7 @@ class Cost(msgspec.Struct, frozen=True, gc=False):
 
 
 class Timings(msgspec.Struct, frozen=True, gc=False):
-    """How long the plain call took, in seconds of wall time, and the memory of its process: other figures each time.
+    """How long the plain call took, in seconds of wall time, and the memory of its process. They vary.
 
     Null for what was not done. A busy machine makes them longer, and so does the first cell in a new environment, which
     imports modules. A result from the cache of outcomes has the times of the run that it comes from.

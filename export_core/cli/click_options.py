@@ -38,7 +38,13 @@ full_option = click.option(
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 yes_option = click.option("--yes", is_flag=True, help="Do not ask first.")
 baseline_option = click.option(
-    "--baseline", metavar="OLD", type=PATH, help="Folder of an earlier run: also show what is different from it."
+    "--baseline",
+    "baselines",
+    metavar="OLD",
+    type=PATH,
+    multiple=True,
+    help="Folder of an earlier run: also show what is different from it. Several are the history of each cell on the "
+    "page, where any two can be compared; the newest of them is the baseline.",
 )
 
 
@@ -215,9 +221,9 @@ fail_on_option = click.option(
 """What a command that judges results again takes; `jaxexport matrix` has no baseline."""
 
 
-def check_fail_on(kinds: Sequence[str], baseline: str | None) -> None:
+def check_fail_on(kinds: Sequence[str], baselines: Sequence[str]) -> None:
     """Raises `click.UsageError` for a lost bonus without a run in which it was one."""
-    if "bonus-lost" in kinds and not baseline:
+    if "bonus-lost" in kinds and not baselines:
         raise click.UsageError("--fail-on bonus-lost compares with an earlier run: it needs --baseline OLD.")
 
 

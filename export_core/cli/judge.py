@@ -49,7 +49,7 @@ def judge(
     policy_file: str | None,
     as_of: str | None,
     propose: bool,
-    baseline: str | None,
+    baselines: Sequence[str],
     fail_on: Sequence[str],
     as_json: bool,
     full: bool,
@@ -67,11 +67,11 @@ def judge(
     from export_core.report.view import view
     from export_core.run.results import read_run
 
-    if as_json and not baseline:
+    if as_json and not baselines:
         raise click.UsageError("--json prints the difference from a baseline: it needs --baseline OLD.")
-    if propose and baseline:
+    if propose and baselines:
         raise click.UsageError("--propose cannot be combined with --baseline.")
-    click_options.check_fail_on(fail_on, baseline)
+    click_options.check_fail_on(fail_on, baselines)
     shards, missing = [*map(Path, folders)], tuple[str, ...]()
     if len(shards) > 1 or (shards and results):
         recorded, missing = _joined(shards, folder := Path(results or RESULTS))
@@ -79,10 +79,11 @@ def judge(
         recorded = read_run(folder := Path(*folders or (results or RESULTS,)))
     run = judged_run(recorded, folder, policy_file, as_of, fail_on)
     comparison = None
-    if baseline:
-        comparison = compared(run, baseline)
+    if baselines:
+        comparison = compared(run, baselines)
         # A lost bonus, or a growth since then, may have failed the run.
-        run = replace(comparison.run, options=f"{run.options} {shlex.join(['--baseline', baseline])}".strip())
+        words = [word for baseline in baselines for word in ("--baseline", baseline)]
+        run = replace(comparison.run, options=f"{run.options} {shlex.join(words)}".strip())
     if comparison and as_json:
         echo_json(comparison.as_json())
     elif propose:

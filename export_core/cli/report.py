@@ -90,7 +90,7 @@ def report(
     files: Mapping[str, str],
     annotations: bool,
     badge: str | None,
-    baseline: str | None,
+    baselines: Sequence[str],
     trend: str | None,
     cases: Sequence[str],
     as_json: bool,
@@ -120,7 +120,7 @@ def report(
         raise click.UsageError(f"{'--json' if as_json else '--cases'} is about what moves: it needs --trend.")
     written = [*files.values(), *filter(None, [badge, click_options.STDOUT if annotations else None])]
     click_options.check_different(written)
-    click_options.check_fail_on(fail_on, baseline)
+    click_options.check_fail_on(fail_on, baselines)
     run = read_run(path)
     if trend:
         _show_trend(run, path, trend, cases, as_json=as_json)
@@ -128,8 +128,8 @@ def report(
     if policy_file or as_of or fail_on:
         run = judged_run(run, path, policy_file, as_of, fail_on)
     comparison = None
-    if baseline:
-        comparison = compared(run, baseline)
+    if baselines:
+        comparison = compared(run, baselines)
         # A lost bonus, or a growth since then, may have failed the run.
         run = comparison.run
     if is_opened:
@@ -204,7 +204,10 @@ def judged_run(
     return judge_run(results, policy, facts, plan=recorded.plan, folder=folder, options=shlex.join(options))
 
 
-def compared(run: Run, baseline: str) -> Comparison:
-    """What is different from the run in another folder. Raises `click.UsageError` where no feature compares runs."""
-    comparison: Comparison = hook_of("compare", "--baseline")(run, Path(baseline))
+def compared(run: Run, baselines: Sequence[str]) -> Comparison:
+    """What is different from the newest of the runs in these folders, and what the others had.
+
+    Raises `click.UsageError` where no feature compares runs.
+    """
+    comparison: Comparison = hook_of("compare", "--baseline")(run, *map(Path, baselines))
     return comparison

@@ -216,3 +216,9 @@ def test_any_two_of_several_runs_are_compared_in_the_page(opened, third_run, tmp
     page.reload()
     page.wait_for_selector("html[data-ready]")
     assert count.inner_text() == "1 of 2 cells", "the address has the two runs"
+
+
+def test_report_takes_several_baselines(tmp_path, third_run, jaxexport):
+    options = [word for number in (0, 1) for word in ("--baseline", str(tmp_path / f"run{number}"))]
+    told = jaxexport("report", str(tmp_path / "run2"), *options, "--html", "-").out
+    assert '<option value="0">1: as of 2026-11-20</option>' in told

@@ -35,7 +35,7 @@ myst_heading_anchors = 4
 suppress_warnings = ["myst.header"]
 
 html_theme = "furo"
-html_title = "pytest-jaxexport"
+html_title = f"{project} {release}"
 html_favicon = "images/favicon.svg"
 if SOURCE:
     html_theme_options = {"source_repository": SOURCE, "source_branch": "main", "source_directory": "docs/"}

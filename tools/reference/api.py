@@ -27,6 +27,15 @@ FIELDS = {
 }
 """Types of data whose fields another page has."""
 
+BY_NAME = {
+    "Envelope": "as jax names them",
+    "RunOptions": "as the options of `jaxexport matrix` of the same name, but for `memory` in bytes",
+    "Selection": "as the options of `jaxexport matrix` of the same name",
+    **dict.fromkeys(("AbstractDevice", "AbstractMesh", "HloSharding", "NamedSharding", "PartitionSpec"), "as in jax"),
+    **dict.fromkeys(("ArtifactError", "Constant", "DisabledCheck", "Function", "UnknownField"), ""),
+}
+"""Types of which attributes are listed by name and type; the source code says the rest."""
+
 
 @functools.cache
 def modules() -> griffe.ModulesCollection:
@@ -85,10 +94,13 @@ def _module(module: str, names: tuple[str, ...]) -> Iterator[str]:
 
 def _members(kind: griffe.Class) -> str:
     members = members_of(kind)
+    attributes = [member for member in members if isinstance(member, griffe.Attribute) and kind.name not in FIELDS]
+    if kind.name in BY_NAME:
+        listed = ", ".join(f"`{member.name}: {_type(annotation_of(member))}`" for member in attributes)
+        return f"Attributes{f', {BY_NAME[kind.name]}' if BY_NAME[kind.name] else ''}: {listed}.\n"
     lines = [
         f"- `{': '.join(filter(None, (member.name, _type(annotation_of(member)))))}`: {_line(said_of(member))}\n"
-        for member in members
-        if isinstance(member, griffe.Attribute) and kind.name not in FIELDS
+        for member in attributes
     ]
     lines += [f"- `{signature_of(member)}`: {_paragraph(member)}\n" for member in members if member.is_function]
     return "".join(lines) + "\n"

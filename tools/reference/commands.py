@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -32,8 +32,14 @@ def every_command() -> str:
 
 
 def common_options() -> str:
-    """The options that many commands take."""
-    return _lines(_common())
+    """The options that many commands take; where two have one name, with their commands."""
+    common = _common()
+    times = Counter(_short(names) for names, _ in common)
+    lines = []
+    for (names, meaning), commands in common.items():
+        whose = f" ({', '.join(commands)})" if times[_short(names)] > 1 else ""
+        lines.append(f"- {code(names)}{whose}: {' '.join(meaning.split())}\n")
+    return "".join(lines)
 
 
 def own_options() -> str:
@@ -41,32 +47,37 @@ def own_options() -> str:
     return _lines(_options(click.Context(jaxexport, info_name=NAME)))
 
 
-def _common() -> list[Option]:
-    """The options of at least `MANY` commands, by name."""
-    parent = click.Context(jaxexport, info_name=NAME)
-    commands = [command for group in _groups(jaxexport) for command in group.commands.values()]
-    contexts = [click.Context(command, info_name=command.name, parent=parent) for command in commands]
-    found = Counter(
-        option for context in contexts if not isinstance(context.command, click.Group) for option in _options(context)
-    )
-    return sorted(option for option, times in found.items() if times >= MANY)
+def _common() -> dict[Option, list[str]]:
+    """The options of at least `MANY` commands, by name, with these commands."""
+    found: dict[Option, list[str]] = {}
+    for path, command in _runnable(jaxexport, ""):
+        for option in _options(click.Context(command, info_name=command.name)):
+            found.setdefault(option, []).append(path)
+    return {option: commands for option, commands in sorted(found.items()) if len(commands) >= MANY}
 
 
-def _groups(group: click.Group) -> Iterator[click.Group]:
-    yield group
-    for command in group.commands.values():
+def _runnable(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
+    """All commands below a group, with what is typed after `jaxexport`."""
+    for name, command in group.commands.items():
         if isinstance(command, click.Group):
-            yield from _groups(command)
+            yield from _runnable(command, f"{path}{name} ")
+        else:
+            yield f"{path}{name}", command
 
 
-def _section(title: str, commands: Sequence[click.Command], common: list[Option]) -> Iterator[str]:
+def _short(names: str) -> str:
+    """An option without its value and its other names."""
+    return names.split(" ")[0].rstrip(",")
+
+
+def _section(title: str, commands: Sequence[click.Command], common: Mapping[Option, list[str]]) -> Iterator[str]:
     yield f"## {title}\n"
     parent = click.Context(jaxexport, info_name=NAME)
     for command in commands:
         yield from _command(command, parent, common)
 
 
-def _command(command: click.Command, parent: click.Context, common: list[Option]) -> Iterator[str]:
+def _command(command: click.Command, parent: click.Context, common: Mapping[Option, list[str]]) -> Iterator[str]:
     context = click.Context(command, info_name=command.name, parent=parent)
     yield f"### {context.command_path}\n"
     if isinstance(command, click.Group):
@@ -83,7 +94,7 @@ def _command(command: click.Command, parent: click.Context, common: list[Option]
     yield f"{_paragraphs(command)}\n"
     yield "```sh\n" + "".join(f"{example}\n" for example in command.examples) + "```\n"
     options = _options(context)
-    shared = [code(names.split(" ")[0].rstrip(",")) for names, meaning in options if (names, meaning) in common]
+    shared = [code(_short(names)) for names, meaning in options if (names, meaning) in common]
     yield _lines([option for option in options if option not in common])
     named = f"Common options: {', '.join(shared)}." if shared else ""
     yield f"{named}{more}".strip() + "\n"

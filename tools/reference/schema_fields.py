@@ -11,9 +11,9 @@ from tools.reference.markdown import code, table
 
 _WORDS = {
     "string": "text",
-    "integer": "whole number",
+    "integer": "integer",
     "number": "number",
-    "boolean": "true or false",
+    "boolean": "boolean",
     "null": "null",
     "object": "object",
 }
@@ -25,10 +25,7 @@ VERDICTS = {
     "Direction": "directions",
 }
 """Enumerations that verdicts.md has, by the name of its section."""
-OF_FILES = (
-    *("Cause", "Cost", "Exceeded", "ListedArtifact", "Origin", "ReaderOf", "RunIdentity", "Timings"),
-    *("Writer", "WriterOf"),
-)
+OF_FILES = (*("Cause", "Cost", "ListedArtifact", "Origin", "ReaderOf", "Timings", "Writer", "WriterOf"),)
 """Types that files.md describes: those that users write, and those that programs read of a run."""
 OF_POLICY = ("JaxRelease", "JaxlibRelease")
 """Types that policy.md describes under their own heading. Those of other keys are below their key."""
@@ -97,7 +94,7 @@ def words(field: dict[str, Any], types: dict[str, Any]) -> str:
             return f"list of {', '.join(words(item, types) for item in field['prefixItems'])}"
         return f"list of {words(field['items'], types)}" if field.get("items") else "list"
     if field.get("type") == "object" and isinstance(field.get("additionalProperties"), dict):
-        return f"object with names, each {words(field['additionalProperties'], types)}"
+        return f"{words(field['additionalProperties'], types)} by name"
     if "format" in field:
         return {"date": "day", "date-time": "time"}[field["format"]]
     return _WORDS.get(field.get("type", ""), "any value")

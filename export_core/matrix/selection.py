@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
 from export_core.base.errors import ExportCompatError
 from export_core.base.phrases import did_you_mean
 from export_core.policy import DeploymentTarget
-from export_core.policy.run_options import GROUPS, Selection
+from export_core.policy.run_options import COMPARISONS, GROUPS, Selection
 from export_core.readers.environment import Sources
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, Release, Windows, promise
 from export_core.releases.calendar import date_in_version, version_key
@@ -68,12 +69,12 @@ def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
             raise MatrixError(
                 "--readers: expected window, all, newest, deployed, jaxlib versions such as 0.9.2,0.12.0.1, or "
                 f"releases of a runtime ({', '.join(known_runtimes())}) such as tensorflow==2.21.0, found {text!r}."
-                f"{did_you_mean(text, (*WORDS, *known_runtimes()))}"
+                f"{did_you_mean(NEWEST if text == 'latest' else text, (*WORDS, *known_runtimes()))}"
             )
     named = [
         text
         for text in (*selection.named, selection.touching)
-        if text and text not in WORDS and not names_runtime(text)
+        if text and text not in WORDS and text[0] not in COMPARISONS and not names_runtime(text)
     ]
     files: dict[str, Wheel] = {}
     for text in named:
@@ -150,6 +151,8 @@ def choose_readers(
             spelled |= {existing.release(version): version for version in existing.versions()}
         elif text == "window":
             spelled |= {existing.release(version): version for version in window_readers(written, existing, windows)}
+        elif text[0] in COMPARISONS:
+            spelled |= {existing.release(version): version for version in _in_range(text, existing)}
         elif names_runtime(text):
             spelled |= {release: release.name for release in runtime_readers(text, existing)}
         elif text != DEPLOYED:
@@ -176,6 +179,17 @@ def choose_readers(
     return Readers(
         tuple(chosen), touching, existing, sources, spelled, frozenset(for_targets) - {touching}, for_writers
     )
+
+
+def _in_range(text: str, calendar: Calendar) -> list[str]:
+    """The jaxlib releases of a range such as ``>=0.11,<0.12``. Raises `MatrixError` for no range or an empty one."""
+    try:
+        chosen = [*SpecifierSet(text).filter(calendar.versions(), prereleases=True)]
+    except InvalidSpecifier:
+        raise MatrixError(f"--readers: expected a range of jaxlib releases such as '>=0.11', found {text!r}.") from None
+    if not chosen:
+        raise MatrixError(f"--readers {text}: no known jaxlib is in this range. `jaxexport releases list` shows all.")
+    return chosen
 
 
 def _just_before(written: Iterable[datetime.date], calendar: Calendar) -> dict[Release, set[datetime.date]]:

@@ -24,6 +24,7 @@ GIB = 1 << 30
 GROUPS = ("window", "all")  # The words that name a group of readers, which depends on the goldens or on the calendar.
 PROMISED = "promised"
 BACKWARD = "backward"
+COMPARISONS = frozenset("<>=!~")  # What the comparisons of a range of releases are made of, such as >=0.11.
 _SHARD = re.compile(r"([1-9]\d*)/([1-9]\d*)")
 _KEY = "option"
 _KINDS = {"int": int, "float": float, "bool": bool, "Path": Path}
@@ -55,8 +56,14 @@ def parse_shard(text: str) -> Shard:
 
 
 def comma_separated(text: str | None) -> tuple[str, ...]:
-    """The parts of a comma-separated list. ``tensorflow>=2.19,<2.21`` is one part: no name begins with a comparison."""
-    return tuple(part.strip() for part in re.split(r",(?!\s*[<>=!~])", text or "") if part.strip())
+    """The parts of a comma-separated list. ``tensorflow>=2.19,<2.21`` and ``>=0.11,<0.12`` are one part each."""
+    parts: list[str] = []
+    for part in filter(None, map(str.strip, (text or "").split(","))):
+        if part[0] in COMPARISONS and parts and COMPARISONS.intersection(parts[-1]):
+            parts[-1] += f",{part}"
+        else:
+            parts.append(part)
+    return tuple(parts)
 
 
 def _day(text: str) -> datetime.date:
@@ -138,7 +145,8 @@ class Selection:
     readers: str = _option(
         "window",
         "--readers READER,…",
-        "window, all, newest, deployed (the policy's deployment targets), jaxlib releases (0.9.2), one with its jax "
+        "window, all, newest, deployed (the policy's deployment targets), jaxlib releases (0.9.2, '>=0.11'), one with "
+        "its jax "
         "(0.11.2-jax0.12.0.1), a jaxlib wheel file, or releases of another runtime (tensorflow==2.21.0, 'iree>=3.9', "
         "litert for its newest). [default: the policy's, else window, with deployed]",
         of_policy=True,

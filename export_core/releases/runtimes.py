@@ -214,7 +214,7 @@ def runtime_readers(text: str, calendar: Calendar) -> list[Release]:
     assert match, text
     name, versions = match["name"], (match["versions"] or "").replace(" ", "")
     if name == JAXLIB:
-        raise ReleaseError(f"{text}: a release of jaxlib is named by its version alone, such as 0.12.0.1.")
+        raise ReleaseError(f"{text}: releases of jaxlib are named without its name, such as 0.12.0.1 or '>=0.11'.")
     runtime = runtime_named(name)
     known = every = runtime.known(calendar)
     if re.fullmatch(r"==[^,*]+", versions):

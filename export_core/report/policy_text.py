@@ -251,11 +251,9 @@ def proposal(results: Sequence[Result], summary: Summary) -> str:
 def _missing_part(summary: Summary) -> str:
     """Why a run is not a whole one; empty where it is."""
     if summary.shard:
-        return f"shard {summary.shard.index} of {summary.shard.count}: merge the shards first"
-    if not summary.selection["whole"]:
-        return (
-            "some of its cells: run the matrix without --cases, --writers, --touching, and with --readers window or all"
-        )
+        return f"shard {summary.shard.index} of {summary.shard.count}: judge all shards together first"
+    if summary.partial:
+        return f"{summary.partial}: run the matrix without the options that leave cells out"
     not_run = summary.judgements.get(Judgement.INCOMPLETE, 0)
     if summary.uncovered or not_run:
         return "; ".join([f"{not_run} cells that were not run", *(text.rstrip(".") for text in summary.uncovered)])

@@ -341,6 +341,12 @@ def test_the_command_line_precedes_the_policys_goldens_folder(jaxexport, project
 # --- plan, and what is refused before anything runs -------------------------------------------------------------------
 
 
+def test_cases_are_arguments_or_options(jaxexport, project):
+    every = jaxexport("matrix", "--dry-run", "--as-of", "2026-11-21").out
+    assert jaxexport("matrix", "t.test_f*", "--dry-run", "--as-of", "2026-11-21").out == every
+    assert_bad_input(jaxexport("matrix", "t.test_g", "--dry-run"), "--cases: no case is called or matches 't.test_g'.")
+
+
 def test_a_plan_is_shown_without_running_a_cell(jaxexport, project):
     ended = jaxexport("matrix", "--dry-run", "--readers", "0.9.2,0.12.0.1", "--as-of", "2026-11-21")
     assert (ended.code, ended.err) == (0, "")

@@ -20,6 +20,7 @@ from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.readers.worker.protocol import Stage
 from export_core.run.errors import IncompleteResults
+from export_core.run.results import read_run
 
 CRASH = result(Verdict.CRASH, Judgement.BROKEN, case="t.b", stage=Stage.RUN, message="died by signal 11", signal=11)
 
@@ -177,3 +178,52 @@ def test_a_comparison_as_json_is_all_there_is_on_standard_output(command):
 def test_a_baseline_that_says_nothing_is_bad_input(old, command):
     finished(Path("empty"), planned=0)
     assert "expected" in refused(command("judge", "old" if old == "empty" else "new", "--baseline", old))
+
+
+def test_the_page_is_opened_in_a_browser(command, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)
+    assert command("report", "new", "--open").exit_code == 0
+    assert command("report", "new", "--open", "--html", "page.html").exit_code == 0
+    pages = Path("new/report.html"), Path("page.html")
+    assert opened == [page.resolve().as_uri() for page in pages]
+    assert pages[0].read_bytes() == pages[1].read_bytes()
+    monkeypatch.setattr("webbrowser.open", lambda _: False)
+    assert refused(command("report", "new", "--open")) == (
+        "new/report.html: found no browser that opens it. Open the file yourself."
+    )
+
+
+def test_the_folder_is_an_argument_or_an_option(command):
+    assert command("report", "--results", "new").stdout == command("report", "new").stdout
+    assert command("judge", "--results", "new").stdout == command("judge", "new").stdout
+    assert "which means the same" in command("report", "new", "--results", "new").stderr
+
+
+@pytest.mark.parametrize("words", [["--json"], ["--cases", "t.a"]], ids=" ".join)
+def test_options_about_what_moves_need_it(command, words):
+    ended = command("report", "new", *words)
+    assert (ended.exit_code, f"{words[0]} is about what moves: it needs --trend" in ended.stderr) == (2, True)
+
+
+def test_a_run_writes_the_files_of_its_report_and_ends_with_its_own_exit_code(command, monkeypatch):
+    monkeypatch.setattr("export_core.run.session.run_matrix", lambda *_, **__: read_run(Path("new")))
+    ended = command("matrix", "t.*", "--html", "page.html", "--junit", "-", "--quiet")
+    assert (ended.exit_code, Xml.fromstring(ended.stdout).tag) == (1, "testsuites")
+    assert "BROKEN: 1 of 2 promised cells" in ended.stderr
+    command("report", "new", "--html", "later.html")
+    assert Path("page.html").read_bytes() == Path("later.html").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--dry-run", "--html", "x"], "--html reports a run: it cannot be combined with --dry-run."),
+        (["--json"], "--json prints the plan: it needs --dry-run."),
+        (["--html", "x", "--svg", "x"], "expected another file for each format"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_nothing_runs_for_options_that_exclude_each_other(command, words, said):
+    ended = command("matrix", *words)
+    assert (ended.exit_code, said in ended.stderr) == (2, True)

@@ -7,6 +7,7 @@ import pytest
 from making import NEWEST, day, golden, make_wheel
 
 from export_core.matrix import MatrixError, Plan, Selection, make_plan
+from export_core.policy.run_options import comma_separated
 from export_core.readers.environment import requirements
 from export_core.releases import Release, ReleaseError, Windows, load_calendar
 
@@ -60,6 +61,9 @@ def test_newest_is_of_the_day_and_a_candidate_joins_groups_only(asked, expected)
         ({"touching": "0.6.2", "readers": "0.11.2"}, MatrixError,
          "--touching 0.6.2: no selected golden was written by jaxlib 0.6.2, and it is not"),
         ({"readers": NIGHTLY}, ReleaseError, "is not in the release calendar"),
+        ({"readers": "latest"}, MatrixError, "found 'latest'. Did you mean 'newest'?"),
+        ({"readers": ">=99"}, MatrixError, "--readers >=99: no known jaxlib is in this range."),
+        ({"readers": "~0.11"}, MatrixError, "expected a range of jaxlib releases such as '>=0.11', found '~0.11'."),
         ({"readers": "0.13.0rc1", "indexes": ("https://nightlies.example",)}, ReleaseError,
          "jaxlib 0.13.0rc1 is not in the release calendar"),
         ({"indexes": ("user:secret@nightlies.example/simple",)}, MatrixError, "in 'nightlies.example/simple'"),
@@ -79,6 +83,11 @@ def test_the_window_may_be_widened_by_single_readers():
     wider = planned(readers="0.6.2,window")
     assert set(wider.readers) - set(window.readers) == {load_calendar().release("0.6.2")}
     assert wider.selection.whole
+
+
+def test_a_range_names_all_releases_in_it():
+    assert planned(readers=">=0.11,<0.12, 0.9.2").readers == planned(readers="0.9.2,0.11.0,0.11.1,0.11.2").readers
+    assert comma_separated("window,>=0.11, <0.12,iree>=3,<4,all") == ("window", ">=0.11,<0.12", "iree>=3,<4", "all")
 
 
 def test_what_is_narrowed_is_not_whole():

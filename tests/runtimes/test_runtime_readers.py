@@ -77,7 +77,7 @@ def test_readers_are_named_as_requirements(asked, expected):
         ("tensorflow 2.20.0", "Expected a release such as tensorflow==2.20.0"),  # as reports write it
         ("tensorflow==", "or a range such as 'tensorflow>=2.21.0', found 'tensorflow=='"),
         ("tf", "releases of a runtime .iree, litert"),
-        ("jaxlib==0.9.2", "a release of jaxlib is named by its version alone"),
+        ("jaxlib==0.9.2", "releases of jaxlib are named without its name"),
     ],
 )
 def test_what_names_no_reader_is_an_error_that_says_why(asked, says):

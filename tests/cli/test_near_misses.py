@@ -1,0 +1,76 @@
+"""Commands and options that do not exist: what is typed first is answered with the one that does it, or not at all."""
+
+import shlex
+
+import click
+import pytest
+from commands import assert_bad_input
+
+from export_core.cli.app import jaxexport as root
+from export_core.cli.near_misses import _COMMANDS
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("plan", "No such command: plan. `jaxexport matrix --dry-run` does that."),
+        ("merge a b", "`jaxexport judge DIR DIR` does that."),
+        ("badge", "`jaxexport report --badge FILE` does that."),
+        ("show t.a", "`jaxexport inspect CASE/WRITER` does that."),
+        ("goldens noise", "`jaxexport goldens verify --noise` does that."),
+        ("policy known", "`jaxexport policy show --known` does that."),
+        ("init", "Did you mean `jaxexport policy init`?"),
+        ("backfill --writers 0.9.2", "Did you mean `jaxexport goldens backfill`?"),
+        ("reprot", "Did you mean 'report'?"),
+        ("goldens lst", "Did you mean 'list'?"),
+        ("audit a --html b", "No such option: --html. Did you mean `jaxexport report --html`?"),
+        ("judge --open", "Did you mean `jaxexport report --open`?"),
+        ("report --resume", "Did you mean `jaxexport matrix --resume`?"),
+        ("matrix --case t.a", "Did you mean '--cases'?"),
+        ("goldens prune --delete", "Did you mean '--yes'?"),
+    ],
+)
+def test_what_is_likely_meant_is_named(typed, said, jaxexport):
+    assert_bad_input(jaxexport(*shlex.split(typed)), said)
+
+
+@pytest.mark.parametrize(
+    "typed", ["nothing", "goldens nothing", "reduced-more", "diff a b --sizes-of", "audit a --helpful"]
+)
+def test_what_is_like_nothing_gets_no_suggestion(typed, jaxexport):
+    ended = jaxexport(*shlex.split(typed))
+    assert_bad_input(ended, "No such ")
+    assert "Did you mean" not in ended.err
+
+
+@pytest.mark.parametrize("named", sorted({words for words in _COMMANDS.values() if words.startswith("jaxexport")}))
+def test_what_is_named_exists(named):
+    _, *words = named.split()
+    command: click.Command = root
+    while isinstance(command, click.Group) and not words[0].startswith("-"):
+        command = command.commands[words.pop(0)]
+    options = {name for parameter in command.get_params(click.Context(command)) for name in parameter.opts}
+    assert {word for word in words if word.startswith("-")} <= options
+
+
+def test_no_command_is_answered_that_exists():
+    for typed in _COMMANDS:
+        command: click.Command = root
+        *groups, last = typed.split()
+        for word in groups:
+            assert isinstance(command, click.Group)
+            command = command.commands[word]
+        assert isinstance(command, click.Group)
+        assert last not in command.commands
+
+
+def test_alone_it_says_what_comes_first(jaxexport):
+    for words in ((), ("--help",)):
+        ended = jaxexport(*words)
+        lines = [line.strip() for line in f"{ended.out}{ended.err}".partition("First:\n")[2].splitlines()]
+        starts = [line for line in lines[: lines.index("")] if line.startswith(("pytest", "jaxexport"))]
+        assert [line.split("  ")[0] for line in starts] == [
+            "pytest --update-goldens",
+            "jaxexport matrix",
+            "jaxexport report --open",
+        ]

@@ -1,14 +1,16 @@
 """The progress of a matrix run, as a bar or as lines in a log: environments, promised cells, causes, the time left."""
 
+import bisect
 import datetime
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from export_core.base.layout import wrapped
 from export_core.base.phrases import first_line, plural
@@ -19,8 +21,116 @@ from export_core.releases import Release
 from export_core.report.wording import counts_line
 
 SILENCE_SECONDS = 30.0  # The longest time without a line in a log: a run that writes nothing looks like one that hangs.
-SPEED_SECONDS = 120.0  # The time over which the speed is averaged for the estimate of the time left.
+SPEED_SECONDS = 60.0  # The speed is that of so many seconds, or of half of the run where that is longer.
+OF_PROMISED = 0.8  # What other cells of a reader cost, as a part of what the promised ones cost, until some have run.
 MOST_FAILURES = 20  # Failures that are shown as they happen, the first of each kind; the report at the end has all.
+
+
+class TimeLeft:
+    """How long a run still takes: a range, estimated from what has run so far, that becomes narrower.
+
+    What a cell costs, in seconds, depends on its reader: an old one refuses what a new one runs. Promised cells run
+    first, so what the others of a reader cost is taken to be a part of that, until some of them have run. `cells`
+    counts the cells of each reader, promised and not.
+    """
+
+    def __init__(self, cells: Counter[tuple[str, bool]], clock: Callable[[], float]) -> None:
+        self._left = Counter(cells)
+        self._clock = clock
+        self._started = clock()
+        self._ready: set[str] = set()
+        self._environments = 0
+        # All keys from the start: a bar asks from another thread, and none of them may be added meanwhile.
+        self._cells = Counter(dict.fromkeys(cells, 0))
+        self._costs: dict[tuple[str, bool], float] = dict.fromkeys(cells, 0.0)  # Their seconds, added up.
+        self._done: list[tuple[float, float, int]] = []  # The time, all costs and the environments, once a second.
+        self._seconds_an_environment = 0.0
+        self._ended = 0.0  # When something ended last.
+
+    def environment(self, reader: str) -> None:
+        """An environment is built."""
+        self._ready.add(reader)
+        self._environments += 1
+        self._ended = self._now()
+
+    def cell(self, reader: str, promised: bool, cost: float) -> None:
+        """A cell has ended."""
+        self._left[reader, promised] -= 1
+        # Those of an earlier run come at once, before any environment is built: they say nothing about the speed.
+        if self._environments or self._now() > 5:
+            self._ready.add(reader)
+            self._cells[reader, promised] += 1
+            self._costs[reader, promised] += cost
+            self._ended = now = self._now()
+            if not self._done:
+                self._seconds_an_environment = now / max(self._environments, 1)
+            if not self._done or now - self._done[-1][0] >= 1:
+                self._done.append((now, sum(self._costs.values()), self._environments))
+
+    def range(self) -> tuple[float, float] | None:
+        """The seconds that are left, at least and at most; None until some cells have ended."""
+        if self._cells.total() < 3 or self._ended - self._done[0][0] < 2:
+            return None
+        silent = self._now() - self._ended
+        # While nothing ends, the time passes; and the longer nothing ends, the longer the next may take.
+        seconds = max(self._seconds() - silent, silent)
+        left = self._left.total()
+        factor = 1.15 + 0.85 * (left / (left + self._cells.total())) ** 4
+        return seconds / factor, seconds * factor
+
+    def __str__(self) -> str:
+        """``0:02:40 to 0:04:10``; empty where nothing can be said."""
+        found = self.range()
+        return " to ".join(str(datetime.timedelta(seconds=round(seconds))) for seconds in found) if found else ""
+
+    def _now(self) -> float:
+        return self._clock() - self._started
+
+    def _seconds(self) -> float:
+        """The estimate when something ended last."""
+        since = self._ended - max(SPEED_SECONDS, (self._ended - self._done[0][0]) / 2)
+        began, cost, built = self._done[min(bisect.bisect(self._done, (since,)), len(self._done) - 1)]
+        if began == self._ended:
+            began, cost, built = self._done[0]
+        # Environments are built beside the cells, and take a part of the machine.
+        building = (self._environments - built) * self._seconds_an_environment / 4
+        seconds = max(self._ended - began - building, (self._ended - began) / 3)
+        speed = seconds / ((sum(self._costs.values()) - cost) or 1.0)
+        waiting = {reader for (reader, _), cells in self._left.items() if cells} - self._ready
+        return speed * self._cost_left() + len(waiting) * self._seconds_an_environment / 4
+
+    def _cost_left(self) -> float:
+        """What the cells that are left cost together."""
+        promised, others = ([kind for kind in self._cells if kind[1] is is_promised] for is_promised in (True, False))
+        typical = self._mean(promised, 0.0, 0) or self._mean(others, 0.0, 0) / OF_PROMISED
+        of_promised = {reader: self._mean([(reader, True)], typical, 5) for reader, _ in self._left}
+        # What part of that the others cost: slowly learned, since old readers, which refuse most, come first.
+        expected = sum(self._cells[kind] * of_promised[kind[0]] for kind in others)
+        assumed = typical * sum(self._cells[kind] + self._left[kind] for kind in others)
+        found = sum(self._costs[kind] for kind in others)
+        part = (found + assumed * OF_PROMISED) / ((expected + assumed) or 1.0)
+        of_promised_left = sum(self._left[kind] * of_promised[kind[0]] for kind in promised)
+        return of_promised_left + sum(
+            self._left[kind] * self._mean([kind], of_promised[kind[0]] * part, 5) for kind in others
+        )
+
+    def _mean(self, kinds: Collection[tuple[str, bool]], expected: float, weight: int) -> float:
+        """What a cell of these kinds has cost, if `weight` others had cost what is expected."""
+        cells = weight + sum(self._cells.get(kind, 0) for kind in kinds)
+        return (weight * expected + sum(self._costs.get(kind, 0.0) for kind in kinds)) / cells if cells else 0.0
+
+
+class _TimeLeftColumn(ProgressColumn):
+    """The time left, in a bar; nothing while nothing can be said."""
+
+    def __init__(self, time_left: TimeLeft) -> None:
+        super().__init__()
+        self._time_left = time_left
+
+    def render(self, task: Task) -> Text:
+        """``left 0:02:40 to 0:04:10``."""
+        text = str(self._time_left)
+        return Text(f"left {text}" if text else "")
 
 
 class RunProgress:
@@ -42,6 +152,7 @@ class RunProgress:
         self._kinds: set[tuple[Judgement, tuple[str, ...]]] = set()
         self._ready: set[str] = set()
         self._last_line = clock()
+        self._time_left = TimeLeft(Counter((cell.reader.pair, cell.promised) for cell in plan.cells), clock)
         # A dumb terminal cannot redraw a line: it gets those of a log.
         self._has_bar = console.is_interactive and not console.is_dumb_terminal and not quiet
         self._bar = Progress(
@@ -49,12 +160,10 @@ class RunProgress:
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+            _TimeLeftColumn(self._time_left),
             console=console,
             disable=not self._has_bar,
             expand=True,
-            speed_estimate_period=SPEED_SECONDS,
             get_time=clock,
         )
         self._task = self._bar.add_task("cells", total=len(plan.cells), state=self._short_state())
@@ -75,6 +184,7 @@ class RunProgress:
     def environment(self, reader: Release) -> None:
         """The environment of a reader is built. May be called from any thread."""
         self._ready.add(reader.pair)
+        self._time_left.environment(reader.pair)
         self._bar.update(self._task, state=self._short_state())
 
     def result(self, result: Result) -> None:
@@ -86,6 +196,7 @@ class RunProgress:
         self._failures[result.judgement] += 1
         self._flaky += bool(result.flaky)
         self._promised += result.promised
+        self._time_left.cell(reader, result.promised, result.seconds)
         if result.judgement.is_urgent:
             self._show_failure(result)
         self._bar.update(self._task, advance=1, state=self._short_state())
@@ -146,6 +257,5 @@ class RunProgress:
 
     def _state(self) -> str:
         """Promised cells, environments, failures so far and the time left: the end of a line in a log."""
-        left = self._bar.tasks[0].time_remaining
-        time_left = f" · about {datetime.timedelta(seconds=round(left))} left" if left else ""
+        time_left = f" · {text} left" if (text := str(self._time_left)) else ""
         return f" · {self._promised_cells()} · {self._environments()}{self._failed_so_far()}{time_left}"

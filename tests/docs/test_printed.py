@@ -26,7 +26,6 @@ NOT_RUN: dict[str, int] = {
     "docs/how-to/serve-from-tensorflow.md": 1,
     "docs/how-to/store-goldens.md": 3,
     "docs/how-to/upgrade-jax.md": 1,
-    "docs/how-to/watch-costs.md": 1,
     "docs/index.md": 2,
 }
 

@@ -215,7 +215,7 @@ fail_on_option = click.option(
     "--fail-on",
     type=click.Choice(["outside", "bonus-lost"]),
     multiple=True,
-    help="A run also fails where a cell outside its window fails other than by a refusal (outside), or was a bonus in "
+    help="Also fail the run if a cell outside its window fails, but not by a refusal (outside), or was a bonus in "
     "--baseline and fails now (bonus-lost); may be given several times. [default: the policy's]",
 )
 """What a command that judges results again takes; `jaxexport matrix` has no baseline."""

@@ -33,7 +33,7 @@ UNUSED_DAYS = 30
     "--older-than",
     type=click.IntRange(min=0),
     metavar="DAYS",
-    help="Only those that are not in use and unused for this many days, and what killed builds left behind. "
+    help="Only those that are not in use and were not used for this many days, and what killed builds left. "
     f"[default: {UNUSED_DAYS}, with --clean and without NAME]",
 )
 @click.option("--all", "everything", is_flag=True, help="With --clean: all that are not in use.")
@@ -71,8 +71,8 @@ def environments(
         echo(line)
     if not clean:
         echo(
-            f"{_count(chosen)} in {cache_folder() / 'environments'}. On the same disk as uv's cache their files are "
-            "hard links into it, and take no additional space."
+            f"{_count(chosen)} in {cache_folder() / 'environments'}. On the disk of uv's cache, their files are hard "
+            "links into it and take no extra space."
         )
         return
     free = [cached for cached in chosen if not cached.in_use]

@@ -79,9 +79,9 @@ def list_goldens(project: Project, sizes: bool, coverage: bool) -> None:
 @click.option(
     "--noise",
     is_flag=True,
-    help="Also measure the noise of goldens that have none: how far outputs move when they run in other ways.",
+    help="Also measure the noise of goldens that have none: how far outputs move when inputs and rounding change.",
 )
-@click.option("--again", is_flag=True, help="With --noise: measure those too whose noise is known.")
+@click.option("--again", is_flag=True, help="With --noise: also measure goldens whose noise is known.")
 @quiet_option
 @project_options
 def verify(project: Project, names: Sequence[str], noise: bool, again: bool, quiet: bool) -> None:
@@ -112,7 +112,7 @@ def verify(project: Project, names: Sequence[str], noise: bool, again: bool, qui
         for line in add_noise(project.store, wanted, project.policy, notify) if wanted else ():
             echo(line)
         if not wanted:
-            echo(f"{plural(len(chosen or goldens), 'golden')}, all have their noise; --again measures it anew")
+            echo(f"{plural(len(chosen or goldens), 'golden')}, all have their noise; --again measures it again")
         goldens = project.store.goldens()
     check_noise(goldens)
     if stray_files:
@@ -149,7 +149,7 @@ def rename(project: Project, old: str, new: str, test: str | None, dry_run: bool
     if named := renamed[-1].manifest.test:
         echo(f"They belong to the test {named}.")
     else:
-        echo("They belong to no test, since none follows from the new name: --test names it.")
+        echo("They belong to no test, since the new name is not that of a test: --test names one.")
     for entry in entries_that_name(project.policy, old, new, writers):
         echo(f"{entry} names {old}: change it too.", err=True)
 

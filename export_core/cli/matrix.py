@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 @click.option(
     "--unpromised",
     metavar="REASON",
-    help="Why a run without a promised cell is meant: it ends with 0, not 3. [default: the policy's]",
+    help="The reason to accept a run without a promised cell: it ends with 0, not 3. [default: the policy's]",
 )
 @click.option(
     "--fail-on",

@@ -113,10 +113,10 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
 @click.option(
     "--known",
     is_flag=True,
-    help="Show instead the known upstream issues by which failing cells are explained: the shipped table, and that of "
-    "the policy. Only the list of known failures in a policy excuses cells.",
+    help="Show instead the known upstream issues that explain failing cells: the shipped table, and that of the "
+    "policy. They excuse no cell; only `known_failures` of the policy does.",
 )
-@json_option("With --known: print JSON, in the form that the file of the policy's `known_issues` has.")
+@json_option("With --known: print JSON, in the form of a file that `known_issues` of the policy names.")
 @click.option(
     "--schema",
     is_flag=True,

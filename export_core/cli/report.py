@@ -34,7 +34,7 @@ class _Trend(click.ParamType[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Both, or one of them. Raises `click.BadParameter`."""
         if value not in ("both", NUMBERS, COST):
-            self.fail(f"expected numbers, cost or nothing, found {value!r}. A folder stands before it.", param, ctx)
+            self.fail(f"expected numbers, cost or nothing, found {value!r}. Put a folder before --trend.", param, ctx)
         return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
@@ -72,8 +72,8 @@ class _Trend(click.ParamType[str]):
     type=_Trend(),
     is_flag=False,
     flag_value="both",
-    help="Show what moves from release to release, by build date: numbers, in units of the writer's noise, or memory, "
-    "work and run times, the largest step first. [default: both]",
+    help="Show what changes from release to release, by build date: numbers, in units of the writer's noise, or "
+    "memory, work and run times, the largest step first. [default: both]",
 )
 @click_options.declared("cases", text="With --trend: only these cases, ids or globs; may be given several times.")
 @click_options.json_option("With --trend: print JSON (schema/trend.schema.json).")
@@ -117,7 +117,9 @@ def report(
         raise click.UsageError("DIR cannot be combined with --results, which means the same.")
     path = Path(folder or results or RESULTS)
     if (as_json or cases) and not trend:
-        raise click.UsageError(f"{'--json' if as_json else '--cases'} is about what moves: it needs --trend.")
+        raise click.UsageError(
+            f"{'--json' if as_json else '--cases'} is about changes between releases: it needs --trend."
+        )
     written = [*files.values(), *filter(None, [badge, click_options.STDOUT if annotations else None])]
     click_options.check_different(written)
     click_options.check_fail_on(fail_on, baselines)

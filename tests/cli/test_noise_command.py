@@ -67,7 +67,7 @@ def test_goldens_gain_their_noise(jaxexport, project):
     assert jaxexport("goldens", "verify").code == 0
 
     again = jaxexport("goldens", "verify", "--noise")
-    assert again == Ended(0, "3 goldens, all have their noise; --again measures it anew\n", "")
+    assert again == Ended(0, "3 goldens, all have their noise; --again measures it again\n", "")
     assert contents(project) == after
 
     anew = jaxexport("goldens", "verify", "--noise", "--again", f"{MLP}/0.9.2-cpu", CHOLESKY)

@@ -124,8 +124,8 @@ class Adoption:
             other = names.setdefault(draft.id, candidate)
             if other is not candidate:
                 raise GoldenError(
-                    f"{candidate.file}: expected a case of its own, found {manifest.case} by {manifest.writer.id}, "
-                    f"which {other.file} is already. Give it another name."
+                    f"{candidate.file}: expected another case than {other.file} has, found {manifest.case} by "
+                    f"{manifest.writer.id} for both. Give it another name."
                 )
             same = self._stored_already(draft)
             if not same:
@@ -205,7 +205,7 @@ class Adoption:
         self, candidate: Candidate, name: str, avals: Sequence[Aval], rule: InputsRule
     ) -> tuple[list[Leaf], dict[str, int]]:
         if candidate.outputs is not None:
-            raise GoldenError(f"{candidate.outputs}: expected outputs of inputs that are there too, found no inputs.")
+            raise GoldenError(f"{candidate.outputs}: expected inputs for these outputs, found none.")
         self.symbols.update(symbols := symbols_of(avals))
         dims = {symbol: size for symbol, size in self.dims.items() if symbol in symbols}
         try:
@@ -387,7 +387,7 @@ def replays_by_writer(goldens: Sequence[Golden], policy: Policy, notify: Notify)
         except (MatrixError, ReleaseError) as error:
             replays |= {golden.id: FirstReplay(unknown=str(error)) for golden in group}
             continue
-        unplanned = FirstReplay(unknown="nothing of it can be run here")
+        unplanned = FirstReplay(unknown="it cannot be run here")
         results = {result.golden: first_replay(result) for result in run.results}
         replays |= {golden.id: results.get(golden.id, unplanned) for golden in group}
     return replays

@@ -151,7 +151,7 @@ def add(
     of_an_archive = {"--list": listed, "--dry-run": dry_run, "--replace": replace}
     of_one = {"--cases" if name == "case" else f"--{name.replace('_', '-')}": stated[name] for name in _OF_ONE}
     if wrong := [name for name, value in (of_one if folder else of_an_archive).items() if value]:
-        other, where = ("--from", " artifacts.yaml says it of one artifact.") if folder else ("--artifact", "")
+        other, where = ("--from", " artifacts.yaml can say it for one artifact.") if folder else ("--artifact", "")
         raise click.UsageError(f"{wrong[0]} cannot be combined with {other}.{where}")
     problem = f"--dims {dims}: expected symbolic dimensions and their sizes, such as b=4,h=8."
     sizes = parse_sizes(dims, problem) if dims else {}

@@ -103,8 +103,8 @@ def _run_to_its_end(command: Sequence[str]) -> int:
         if ended.exists():
             return 0
     echo(
-        f"{PREFIX}pytest ended with 0 before its session did: a test or a conftest.py has ended its process. Its "
-        "goldens may not be written.",
+        f"{PREFIX}pytest ended with 0 before its session did: a test or a conftest.py has ended its process. "
+        "Goldens may be missing.",
         err=True,
     )
     return ExitCode.INCOMPLETE

@@ -187,7 +187,7 @@ def convert(
 def check_converted(original: Artifact, converted: Artifact, reader: Reader, allow: Mapping[str, str]) -> None:
     """Read what was made as any other artifact. Raises `ConversionRefused` for what the reader still refuses."""
     if _signature(original) != _signature(converted):
-        raise ConversionRefused("it no longer takes and gives what the original does")
+        raise ConversionRefused("its arguments or results differ from those of the original")
     (load,) = loads(converted, [reader])
     reasons = [reason.partition(": export ")[0] for reason in load.reasons]
     problems = [*reasons, *calls_not_taken(converted, reader, allow).values(), *_parts_not_read(converted, allow)]

@@ -32,7 +32,7 @@ _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
     "readers",
     metavar="READER,…",
     required=True,
-    help="What is to take it, one artifact for each: a jaxlib; another runtime, such as tensorflow==2.18.1, or iree "
+    help="The readers, one artifact for each: a jaxlib; another runtime, such as tensorflow==2.18.1, or iree "
     "for its newest release; or a deployment target of the policy (`deployed`), by its name.",
 )
 @click.option(
@@ -54,17 +54,19 @@ _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
     type=click.Choice(["rewrite", "export", "auto"]),
     default="rewrite",
     show_default=True,
-    help="Rewrite the artifact; or let a release that reads it export it again, for one device; or the second where "
-    "the first is refused.",
+    help="rewrite: change the artifact's bytes. export: let a release that reads it export it again, for one device. "
+    "auto: rewrite, and export where that is refused.",
 )
 @click.option(
     "--expiring",
     metavar="DAYS|DATE",
-    help="Of each folder DIR, convert the artifacts that leave the window within so many days, such as 30d, or until a "
-    "date, or have left it.",
+    help="Convert those artifacts of each folder DIR that have left the window, or leave it within so many days (30d) "
+    "or until a date.",
 )
 @as_of_option
-@click.option("--inputs", metavar="NPZ", type=PATH, help="Flat arguments to verify it with, where no golden has it.")
+@click.option(
+    "--inputs", metavar="NPZ", type=PATH, help="Flat arguments to verify it with, if no golden has this artifact."
+)
 @click.option("--outputs", metavar="NPZ", type=PATH, help="The flat results that they must give.")
 @goldens_option
 @policy_option

@@ -58,7 +58,7 @@ def run_program(
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise ConversionRefused(f"{jaxlib} was still at work on it after {SECONDS:g} s") from None
+            raise ConversionRefused(f"{jaxlib} did not finish it within {SECONDS:g} s") from None
         except OSError as error:
             raise ConversionRefused(f"{jaxlib} cannot be started: {error}") from None
         try:
@@ -71,7 +71,7 @@ def run_program(
             stopped = f"died by {signal_name(-ended.returncode)}" if ended.returncode < 0 else last_line
             raise ConversionRefused(f"{jaxlib} did not rewrite it: {stopped or error}") from None
         except msgspec.MsgspecError as error:
-            raise ConversionRefused(f"{jaxlib} says nothing that can be read of it: {error}") from None
+            raise ConversionRefused(f"{jaxlib} gave an answer that cannot be read: {error}") from None
 
 
 class ModuleRewriter:
@@ -118,7 +118,9 @@ def export_again(
     refusal = f"{artifact.name}: not exported again for {reader.title}"
     envelope = artifact.envelope
     if envelope is None or envelope.nr_devices > 1 or reader.runtime:
-        raise ConversionRefused(f"{refusal}: only an artifact of jax.export for one device is, and for a jaxlib.")
+        raise ConversionRefused(
+            f"{refusal}: only artifacts of jax.export for one device can be, and only for a jaxlib."
+        )
     entries = calendar_entries(calendar)
     readers = readers_of(entries)
     place = next(number for number, entry in enumerate(entries) if entry.jaxlib == reader.jaxlib)
@@ -144,7 +146,7 @@ def export_again(
         why = f"jaxlib {jaxlib} reads the original, and exports what jaxlib {reader.jaxlib} takes"
         rewrites = (f"deserialized and exported again by jaxlib {jaxlib}",)
         return Converted(again, reader, EXPORTED_AGAIN, why, rewrites, result.by)
-    reason = "; ".join(problems) or "no known release reads it and writes what that one takes"
+    reason = "; ".join(problems) or "no known release both reads it and writes what that reader takes"
     raise ConversionRefused(f"{refusal}: {reason}.")
 
 

@@ -173,7 +173,7 @@ def prove(
             return Proof(False, f"not tried in {reader}: {outcome.message}")
         case Verdict.ERROR if not evidence.compared and outcome.stage in (Stage.LOWER, Stage.RUN):
             # Sizes that were made up may break a constraint: this is no proof against the artifact.
-            return Proof(False, f"{reader} loads it, and does not run it with made inputs: {outcome.message}")
+            return Proof(False, f"{reader} loads it, but does not run it with made inputs: {outcome.message}")
     raise ConversionRefused(
         f"{converted.artifact.name}: not written: the converted artifact ends in {outcome.verdict} in stage "
         f"{outcome.stage}: {outcome.message}"

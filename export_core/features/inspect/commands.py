@@ -140,7 +140,7 @@ def _asked_options(as_json: str, readers: str) -> Callable[[Callable[..., None]]
 @_asked_options(
     "Print everything as one JSON object (schema/inspect.schema.json). Of a folder: an object a line for each file "
     "(schema/inventory.schema.json).",
-    "What is to load it: jaxlib releases, or those of another runtime, such as tensorflow==2.21.0, 'iree>=3.9' or "
+    "Who has to load it: jaxlib releases, or those of another runtime, such as tensorflow==2.21.0, 'iree>=3.9' or "
     "litert for its newest. The exit code says whether all do.",
 )
 @click.option("--csv", "as_csv", is_flag=True, help="Print a row for each file.")
@@ -173,7 +173,7 @@ def inspect(
     golden = asked.golden(names[0]) if is_one else None
     is_one = is_one and (golden is not None or not os.path.isdir(names[0]))  # noqa: PTH112 - "" is no folder
     if mlir + jaxpr + (asked.readers is not None) > (1 if is_one else 0):
-        raise click.UsageError("--mlir, --jaxpr and --readers are about one artifact, each without the others.")
+        raise click.UsageError("--mlir, --jaxpr and --readers take one artifact, and cannot be combined.")
     if not is_one:
         context.exit(_show_inventory(asked, asked.files(names), as_csv=as_csv))
     if golden and (mlir or jaxpr):
@@ -184,7 +184,7 @@ def inspect(
     from export_core.artifact import read
 
     if jaxpr:
-        raise click.UsageError(f"--jaxpr is for a golden, which keeps it beside its artifact; {names[0]} is a file.")
+        raise click.UsageError(f"--jaxpr is for a golden, which has it beside its artifact; {names[0]} is a file.")
     if mlir:
         from export_core.artifact.module_text import module_text
 
@@ -257,7 +257,7 @@ def _csv_line(values: Iterable[Any]) -> str:
 @_NAMES
 @_asked_options(
     "Print an object a line for each artifact (schema/audit.schema.json).",
-    "What must take the calls as well: jaxlib releases, which must guarantee them, or other runtimes, such as "
+    "Who has to accept the calls too: jaxlib releases, which must guarantee them, or other runtimes, such as "
     "tensorflow==2.21.0, which must compile them. [default: none]",
 )
 @click.option(

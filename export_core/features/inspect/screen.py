@@ -136,7 +136,7 @@ def _rows(facts: Inspection) -> _Rows:
     count = f"{len(loading)} of the {len(facts.readers)} releases known"
     yield "loads in", f"{spans(facts.readers, loading)} ({count})"
     yield "not in", _not_in(facts.readers)
-    several = [f"none runs it: they are called with one device, and it is for {facts.nr_devices}"]
+    several = [f"none runs it: they run artifacts for one device, and it is for {facts.nr_devices}"]
     yield "read by", [*_runtimes(facts.runtimes), *(several if (facts.nr_devices or 1) > 1 else [])]
     yield "promised", _promised(facts)
 
@@ -282,7 +282,7 @@ def _promised(facts: Inspection) -> str | Sequence[str]:
     if facts.converted and facts.converted.is_other:
         return "nothing: JAX promises to read what jax.export wrote, and this was converted"
     if promised is None:
-        return "unknown: a promise counts from the day its writer was built"
+        return "unknown: a promise is counted from the build date of the writer"
     since, until = (" to ".join(dict.fromkeys(days)) for days in (promised.since, promised.until))
     by = "" if promised.until[0] == promised.until[1] else ", depending on its writer"
     return (
@@ -298,7 +298,7 @@ def promises_in_words(by_stablehlo: StableHloPromise | None) -> tuple[str, str]:
         return by_jax, "nothing by StableHLO: only the build that wrote raw bytecode is sure to read it"
     return by_jax, (
         f"by StableHLO {by_stablehlo.backward_years} years backward and {by_stablehlo.forward_years} forward, "
-        "between the builds of StableHLO that wrote and read it; custom calls aside"
+        "between the builds of StableHLO that wrote and read it; not for custom calls"
     )
 
 

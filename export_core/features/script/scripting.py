@@ -108,9 +108,7 @@ def write_golden(
         for golden in store.generations(case):
             if golden.manifest.test or golden.manifest.is_adopted:
                 maker = golden.manifest.test or "an artifact without its source"
-                raise GoldenError(
-                    f"{golden.folder}: expected a case of its own, found one of {maker}. Give this one another name."
-                )
+                raise GoldenError(f"{golden.folder}: this case belongs to {maker}. Give this one another name.")
         with closing(OwnReader(rules, RunOptions(results=None, goldens=store.root), user_code)) as reader:
             reader.start_worker()  # it imports jax while the function is traced here
             produced = produce(exported, reader.calendar, reproducible=True)

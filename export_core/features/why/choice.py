@@ -274,8 +274,8 @@ def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: Run | None) -
         )
     if candidates:
         raise WhyError(
-            f"No cell that was asked for fails in the results ({len(candidates)} work or were not run). Name one with "
-            "--readers all the same, to ask about it."
+            f"None of these cells fails in the results ({len(candidates)} work or were not run). To ask about one "
+            "anyway, name it with --readers."
         )
     where = "the results have no such cell" if run else f"no finished run is in {RESULTS}"
     raise WhyError(f"Expected a reader, found none: {where}. Name one with --readers, or other results with --results.")

@@ -109,8 +109,8 @@ def _notes(*, quiet: bool = False) -> Callable[[str], None]:
     "--reduced",
     metavar="DIR",
     type=_FOLDER,
-    help="What `jaxexport reduce` has left of this cell: it is shown, and the bundle has this program in place of the "
-    "golden's.",
+    help="The folder that `jaxexport reduce` wrote for this cell: its smaller program is shown, and is in the bundle "
+    "in place of the golden's.",
 )
 @click.option(
     "--bisect/--no-bisect",
@@ -122,8 +122,8 @@ def _notes(*, quiet: bool = False) -> Callable[[str], None]:
     "--reference/--no-reference",
     "is_referred",
     default=True,
-    help="Of different numbers: compute them in StableHLO's reference interpreter and in double precision too, and say "
-    "whom these agree with. [default: --reference]",
+    help="If numbers differ: also compute them in StableHLO's reference interpreter and in double precision, and say "
+    "which side these agree with. [default: --reference]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/explanation.schema.json).")
 def explain(
@@ -314,7 +314,7 @@ def bisect(
     "--good",
     metavar="JAXLIB",
     default="",
-    help="A release that says what is right: a smaller program has to work in it, or give other numbers. [default: the "
+    help="The release to compare with: a smaller program has to work in it, or give other numbers. [default: the "
     "golden's writer]",
 )
 @click.option("--resume", is_flag=True, help="Continue the reduction in --output, which was interrupted or killed.")

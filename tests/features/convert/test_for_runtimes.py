@@ -162,7 +162,7 @@ def test_no_other_export_is_named_where_a_call_is_in_the_way():
 
 
 def test_releases_of_jax_export_nothing_again_for_a_runtime():
-    with pytest.raises(ConversionRefused, match=r"for iree 3\.13\.0: only an artifact .* and for a jaxlib"):
+    with pytest.raises(ConversionRefused, match=r"for iree 3\.13\.0: only artifacts .* and only for a jaxlib"):
         export_again(read(golden("test_programs.test_random")), IREE, CALENDAR, {}, print)
 
 

@@ -246,9 +246,9 @@ def test_folders_and_files_can_be_named_together(folder):
     ("name", "words", "expected"),
     [
         ("a.jaxexport", ("--csv", "--json"), "--json cannot be combined with --csv"),
-        ("a.jaxexport", ("--csv", "--readers", "0.9.2"), "--mlir, --jaxpr and --readers are about one artifact"),
-        ("archive", ("--mlir",), "--mlir, --jaxpr and --readers are about one artifact"),
-        ("archive", ("--readers", "0.9.2"), "--mlir, --jaxpr and --readers are about one artifact"),
+        ("a.jaxexport", ("--csv", "--readers", "0.9.2"), "--mlir, --jaxpr and --readers take one artifact"),
+        ("archive", ("--mlir",), "--mlir, --jaxpr and --readers take one artifact"),
+        ("archive", ("--readers", "0.9.2"), "--mlir, --jaxpr and --readers take one artifact"),
         ("archive", ("--as-of", "soon"), "--as-of: expected a date such as"),
     ],
 )

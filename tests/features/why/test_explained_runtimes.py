@@ -47,7 +47,7 @@ def choice():
     [
         (Verdict.PASS, None, "stablehlo 0.12.0.1 agrees with the writer"),
         (Verdict.NUMERICS, 1.0, "stablehlo 0.12.0.1 agrees with the reader, and not with the writer"),
-        (Verdict.NUMERICS, 2.0, "stablehlo 0.12.0.1 agrees with neither of both"),
+        (Verdict.NUMERICS, 2.0, "stablehlo 0.12.0.1 agrees with neither"),
         (Verdict.CRASH, None, "stablehlo 0.12.0.1 cannot run it (crash in stage run: Unsupported op)"),
     ],
 )

@@ -165,7 +165,7 @@ def _cause(
     if issue:
         return FailureCause.UPSTREAM, f"{issue.title}{f' ({issue.issue})' if issue.issue else ''}."
     if is_own_writer(result):
-        words = "The release that wrote the golden cannot replay it either: look at the test first."
+        words = "The release that wrote the golden cannot replay it either: check the test first."
         return FailureCause.OWN_WRITER, words
     if result.verdict is Verdict.NUMERICS:
         words = f"It runs, and its numbers are not those of the writer: {first_line(result.message)}"
@@ -174,7 +174,7 @@ def _cause(
         return FailureCause.REGISTRATION, "The reader lacks what a library registers when it is imported."
     if calls:
         return FailureCause.CUSTOM_CALL, " ".join(calls)
-    return FailureCause.UNKNOWN, "Nothing in the artifact foretells it, and no known issue looks like it."
+    return FailureCause.UNKNOWN, "Nothing in the artifact predicts it, and no known issue matches it."
 
 
 def _evidence(

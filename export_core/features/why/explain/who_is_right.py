@@ -43,7 +43,7 @@ def _side(choice: Choice, own: Ran, reference: Ran) -> str:
         return f"cannot run it ({outcome.verdict} in stage {outcome.stage}: {first_line(outcome.message)})"
     if own.outputs and _alike(choice, choice.cell, own, reference):
         return "agrees with the reader, and not with the writer"
-    return "agrees with neither of both"
+    return "agrees with neither"
 
 
 def _alike(choice: Choice, cell: Cell, own: Ran, reference: Ran) -> bool:

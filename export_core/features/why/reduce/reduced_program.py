@@ -188,7 +188,7 @@ class ReducedProgram:
             elif (source.operation, source.result) in values:
                 inputs.append(values[source.operation, source.result])
             else:
-                raise NotEditedError(f"nobody knows what {source.text} gives")
+                raise NotEditedError(f"it is not known what {source.text} gives")
         is_placed = any(aval.memory_space for aval in (*envelope.in_avals, *envelope.out_avals))
 
         def typed(source: Source, avals: Sequence[Aval], shardings: Sequence[Sharding]) -> tuple[Aval, Sharding]:

@@ -174,8 +174,8 @@ class _Run:
         self.oracle = Oracle(self.failing, self.second, self.failure, wanted)
         if not self.oracle.fails_alike(self.program):
             raise NotReproducedError(
-                f"{self.cell.key}: {self.failure}, but not where its module is written again without derivatives and "
-                "trees: there is nothing in the module to look for."
+                f"{self.cell.key}: {self.failure}, but not when its module is written again without derivatives and "
+                "trees: the cause is not in the module."
             )
         self.reduction = Reduction(
             cell=str(self.cell.key),
@@ -300,7 +300,7 @@ def _check_reducible(cell: Cell, call: Check, outcome: Outcome) -> None:
     if outcome.verdict is Verdict.NOT_RUN:
         raise NotReproducedError(f"{cell.key} cannot be run here: {message}")
     if outcome.verdict is Verdict.ERROR and outcome.stage is Stage.COMPARE:
-        raise WhyError(f"{what}: {message}: what is wrong is around the module, so that no smaller one shows it.")
+        raise WhyError(f"{what}: {message}: the cause is outside the module, so a smaller module cannot show it.")
     if call.refused is not None or call.mesh or call.spread:
         raise WhyError(
             f"{what}: it fails in the call {call.name}, which has another mesh or has to be refused: such "

@@ -69,7 +69,7 @@ def document(
     results: Sequence[Result], made: Summary | None = None, *earlier: Difference, folder: Path | None = None
 ) -> Document:
     """What a report of these results says, beside what is different from an earlier run."""
-    return view(Run(with_causes(results), made or summarize(results)), *earlier, folder=folder)
+    return view(Run(with_causes(results), made or summarize(results), folder=folder), *earlier)
 
 
 def rules(

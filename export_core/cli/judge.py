@@ -91,7 +91,7 @@ def judge(
         # On stderr: standard output is YAML, to be appended to a policy.
         print_headline(click_options.console(stderr=True), view(run))
     else:
-        print_report(click_options.console(), view(run, comparison, folder), full=full)
+        print_report(click_options.console(), view(run, comparison), full=full)
     if missing:
         echo(
             f"gap: {len(missing)} of {missing[0].partition('/')[2]} shards missing or not finished: "

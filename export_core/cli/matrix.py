@@ -117,7 +117,7 @@ def matrix(
         with interruptible():
             with follower.shown:
                 run = run_matrix(policy, selection_of(policy, values), options, observer=follower.observer())
-            print_report(screen, view(run, folder=options.results or RESULTS))
+            print_report(screen, view(run))
     except Interrupted as stop:
         screen.print(f"Interrupted: {follower.state()}", highlight=False)
         raise click.exceptions.Exit(stop.exit_code) from None

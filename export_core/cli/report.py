@@ -149,7 +149,7 @@ def report(
     elif not files and not badge:
         from export_core.report.terminal import print_report
 
-        print_report(click_options.console(), view(run, comparison, path), full=full)
+        print_report(click_options.console(), view(run, comparison), full=full)
     if is_opened:
         import webbrowser
 

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from export_core.base.errors import ExportCompatError
@@ -111,7 +110,6 @@ class Comparison:
     runs: Sequence[str]  # The names of all runs that are compared, the oldest first, the new one last.
     cells: Mapping[CellKey, tuple[Sequence[str], Sequence[str]]]
     """What a cell was in each of these runs; and how it changed from one to another, for each two of them."""
-    counts: Mapping[str, int]  # How many cells of the new run changed so.
     section: Callable[[], Markup]  # All of it as a section of the page.
     as_json: Callable[[], msgspec.Struct]  # All of it for other programs.
 
@@ -128,8 +126,6 @@ class Document:
     run: Run
     findings: Sequence[Finding]  # All findings, the worst first.
     comparison: Comparison | None = None
-    folder: Path | None = None
-    """The folder of the results as commands name it; None where the report is read elsewhere."""
 
     @cached_property
     def headline(self) -> tuple[str, str]:

@@ -62,7 +62,7 @@ def markdown_text(document: Document, folder: Path = Path()) -> str:
     changed, others = (_folded(part, counted) for part in (fitting[:of_changes], fitting[of_changes:]))
     parts = [*head, *changed, *overview, *others]
     if counts := counts_line({kind.title: count for kind, count in (cut + left_out).items()}):
-        page = f"`jaxexport report{named_folder(document.folder)} --html report.html`"
+        page = f"`jaxexport report{named_folder(document.run.folder)} --html report.html`"
         parts.append(f"Not shown here: {counts}. {page} has everything.\n")
     return "\n".join(parts)
 

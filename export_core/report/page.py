@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -51,13 +50,12 @@ def html_page(document: Document) -> str:
         ],
         address_of=_address,
         identity=_identity(run, comparison),
-        bar=_bar(run),
         judgements=[(name, len(run.by_judgement[name]), filter_link(judgement=name)) for name in judgements],
         comparison=comparison.section() if comparison else None,
         map=Markup(map_svg(drawn, links=True)) if drawn.rows else None,
         runtimes=any(reader.runtime for reader in run.readers),
         pictures=document.added("picture"),
-        facets=_facets(run, comparison),
+        facets=_facets(run),
         runs=comparison.runs if comparison else (),
         writers=[_writer(block, judgements) for block in table],
         marks=" · ".join([*(f"{facts.mark} {facts.symbol} {facts.short}" for facts in VERDICTS.values()), *MARKS]),
@@ -103,23 +101,7 @@ def _identity(run: Run, comparison: Comparison | None) -> list[tuple[str, str, s
     return [entry for entry in listed if entry[1]]
 
 
-def _bar(run: Run) -> list[tuple[str, float, float]]:
-    """The shares of the promised cells by judgement, what is kept first: name, start and length in percent."""
-    promised = run.summary.promised
-    # A single broken cell of many is still to be seen.
-    shares = {
-        judgement: max(100 * promised[judgement] / sum(promised.values()), 0.6)
-        for judgement in reversed(list(run.by_judgement))
-        if promised.get(judgement)
-    }
-    whole, ends = sum(shares.values()), itertools.accumulate(shares.values())
-    return [
-        (str(judgement), round(100 * (end - share) / whole, 2), round(100 * share / whole, 2))
-        for (judgement, share), end in zip(shares.items(), ends, strict=True)
-    ]
-
-
-def _facets(run: Run, comparison: Comparison | None) -> list[tuple[str, list[tuple[str, str]]]]:
+def _facets(run: Run) -> list[tuple[str, list[tuple[str, str]]]]:
     """What the table can be filtered by: the name, and its values with texts."""
     titles = {issue.id: issue.title for issue in run.summary.known_issues}
     causes = {cause.id: f"{titles.get(cause.upstream, cause.id)} ({cause.verdict})" for cause in run.summary.causes}
@@ -131,12 +113,11 @@ def _facets(run: Run, comparison: Comparison | None) -> list[tuple[str, list[tup
         "platform": run.platforms,
         "call": sorted({call for calls in {result.custom_calls for result in run.results} for call in calls}),
     }
-    changes = comparison.counts if comparison else {}
     return [
         ("judgement", [(name, f"{name} ({len(results):,})") for name, results in run.by_judgement.items()]),
         *((name, [(value, value) for value in values]) for name, values in plain.items()),
         ("cause", list(causes.items())),
-        ("change", [(name, f"{name} ({count:,})") for name, count in changes.items()]),
+        ("change", []),
     ]
 
 

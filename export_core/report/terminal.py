@@ -129,7 +129,7 @@ def _counted(rest: Sequence[Finding], summary: Summary | None = None) -> str:
 def _next_steps(document: Document, *, full: bool) -> list[tuple[str, str]]:
     """The commands to run next: the worst cell again, and the whole report."""
     options = document.run.options
-    named = named_folder(document.folder) + (f" {options}" if options else "")
+    named = named_folder(document.run.folder) + (f" {options}" if options else "")
     deciding = _deciding(finding.kind for finding in document.findings)
     worst = next((finding.cause for finding in document.findings if finding.cause and finding.kind in deciding), None)
     steps = [worst.reproduce] if worst and worst.reproduce else []

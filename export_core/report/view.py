@@ -58,16 +58,16 @@ _INPUTS_ONLY = (
 _UNFIT = "This is not a broken promise: the golden's own writer cannot replay it{}."
 
 
-def view(run: Run, comparison: Comparison | None = None, folder: Path | None = None) -> Document:
+def view(run: Run, comparison: Comparison | None = None) -> Document:
     """A run as a document: its findings, the worst first, and what is different from an earlier run.
 
     Cells with one judgement and one cause are one finding; a refusal outside the window is expected, and none. That
     nothing was promised, what no cell covers, declared changes of custom calls, goldens without a cell, and what was
-    accepted on purpose follow. `folder` is that of the results as commands name it, unless the run knows it.
+    accepted on purpose follow.
     """
-    summary, folder = run.summary, folder or run.folder
+    summary = run.summary
     findings = [
-        _cause_finding(cause, number, group, run, folder)
+        _cause_finding(cause, number, group, run)
         for number, cause in enumerate(summary.causes)
         if (cause.judgement, cause.verdict) != (Judgement.OUTSIDE, Verdict.REFUSED)
         and (group := run.by_cause.get((cause.judgement, cause.id)))
@@ -103,7 +103,7 @@ def view(run: Run, comparison: Comparison | None = None, folder: Path | None = N
     )
     for kind, texts in about_the_run:
         findings += [Finding(kind, 1_000_000 + number, text) for number, text in enumerate(filter(None, texts))]
-    return Document(run, sorted(findings, key=lambda finding: finding.rank), comparison, folder)
+    return Document(run, sorted(findings, key=lambda finding: finding.rank), comparison)
 
 
 def _of_goldens(sentence: str, goldens: Sequence[str]) -> str:
@@ -129,7 +129,7 @@ def broken_cell(result: Result, issues: Iterable[KnownIssue] = ()) -> Finding:
     return Finding(kind, 0, sentence, details, (result,))
 
 
-def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run, folder: Path | None) -> Finding:
+def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run) -> Finding:
     kind = cause.judgement.facts.kind or BROKEN_PROMISE
     if cause.judgement is Judgement.BROKEN and cause.not_replayable:
         kind = NOT_REPLAYABLE
@@ -149,12 +149,12 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run,
     ):
         todo = _MEASURE_FIRST
     else:
-        todo = _of_rounding(example) if kind is NUMBERS_MOVED else _to_do(cause, issue, folder)
+        todo = _of_rounding(example) if kind is NUMBERS_MOVED else _to_do(cause, issue, run.folder)
     details = [
         ("known as", _issue_text(issue)),
         ("listed", entry_text(example, run.policy)),
         ("cases", f"{len(cause.cases)}: {few(cause.cases)}" if len(cause.cases) > 1 else ""),
-        *(_number_details(group, folder) if cause.verdict is Verdict.NUMERICS and cause.cells > 1 else ()),
+        *(_number_details(group, run.folder) if cause.verdict is Verdict.NUMERICS and cause.cells > 1 else ()),
         ("example", writer_and_reader(example) if cause.cells > 1 else ""),
         *evidence(example),
         ("to do", todo),

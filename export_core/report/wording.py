@@ -28,7 +28,6 @@ FIXED_BY = {
 }
 """What a conversion rewrote, as the cause of a fixed cell."""
 
-_ASIDE = [name for name in Verdict if name.works and name is not Verdict.PASS]
 MARKS = [
     "[..] outside the window",
     *(f"{name.facts.mark.strip()} {name.facts.short}" for name in Judgement if name.facts.mark),
@@ -36,10 +35,9 @@ MARKS = [
 ]
 """What the marks around the word of a verdict mean."""
 _WORDS = [
-    [f"{VERDICTS[name].mark} {VERDICTS[name].short}" for name in Verdict if (name in _ASIDE) is aside]
-    for aside in (False, True)
+    [f"{VERDICTS[name].mark} {VERDICTS[name].short}" for name in Verdict if name.works is it] for it in (True, False)
 ]
-LEGEND = "\n".join(" · ".join(line) for line in [*_WORDS, MARKS])
+LEGEND = "\n".join(" · ".join(line) for line in (*_WORDS, MARKS))
 """What the words and marks of a table mean."""
 
 _FOR_ONE_CELL = {OPTIONS[name].flag for name in ("cases", "writers", "readers", "platforms", *ONE_CELL)}

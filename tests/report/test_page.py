@@ -80,11 +80,6 @@ def test_the_first_screen_says_what_broke_where_and_since_when():
     assert f"64 cells LAPACK calls crash in a fresh process {where}" in text
 
 
-def test_the_bar_begins_with_what_is_kept_and_is_as_long_as_all_promises():
-    bar = re.findall('<rect class="(.*?)" x="(.*?)" y="0" width="(.*?)"', html_page(document(*broken_run())))
-    assert bar == [("kept", "0.0", "95.04"), ("broken", "95.04", "4.96")]
-
-
 def test_a_run_without_failures_says_so():
     page = html_page(document(*kept_run()))
     assert '<span class="exit0">KEPT:</span>' in page

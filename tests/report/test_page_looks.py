@@ -38,7 +38,7 @@ def test_the_first_screen_has_verdict_causes_and_map_in_a_picture(size, scheme, 
     page = opened(size=SIZES[size], color_scheme=scheme)
     if scheme == "light" or size == "desktop":
         save(f"page-{size}" if scheme == "light" else f"page-{size}-dark", screenshot(page))
-    for place in ("h1", ".bar", ".brief li:nth-child(3)", "#h-map"):
+    for place in ("h1", ".chip >> nth=4", ".brief li:nth-child(3)", "#h-map"):
         box = page.locator(place).bounding_box()
         assert box["y"] + box["height"] < SIZES[size][1], f"{place} is on the first screen"
     assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[size][0], "nothing is wider than the screen"

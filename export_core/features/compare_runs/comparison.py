@@ -322,8 +322,6 @@ def as_comparison(difference: BaselineDifference, older: Sequence[Run] = ()) -> 
             key: ([_state(result) for result in results], [_change(*two) for two in itertools.combinations(results, 2)])
             for key, results in in_runs.items()
         },
-        # What is gone has no cell in this run.
-        counts={name: count for name, count in difference.counts.items() if count and name != Change.GONE},
         section=partial(_section, difference, changes, costs),
         as_json=partial(baseline_report, difference),
     )

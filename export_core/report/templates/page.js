@@ -35,7 +35,7 @@ function route() {
   const filter = ["case", "reader"].reduce((text, key) => (place[key] ? withTerm(text, key, place[key]) : text), place.filter ?? "");
   const order = place.order ?? (place.case ? "case" : place.reader || "writer");
   const isFirst = shown.filter === null;
-  const isOtherPair = runs.length > 2 && showPair(place.runs);
+  const isOtherPair = runs.length > 1 && showPair(place.runs);
   if (filter !== shown.filter || order !== shown.order || isOtherPair) showTable(filter, order);
   const number = cell ? cellNamed(cell) : -1;
   if (number >= 0) showCell(number);
@@ -51,7 +51,7 @@ function showPair(text = "") {
   pair = picked.length === 2 && picked[0] < picked[1] && picked[1] < runs.length ? picked : [runs.length - 2, runs.length - 1];
   if (shown.runs === pair.join("-")) return false;
   shown.runs = pair.join("-");
-  [at("then").value, at("now").value] = pair;
+  if (runs.length > 2) [at("then").value, at("now").value] = pair;
   const counts = new Map();
   for (let cell = 0; cell < CELLS; cell += 1) {
     const change = changeOf(tables.history[cells.history[cell]]);

@@ -155,8 +155,6 @@ def test_the_table_has_what_each_cell_was():
         [["kept: pass", "broken: crash"], ["regressed"]],
         [["kept: pass", "kept: pass"], ["unchanged"]],
     ]
-    choices = re.search(r'data-key="change">(.*?)</select>', page([KEPT, OTHER], [CRASH]))[1]
-    assert re.findall(r'value="(\w+)"', choices) == ["regressed"], "what is gone is not in this run"
 
 
 @pytest.mark.browser

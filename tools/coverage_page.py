@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 
 import yaml
@@ -11,6 +9,7 @@ import yaml
 from export_core.artifact.audit import PLATFORMS
 from export_core.features.inspect.coverage import SECTIONS, Coverage, Row, coverage
 from export_core.goldens import GoldenStore
+from tools.marked import csv_text, filled, table
 
 ROOT = Path(__file__).parents[1]
 NOT_COVERED = ROOT / "tests" / "compat" / "not_covered.yaml"
@@ -25,32 +24,6 @@ WHAT = {
     "formats": "formats and versions",
 }
 
-TEXT = """# What the goldens of this project cover
-
-What an artifact can hold, and how much of it is in a golden of this project. The last column counts what the newest jax
-can put into an artifact, and no case here does.
-
-| | covered | {platforms} | by two writers | without a case |
-|---|---|{lines}---|---|
-{sections}
-
-[`coverage.csv`](coverage.csv) has a line for each name: how many cases have it, on each platform, and by which jaxlib
-releases they were written. A target counts only for the platforms that it belongs to.
-
-## Without a case
-
-All names are in [`not_covered.yaml`](../../tests/compat/not_covered.yaml). `nox -s tests_newest` fails when the
-installed jax has a stable target, a primitive with a lowering, a dtype, an effect or a format that is neither there nor
-in a golden.
-
-| names | why no case has them |
-|---|---|
-{reasons}
-
-Made by `python -m tools.coverage_page`. `jaxexport goldens list --coverage --goldens DIR` prints what a folder of your
-own covers.
-"""
-
 
 def groups(section: str) -> list[tuple[list[str], str]]:
     """Names that have no case, and the reason."""
@@ -63,41 +36,43 @@ def exemptions(section: str) -> set[str]:
     return {name for names, _ in groups(section) for name in names}
 
 
-def page(covered: Coverage) -> str:
-    """The page."""
-    return TEXT.format(
-        platforms=" | ".join(PLATFORMS),
-        lines="---|" * len(PLATFORMS),
-        sections="\n".join(_counts(section, list(covered[section].values())) for section in SECTIONS),
-        reasons="\n".join(
-            f"| `{names[0]}`{f' and {len(names) - 1} more' if names[1:] else ''} | {reason} |"
-            for section in SECTIONS
-            for names, reason in groups(section)
-        ),
+def page(covered: Coverage, text: str) -> str:
+    """The page, with tables of what is covered."""
+    sections = ((WHAT[section], *_counts(section, list(covered[section].values()))) for section in SECTIONS)
+    reasons = (
+        (f"`{names[0]}`{f' and {len(names) - 1} more' if names[1:] else ''}", reason)
+        for section in SECTIONS
+        for names, reason in groups(section)
     )
+    tables = {
+        "sections": table(("", "covered", *PLATFORMS, "by two writers", "without a case"), sections),
+        "reasons": table(("names", "why no case has them"), reasons),
+    }
+    return filled(text, tables)
 
 
-def _counts(section: str, rows: list[Row]) -> str:
-    numbers = [len(rows), *(sum(bool(row.platforms[platform]) for row in rows) for platform in PLATFORMS)]
-    numbers += [sum(len(row.writers) > 1 for row in rows), len(exemptions(section))]
-    return f"| {WHAT[section]} | {' | '.join(map(str, numbers))} |"
+def _counts(section: str, rows: list[Row]) -> list[int]:
+    on = (sum(bool(row.platforms[platform]) for row in rows) for platform in PLATFORMS)
+    return [len(rows), *on, sum(len(row.writers) > 1 for row in rows), len(exemptions(section))]
 
 
 def data(covered: Coverage) -> str:
     """coverage.csv: a line for each name."""
-    text = io.StringIO()
-    lines = csv.writer(text, lineterminator="\n")
-    lines.writerow(("section", "name", "cases", *PLATFORMS, "writers"))
-    for section in SECTIONS:
-        for name, row in sorted(covered[section].items()):
-            counts = [len(row.platforms[platform]) for platform in PLATFORMS]
-            lines.writerow(
-                (section, name, len(row.cases), *counts, " ".join(jaxlib for _, jaxlib in sorted(row.writers)))
-            )
-    return text.getvalue()
+    rows = (
+        {
+            "section": section,
+            "name": name,
+            "cases": len(row.cases),
+            **{platform: len(row.platforms[platform]) for platform in PLATFORMS},
+            "writers": " ".join(jaxlib for _, jaxlib in sorted(row.writers)),
+        }
+        for section in SECTIONS
+        for name, row in sorted(covered[section].items())
+    )
+    return csv_text(list(rows))
 
 
 if __name__ == "__main__":
     found = coverage(GoldenStore(ROOT / "golden").goldens())
-    PAGE.write_text(page(found), encoding="utf-8")
+    PAGE.write_text(page(found, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     DATA.write_text(data(found), encoding="utf-8")

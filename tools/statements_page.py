@@ -9,34 +9,12 @@ from pathlib import Path
 
 import msgspec
 
+from tools.marked import filled, table
+
 ROOT = Path(__file__).parents[1]
 ROWS = ROOT / "tests" / "statements.yaml"
 PAGE = ROOT / "docs" / "evidence" / "statements.md"
 OUTCOMES = ("works", "refused", "judged", "differs")
-
-TEXT = """# What JAX's documents say of exporting
-
-JAX's documents make {total} statements on exporting that can be probed. Each has tests here that show it:
-
-| document | statements | works | refused | judged | differs | with a mutation |
-|---|---|---|---|---|---|---|
-{documents}
-
-- *works*: JAX does what the document says. *refused*: JAX itself refuses it, with the message that the test expects.
-- *judged*: a promise, or advice that follows from one. This project judges by it.
-- *differs*: today's JAX does something else, and this project follows JAX.
-- *with a mutation*: `nox -s statements` makes a change to this project's code that breaks the statement, and looks
-  whether its test fails. The other {jax_alone} are about jax alone: no code of this project could break them.
-
-## Where JAX differs from its documents
-
-| the document says | what JAX does |
-|---|---|
-{differing}
-
-[`tests/statements.yaml`](../../tests/statements.yaml) has every statement in our own words, with its outcome, its tests
-and its mutation. `python -m tools.statements_page` makes this page of it.
-"""
 
 
 class Mutation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -101,27 +79,25 @@ def files_by_test(rows: Sequence[Statement]) -> dict[str, Path]:
     }
 
 
-def page(documents: Sequence[Document]) -> str:
-    """The page."""
+def page(documents: Sequence[Document], text: str) -> str:
+    """The page, with tables of these documents."""
     rows = statements(documents)
-    return TEXT.format(
-        total=len(rows),
-        documents="\n".join((*map(_counts, documents), _line("**all**", rows))),
-        jax_alone=sum(bool(row.jax_alone) for row in rows),
-        differing="\n".join(f"| {row.says.rstrip('.')} | {row.differs} |" for row in rows if row.differs),
-    )
+    named = [(f"[{one.document}]({one.url})" if one.url else one.document, statements([one])) for one in documents]
+    head = "document", "statements", *OUTCOMES, "with a mutation", "about jax alone"
+    tables = {
+        "counts": table(head, ((title, *_counts(some)) for title, some in (*named, ("**all**", rows)))),
+        "differing": table(
+            ("the document says", "what JAX does"), ((row.says.rstrip("."), row.differs) for row in rows if row.differs)
+        ),
+    }
+    return filled(text, tables)
 
 
-def _counts(document: Document) -> str:
-    title = f"[{document.document}]({document.url})" if document.url else document.document
-    return _line(title, statements([document]))
-
-
-def _line(title: str, rows: Sequence[Statement]) -> str:
+def _counts(rows: Sequence[Statement]) -> list[int]:
     outcomes = Counter(row.outcome for row in rows)
     mutated = sum(row.mutation is not None for row in rows)
-    return f"| {title} | {len(rows)} | {' | '.join(str(outcomes[name]) for name in OUTCOMES)} | {mutated} |"
+    return [len(rows), *(outcomes[name] for name in OUTCOMES), mutated, sum(bool(row.jax_alone) for row in rows)]
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(load_documents()), encoding="utf-8")
+    PAGE.write_text(page(load_documents(), PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import csv
 import itertools
 import sys
 from collections import Counter
@@ -15,6 +14,7 @@ from export_core.base.phrases import first_line
 from export_core.judge import Judgement, Result
 from export_core.policy.known_issues import known_issues
 from export_core.run.results import read_run
+from tools.marked import csv_rows, csv_text, filled, table
 
 ROOT = Path(__file__).parents[1]
 COMPAT = ROOT / "tests" / "compat"
@@ -24,34 +24,6 @@ ISSUES = {issue.id: issue.title for issue in known_issues()}
 
 Outcomes = Mapping[str, Mapping[str, str]]
 """What each golden did in each release: `promised pass`, or `outside error: ` with a known issue or the message."""
-
-TEXT = """# Who runs the goldens of this project
-
-{goldens} goldens of [tests/compat](../../tests/compat) for CPUs ran in each release of the window of {as_of}, every one
-in a fresh process. **{passed:,} of {promised:,} promised cells pass**; of the others {known} are listed as known
-failures, and {unknown} are not. A golden passes if its outputs, derivatives, further shapes and refusals are all right.
-
-| release | promised | pass | outside the promise | pass |
-|---|---|---|---|---|
-{readers}
-
-## What does not pass
-
-| promised | outside | what happens | releases |
-|---|---|---|---|
-{failures}
-
-## What is exported
-
-| | promised | pass |
-|---|---|---|
-{modules}
-
-[`surface.csv`](surface.csv) has a line for each golden and a column for each release. [What the goldens
-cover](coverage.md) counts their primitives, custom calls and dtypes.
-
-Made by `python -m tools.surface_page` from the results of `nox -s compat_matrix -- --as-of {as_of}`.
-"""
 
 
 def outcomes(results: Iterable[Result]) -> Outcomes:
@@ -72,27 +44,28 @@ def _outcome(result: Result) -> str:
     return f"{'promised' if result.promised else 'outside'} {result.verdict}{known}{failed[:120]}"
 
 
-def page(found: Outcomes, as_of: str) -> str:
-    """The page that tells of these outcomes."""
-    cells = [(golden, reader, text) for golden, by_reader in found.items() for reader, text in by_reader.items()]
+def page(found: Outcomes, as_of: str, text: str) -> str:
+    """The page, with tables of these outcomes."""
+    cells = [(golden, reader, what) for golden, by_reader in found.items() for reader, what in by_reader.items()]
     readers = list(dict.fromkeys(reader for _, reader, _ in cells))
-    modules = sorted({_module(golden) for golden in found})
-    promised, passed, *_ = _counts(text for *_, text in cells)
-    known = sum(text.startswith("promised") and ", known: " in text for *_, text in cells)
-    return TEXT.format(
-        goldens=len(found),
-        as_of=as_of,
-        promised=promised,
-        passed=passed,
-        known=known,
-        unknown=promised - passed - known,
-        readers="\n".join(_readers(cells, readers)),
-        failures="\n".join(_failures(cells, readers)),
-        modules="\n".join(
-            _row(about(each), _counts(text for golden, _, text in cells if _module(golden) == each)[:2])
-            for each in modules
-        ),
+    of_module = {
+        module: [what for golden, _, what in cells if _module(golden) == module] for module in map(_module, found)
+    }
+    promised, passed, *_ = _counts(what for *_, what in cells)
+    known = sum(what.startswith("promised") and ", known: " in what for *_, what in cells)
+    counts = (
+        f"{len(found)} goldens in each release of the window of {as_of}: **{passed:,} of {promised:,} promised cells "
+        f"pass**; of the others {known} are listed as known failures, and {promised - passed - known} are not."
     )
+    head = "release", "promised", "pass", "outside the promise", "pass"
+    tables = {
+        "counts": f"{counts}\n\n{table(head, _readers(cells, readers))}",
+        "failures": table(("promised", "outside", "what happens", "releases"), _failures(cells, readers)),
+        "modules": table(
+            ("", *head[1:3]), ((about(module), *_counts(texts)[:2]) for module, texts in sorted(of_module.items()))
+        ),
+    }
+    return filled(text, tables)
 
 
 def _module(golden: str) -> str:
@@ -106,23 +79,19 @@ def _counts(texts: Iterable[str]) -> tuple[int, int, int, int]:
     return inside + counts[True, False], inside, outside + counts[False, False], outside
 
 
-def _row(name: str, counts: Iterable[int]) -> str:
-    return f"| {name} | {' | '.join(f'{count:,}' for count in counts)} |"
-
-
-def _readers(cells: Sequence[tuple[str, str, str]], readers: Sequence[str]) -> Iterator[str]:
-    """A line for each release; neighbours with the same counts share it."""
+def _readers(cells: Sequence[tuple[str, str, str]], readers: Sequence[str]) -> Iterator[Sequence[object]]:
+    """A row for each release; neighbours with the same counts share it."""
     counts = {each: _counts(text for _, reader, text in cells if reader == each) for each in readers}
     for same, group in itertools.groupby(readers, counts.__getitem__):
-        yield _row(_between(list(group)), same)
+        yield _between(list(group)), *same
 
 
 def _between(readers: Sequence[str]) -> str:
     return readers[0] if len(readers) == 1 else f"{readers[-1]} to {readers[0]}"
 
 
-def _failures(cells: Sequence[tuple[str, str, str]], readers: Sequence[str]) -> Iterator[str]:
-    """A line for each known issue that cells show, the promised ones first, and one for all others."""
+def _failures(cells: Sequence[tuple[str, str, str]], readers: Sequence[str]) -> Iterator[Sequence[object]]:
+    """A row for each known issue that cells show, the promised ones first, and one for all others."""
     shown: dict[str, Counter[str]] = {}
     where: dict[str, set[int]] = {}
     for _, reader, text in cells:
@@ -134,7 +103,7 @@ def _failures(cells: Sequence[tuple[str, str, str]], readers: Sequence[str]) -> 
             where.setdefault(title, set()).add(readers.index(reader))
     for title, counts in sorted(shown.items(), key=lambda each: (-each[1]["promised"], -each[1]["outside"])):
         between = _between(readers[min(where[title]) : max(where[title]) + 1])
-        yield f"| {counts['promised']} | {counts['outside']} | {title} | {between} |"
+        yield counts["promised"], counts["outside"], title, between
 
 
 def about(module: str) -> str:
@@ -145,23 +114,15 @@ def about(module: str) -> str:
 
 def read(path: Path) -> Outcomes:
     """The outcomes that surface.csv has."""
-    with path.open(encoding="utf-8", newline="") as file:
-        head, *rows = csv.reader(file)
-    return {row[0]: {reader: text for reader, text in zip(head[1:], row[1:], strict=True) if text} for row in rows}
-
-
-def write(found: Outcomes, path: Path) -> None:
-    """Write surface.csv: a line for each golden, a column for each release."""
-    readers = list(dict.fromkeys(reader for by_reader in found.values() for reader in by_reader))
-    with path.open("w", encoding="utf-8", newline="") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(("golden", *readers))
-        rows.writerows(
-            (golden, *(by_reader.get(reader, "") for reader in readers)) for golden, by_reader in found.items()
-        )
+    return {row.pop("golden"): {reader: what for reader, what in row.items() if what} for row in csv_rows(path)}
 
 
 if __name__ == "__main__":
     run = read_run(Path(*sys.argv[1:] or [".jaxexport"]))
-    write(outcomes(run.results), DATA)
-    PAGE.write_text(page(read(DATA), str(run.summary.as_of)), encoding="utf-8")
+    found = outcomes(run.results)
+    readers = dict.fromkeys(reader for by_reader in found.values() for reader in by_reader)
+    rows = [
+        {"golden": golden} | {each: by_reader.get(each, "") for each in readers} for golden, by_reader in found.items()
+    ]
+    DATA.write_text(csv_text(rows), encoding="utf-8")
+    PAGE.write_text(page(found, str(run.summary.as_of), PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -21,6 +21,12 @@ CASE = "tests.compat.test_derivatives."
 FOUND = surface_page.read(surface_page.DATA)
 
 
+def day_of(page: str) -> str:
+    found = re.search(r"window of (\S+):", page)
+    assert found
+    return found[1]
+
+
 def test_an_outcome_has_its_window_verdict_and_cause():
     results = [
         making.result(case=f"{CASE}test_a"),
@@ -40,8 +46,10 @@ def test_the_page_counts_cells_by_release_cause_and_module():
         f"{CASE}test_a/0.9.2-cpu": {"0.12.0.1": "outside pass", "0.10.2": "promised pass"},
         f"{CASE}test_b/0.9.2-cpu": {"0.12.0.1": "outside error: No", "0.10.2": "promised crash, known: cpu-rank-8"},
     }
-    text = surface_page.page(found, "2026-11-26")
-    assert "**1 of 2 promised cells pass**; of the others 1 are listed" in text
+    text = surface_page.page(found, "2026-11-26", surface_page.PAGE.read_text(encoding="utf-8"))
+    assert (
+        "2 goldens in each release of the window of 2026-11-26: **1 of 2 promised cells pass**; of the others 1" in text
+    )
     assert "| 0.12.0.1 | 0 | 0 | 2 | 1 |\n| 0.10.2 | 2 | 1 | 0 | 0 |\n" in text
     assert "| 1 | 0 | Reductions of arrays of rank 8 crash on a CPU (`cpu-rank-8`) | 0.10.2 |\n" in text
     assert "| 0 | 1 | something else | 0.12.0.1 |\n" in text
@@ -50,9 +58,7 @@ def test_the_page_counts_cells_by_release_cause_and_module():
 
 def test_the_page_shows_the_data():
     page = surface_page.PAGE.read_text(encoding="utf-8")
-    day = re.search(r"--as-of (\S+)`", page)
-    assert day
-    assert page == surface_page.page(FOUND, day[1]), "python -m tools.surface_page"
+    assert page == surface_page.page(FOUND, day_of(page), page), "python -m tools.surface_page"
 
 
 def test_each_module_of_cases_has_goldens_by_two_writers():
@@ -65,9 +71,8 @@ def test_each_module_of_cases_has_goldens_by_two_writers():
 
 @pytest.mark.matrix
 def test_the_data_say_what_runs_say_today(tmp_path):
-    day = re.search(r"--as-of (\S+)`", surface_page.PAGE.read_text(encoding="utf-8"))
-    assert day
-    words = ["--cases", f"{CASE}*", "--writers", "0.9.2", "--readers", "0.12.0.1,0.10.0,0.8.1", "--as-of", day[1]]
+    day = day_of(surface_page.PAGE.read_text(encoding="utf-8"))
+    words = ["--cases", f"{CASE}*", "--writers", "0.9.2", "--readers", "0.12.0.1,0.10.0,0.8.1", "--as-of", day]
     command = [sys.executable, "-m", "export_core", "matrix", *words, "--results", str(tmp_path), "--quiet"]
     subprocess.run(command, cwd=ROOT, check=False)
     today = surface_page.outcomes(read_results(tmp_path))

@@ -15,6 +15,7 @@ from export_core.cli.goldens import goldens_group
 from export_core.cli.help import PACKAGE, HelpfulGroup
 from export_core.cli.judge import judge
 from export_core.cli.matrix import matrix
+from export_core.cli.near_misses import meant_option
 from export_core.cli.output import accept_any_text, echo
 from export_core.cli.policy import policy_group
 from export_core.cli.releases import releases
@@ -119,9 +120,12 @@ def main() -> None:
         sys.exit(error.exit_code)
     except click.ClickException as error:
         context = error.ctx if isinstance(error, click.UsageError) else None
+        text = error.format_message()
+        if context and isinstance(error, click.NoSuchOption):
+            text = f"No such option: {error.option_name}.{meant_option(context, error.option_name)}"
         what = "commands" if context and isinstance(context.command, click.Group) else "options"
         hint = f" `{context.command_path} --help` shows the {what}." if context else ""
-        echo(f"{PREFIX}{' '.join(error.format_message().split())}{hint}", err=True)
+        echo(f"{PREFIX}{' '.join(text.split())}{hint}", err=True)
         sys.exit(error.exit_code)
     except click.Abort:
         echo(f"{PREFIX}interrupted.", err=True)

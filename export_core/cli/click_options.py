@@ -218,13 +218,12 @@ fail_on_option = click.option(
     help="Also fail the run if a cell outside its window fails, but not by a refusal (outside), or was a bonus in "
     "--baseline and fails now (bonus-lost); may be given several times. [default: the policy's]",
 )
-"""What a command that judges results again takes; `jaxexport matrix` has no baseline."""
 
 
 def check_fail_on(kinds: Sequence[str], baselines: Sequence[str]) -> None:
     """Raises `click.UsageError` for a lost bonus without a run in which it was one."""
     if "bonus-lost" in kinds and not baselines:
-        raise click.UsageError("--fail-on bonus-lost compares with an earlier run: it needs --baseline OLD.")
+        raise click.UsageError("--fail-on bonus-lost: it needs --baseline OLD, which judge and report have.")
 
 
 def with_fail_on(policy: Policy, kinds: Sequence[str]) -> Policy:

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from export_core.cli.near_misses import meant_command
+
 SECTIONS = ("Artifacts", "Goldens", "Matrix", "Why", "Days", "Project", "Others")
 """What commands are about, in the order of the help. A command without a section is among the others."""
 
@@ -22,16 +24,6 @@ class HelpfulCommand(click.Command):
     ) -> None:
         super().__init__(*args, **kw)
         self.page, self.examples, self.section = page, examples, section
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the words. Raises `click.UsageError`, for an unknown option with the one that is likely meant."""
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            from export_core.cli.near_misses import meant_option
-
-            hint = meant_option(self, ctx, error.option_name)
-            raise click.UsageError(f"No such option: {error.option_name}.{hint}", ctx) from None
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The examples and the link."""
@@ -61,9 +53,7 @@ class HelpfulGroup(HelpfulCommand, click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command of the first word. Raises `click.UsageError`, with the command that is likely meant."""
         if args[0] not in self.commands and not args[0].startswith("-"):
-            from export_core.cli.near_misses import meant_command
-
-            raise click.UsageError(f"No such command: {args[0]}.{meant_command(self, ctx, args[0])}", ctx)
+            raise click.UsageError(f"No such command: {args[0]}.{meant_command(ctx, args[0])}", ctx)
         return super().resolve_command(ctx, args)
 
     def in_sections(self) -> dict[str, list[click.Command]]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from export_core.cli import click_options
-from export_core.cli.click_options import console, policy_of, with_fail_on, with_options
 from export_core.cli.help import command
 from export_core.cli.output import echo_json
 from export_core.policy.run_options import (
@@ -47,19 +46,13 @@ if TYPE_CHECKING:
     section="Matrix",
 )
 @click.argument("named_cases", metavar="[CASE]...", nargs=-1)
-@with_options(*OPTIONS)
+@click_options.with_options(*OPTIONS)
 @click.option(
     "--unpromised",
     metavar="REASON",
     help="The reason to accept a run without a promised cell: it ends with 0, not 3. [default: the policy's]",
 )
-@click.option(
-    "--fail-on",
-    type=click.Choice(["outside"]),
-    multiple=True,
-    help="outside: also end with 1 where a cell outside its window fails other than by a refusal. [default: the "
-    "policy's]",
-)
+@click_options.fail_on_option
 @click_options.report_file_options
 @click_options.dry_run_option("Only show the cells that would run, how many, and which environments would be built.")
 @click_options.json_option("With --dry-run: print JSON (schema/plan.schema.json).")
@@ -96,8 +89,9 @@ def matrix(
     from export_core.run.errors import ResultsNotWritten
     from export_core.run.session import run_matrix
 
+    click_options.check_fail_on(fail_on, ())
     values["cases"] = (*named_cases, *values["cases"])
-    policy = policy_of(values["policy_file"])
+    policy = click_options.policy_of(values["policy_file"])
     if dry_run:
         if files:
             raise click.UsageError(f"--{next(iter(files))} reports a run: it cannot be combined with --dry-run.")
@@ -109,9 +103,9 @@ def matrix(
         if not unpromised.strip():
             raise click.UsageError("--unpromised: expected the reason why such a run is accepted, found none.")
         policy = msgspec.structs.replace(policy, unpromised=unpromised)
-    policy = with_fail_on(policy, fail_on)
+    policy = click_options.with_fail_on(policy, fail_on)
     options = run_options(values)
-    screen = console(stderr=click_options.STDOUT in files.values())
+    screen = click_options.console(stderr=click_options.STDOUT in files.values())
     follower = Follower(screen, options, quiet=quiet)
     try:
         with interruptible():
@@ -150,7 +144,7 @@ def _show_plan(policy: Policy, values: Mapping[str, Any], *, as_json: bool, form
     if as_json:
         echo_json(plan_report(cells, windows, cost))
     else:
-        print_plan_report(console(), cells, windows, cost)
+        print_plan_report(click_options.console(), cells, windows, cost)
 
 
 def selection_of(policy: Policy, values: Mapping[str, Any]) -> Selection:

@@ -5,14 +5,7 @@ from pathlib import Path
 import click
 
 from export_core.base.untrusted import read_named
-from export_core.cli.click_options import (
-    as_of_option,
-    day_of,
-    dry_run_option,
-    json_option,
-    policy_of,
-    policy_option,
-)
+from export_core.cli import click_options
 from export_core.cli.help import group
 from export_core.cli.output import echo, echo_json
 
@@ -23,12 +16,12 @@ def releases() -> None:
 
 
 @releases.command("docs/reference/policy.md", "jaxexport releases list --as-of 2026-10-25", name="list")
-@policy_option
-@as_of_option
+@click_options.policy_option
+@click_options.as_of_option
 @click.option(
     "--runtime", metavar="NAME", help="List the releases of another runtime, such as tensorflow, and what it promises."
 )
-@json_option("Print JSON (schema/releases.schema.json).")
+@click_options.json_option("Print JSON (schema/releases.schema.json).")
 def list_releases(policy_file: str | None, as_of: str | None, runtime: str | None, as_json: bool) -> None:
     """List every jaxlib that exists on a day, with its windows.
 
@@ -37,14 +30,14 @@ def list_releases(policy_file: str | None, as_of: str | None, runtime: str | Non
     """
     from export_core.releases.release_list import calendar_lines, dated_calendar, runtime_lines
 
-    policy = policy_of(policy_file)
+    policy = click_options.policy_of(policy_file)
     if runtime:
         if as_json:
             raise click.UsageError("--json cannot be combined with --runtime.")
-        for line in runtime_lines(runtime, policy.calendar().as_of(day_of(as_of))):
+        for line in runtime_lines(runtime, policy.calendar().as_of(click_options.day_of(as_of))):
             echo(line)
         return
-    calendar = dated_calendar(policy.calendar(), policy.window_lengths(), day_of(as_of))
+    calendar = dated_calendar(policy.calendar(), policy.window_lengths(), click_options.day_of(as_of))
     if as_json:
         echo_json(calendar)
     else:
@@ -53,7 +46,7 @@ def list_releases(policy_file: str | None, as_of: str | None, runtime: str | Non
 
 
 @releases.command("docs/reference/policy.md", "jaxexport releases refresh --measure")
-@policy_option
+@click_options.policy_option
 @click.option(
     "--index",
     metavar="URL",
@@ -74,7 +67,7 @@ def list_releases(policy_file: str | None, as_of: str | None, runtime: str | Non
     help="Also install each new jaxlib and ask it for its StableHLO versions, which `jaxexport inspect` needs to say "
     "which releases can read an artifact.",
 )
-@dry_run_option("Only show which releases would be added.")
+@click_options.dry_run_option("Only show which releases would be added.")
 def refresh(
     policy_file: str | None, index: str | None, wheels: str | None, into: str | None, measure: bool, dry_run: bool
 ) -> None:
@@ -95,7 +88,8 @@ def refresh(
     path = Path(into) if into else releases_file(Path(), policy_file)
     present = read_releases(path) if into or path.exists() else CalendarFile()
     # With --into, the file is a whole calendar: only its own entries are known.
-    known = Calendar(present.jaxlib, present.jax, present.requirements) if into else policy_of(policy_file).calendar()
+    of_project = None if into else click_options.policy_of(policy_file).calendar()
+    known = of_project or Calendar(present.jaxlib, present.jax, present.requirements)
     published = (
         published_in_folder(Path(wheels)) if wheels else published_on_index(index or configured_index(Path()), known)
     )

@@ -422,5 +422,5 @@ def test_an_interrupted_command_is_not_a_broken_promise(jaxexport, monkeypatch):
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("export_core.cli.releases.policy_of", interrupt)
+    monkeypatch.setattr("export_core.cli.click_options.policy_of", interrupt)
     assert jaxexport("releases", "list").code == 130

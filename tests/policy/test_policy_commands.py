@@ -100,7 +100,7 @@ def test_show_names_the_origin_of_every_value(jaxexport, here):
 
 
 def test_show_wraps_long_values_and_entries_between_words(jaxexport, here, monkeypatch):
-    monkeypatch.setattr("export_core.cli.policy.console", lambda: Console(width=100))
+    monkeypatch.setattr("export_core.cli.click_options.console", lambda: Console(width=100))
     (here / "export_compat.yaml").write_text(
         f"backfill_install: [{', '.join(f'package-{number}' for number in range(30))}]\nallow: {{my_target: ours}}\n"
         f"retention: {{pinned: [{{goldens: ['*'], reason: {'because it is in use ' * 30}}}]}}\n"
@@ -143,7 +143,7 @@ def test_known_upstream_issues_are_listed_with_what_to_do(jaxexport, here):
 
 @pytest.mark.parametrize("width", [60, 140])
 def test_known_issues_fit_the_terminal(width, jaxexport, here, monkeypatch):
-    monkeypatch.setattr("export_core.cli.policy.console", lambda: Console(width=width))
+    monkeypatch.setattr("export_core.cli.click_options.console", lambda: Console(width=width))
     lines = jaxexport("policy", "show", "--known").out.splitlines()
     assert width - 10 < max(len(line) for line in lines if "https://" not in line) <= width
 

@@ -4,6 +4,7 @@ import os
 import shlex
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks, re
 from export_core.export.produce import LARGE, ProducedGolden, export_again, free_caches, produce
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.store import ARTIFACT
+from export_core.judge import Result
 from export_core.matrix.comparisons import GoldenOutputs, under_policy
 from export_core.numbers.measuring_noise import MeasuredNoise, lacks_noise
 from export_core.numbers.noise import WHAT_TO_DO, outputs_to_name
@@ -137,12 +139,15 @@ class Recorder:
                 self._replayer.begin_worker()
                 if self._exports_new_twice and not self._own(case.id):
                     self._second_exports[0].start(self._item.nodeid)
-            produced = produce(
-                case,
-                self._replayer.calendar,
-                reproducible=to_write,
-                module_text=to_write and self._settings.module_text,
-            )
+            with (
+                progress(self._item.config, f"exporting {shown(case.id)} and running it") if to_write else nullcontext()
+            ):
+                produced = produce(
+                    case,
+                    self._replayer.calendar,
+                    reproducible=to_write,
+                    module_text=to_write and self._settings.module_text,
+                )
             manifest, packages = produced.manifest, self._settings.policy.reader_packages
             # In what is to be written, also modules that import more than readers have.
             also = import_problems(produced.files, packages) if to_write else ()
@@ -179,10 +184,7 @@ class Recorder:
             repeated = map(self._with_second_export, whole)
             whole = [add_noise(produced, store, policy, self._measured) for produced in repeated]
             # All are replayed before one is stored, for the same reason.
-            crashes = [
-                first_crash(produced, lambda golden: self._replayer.replay([self._marked_now(golden)]).results)
-                for produced in whole
-            ]
+            crashes = [first_crash(produced, self._first_replay) for produced in whole]
             for produced, crash in zip(whole, crashes, strict=True):
                 self._write(produced, crash)
         except ExportCompatError as error:
@@ -254,6 +256,11 @@ class Recorder:
             differs = self._exports_again_otherwise(produced, 1) if self._exports_new_twice else None
             self._not_repeated |= {produced.case.id} if differs is None else set()
         return replace(produced, manifest=msgspec.structs.replace(produced.manifest, reproducible=not differs))
+
+    def _first_replay(self, golden: Golden) -> Sequence[Result]:
+        """What becomes of a golden in a process of its own, before it is stored."""
+        with progress(self._item.config, f"running {shown(golden.id)} in a new process"):
+            return self._replayer.replay([self._marked_now(golden)]).results
 
     def _measured(self, golden: Golden) -> MeasuredNoise | str:
         if self._settings.noise_later:

@@ -215,10 +215,11 @@ class ReaderEnvironments:
         release, interpreter = placement.reader, self._interpreter(placement)
         recipe = self._recipe(placement, interpreter)
         download = typical(placement).download if placement.name or release.runtime else None
-        announcement = ""
+        announcement = (
+            f"building the environment of {release.title}{f' for {placement.name}' if placement.name else ''}"
+        )
         if download:  # for a platform other than the CPU and for another runtime, often gigabytes
-            what = f"environment of {release.title}{f' for {placement.name}' if placement.name else ''}"
-            announcement = f"{what}: about {download} MB to fetch, unless uv has it already"
+            announcement += f": about {download} MB to fetch, unless uv has it already"
         built = build(recipe, self._locks, stopping=self._stopping, announcement=announcement, notify=self._notify)
         _check_versions(release, built)
         if interpreter.note:

@@ -157,9 +157,12 @@ def test_a_terminal_shows_which_golden_is_measured(projects):
     shown = re.findall(r"\r?\nmeasuring the noise of test_a\.test_two\.(n\d)/\S+\r\x1b\[K\x1b\[A\x1b\[(\d+)C", text)
     assert shown == [("n0", str(len("test_a.py "))), ("n1", str(len("test_a.py ")))]
     assert "not seen" not in text
+    for name in ("n0", "n1"):
+        assert f"exporting test_a.test_two.{name} and running it\r\x1b[K" in text
+        assert re.search(rf"running test_a\.test_two\.{name}/\S+ in a new process\r\x1b\[K", text)
 
 
 def test_a_log_has_no_line_of_progress(projects):
     done = projects(noise=WHOLE_NOISE, conftest=SLOW_NOISE, test_a=TWO_CALLS).pytest("--update-goldens")
     assert "2 goldens new" in done.text
-    assert "measuring" not in done.text
+    assert not [word for word in ("measuring", "exporting", "running") if word in done.text]

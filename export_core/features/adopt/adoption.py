@@ -286,6 +286,8 @@ class Adoption:
                 computed = msgspec.structs.replace(golden.manifest.options, without_outputs="they are computed now")
                 manifest = msgspec.structs.replace(golden.manifest, options=computed)
                 cells.append(Cell(replace(golden, manifest=manifest), _writer_release(golden), "cpu"))
+            if cells:
+                self.notify(f"computing the outputs of {plural(len(cells), 'artifact')} with their own writers")
             with (
                 ReaderEnvironments.of(self.policy, options.calendar, notify=self.notify) as environments,
                 closing(replay_with_outputs(cells, environments.build, options)) as ran,
@@ -329,6 +331,8 @@ class Adoption:
                 draft.noise = noise_text(noise.record)
 
     def _replay(self, drafts: list[_Draft]) -> None:
+        if drafts:
+            self.notify(f"running {plural(len(drafts), 'golden')} with their own writers, in cold processes")
         with _staged(drafts) as goldens:
             replays = replays_by_writer(goldens, self.policy, self.notify)
         for draft in drafts:

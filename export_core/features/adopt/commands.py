@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +11,14 @@ import click
 
 from export_core.base.errors import PREFIX, ExportCompatError
 from export_core.base.phrases import plural
-from export_core.cli.click_options import PATH, Project, project_options
+from export_core.cli.click_options import PATH, Project, dry_run_option, project_options, quiet_option
 from export_core.cli.help import command
 from export_core.cli.output import echo
 
 if TYPE_CHECKING:
+    from export_core.cli.steps import Steps
     from export_core.features.adopt.adoption import Adoption
-    from export_core.features.adopt.archive import Archive
+    from export_core.features.adopt.archive import Archive, Candidate
 
 DONE, NOT_ALL_ADDED = 0, 2
 _OF_ONE = ("case", "register", "mesh", "in_specs", "nothing_to_compare", "without_outputs")
@@ -102,7 +102,8 @@ _OF_ONE = ("case", "register", "mesh", "in_specs", "nothing_to_compare", "withou
     help="With --from, a case whose golden by the same writer may be replaced; may be given several times. Without it, "
     "a golden of a test, of another artifact or with other arrays stays.",
 )
-@click.option("--dry-run", is_flag=True, help="With --from, show what would be added, and run and store nothing.")
+@dry_run_option("Only show what would be added: nothing is run, and nothing is stored.")
+@quiet_option
 @click.option(
     "--nothing-to-compare",
     metavar="REASON",
@@ -125,6 +126,7 @@ def add(
     no_replay: bool,
     replace: Sequence[str],
     dry_run: bool,
+    quiet: bool,
     **stated: Any,
 ) -> None:
     """Make goldens from artifacts whose source code is lost.
@@ -138,6 +140,7 @@ def add(
 
     With --from, an artifact that cannot be added does not stop the others; the exit code is 2 then.
     """
+    from export_core.cli.steps import Steps
     from export_core.features.adopt.adoption import Adoption
     from export_core.features.adopt.archive import INPUTS, OUTPUTS, Archive, Candidate, ListedArtifact, candidate_of
     from export_core.goldens import GoldenError
@@ -148,7 +151,7 @@ def add(
         raise click.UsageError("expected either --artifact FILE or --from FOLDER.")
     if file and stated["case"] is None:
         raise click.UsageError("--artifact FILE: expected the name of its case too: --cases NAME.")
-    of_an_archive = {"--list": listed, "--dry-run": dry_run, "--replace": replace}
+    of_an_archive = {"--list": listed, "--replace": replace}
     of_one = {"--cases" if name == "case" else f"--{name.replace('_', '-')}": stated[name] for name in _OF_ONE}
     if wrong := [name for name, value in (of_one if folder else of_an_archive).items() if value]:
         other, where = ("--from", " artifacts.yaml can say it for one artifact.") if folder else ("--artifact", "")
@@ -156,7 +159,7 @@ def add(
     problem = f"--dims {dims}: expected symbolic dimensions and their sizes, such as b=4,h=8."
     sizes = parse_sizes(dims, problem) if dims else {}
     adoption = Adoption(
-        *(project.store, project.policy, partial(echo, err=True)),
+        *(project.store, project.policy, steps := Steps(quiet=quiet)),
         replay=not no_replay,
         # The case of a single artifact is named by --cases.
         replace=replace if folder else (stated["case"],),
@@ -165,12 +168,16 @@ def add(
     if folder:
         names = (stated["inputs"] or INPUTS, stated["outputs"] or OUTPUTS)
         archive = Archive(Path(folder), Path(listed) if listed else None, *names, stated["writer"])
-        click.get_current_context().exit(_add_all(adoption, archive, dry_run=dry_run))
+        click.get_current_context().exit(_add_all(adoption, archive, steps, dry_run=dry_run))
     stated["mesh"] = parse_mesh(stated["mesh"]) if stated["mesh"] else {}
     # Each option is called as the field of an entry of artifacts.yaml.
     entry = ListedArtifact(str(file), dims=sizes, **{name: value for name, value in stated.items() if value})
     candidate = candidate_of(entry, Candidate(Path(entry.file), ""))
-    (adopted,) = adoption.adopt([candidate])
+    if dry_run:
+        adoption.check_replaces_nothing(candidate)
+        echo(_would_be(candidate))
+        return
+    (adopted,) = steps.over(adoption.adopt([candidate]))
     if adopted.golden is None:
         raise GoldenError(adopted.problem)
     writer = adopted.golden.manifest.writer.jaxlib
@@ -181,7 +188,14 @@ def add(
         echo("not replayed, as --no-replay says")
 
 
-def _add_all(adoption: Adoption, archive: Archive, *, dry_run: bool) -> int:
+def _would_be(candidate: Candidate) -> str:
+    """What would be added, in a line."""
+    computed = "none" if candidate.given.without_outputs else "computed by its writer"
+    inputs, outputs = candidate.inputs or "made", candidate.outputs or computed
+    return f"{candidate.case}: {candidate.file}, inputs {inputs}, outputs {outputs}"
+
+
+def _add_all(adoption: Adoption, archive: Archive, steps: Steps, *, dry_run: bool) -> int:
     """Add an archive, print what becomes of each artifact, and return the exit code.
 
     Raises `ArtifactError` where there is no artifact.
@@ -207,11 +221,9 @@ def _add_all(adoption: Adoption, archive: Archive, *, dry_run: bool) -> int:
                 fail(str(error))
                 continue
             counts["found"] += 1
-            computed = "none" if candidate.given.without_outputs else "computed by its writer"
-            inputs, outputs = candidate.inputs or "made", candidate.outputs or computed
-            echo(f"{candidate.case}: {candidate.file}, inputs {inputs}, outputs {outputs}")
+            echo(_would_be(candidate))
     else:
-        for adopted in adoption.adopt(archive.candidates(left_out)):
+        for adopted in steps.over(adoption.adopt(archive.candidates(left_out))):
             if adopted.golden is None:
                 fail(adopted.problem)
                 continue

@@ -10,6 +10,7 @@ from export_core.base.errors import PREFIX
 from export_core.base.scratch import scratch_folder
 from export_core.base.untrusted import read_named
 from export_core.cli.output import echo
+from export_core.cli.steps import Steps
 from export_core.judge.verdicts import ExitCode
 from export_core.matrix.selection import DEPLOYED, Readers, choose_readers, known_releases
 from export_core.policy.run_options import GROUPS, Selection
@@ -52,8 +53,23 @@ def choose_writers(
     return chosen
 
 
+def title(release: Release) -> str:
+    """A writer, as people read it."""
+    return f"jax {release.jax}, jaxlib {release.jaxlib} (built {release.built})"
+
+
+def requirements_here(install: Sequence[str]) -> tuple[str, ...]:
+    """The pip requirements of the tests: those that were given, else the project in the working folder, if any."""
+    return tuple(install) or ((f"-e{Path.cwd()}",) if Path("pyproject.toml").exists() else ())
+
+
 def write_goldens(
-    writers: Readers, install: Sequence[str], pytest_args: Sequence[str], constraints: tuple[str, ...] = ()
+    writers: Readers,
+    install: Sequence[str],
+    pytest_args: Sequence[str],
+    constraints: tuple[str, ...] = (),
+    *,
+    steps: Steps | None = None,
 ) -> int:
     """Run the marked tests of the project in the working folder with each of these jaxlib releases, writing goldens.
 
@@ -63,18 +79,22 @@ def write_goldens(
             pyproject.toml.
         pytest_args: handed to pytest after its own.
         constraints: versions that packages of the environments are held to.
+        steps: what says what is done while an environment is built.
 
     Returns:
         0 when every writer wrote; 1 when tests failed in one; 3 when an environment could not be built, or pytest was
         ended by the code that it ran.
     """
     codes = []
+    steps = steps or Steps()
     for release in writers.chosen:
-        echo(f"== writing goldens with jax {release.jax}, jaxlib {release.jaxlib} (built {release.built})")
+        echo(f"== writing goldens with {title(release)}")
         try:
             # Locked until pytest has ended: `jaxexport environments --clean` must not remove it meanwhile.
             with EnvironmentLocks() as locks:
-                environment = _build_writer(release, writers, install, constraints, locks)
+                with steps:
+                    environment = _build_writer(release, writers, install, constraints, locks, steps)
+                steps("the environment is ready: running the marked tests in it")
                 words = ("--update-goldens", "--record-packages", "-m", "export_compat", "-q")
                 codes.append(_run_to_its_end([str(environment.python), "-m", "pytest", *words, *pytest_args]))
         except EnvironmentFailed as error:
@@ -111,7 +131,12 @@ def _run_to_its_end(command: Sequence[str]) -> int:
 
 
 def _build_writer(
-    release: Release, writers: Readers, install: Sequence[str], constraints: tuple[str, ...], locks: EnvironmentLocks
+    release: Release,
+    writers: Readers,
+    install: Sequence[str],
+    constraints: tuple[str, ...],
+    locks: EnvironmentLocks,
+    steps: Steps,
 ) -> Built:
     """The environment of a release with the tests of the project. Raises `EnvironmentFailed`."""
     calendar, sources = writers.calendar, writers.sources
@@ -120,17 +145,17 @@ def _build_writer(
         echo(f"jaxlib {release.jaxlib} {interpreter.note}")
     # The project's pyproject.toml decides what is installed: other dependencies mean another environment.
     project = Path("pyproject.toml")
-    here = (f"-e{Path.cwd()}",) if project.exists() else ()
+    here = project.exists()
     recipe = Recipe(
         f"writer-{release.jaxlib}",
         interpreter.python,
-        (*requirements(release, calendar, sources), "pytest", own_requirement(), *(install or here)),
+        (*requirements(release, calendar, sources), "pytest", own_requirement(), *requirements_here(install)),
         "import jax, jaxlib.version, pytest_jaxexport; print(jax.__version__, jaxlib.version.__version__)",
         (read_named(project).decode(errors="replace") if here else "") + sources.content(release),
         sources.options(),
         constraints,
     )
-    environment = build(recipe, locks)
+    environment = build(recipe, locks, announcement="building its environment", notify=steps)
     expected = f"{release.jax} {release.jaxlib}"
     if environment.checked != expected:
         raise EnvironmentFailed(

@@ -5,7 +5,14 @@ from pathlib import Path
 
 import click
 
-from export_core.cli.click_options import index_option, policy_of, policy_option, wheels_option
+from export_core.cli.click_options import (
+    dry_run_option,
+    index_option,
+    policy_of,
+    policy_option,
+    quiet_option,
+    wheels_option,
+)
 from export_core.cli.help import command
 
 
@@ -38,6 +45,8 @@ from export_core.cli.help import command
     "requirements as `pip freeze` writes them.",
 )
 @click.option("--same-packages", is_flag=True, help="Hold them to the versions that are installed here.")
+@dry_run_option("Only show which releases would write goldens, and what would be installed beside them.")
+@quiet_option
 @click.argument("pytest_args", nargs=-1, type=click.UNPROCESSED)
 def backfill(
     policy_file: str | None,
@@ -47,6 +56,8 @@ def backfill(
     install: Sequence[str],
     constraints: Path | None,
     same_packages: bool,
+    dry_run: bool,
+    quiet: bool,
     pytest_args: Sequence[str],
 ) -> None:
     """Write goldens with older releases, by running the marked tests in their environments.
@@ -56,7 +67,9 @@ def backfill(
     Exit codes: 0 every writer wrote, 1 tests failed with one, 3 an environment could not be built, or the tests ended
     pytest.
     """
-    from export_core.features.backfill.backfill import choose_writers, write_goldens
+    from export_core.cli.output import echo
+    from export_core.cli.steps import Steps
+    from export_core.features.backfill.backfill import choose_writers, requirements_here, title, write_goldens
     from export_core.readers.packages import constraints_of, installed_constraints
 
     if constraints and same_packages:
@@ -66,4 +79,10 @@ def backfill(
     chosen = choose_writers(writers, policy.calendar(), wheels=tuple(wheels), indexes=tuple(indexes))
     versions = constraints_of(constraints) if constraints else installed_constraints() if same_packages else ()
     chosen_packages = tuple(install) or policy.backfill_install
-    raise click.exceptions.Exit(write_goldens(chosen, chosen_packages, tuple(pytest_args), versions))
+    if dry_run:
+        for release in chosen.chosen:
+            echo(f"would write goldens with {title(release)}")
+        echo(f"installed beside them: {', '.join(('pytest', *requirements_here(chosen_packages)))}")
+        return
+    steps = Steps(quiet=quiet)
+    raise click.exceptions.Exit(write_goldens(chosen, chosen_packages, tuple(pytest_args), versions, steps=steps))

@@ -2,14 +2,23 @@
 
 import datetime
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import click
 
 from export_core.base.errors import PREFIX, ExportCompatError
 from export_core.base.phrases import did_you_mean, plural
-from export_core.cli.click_options import PATH, as_of_option, day_of, goldens_option, policy_of, policy_option
+from export_core.cli.click_options import (
+    PATH,
+    as_of_option,
+    day_of,
+    dry_run_option,
+    goldens_option,
+    json_option,
+    policy_of,
+    policy_option,
+    quiet_option,
+)
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 from export_core.policy.run_options import comma_separated
@@ -77,8 +86,9 @@ _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
     help="A file, or a golden as CASE/WRITER, that may be replaced; may be given several times. Without it what exists "
     "stays, but for the one file that OUT names.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be converted and where it would go; write nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print each record as JSON (schema/converted.schema.json).")
+@dry_run_option("Only show what would be converted, and where it would go.")
+@json_option("Print each record as JSON (schema/converted.schema.json).")
+@quiet_option
 @click.pass_context
 def convert(
     context: click.Context,
@@ -96,6 +106,7 @@ def convert(
     replace: Sequence[str],
     dry_run: bool,
     as_json: bool,
+    quiet: bool,
 ) -> None:
     """Make an artifact that another release or another runtime takes, and verify it there.
 
@@ -107,6 +118,7 @@ def convert(
     Exit codes: 0 converted and verified, 1 refused (nothing is written), 2 bad input, 3 converted and not verified, or,
     with --expiring, an artifact of which the last promised day is not known.
     """
+    from export_core.cli.steps import Steps
     from export_core.features.convert.conversions import Conversions, check_targets, expiring_targets, targets_of
     from export_core.features.convert.errors import ConversionError
     from export_core.features.convert.programs import ModuleRewriter
@@ -121,7 +133,7 @@ def convert(
         raise click.UsageError("--for expects a reader, such as --for 0.9.2 or --for tensorflow==2.18.1.")
     if (inputs is None) != (outputs is None) or (inputs and len(files) > 1):
         raise click.UsageError("--inputs and --outputs belong together, to one FILE.")
-    notify = partial(echo, err=True)
+    notify = Steps(quiet=quiet)
     policy = policy_of(policy_file)
     calendar = policy.calendar()
     targets_by_name = {target.name: target.release for target in policy.deployed}
@@ -141,10 +153,10 @@ def convert(
         last_day = _last_day(expiring, as_of)
         targets, problems, unknown = expiring_targets(files, names, output, terms_here(policy_file), last_day)
         for problem in problems:
-            notify(f"{PREFIX}{problem}")
+            echo(f"{PREFIX}{problem}", err=True)
             codes.add(BAD_INPUT)
         if unknown:
-            notify(f"left out: {plural(unknown, 'artifact')} whose last promised day is not known")
+            echo(f"left out: {plural(unknown, 'artifact')} whose last promised day is not known", err=True)
             codes.add(NOT_VERIFIED)
         if not targets:
             codes.add(VERIFIED)
@@ -171,9 +183,10 @@ def convert(
     )
     for target in targets:
         try:
-            record = conversions.run(target)
+            with notify:
+                record = conversions.run(target)
         except ExportCompatError as error:
-            notify(f"{PREFIX}{error}")
+            echo(f"{PREFIX}{error}", err=True)
             codes.add(error.exit_code)
             continue
         codes.add(VERIFIED if record.verdict == CONVERTED else NOT_VERIFIED)

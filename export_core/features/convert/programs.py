@@ -100,6 +100,7 @@ class ModuleRewriter:
 
     def _newest(self) -> Environment:
         release = self._calendar.release(self._calendar.newest())
+        self._notify(f"rewriting modules with {release.title}")
         # Its lock is not released before the process ends: nobody may remove it meanwhile.
         return ReaderEnvironments(self._calendar, notify=self._notify).build(Placement(release))
 
@@ -133,6 +134,7 @@ def export_again(
             continue
         if len(problems) == MOST_RELEASES:
             break
+        notify(f"exporting {artifact.name} again with jaxlib {jaxlib}")
         try:
             with ReaderEnvironments(calendar, notify=notify) as environments:
                 environment = environments.build(Placement(calendar.release(jaxlib)))

@@ -158,6 +158,7 @@ def prove(
     options = replace(options, limits=Limits(jobs=1))  # it is one cell
     with scratch_folder() as scratch:
         golden = unstored_golden(manifest, files, scratch / "golden", options.policy)
+        notify(f"running the converted artifact in {release.title}")
         (outcome,) = replay_here([Cell(golden, release, "cpu")], options, notify=notify)
     reader = release.title
     match outcome.verdict:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from export_core.base.phrases import plural
-from export_core.cli.click_options import FiniteRange, console, declared
+from export_core.cli.click_options import FiniteRange, console, declared, json_option, quiet_option, results_option
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 from export_core.policy.run_options import ONE_CELL, RunOptions, Selection, read_options
@@ -40,30 +40,27 @@ _ONE_CELL = (
         help="One of cpu, cuda, rocm or tpu; cuda:run or cuda:compile for one of the two. [default: as in the results, "
         "else cpu where the golden runs there]",
     ),
-    click.option(
-        "--results",
-        metavar="DIR",
-        type=_FOLDER,
-        help="Folder of a finished run, also of another machine, that has the cell. [default: .jaxexport, where there "
-        "is one]",
+    results_option(
+        "Folder of a finished run, also of another machine, that has the cell. [default: .jaxexport, where there is "
+        "one]"
     ),
     *map(declared, ONE_CELL),
     declared("jobs", text="Number of cells at a time. [default: the number of cores]"),
 )
-_QUIET = click.option("--quiet", is_flag=True, help="Show no progress.")
 
 
 def _about_one_cell(about: Callable[..., None]) -> Callable[..., None]:
     """Add the options that name one cell to a command, and pass it the `Choice` that they make."""
 
     @functools.wraps(about)
-    def with_choice(results: Path | None, **values: Any) -> None:
+    def with_choice(results: str | None, **values: Any) -> None:
         from export_core.features.why.choice import Asked, choose
 
         words = {name: values.pop(name) for name in ("cell", "case", "writer", "reader", "platform")}
         given = {name: values.pop(name) for name in (*ONE_CELL, "jobs", "cache") if name in values}
         run = read_options(RunOptions, {"cache": False, **given})
-        about(choose(Asked(**words, results=results, selection=read_options(Selection, given), run=run)), **values)
+        folder = Path(results) if results else None
+        about(choose(Asked(**words, results=folder, selection=read_options(Selection, given), run=run)), **values)
 
     decorated: Callable[..., None] = with_choice
     # Reversed: as with decorators, the one applied last is shown first in --help.
@@ -83,11 +80,6 @@ def _interrupted_with(text: str) -> Iterator[None]:
     except Interrupted as stop:
         echo(text, err=True)
         raise click.exceptions.Exit(stop.exit_code) from None
-
-
-def _notes(*, quiet: bool = False) -> Callable[[str], None]:
-    """What is called with a line about what happens: it is shown on stderr, unless `quiet`."""
-    return (lambda text: None) if quiet else functools.partial(echo, err=True)
 
 
 @command(
@@ -125,7 +117,8 @@ def _notes(*, quiet: bool = False) -> Callable[[str], None]:
     help="If numbers differ: also compute them in StableHLO's reference interpreter and in double precision, and say "
     "which side these agree with. [default: --reference]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/explanation.schema.json).")
+@json_option("Print JSON (schema/explanation.schema.json).")
+@quiet_option
 def explain(
     choice: Choice,
     bundle: Path | None,
@@ -133,6 +126,7 @@ def explain(
     is_bisected: bool | None,
     is_referred: bool,
     as_json: bool,
+    quiet: bool,
 ) -> None:
     """Say why a cell fails, what shows it, what to do now, and what would have shown it earlier.
 
@@ -142,6 +136,7 @@ def explain(
     Exit codes: 0 it is explained, 2 bad input, also a cell that works.
     """
     from export_core.base.layout import labelled_paragraphs, wrapped
+    from export_core.cli.steps import Steps
     from export_core.features.why.bisect.bisection import bisect as bisection_of
     from export_core.features.why.explain import explanation as explaining
     from export_core.features.why.explain.bundle import check_new, program_of, reduced_program, write_bundle
@@ -153,29 +148,34 @@ def explain(
 
     if bundle:
         check_new(bundle)  # before anything is run
-    notify = _notes()
-    result = explaining.result_of(choice, notify)
-    left = ReductionFolder(reduced) if reduced else None
-    bisection = None
-    if is_bisected or (is_bisected is None and bundle):
-        with _interrupted_with("Interrupted: nothing was written. `--no-bisect` explains without running anything."):
-            bisection = bisection_of(choice, notify)
-    is_numerics = result.verdict is Verdict.NUMERICS
-    shown = []
-    if is_numerics:
-        shown.append(("alone", alone_line(choice, result)))
-    if is_referred and is_numerics:
-        shown.append(("reference", interpreter_line(choice, notify)))
-        shown.append(("float64", "\n".join(reference_lines(choice, result, notify))))
-    explanation = explaining.explain(choice, result, left, bisection, shown)
-    written = []
-    if bundle:
-        if left:
-            with choice.environments(notify) as environments, ModuleEditor(environments.build(choice.newest)) as editor:
-                program = reduced_program(choice, result, left, editor)
-        else:
-            program = program_of(choice, result)
-        written = write_bundle(bundle, choice, result, explanation, program)
+    with Steps(quiet=quiet) as notify:
+        result = explaining.result_of(choice, notify)
+        left = ReductionFolder(reduced) if reduced else None
+        bisection = None
+        if is_bisected or (is_bisected is None and bundle):
+            with _interrupted_with(
+                "Interrupted: nothing was written. `--no-bisect` explains without running anything."
+            ):
+                bisection = bisection_of(choice, notify)
+        is_numerics = result.verdict is Verdict.NUMERICS
+        shown = []
+        if is_numerics:
+            shown.append(("alone", alone_line(choice, result)))
+        if is_referred and is_numerics:
+            shown.append(("reference", interpreter_line(choice, notify)))
+            shown.append(("float64", "\n".join(reference_lines(choice, result, notify))))
+        explanation = explaining.explain(choice, result, left, bisection, shown)
+        written = []
+        if bundle:
+            if left:
+                with (
+                    choice.environments(notify) as environments,
+                    ModuleEditor(environments.build(choice.newest)) as editor,
+                ):
+                    program = reduced_program(choice, result, left, editor)
+            else:
+                program = program_of(choice, result)
+            written = write_bundle(bundle, choice, result, explanation, program)
     if as_json:
         echo_json(explanation)
         return
@@ -246,8 +246,8 @@ def explain(
     is_flag=True,
     help="Continue a bisection that was interrupted or killed: what this command has run here before is not run again.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/bisection.schema.json).")
-@_QUIET
+@json_option("Print JSON (schema/bisection.schema.json).")
+@quiet_option
 @click.pass_context
 def bisect(
     context: click.Context,
@@ -270,6 +270,7 @@ def bisect(
 
     Exit codes: 0 found, 1 the reader does not fail here, 2 bad input, 3 no answer. Ctrl-C ends it with 130.
     """
+    from export_core.cli.steps import Steps
     from export_core.features.why.bisect.bisection import bisect as bisection_of
     from export_core.features.why.bisect.criterion import BisectBy, Measure
     from export_core.features.why.bisect.report import bisect_lines
@@ -285,8 +286,9 @@ def bisect(
         if given and by != kind:
             raise click.UsageError(f"{option} is for --by {kind}, found --by {by}.")
     measure = Measure(BisectBy(by), figure, threshold if by == "numbers" else factor)
-    with _interrupted_with("Interrupted. The same command with --resume runs the releases that are left."):
-        bisection = bisection_of(choice, _notes(quiet=quiet), good=good, measure=measure, every=every, resume=resume)
+    said = "Interrupted. The same command with --resume runs the releases that are left."
+    with _interrupted_with(said), Steps(quiet=quiet) as notify:
+        bisection = bisection_of(choice, notify, good=good, measure=measure, every=every, resume=resume)
     if as_json:
         echo_json(bisection)
     else:
@@ -318,7 +320,7 @@ def bisect(
     "golden's writer]",
 )
 @click.option("--resume", is_flag=True, help="Continue the reduction in --output, which was interrupted or killed.")
-@_QUIET
+@quiet_option
 def reduce(choice: Choice, output: Path, good: str, resume: bool, quiet: bool) -> None:
     """Find the smallest program that still fails in the same way.
 
@@ -331,13 +333,13 @@ def reduce(choice: Choice, output: Path, good: str, resume: bool, quiet: bool) -
     """
     from collections import Counter
 
+    from export_core.cli.steps import Steps
     from export_core.features.why.reduce.folder import ReductionFolder
     from export_core.features.why.reduce.reduction import reduce_chosen
 
-    with _interrupted_with(f"Interrupted. The same command with --resume continues with what is in {output}."):
-        reduction, steps, program = reduce_chosen(
-            choice, good, ReductionFolder(output), resume=resume, notify=_notes(quiet=quiet)
-        )
+    said = f"Interrupted. The same command with --resume continues with what is in {output}."
+    with _interrupted_with(said), Steps(quiet=quiet) as notify:
+        reduction, steps, program = reduce_chosen(choice, good, ReductionFolder(output), resume=resume, notify=notify)
     last = steps[-1]
     call = f" (its call {reduction.call})" if reduction.call else ""
     echo(f"{reduction.cell}{call}: {reduction.failure}")

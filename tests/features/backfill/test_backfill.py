@@ -99,3 +99,12 @@ def test_a_wheel_is_a_writer_once_the_calendar_dates_it(tmp_path: Path) -> None:
     assert (release.pair, release.built) == (f"{candidate}-jax{candidate}", day("2026-11-20"))
     assert f"jaxlib @ {wheel.as_uri()}" in requirements(release, chosen.calendar, chosen.sources)
     assert chosen.sources.options() == (f"--find-links={tmp_path}",)
+
+
+def test_a_dry_run_names_the_writers_and_builds_nothing(jaxexport, tmp_path):
+    words = ("--writers", "0.10.2,0.9.2", "--install", "flax", "--dry-run")
+    assert jaxexport("goldens", "backfill", *words, code=0).out.splitlines() == [
+        "would write goldens with jax 0.9.2, jaxlib 0.9.2 (built 2026-03-18)",
+        "would write goldens with jax 0.10.2, jaxlib 0.10.2 (built 2026-06-17)",
+        "installed beside them: pytest, flax",
+    ]

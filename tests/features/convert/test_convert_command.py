@@ -83,7 +83,7 @@ def test_a_deployment_target_of_the_policy_is_a_reader_by_its_name(convert, refu
 
 def test_a_converted_golden_replaces_no_other_one(convert, refused_golden, tmp_path):
     other = write_golden(GoldenStore(tmp_path / "converted"), refused_golden.manifest, files())
-    assert_bad_input(convert(refused_golden.folder, "-o", "converted"), f"--replace {refused_golden.id}")
+    assert_bad_input(convert(refused_golden.folder, "-o", "converted", "-q"), f"--replace {refused_golden.id}")
     other.verify()
     assert convert(refused_golden.folder, "-o", "converted", "--replace", refused_golden.id).code == 0
     assert convert(refused_golden.folder, "-o", "converted").code == 0, "the same once more"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import structs
 
-from export_core.base.phrases import first_line
+from export_core.base.phrases import few, first_line
 from export_core.base.processes import deciding_variables
 from export_core.features.why.bisect.criterion import Answer, BisectBy, Criterion, Measure
 from export_core.features.why.bisect.report import (
@@ -155,6 +155,8 @@ class Trials:
             if key in stored:
                 self._add(stored[key].for_cell(cell))
         if left := [cell for key, cell in cells.items() if key not in stored]:
+            titles = [release_name(reader_of(cell.reader)) for cell in left]
+            self._notify(f"running {left[0].golden.id} in {few(titles)}")
             # Closed at once when Ctrl-C ends the loop: this stops the cells that are running.
             with contextlib.closing(cached_replay.replay_here(left, self.options, notify=self._notify)) as outcomes:
                 for outcome in outcomes:

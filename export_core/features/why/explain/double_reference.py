@@ -44,6 +44,7 @@ def reference_lines(choice: Choice, result: Result, notify: Callable[[str], None
             raise WhyError("it is computed on one CPU alone")
         if problem := audit_problem(golden, choice.options.policy):
             raise WhyError(problem)
+        notify(f"computing {golden.id} in double precision")
         with choice.environments(notify) as environments:
             own, newest = environments.build(cell.placement), environments.build(choice.newest)
             program = flat_program(golden.read_artifact(), call.vjp, from_npz(golden.folder / (call.inputs or INPUTS)))

@@ -25,6 +25,7 @@ def interpreter_line(choice: Choice, notify: Callable[[str], None]) -> str:
         reference = choice.cell_in(choice.release(INTERPRETER))
         if reference.reader == cell.reader:
             return ""
+        notify(f"running {cell.golden.id} in {reference.reader.title} too")
         with choice.environments(notify) as environments:
             asked = [cell, reference]
             with closing(replay_with_outputs(asked, environments.build, choice.options, notify=notify)) as each:

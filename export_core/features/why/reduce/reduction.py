@@ -92,6 +92,7 @@ def reduce_chosen(choice: Choice, good: str, folder: ReductionFolder, *, resume:
                 raise
             notify(f"without a second reader: {error}")
         used = Environments(failing, other, environments.build(choice.newest))
+        notify(f"running {cell.key} as it is, then smaller and smaller programs")
         return reduce_cell(cell, used, choice.options, folder, earlier, notify=notify)
 
 

@@ -1,0 +1,85 @@
+"""What a command does that takes long: a line on stderr for each step, and a moving one below on a terminal."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from export_core.cli.click_options import console
+from export_core.report.progress import SILENCE_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from types import TracebackType
+
+Item = TypeVar("Item")
+
+_LOOK_SECONDS = 1.0  # How often it is looked whether a log is silent.
+
+
+class Steps:
+    """Shows what a command does; called with a line where a step begins, from any thread.
+
+    While it is entered, which it may be again and again, a terminal shows that something happens, with the seconds
+    since the last line, and a log gets a line after each `SILENCE_SECONDS`. Only outside may others print.
+    """
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._console, self._quiet = console(stderr=True), quiet
+        # A dumb terminal cannot redraw a line: it gets those of a log.
+        self._moves = self._console.is_interactive and not self._console.is_dumb_terminal and not quiet
+        self._bar = Progress(
+            SpinnerColumn(),
+            TimeElapsedColumn(),
+            TextColumn("since the last line"),
+            console=self._console,
+            transient=True,
+            disable=not self._moves,
+            # Or what others print on standard output would go to stderr.
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._task = self._bar.add_task("")
+        self._last = time.monotonic()
+        self._ended = threading.Event()
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        if not (self._moves or self._quiet):
+            self._ended = threading.Event()
+            threading.Thread(target=self._break_silence, args=(self._ended,), daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._bar.stop()
+
+    def __call__(self, text: str) -> None:
+        """Show a line."""
+        if not self._quiet:
+            self._last = time.monotonic()
+            self._bar.reset(self._task)
+            self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def over(self, items: Iterable[Item]) -> Iterator[Item]:
+        """These items; only while the next one is made, this is entered."""
+        left = iter(items)
+        while True:
+            with self:
+                try:
+                    item = next(left)
+                except StopIteration:
+                    return
+            yield item
+
+    def _break_silence(self, ended: threading.Event) -> None:
+        begun = self._last
+        while not ended.wait(_LOOK_SECONDS):
+            if time.monotonic() - self._last > SILENCE_SECONDS:
+                seconds = time.monotonic() - begun
+                self(f"  still running, for {seconds:.0f} s")

@@ -1,0 +1,76 @@
+"""What a command that takes long shows while it does: lines, and in a log another one where it is silent."""
+
+import io
+import time
+
+import pytest
+from rich.console import Console
+
+from export_core.cli import steps as steps_module
+from export_core.cli.steps import Steps
+
+
+@pytest.fixture
+def shown(monkeypatch) -> io.StringIO:
+    """What is shown on stderr, which is a log, of steps that break the silence at once."""
+    text = io.StringIO()
+    monkeypatch.setattr(steps_module, "console", lambda **_: Console(file=text, width=200))
+    monkeypatch.setattr(steps_module, "SILENCE_SECONDS", 0.0)
+    monkeypatch.setattr(steps_module, "_LOOK_SECONDS", 0.01)
+    return text
+
+
+def wait_for(text: io.StringIO, said: str) -> None:
+    end = time.monotonic() + 10
+    while said not in text.getvalue() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert said in text.getvalue()
+
+
+def test_a_log_is_not_silent_while_a_step_runs(shown):
+    steps = Steps()
+    with steps:
+        steps("building [an environment]")
+        wait_for(shown, "still running, for 0 s")
+    assert shown.getvalue().startswith("building [an environment]\n  still running")
+    ended = shown.getvalue()
+    time.sleep(0.1)
+    assert shown.getvalue() == ended, "nothing is running"
+
+
+def test_quiet_shows_nothing(shown):
+    with Steps(quiet=True) as steps:
+        steps("building")
+        time.sleep(0.1)
+    assert shown.getvalue() == ""
+
+
+def test_others_may_print_between_items(shown):
+    steps = Steps()
+
+    def items():
+        steps("first")
+        yield 1
+        steps("second")
+        wait_for(shown, "still running")
+        yield 2
+
+    lengths = []
+    for _ in steps.over(items()):
+        lengths.append(len(shown.getvalue()))
+        time.sleep(0.1)
+        assert len(shown.getvalue()) == lengths[-1], "a line came between those that others print"
+    assert len(lengths) == 2
+
+
+def test_on_a_terminal_a_line_moves_and_goes_and_standard_output_stays_free(monkeypatch, capsys):
+    text = io.StringIO()
+    console = Console(file=text, width=80, force_terminal=True, force_interactive=True, color_system=None)
+    monkeypatch.setattr(steps_module, "console", lambda **_: console)
+    with Steps() as steps:
+        steps("running t.f in 0.9.2")
+        print("an answer")
+        time.sleep(0.3)
+    assert "since the last line" in text.getvalue()
+    assert "still running" not in text.getvalue()
+    assert capsys.readouterr().out == "an answer\n"

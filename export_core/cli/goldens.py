@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from export_core.base.phrases import plural
-from export_core.cli.click_options import (
-    Project,
-    as_of_option,
-    day_of,
-    dry_run_option,
-    hook_of,
-    is_confirmed,
-    project_options,
-    quiet_option,
-    yes_option,
-)
+from export_core.cli import click_options
 from export_core.cli.help import group
 from export_core.cli.output import echo
 
@@ -34,7 +24,7 @@ def goldens_group() -> None:
 
 
 @goldens_group.command("docs/reference/cases.md", "jaxexport goldens list", name="list")
-@project_options
+@click_options.project_options
 @click.option("--sizes", is_flag=True, help="Show how large they are instead, by the name of the file.")
 @click.option(
     "--coverage",
@@ -42,7 +32,7 @@ def goldens_group() -> None:
     help="Count instead what they cover: custom-call targets, primitives, dtypes, effects, features and formats. A "
     "number counts cases: all of them, then those exported for each platform. Writers are jaxlib releases.",
 )
-def list_goldens(project: Project, sizes: bool, coverage: bool) -> None:
+def list_goldens(project: click_options.Project, sizes: bool, coverage: bool) -> None:
     """List every golden: case, writer, build date, platforms, custom calls."""
     from export_core.goldens import GoldenError
 
@@ -52,7 +42,7 @@ def list_goldens(project: Project, sizes: bool, coverage: bool) -> None:
     if coverage:
         if not goldens:  # a table of nothing would look like goldens that cover nothing
             raise GoldenError(f"{project.store.root}: expected goldens, found none. Name their folder with --goldens.")
-        echo(hook_of("coverage", "--coverage")(goldens), nl=False)
+        echo(click_options.hook_of("coverage", "--coverage")(goldens), nl=False)
         return
     if sizes:
         from export_core.goldens.upkeep import size_lines
@@ -82,9 +72,9 @@ def list_goldens(project: Project, sizes: bool, coverage: bool) -> None:
     help="Also measure the noise of goldens that have none: how far outputs move when inputs and rounding change.",
 )
 @click.option("--again", is_flag=True, help="With --noise: also measure goldens whose noise is known.")
-@quiet_option
-@project_options
-def verify(project: Project, names: Sequence[str], noise: bool, again: bool, quiet: bool) -> None:
+@click_options.quiet_option
+@click_options.project_options
+def verify(project: click_options.Project, names: Sequence[str], noise: bool, again: bool, quiet: bool) -> None:
     """Compare every file with its SHA-256, read every artifact, and find files that belong to no golden.
 
     The build date of each writer must be that of the calendar, and what is said of noise must follow from noise.npz.
@@ -129,9 +119,9 @@ def verify(project: Project, names: Sequence[str], noise: bool, again: bool, qui
 @click.argument("old")
 @click.argument("new")
 @click.option("--test", metavar="TEST", help="The test that exports NEW, as in tests/test_a.py::test_f.")
-@dry_run_option("Only show which goldens would be renamed.")
-@project_options
-def rename(project: Project, old: str, new: str, test: str | None, dry_run: bool) -> None:
+@click_options.dry_run_option("Only show which goldens would be renamed.")
+@click_options.project_options
+def rename(project: click_options.Project, old: str, new: str, test: str | None, dry_run: bool) -> None:
     """Give the goldens of case OLD the name NEW, after its test was renamed.
 
     Artifacts and arrays stay as they are. A rename that was interrupted is completed by the same command.
@@ -155,12 +145,12 @@ def rename(project: Project, old: str, new: str, test: str | None, dry_run: bool
 
 
 @goldens_group.command("docs/how-to/look-ahead.md", "jaxexport goldens prune --as-of 2026-10-25")
-@project_options
-@as_of_option
-@dry_run_option("Only show which goldens would be deleted.")
-@yes_option
+@click_options.project_options
+@click_options.as_of_option
+@click_options.dry_run_option("Only show which goldens would be deleted.")
+@click_options.yes_option
 @click.option("-q", "--quiet", is_flag=True, help="Do not list the goldens that are retained.")
-def prune(project: Project, as_of: str | None, dry_run: bool, yes: bool, quiet: bool) -> None:
+def prune(project: click_options.Project, as_of: str | None, dry_run: bool, yes: bool, quiet: bool) -> None:
     """Delete goldens that are no longer needed.
 
     A golden is retained by a window, a reader in use, a custom call that may not be deleted yet, a pin, or as the last
@@ -172,7 +162,7 @@ def prune(project: Project, as_of: str | None, dry_run: bool, yes: bool, quiet: 
     from export_core.policy import PolicyError
 
     policy = project.policy
-    day = day_of(as_of)
+    day = click_options.day_of(as_of)
     calendar = policy.calendar()
     goldens = verify_goldens(project.store, calendar)  # a golden with a wrong date would be pruned too early
     decisions = retention_status(goldens, policy, calendar, day)
@@ -189,7 +179,7 @@ def prune(project: Project, as_of: str | None, dry_run: bool, yes: bool, quiet: 
     for golden in prunable:
         echo(f"prunes   {golden.id}  built {golden.manifest.writer.built}")
     counted = f"{len(prunable)} of {plural(len(decisions), 'golden')}"
-    if prunable and is_confirmed(f"Delete {counted}?", yes=yes, dry_run=dry_run):
+    if prunable and click_options.is_confirmed(f"Delete {counted}?", yes=yes, dry_run=dry_run):
         for golden in prunable:
             project.store.remove(golden)
         echo(f"deleted {counted}, as of {day}")

@@ -6,15 +6,7 @@ import click
 
 from export_core import policy as policies
 from export_core.base.phrases import plural
-from export_core.cli.click_options import (
-    as_of_option,
-    console,
-    day_of,
-    dry_run_option,
-    goldens_option,
-    json_option,
-    policy_option,
-)
+from export_core.cli import click_options
 from export_core.cli.help import group
 from export_core.cli.output import echo, echo_json
 
@@ -28,7 +20,7 @@ def policy_group() -> None:
 
 @policy_group.command("docs/reference/policy.md", "jaxexport policy init")
 @click.option("--goldens", metavar="DIR", help="Folder of goldens. [default: golden]")
-@dry_run_option("Only print the policy.")
+@click_options.dry_run_option("Only print the policy.")
 def init(goldens: str | None, dry_run: bool) -> None:
     """Write a commented export_compat.yaml from the goldens here, and its JSON Schema for editors.
 
@@ -61,9 +53,9 @@ def init(goldens: str | None, dry_run: bool) -> None:
 
 
 @policy_group.command("docs/reference/policy.md", "jaxexport policy check")
-@policy_option
-@goldens_option
-@as_of_option
+@click_options.policy_option
+@click_options.goldens_option
+@click_options.as_of_option
 def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> None:
     """Check the policy; list what has expired in it, and what matches none of the goldens here and no release.
 
@@ -85,7 +77,7 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
     # Before the first golden is written, nothing can match.
     for unmatched in unmatched_patterns(policy, stored, calendar) if stored else ():
         echo(f"warning: {unmatched.text}")
-    stale = expired(policy, day_of(as_of))
+    stale = expired(policy, click_options.day_of(as_of))
     for problem in stale:
         echo(problem)
     counts = ", ".join(
@@ -109,14 +101,14 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
     "jaxexport policy show --known",
     "jaxexport policy show --schema > export_compat.schema.json",
 )
-@policy_option
+@click_options.policy_option
 @click.option(
     "--known",
     is_flag=True,
     help="Show instead the known upstream issues that explain failing cells: the shipped table, and that of the "
     "policy. They excuse no cell; only `known_failures` of the policy does.",
 )
-@json_option("With --known: print JSON, in the form of a file that `known_issues` of the policy names.")
+@click_options.json_option("With --known: print JSON, in the form of a file that `known_issues` of the policy names.")
 @click.option(
     "--schema",
     is_flag=True,
@@ -140,7 +132,7 @@ def show(policy_file: str | None, known: bool, as_json: bool, schema: bool) -> N
         issues = known_issues(policy.known_issues)
         if as_json:
             echo_json(issues)
-        for line in () if as_json else issue_lines(issues, console().width):
+        for line in () if as_json else issue_lines(issues, click_options.console().width):
             echo(line)
         return
     file = policies.policy_file(Path(), policy_file)
@@ -149,5 +141,5 @@ def show(policy_file: str | None, known: bool, as_json: bool, schema: bool) -> N
     if policy.releases != written.releases:
         more = str(policies.releases_file(Path(), policy_file))
         origins["releases",] = ", ".join(filter(None, (origins.get(("releases",)), more)))
-    for line in policy_lines(policy, origins, str(file or "no policy file here"), console().width):
+    for line in policy_lines(policy, origins, str(file or "no policy file here"), click_options.console().width):
         echo(line)

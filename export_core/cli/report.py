@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,23 +23,7 @@ if TYPE_CHECKING:
     from export_core.report.document import Comparison
     from export_core.run.run import Run
 
-NUMBERS, COST = "numbers", "cost"
-
-
-class _Trend(click.ParamType[str]):
-    """What --trend shows. Without a value it is both, and the next word, such as a folder, is easily taken for one."""
-
-    name = "trend"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Both, or one of them. Raises `click.BadParameter`."""
-        if value not in ("both", NUMBERS, COST):
-            self.fail(f"expected numbers, cost or nothing, found {value!r}. Put a folder before --trend.", param, ctx)
-        return str(value)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        """The words that may follow."""
-        return click.Choice([NUMBERS, COST]).shell_complete(ctx, param, incomplete)
+NUMBERS, COST, BOTH = "numbers", "cost", "both"
 
 
 @command(
@@ -69,11 +53,11 @@ class _Trend(click.ParamType[str]):
 @click.option(
     "--trend",
     metavar="[numbers|cost]",
-    type=_Trend(),
+    type=click.Choice([NUMBERS, COST, BOTH]),
     is_flag=False,
-    flag_value="both",
+    flag_value=BOTH,
     help="Show what changes from release to release, by build date: numbers, in units of the writer's noise, or "
-    "memory, work and run times, the largest step first. [default: both]",
+    "memory, work and run times, the largest step first. DIR stands before it. [default: both]",
 )
 @click_options.declared("cases", text="With --trend: only these cases, ids or globs; may be given several times.")
 @click_options.json_option("With --trend: print JSON (schema/trend.schema.json).")

@@ -127,7 +127,7 @@ def test_costs_alone_or_with_the_numbers(trend, tmp_path):
 
 
 def test_a_folder_after_the_option_is_no_value_of_it(trend):
-    assert_bad_input(trend(".jaxexport"), "expected numbers, cost or nothing, found '.jaxexport'. Put a folder before")
+    assert_bad_input(trend(".jaxexport"), "'--trend': '.jaxexport' is not one of 'numbers', 'cost', 'both'")
 
 
 def test_other_cases_are_left_out(trend):

@@ -180,7 +180,7 @@ def _card(finding: Finding, run: Run) -> dict[str, Any]:
         "where": " · ".join(where),
         "case_names": few([case.rpartition(".")[2] for case in cause.cases]),
         "to_do": to_do,
-        "next_step": first_sentence(to_do),
+        "next_step": first_sentence(to_do.removeprefix("Run the command below. ")),
         "issue": web_address(issue.issue) if issue else "",
         "filter": filter_link(cause=cause.id, judgement=cause.judgement),
         "example": cell_link(cause.example),

@@ -380,7 +380,8 @@ def test_names_are_not_cut_on_a_desktop(opened, tmp_path):
     cells = [result(case=case, reader=reader) for case in ("t.b", name) for reader in ("0.10.1", "0.10.2")]
     file = tmp_path / "long.html"
     file.write_text(html_page(document(cells)), "utf-8")
-    names = opened(file=file).locator("#grid-body [role=rowheader] span")
+    names = opened(file=file).locator("#grid-body [role=rowheader]:has(small) span")
+    assert names.count() == 2
     assert names.evaluate_all("all => all.every(({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth)")
 
 

@@ -97,11 +97,11 @@ function drawItem(index) {
   row.style.top = `calc(var(--row) * ${index})`;
   if (typeof item === "string") {
     row.className = "heading";
-    row.append(make("div", { role: "rowheader", ariaColSpan: view.readers.length + 1 }, make("span", {}, item)));
+    row.append(make("div", { role: "rowheader", ariaColSpan: view.readers.length + 1 }, make("span", {}, make("bdi", {}, item))));
     return row;
   }
   const name = make("div", { role: "rowheader", tabIndex: -1, title: `${caseOf(item)[0]} on ${platformOf(item)}: ${partOf([item])}. Click: all generations.` });
-  name.append(make("span", {}, rowName(item, view.order)), make("small", {}, `${works[item]}/${sizeOf(item)}`), ...historyLine(item), ...costLine(item));
+  name.append(make("span", {}, make("bdi", {}, rowName(item, view.order))), make("small", {}, `${works[item]}/${sizeOf(item)}`), ...historyLine(item), ...costLine(item));
   row.append(name, ...rangesOf(item, view.readers).map((range) => drawRange(range, view.readers)));
   return row;
 }
@@ -156,9 +156,9 @@ function drawTable(query, order) {
   view.counts = filterCells(query);
   view.readers = tables.reader.map((_, place) => place).filter((place) => view.counts.byReader[place]);
   view.items = itemsOf(Array.from(rows.golden.keys()).filter((row) => view.counts.byRow[row]), order);
-  grid.style.setProperty("--columns", Math.max(1, view.readers.length));
-  // On a wide screen no name is cut: its letters, and room for the part that works and the line of costs.
+  // On a wide screen no name is cut while there is room: its letters, the part that works, the history, the line of costs.
   const longest = view.items.reduce((most, item) => Math.max(most, typeof item === "string" ? 0 : rowName(item, order).length), 0);
+  document.documentElement.style.setProperty("--columns", Math.max(1, view.readers.length));
   document.documentElement.style.setProperty("--letters", longest + 9 + (tables.cost.some(Boolean) ? 7 : 0) + (runs.length > 2 ? 2 * runs.length : 0));
   body.style.height = `calc(var(--row) * ${view.items.length})`;
   grid.ariaRowCount = view.items.length + 1;

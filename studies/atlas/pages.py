@@ -10,7 +10,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -25,6 +25,7 @@ from export_core.run.results import read_run
 from studies.atlas.parts import CORPUS, HARNESSES, JAX, OWN, REGRESSIONS, part_of
 from studies.atlas.scores import atlas_of
 from studies.atlas.tables import atlas_markdown, percent
+from tools.marked import filled, table
 
 COLUMNS = (
     *("golden", "reader", "platform", "mode", "promised", "days", "verdict", "stage", "cause", "noise_error"),
@@ -39,7 +40,6 @@ LABELS = {
 }
 """The parts of the corpus in words; the others are real programs."""
 LINK = re.compile(r"https://github\.com/(?:jax-ml/jax|openxla/xla)/(?:issues|pull)/\d+")
-MARKED = re.compile(r"(<!-- nox -s atlas, (\w+): begin -->\n).*?(<!-- nox -s atlas, \2: end -->)", re.DOTALL)
 
 
 def write_pages(results: Path, folder: Path) -> None:
@@ -54,12 +54,12 @@ def write_pages(results: Path, folder: Path) -> None:
     report = ["report", os.path.relpath(results), "--html", str(folder / "page.html")]
     subprocess.run([sys.executable, "-m", "export_core", *report], check=True)
     parts = {
-        "tables": "\n".join(atlas_markdown(atlas)),
-        "parts": "\n".join(part_lines(run.results)),
-        "breaks": "\n".join(break_lines(breaks)),
+        "tables": atlas_markdown(atlas),
+        "parts": part_table(run.results),
+        "breaks": break_table(breaks),
     }
     page = folder / "index.md"
-    page.write_text(MARKED.sub(lambda found: f"{found[1]}{parts[found[2]]}\n{found[3]}", page.read_text()))
+    page.write_text(filled(page.read_text(), {f"nox -s atlas, {name}": text for name, text in parts.items()}))
 
 
 def compressed(results: Iterable[Result]) -> bytes:
@@ -83,18 +83,17 @@ def label_of(case: str) -> str:
     return LABELS.get(part_of(case), "real programs")
 
 
-def part_lines(results: Sequence[Result]) -> Iterator[str]:
+def part_table(results: Sequence[Result]) -> str:
     """A table of the parts: how many cases, goldens, cells, and the share of promised cells that work."""
-    yield "| goldens | cases | goldens | cells | promised | kept, % |"
-    yield "| - | - | - | - | - | - |"
     labels = {result.case: label_of(result.case) for result in results}
+    rows = []
     for part in sorted(set(labels.values())):
         cells = [result for result in results if labels[result.case] == part]
         promised = [result for result in cells if result.promised]
         kept = sum(result.verdict.works for result in promised)
-        share = percent(kept, len(promised))
         numbers = len({cell.case for cell in cells}), len({cell.golden for cell in cells}), len(cells), len(promised)
-        yield f"| {part} | {' | '.join(f'{number:,}' for number in numbers)} | {share} |"
+        rows.append((part, *(f"{number:,}" for number in numbers), percent(kept, len(promised))))
+    return table(("part", "cases", "goldens", "cells", "promised", "kept, %"), rows)
 
 
 class Break(msgspec.Struct, frozen=True):
@@ -148,16 +147,16 @@ def breaks_in(results: Sequence[Result], folder: Path) -> list[Break]:
     return sorted(found, key=lambda one: (one.verdict == Verdict.NUMERICS, -one.promised))
 
 
-def break_lines(breaks: Sequence[Break]) -> Iterator[str]:
+def break_table(breaks: Sequence[Break]) -> str:
     """A table of what breaks a promise, a line for each cause."""
-    yield "| promised cells | verdict | example | read by | known |"
-    yield "| - | - | - | - | - |"
+    rows = []
     for one in breaks:
         case = one.example.partition("/")[0]
         name = case.split(".")[1] if part_of(case) == JAX else case.rpartition(".")[2]
         known = f"[{one.known}]({one.link})" if one.link else one.known
         own = ", in its own writer too" if one.own_writer else ""
-        yield f"| {one.promised} | {one.verdict}{own} | `{name}` | {one.read_by} | {known} |"
+        rows.append((one.promised, f"{one.verdict}{own}", f"`{name}`", one.read_by, known))
+    return table(("promised cells", "verdict", "example", "read by", "known"), rows)
 
 
 def closed_issue(case: str, folder: Path) -> str:

@@ -67,7 +67,7 @@ def main() -> None:
         replay(options.readers or ",".join(readers()), matrix)
     if options.only in (None, "pages"):
         run = read_run(RESULTS)
-        print("\n".join(atlas_markdown(atlas_of(run.results, run.summary.as_of))))
+        print(atlas_markdown(atlas_of(run.results, run.summary.as_of)))
         if options.docs:
             write_pages(RESULTS, options.docs)
 

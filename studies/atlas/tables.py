@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from itertools import groupby
 
 from export_core.base.phrases import plural
 from studies.atlas.scores import Atlas, Lifetimes, ReleaseScore
+from tools.marked import table
 
 READER_HEAD = ("release", "promised cells", "kept, %", "but for known issues, %")
 WRITER_HEAD = ("writer", "goldens", "run by all later releases", "days (median)")
@@ -32,18 +33,20 @@ def lifetime_row(row: Lifetimes) -> _Row:
     return row.writer.jaxlib, *(f"{number:g}" for number in (row.goldens, row.alive, row.median))
 
 
-def atlas_markdown(atlas: Atlas) -> Iterator[str]:
-    """The tables: a line for each release, newest first. Neighbours with the same numbers share a line."""
-    yield title(atlas)
-    tables = (READER_HEAD, map(score_row, atlas.readers)), (WRITER_HEAD, map(lifetime_row, atlas.writers))
-    for head, rows in tables:
-        yield ""
-        yield f"| {' | '.join(head)} |"
-        yield f"|{' - |' * len(head)}"
-        alike = [list(group) for _, group in groupby(rows, lambda row: row[1:])]
-        for oldest, *others in reversed(alike):
-            named = f"{oldest[0]} to {others[-1][0]}" if others else oldest[0]
-            yield f"| {' | '.join((named, *oldest[1:]))} |"
+def atlas_markdown(atlas: Atlas) -> str:
+    """What the atlas rests on, and its tables of readers and writers."""
+    readers, writers = (map(score_row, atlas.readers), map(lifetime_row, atlas.writers))
+    return "\n\n".join(
+        (title(atlas), table(READER_HEAD, newest_first(readers)), table(WRITER_HEAD, newest_first(writers)))
+    )
+
+
+def newest_first(rows: Iterable[_Row]) -> list[_Row]:
+    """The rows of releases from the newest on. Neighbours with the same numbers share one."""
+    alike = [list(group) for _, group in groupby(rows, lambda row: row[1:])]
+    return [
+        (f"{oldest[0]} to {others[-1][0]}" if others else oldest[0], *oldest[1:]) for oldest, *others in reversed(alike)
+    ]
 
 
 def title(atlas: Atlas) -> str:

@@ -25,6 +25,7 @@ from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
 from studies.corpus.negative_corpus import CONTROLS, calls, corpus
+from tools.marked import filled, table
 
 ROOT = Path(__file__).parents[2]
 DATA = Path(__file__).with_name("negative.json")
@@ -34,31 +35,6 @@ REMARKABLE = ("accepted", "other results", "died", "no end")
 """What a release may do with an artifact other than to refuse it."""
 OURS = WRITERS[-1]
 """The writer of the artifacts that jaxexport is asked about."""
-TEXT = """# Artifacts with one thing wrong
-
-{number} artifacts have one thing wrong: they are damaged, forged, or of another version. What five releases of jax and
-this project make of them:
-
-| | refused when read | refused when called | accepted | other results | ended the process |
-|---|---|---|---|---|---|
-{counts}
-
-*Other results*: the call returns something else than the right artifact does, without an error. *Ended the process*: a
-crash, or a call that does not return. `jaxexport inspect` shows every file that it can read whole, whatever jax makes
-of it; `jaxexport audit` also looks for what jax would not run.
-
-## What JAX does not refuse
-
-| what is wrong | `jaxexport inspect` | `jaxexport audit` | jax |
-|---|---|---|---|
-{surprising}
-
-Each artifact is made of one that the release wrote itself, by
-[`negative_corpus.py`](../../studies/corpus/negative_corpus.py), and is read, called and differentiated in a process of
-its own. {controls} more have nothing wrong, and everybody accepts them.
-[`negative.json`](../../studies/corpus/negative.json) has every artifact with all answers and messages. Made by
-`nox -s negative`.
-"""
 
 
 def ours(name: str, data: bytes) -> dict[str, list[Any]]:
@@ -98,32 +74,31 @@ def jax_says(release: str) -> dict[str, list[str]]:
     return dict(zip(made, answers, strict=True))
 
 
-def page(data: dict[str, Any]) -> str:
-    """The page that shows this data."""
+def page(data: dict[str, Any], text: str) -> str:
+    """The page, with tables of this data."""
     wrong = {name: row for name, row in data.items() if name not in CONTROLS}
-    counts = [
-        _line(f"jax {release}", Counter(row["jax"][release][0] for row in wrong.values()))
-        for release in reversed(WRITERS)
-    ]
+    counts = [(f"jax {each}", Counter(row["jax"][each][0] for row in wrong.values())) for each in reversed(WRITERS)]
     counts += [
-        _line(
-            f"`jaxexport {command}`", Counter("accepted" if row[command][0] == 0 else "read" for row in wrong.values())
-        )
+        (f"`jaxexport {command}`", Counter("accepted" if row[command][0] == 0 else "read" for row in wrong.values()))
         for command in ("inspect", "audit")
     ]
-    surprising = [
-        f"| {name} | {_own(row['inspect'])} | {_own(row['audit'])} | {found} |"
-        for name, row in wrong.items()
-        if (found := _surprise(row["jax"]))
-    ]
-    return TEXT.format(
-        number=len(wrong), controls=len(CONTROLS), counts="\n".join(counts), surprising="\n".join(surprising)
-    )
-
-
-def _line(who: str, counts: Counter[str]) -> str:
-    ended = counts["died"] + counts["no end"]
-    return f"| {who} | {' | '.join(str(counts[stage]) for stage in ('read', 'call', *REMARKABLE[:2]))} | {ended} |"
+    head = f"of {len(wrong)} artifacts", "refused when read", "refused when called", "accepted", "other results"
+    stages = "read", "call", "accepted", "other results"
+    tables = {
+        "counts": table(
+            (*head, "ended the process"),
+            ((who, *(of[stage] for stage in stages), of["died"] + of["no end"]) for who, of in counts),
+        ),
+        "surprising": table(
+            ("what is wrong", "`jaxexport inspect`", "`jaxexport audit`", "jax"),
+            (
+                (name, _own(row["inspect"]), _own(row["audit"]), found)
+                for name, row in wrong.items()
+                if (found := _surprise(row["jax"]))
+            ),
+        ),
+    }
+    return filled(text, tables)
 
 
 def _surprise(said: dict[str, list[str]]) -> str:
@@ -157,7 +132,7 @@ def main() -> None:
         for name, content in corpus(OURS).items()
     }
     DATA.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    PAGE.write_text(page(data), encoding="utf-8")
+    PAGE.write_text(page(data, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     controls = {name: data[name]["jax"] for name in CONTROLS}
     wrong = {name: row for name, row in controls.items() if any(stage != "accepted" for stage, _ in row.values())}
     print(f"{len(data)} artifacts, {len(WRITERS)} releases; written to {os.path.relpath(PAGE)}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import csv
 import re
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from export_core.matrix import Verdict
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar
 from export_core.run.results import read_results
+from tools.marked import csv_text, filled, table
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).with_name("regressions")
@@ -44,33 +44,7 @@ LOADED = (Stage.COMPILE, Stage.RUN, Stage.COMPARE)
 RIGHT = "right"
 NONE = "all give the right answer"
 NO_GOLDEN = "every writer gives a wrong answer itself"
-TEXT = """# Closed issues, release by release
-
-Which releases show the wrong numbers, crashes and failed loads that issues of JAX and XLA tell of, on a CPU:
-{number} programs, each with its issue, in {readers} releases from {first} to {last}.
-
-| programs | what a release does, or several do |
-|---|---|
-{counts}
-
-An issue that none of them shows may have been mended before {first}, or need another build, processor or size.
-
-## Issues that releases show
-
-| issue | program | shown by |
-|---|---|---|
-{shown}
-
-Up to 0.9.2, all of linear algebra crashes in a new process, which is jax#29610, whatever else may be wrong. Its errors
-are custom calls that were removed or changed.
-
-[`regressions.csv`](regressions.csv) has a line for each program: where its issue says that it was bad, and for each
-release *right*, or what it did. It is empty where the release could load none of the program's goldens. The programs
-are in [`studies/corpus/regressions`](../../studies/corpus/regressions).
-
-Made by `nox -s regressions`, with goldens by jaxlib {writers}.
-A writer that gives a wrong answer itself writes no golden, so what a golden expects is right.
-"""
+KINDS = (*WRONG, NONE, NO_GOLDEN)
 
 
 def main() -> None:
@@ -90,8 +64,9 @@ def main() -> None:
             where = ("--results", str(results / writer), "--writers", writer, "--readers", readers)
             _jaxexport("matrix", *policy, *where, "--timeout", "60", "--quiet")
             found += read_results(results / writer)
-    write(rows(found), DATA)
-    PAGE.write_text(page(read(DATA)), encoding="utf-8")
+    table_of_all = rows(found)
+    DATA.write_text(csv_text(table_of_all), encoding="utf-8")
+    PAGE.write_text(page(table_of_all, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     print(f"written to {PAGE.relative_to(ROOT)}")
 
 
@@ -144,41 +119,28 @@ def _ordered(releases: Iterable[str]) -> list[str]:
     return sorted(releases, key=lambda version: calendar.release(version).built, reverse=True)
 
 
-def write(table: Rows, path: Path) -> None:
-    """Write regressions.csv."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        lines = csv.DictWriter(file, list(table[0]), lineterminator="\n")
-        lines.writeheader()
-        lines.writerows(table)
+def page(found: Rows, text: str) -> str:
+    """The page, with tables of these rows."""
+    readers = list(found[0])[4:]
+    kinds = [_kinds(row, readers) for row in found]
+    counts = Counter(kind for each in kinds for kind in each)
+    said = f"{len(found)} programs, each of an issue, in {len(readers)} releases from {readers[-1]} to {readers[0]}:"
+    head = "programs", "what a release does, or several do"
+    tables = {
+        "counts": f"{said}\n\n{table(head, ((counts[kind], kind) for kind in KINDS if counts[kind]))}",
+        "shown": table(
+            ("issue", "program", "shown by"),
+            (_line(row, readers) for row, each in zip(found, kinds, strict=True) if each <= {*WRONG}),
+        ),
+    }
+    return filled(text, tables)
 
 
-def read(path: Path) -> Rows:
-    """The rows of regressions.csv."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def page(table: Rows) -> str:
-    """The page that shows these rows."""
-    readers = list(table[0])[4:]
-    counts = Counter(kind for row in table for kind in _kinds(row, readers))
-    shown = [row for row in table if not {NONE, NO_GOLDEN} & _kinds(row, readers)]
-    return TEXT.format(
-        number=len(table),
-        readers=len(readers),
-        first=readers[-1],
-        last=readers[0],
-        counts="\n".join(f"| {counts[kind]} | {kind} |" for kind in (*WRONG, NONE, NO_GOLDEN) if counts[kind]),
-        shown="\n".join(_line(row, readers) for row in shown),
-        writers=", ".join(READERS),
-    )
-
-
-def _line(row: dict[str, str], readers: Sequence[str]) -> str:
+def _line(row: dict[str, str], readers: Sequence[str]) -> Sequence[object]:
     issue = "#".join(row["issue"].split("/")[4::2])
     kinds = _kinds(row, readers)
     did = "; ".join(f"{kind}: {_runs(row, kind, readers)}" for kind in WRONG if kind in kinds)
-    return f"| [{issue}]({row['issue']}) {row['state']} | `{row['program']}` | {did} |"
+    return f"[{issue}]({row['issue']}) {row['state']}", f"`{row['program']}`", did
 
 
 def _kinds(row: dict[str, str], readers: Sequence[str]) -> set[str]:

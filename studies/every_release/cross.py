@@ -27,10 +27,12 @@ from export_core.matrix import Verdict
 from export_core.policy import load_policy
 from export_core.releases import Calendar
 from export_core.run.results import read_results
+from tools.marked import filled, table
 
 PROJECT = Path(__file__).parent / "project"
 POLICY = PROJECT / "export_compat.yaml"
 FIRST = "0.4.24"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "every-release.md"
 PROGRAMS = {
     "programs.test_plain": "plain",
     "programs.test_vjp": "derivatives",
@@ -39,34 +41,6 @@ PROGRAMS = {
 }
 """The cases of `project/programs.py`, and what the page calls them."""
 PASS = "pass"
-TEXT = """# Who reads whom
-
-Each of {writers} jaxlib releases since {first}, with the jax of its own number, has exported four programs, and
-{readers} releases have read what all of them wrote, in fresh processes. **{kept:,} of {promised:,} cells inside the
-windows of JAX's promise pass.** {wrote} of {writers} releases wrote what some release reads, {have_read} of {readers}
-read what some release wrote. Of all {cells:,} cells:
-
-| verdict | cells |
-|---|---|
-{verdicts}
-
-## Who wrote it, and who reads it
-
-Releases that do alike stand together, in the order of their build dates. The four programs are a plain one, one with
-two derivatives, one with symbolic shapes, and random numbers for two platforms. A square says which of them pass.
-
-{grid}
-
-## Why a release cannot read it
-
-| cells | verdict | message, and what it means | writers | readers |
-|---|---|---|---|---|
-{said}
-
-[`every-release.json`](every-release.json) has every writer and reader on its own. The programs are in
-[`programs.py`](../../studies/every_release/project/programs.py). Made by
-`nox -s every_release -- --docs docs/evidence/every-release.md`.
-"""
 MEANING = {
     "unsupported version": "A release up to 0.8.1 reads only the serialization versions of its time.",
     "older than the": "Since 0.11.1 a release reads no artifact in the format of 0.8.1 and earlier.",
@@ -152,37 +126,43 @@ def square(results: Sequence[Result]) -> str:
     return ", ".join(name for case, name in PROGRAMS.items() if any(result.case == case for result in bad)) or PASS
 
 
-def page(found: Data) -> str:
-    """The page that shows these data."""
-    said = [
-        f"| {one['cells']} | {one['verdict']} | `{one['message'][:70]}` {meaning(one['message'])} | {one['writers']} | "
-        f"{one['readers']} |"
-        for one in found["said"]
-    ]
-    return TEXT.format(
-        **{name: found[name] for name in ("writers", "readers", "kept", "promised", "wrote", "have_read")},
-        first=FIRST,
-        cells=sum(found["cells"].values()),
-        verdicts="\n".join(f"| {verdict} | {count:,} |" for verdict, count in found["cells"].items()),
-        grid="\n".join(grid(found["squares"])),
-        said="\n".join(said),
+def page(found: Data, text: str) -> str:
+    """The page, with tables of these data."""
+    counts = (
+        f"**{found['kept']:,} of {found['promised']:,} cells inside the windows of JAX's promise pass.** "
+        f"{found['wrote']} of {found['writers']} releases wrote what some release reads, {found['have_read']} of "
+        f"{found['readers']} read what some release wrote. Of all {sum(found['cells'].values()):,} cells:"
     )
+    said = (
+        (
+            *(one["cells"], one["verdict"], f"`{one['message'][:70]}` {meaning(one['message'])}"),
+            *(one["writers"], one["readers"]),
+        )
+        for one in found["said"]
+    )
+    cells = ((verdict, f"{count:,}") for verdict, count in found["cells"].items())
+    tables = {
+        "counts": f"{counts}\n\n{table(('verdict', 'cells'), cells)}",
+        "grid": grid(found["squares"]),
+        "said": table(("cells", "verdict", "message, and what it means", "writers", "readers"), said),
+    }
+    return filled(text, tables)
 
 
 def meaning(message: str) -> str:
     return next((text for words, text in MEANING.items() if words in message), "")
 
 
-def grid(squares: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+def grid(squares: Mapping[str, Mapping[str, str]]) -> str:
     """A table of writers and readers, newest first; neighbours with the same squares share a row or a column."""
     writers = [name for name in squares if squares[name]]
     readers = list(dict.fromkeys(name for writer in writers for name in squares[writer]))
     rows = alike(writers, lambda writer: [squares[writer].get(reader, "") for reader in readers])
     columns = alike(readers, lambda reader: [squares[writer].get(reader, "") for writer in writers])
-    yield f"| writer ↓ reader → | {' | '.join(map(named, columns))} |"
-    yield "|---" * (len(columns) + 1) + "|"
-    for row in rows:
-        yield f"| {named(row)} | {' | '.join(shown(squares[row[0]].get(column[0], '')) for column in columns)} |"
+    return table(
+        ("writer ↓ reader →", *map(named, columns)),
+        ((named(row), *(shown(squares[row[0]].get(column[0], "")) for column in columns)) for row in rows),
+    )
 
 
 def shown(square: str) -> str:
@@ -247,16 +227,13 @@ def main() -> int:
         results = read(writers, readers, goldens, folder)
         not_moved = [writer for writer in writers if writer not in moved_inside(goldens)]
     found = data(results, writers, readers)
-    print(
-        page(found),
-        f"{len(writers) - len(not_moved)} of {len(writers)} releases moved what is rounded inside",
-        sep="\n",
-    )
+    text = page(found, PAGE.read_text(encoding="utf-8"))
+    print(text, f"{len(writers) - len(not_moved)} of {len(writers)} releases moved what is rounded inside", sep="\n")
     print(*([f"not {', '.join(not_moved)}"] if not_moved else []), f"{time.monotonic() - started:.0f} s", sep="\n")
     if options.docs:
-        options.docs.write_text(page(found), encoding="utf-8")
-        text = json.dumps(found, indent=1, ensure_ascii=False)
-        options.docs.with_suffix(".json").write_text(f"{text}\n", encoding="utf-8")
+        options.docs.write_text(text, encoding="utf-8")
+        data_text = json.dumps(found, indent=1, ensure_ascii=False)
+        options.docs.with_suffix(".json").write_text(f"{data_text}\n", encoding="utf-8")
     return 0 if {*writers} <= passed(results, "writer") and {*readers} <= passed(results, "reader") else 1
 
 

@@ -8,13 +8,11 @@ refused, or where the two verdicts differ. `--docs FILE` writes the counts into 
 from __future__ import annotations
 
 import argparse
-import csv
 import json
-import re
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from export_core.base.phrases import signal_name
@@ -26,12 +24,12 @@ from export_core.readers.placement import Placement
 from export_core.releases import load_calendar
 from export_core.run.results import read_results
 from studies.from_jax.jax_goldens import store_goldens
+from tools.marked import csv_text, filled, table
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("jax_verdicts.py")
-MARKED = re.compile(r"(<!-- nox -s from_jax: begin -->).*?(<!-- nox -s from_jax: end -->)", re.DOTALL)
-Row = tuple[str, str, str, str, str]
-"""What one golden did: a cell for each of `HEAD`."""
+Row = dict[str, str]
+"""What one golden did, by the columns in `HEAD`."""
 HEAD = ("golden", "on", "JAX's own test", "here", "in all readers")
 SAME = {Verdict.REFUSED: "error"}
 """What a verdict is where there is no list of the messages that a release is known to use."""
@@ -63,10 +61,10 @@ def main() -> None:
             for result in read_results(folder):
                 results[result.case.removeprefix("jax.")].append(result)
     theirs = jax_verdicts(options.release, options.only)
-    rows, problems = table(results, theirs, options.release)
-    print(*(" | ".join(row) for row in (HEAD, *rows)), "", "\n".join(counts(rows)), sep="\n")
+    rows, problems = compared(results, theirs, options.release)
+    print(table(HEAD, (list(row.values()) for row in rows)), counts(rows), sep="\n\n")
     if options.docs:
-        write(rows, options.docs.with_suffix(".csv"))
+        options.docs.with_suffix(".csv").write_text(csv_text(rows), encoding="utf-8")
         options.docs.write_text(page(rows, options.docs.read_text()))
     if imported:
         problems.append(f"nox -s jax_goldens ended with {imported}")
@@ -75,7 +73,7 @@ def main() -> None:
     sys.exit(1 if problems or not theirs else 0)
 
 
-def table(
+def compared(
     results: Mapping[str, Sequence[Result]], theirs: Mapping[str, str], release: str
 ) -> tuple[list[Row], list[str]]:
     """A row for each golden, and each difference."""
@@ -91,37 +89,28 @@ def table(
             problems.append(f"{name}: JAX's own test: {said}; here: {ours}: {own.message if own else ''}")
         counts = Counter(str(cell.verdict).replace("_", " ") for cell in cells)
         everywhere = ", ".join(f"{count} {what}" for what, count in counts.most_common())
-        rows.append((name, platform, said.partition(":")[0], ours, everywhere))
+        rows.append(dict(zip(HEAD, (name, platform, said.partition(":")[0], ours, everywhere), strict=True)))
     return rows, problems
 
 
-def write(rows: Iterable[Row], path: Path) -> None:
-    """Write the rows as a CSV file."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows((HEAD, *rows))
-
-
-def read(path: Path) -> list[Row]:
-    """The rows of that file."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return [(row[0], row[1], row[2], row[3], row[4]) for row in csv.reader(file)][1:]
-
-
 def page(rows: Sequence[Row], text: str) -> str:
-    """The page with the counts of these rows."""
-    return MARKED.sub(lambda found: "\n".join((found[1], *counts(rows), "", found[2])), text)
+    """The page, with the counts of these rows."""
+    return filled(text, {"nox -s from_jax": counts(rows)})
 
 
-def counts(rows: Sequence[Row]) -> Iterator[str]:
+def counts(rows: Sequence[Row]) -> str:
     """How many goldens of each platform end how, and those of the CPU by operation, in Markdown."""
-    yield "| platform | goldens | JAX's own test | here |"
-    yield "|---|---|---|---|"
-    for platform in sorted({row[1] for row in rows}):
-        theirs, ours = (Counter(row[which] for row in rows if row[1] == platform) for which in (2, 3))
-        yield f"| {platform} | {ours.total()} | {_said(theirs) or 'cannot be run'} | {_said(ours)} |"
-    yield from ("", "| goldens for the CPU | | in all releases, each |", "|---|---|---|")
-    alike = Counter((row[0].partition(".")[0], row[4]) for row in rows if row[1] == "cpu")
-    yield from (f"| `{file}` | {goldens} | {everywhere} |" for (file, everywhere), goldens in alike.items())
+    platforms = []
+    for platform in sorted({row["on"] for row in rows}):
+        theirs, ours = (Counter(row[who] for row in rows if row["on"] == platform) for who in (HEAD[2], HEAD[3]))
+        platforms.append((platform, ours.total(), _said(theirs) or "cannot be run", _said(ours)))
+    alike = Counter((row["golden"].partition(".")[0], row[HEAD[4]]) for row in rows if row["on"] == "cpu")
+    by_file = ((f"`{file}`", goldens, everywhere) for (file, everywhere), goldens in alike.items())
+    tables = (
+        table(("platform", "goldens", HEAD[2], HEAD[3]), platforms),
+        table(("goldens for the CPU", "", "in all releases, each"), by_file),
+    )
+    return "\n\n".join(tables)
 
 
 def _said(found: Counter[str]) -> str:

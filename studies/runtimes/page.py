@@ -12,9 +12,9 @@ from export_core.base.phrases import plural
 from export_core.matrix import Verdict
 from export_core.releases.runtimes import known_runtimes
 from studies.runtimes.record import SEVERAL_DEVICES, Explained, Record
+from tools.marked import filled, table
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "runtimes.md"
-MARKED = re.compile(r"(<!-- nox -s runtimes, (\w+): begin -->\n).*?(<!-- nox -s runtimes, \2: end -->)", re.DOTALL)
 REASONS = (
     (
         "a calling convention",
@@ -42,13 +42,7 @@ def page_text(text: str, record: Record, explained: Sequence[Explained]) -> str:
         "numerics": numerics_table(record, explained),
         "fault": first_fault(explained),
     }
-    return MARKED.sub(lambda found: f"{found[1]}{tables[found[2]]}\n{found[3]}", text)
-
-
-def table_of(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A table in Markdown."""
-    lines = [[str(cell).replace("|", "\\|") for cell in row] for row in (head, ["-"] * len(head), *rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return filled(text, {f"nox -s runtimes, {name}": one for name, one in tables.items()})
 
 
 def verdict_table(record: Record) -> str:
@@ -62,7 +56,7 @@ def verdict_table(record: Record) -> str:
         rows.append([name.replace("==", " "), *counts, others, reader.promised, reader.broken])
     head = ("reader", *shown, "other failures", "promised", "broken")
     goldens = plural(len(record.goldens), "golden")
-    return f"{goldens} by jaxlib {', '.join(writers)}, as of {record.as_of}:\n\n{table_of(head, rows)}"
+    return f"{goldens} by jaxlib {', '.join(writers)}, as of {record.as_of}:\n\n{table(head, rows)}"
 
 
 def newest_readers(record: Record) -> list[str]:
@@ -79,7 +73,7 @@ def promise_table(record: Record) -> str:
         names = ", ".join(runtime.name for runtime in named if runtime.promise == own)
         days = f"{own.backward_days} days after, {own.forward_days} before" if own else "nothing that was found"
         rows.append([names, days, f"[source]({own.source})" if own else ""])
-    return table_of(("runtime", "built up to … the writer's jaxlib", ""), rows)
+    return table(("runtime", "built up to … the writer's jaxlib", ""), rows)
 
 
 def refusal_table(record: Record) -> str:
@@ -93,7 +87,7 @@ def refusal_table(record: Record) -> str:
         ]
         if any(counts):
             rows.append([words, *(count or "" for count in counts), remedy])
-    return table_of(("what stands in the way", *(name.replace("==", " ") for name in newest), "what to do"), rows)
+    return table(("what stands in the way", *(name.replace("==", " ") for name in newest), "what to do"), rows)
 
 
 def numerics_table(record: Record, explained: Sequence[Explained]) -> str:
@@ -110,7 +104,7 @@ def numerics_table(record: Record, explained: Sequence[Explained]) -> str:
             continue
         readers = ", ".join(dict.fromkeys(name.replace("==", " ") for _, name in found))
         rows.append([readers, len(found), one.why])
-    return table_of(("in", "cells", "what is wrong"), rows)
+    return table(("in", "cells", "what is wrong"), rows)
 
 
 def first_fault(explained: Sequence[Explained]) -> str:

@@ -9,6 +9,7 @@ from making import NEWEST, result
 
 from export_core.matrix import Verdict
 from studies.from_jax import agreement
+from tools.marked import csv_rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "agreement-with-jax.md"
 
@@ -30,7 +31,7 @@ def one(verdict: Verdict, reader: str = NEWEST, **fields: str):
 )
 def test_two_verdicts_that_differ_are_a_problem(ours, theirs, agree):
     cells = {"cpu_a.data": [one(ours), one(Verdict.PASS, "0.10.2")]}
-    rows, problems = agreement.table(cells, {"cpu_a.data": theirs}, NEWEST)
+    rows, problems = agreement.compared(cells, {"cpu_a.data": theirs}, NEWEST)
     assert len(rows) == 1
     assert bool(problems) is not agree
 
@@ -38,23 +39,24 @@ def test_two_verdicts_that_differ_are_a_problem(ours, theirs, agree):
 def test_a_golden_that_only_one_of_the_two_ran_is_a_problem():
     cells = {"cpu_a.data": [one(Verdict.PASS)]}
     for results, theirs in ((cells, {}), ({}, {"cpu_a.data": "pass"})):
-        rows, problems = agreement.table(results, theirs, NEWEST)
+        rows, problems = agreement.compared(results, theirs, NEWEST)
         assert (len(rows), len(problems)) == (1, 1)
 
 
 def test_the_page_counts_its_rows_which_have_no_difference():
-    rows = agreement.read(PAGE.with_suffix(".csv"))
+    rows = csv_rows(PAGE.with_suffix(".csv"))
     text = PAGE.read_text(encoding="utf-8")
     assert text == agreement.page(rows, text)
-    on_cpu = [row for row in rows if row[1] == "cpu"]
+    on_cpu = [row for row in rows if row["on"] == "cpu"]
     assert len(on_cpu) >= 48
-    assert [row for row in on_cpu if row[2] != row[3]] == []
+    assert [row for row in on_cpu if row["JAX's own test"] != row["here"]] == []
 
 
 def test_goldens_are_counted_by_platform_and_those_of_the_cpu_by_file():
-    rows = [("cpu_a.f32", "cpu", "pass", "pass", "2 pass"), ("cpu_a.f64", "cpu", "pass", "pass", "2 pass")]
-    rows += [("cuda_a.f32", "cuda", "", "error", "1 error"), ("cuda_b.f32", "cuda", "", "compiled", "1 compiled")]
-    assert [line for line in agreement.counts(rows) if line[2:5] in ("cpu", "cud", "`cp")] == [
+    on_cpu = [("cpu_a.f32", "cpu", "pass", "pass", "2 pass"), ("cpu_a.f64", "cpu", "pass", "pass", "2 pass")]
+    on_cuda = [("cuda_a.f32", "cuda", "", "error", "1 error"), ("cuda_b.f32", "cuda", "", "compiled", "1 compiled")]
+    rows = [dict(zip(agreement.HEAD, row, strict=True)) for row in (*on_cpu, *on_cuda)]
+    assert [line for line in agreement.counts(rows).splitlines() if line[2:5] in ("cpu", "cud", "`cp")] == [
         "| cpu | 2 | 2 pass | 2 pass |",
         "| cuda | 2 | cannot be run | 1 error, 1 compiled |",
         "| `cpu_a` | 2 | 2 pass |",

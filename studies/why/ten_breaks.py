@@ -19,6 +19,7 @@ from pathlib import Path
 
 from export_core.features.why.explain.bundle import SCRIPT
 from export_core.readers.build import find_python, uv_command
+from tools.marked import filled, table
 
 ROOT = Path(__file__).parents[2]
 WORK = ROOT / ".nox" / "why"
@@ -26,7 +27,6 @@ OWN = WORK / "golden"
 WRITER = "0.9.0.1"
 """The release that exports studies/why/breaks.py."""
 REDUCED = re.compile(r"^([\d,]+) operations? → (\d+),", re.MULTILINE)
-MARKED = re.compile(r"(<!-- nox -s why: begin -->\n).*?(<!-- nox -s why: end -->)", re.DOTALL)
 HEAD = ("break", "golden in reader", "last good", "first bad", "operations")
 
 
@@ -81,14 +81,13 @@ def main() -> None:
     for each in BREAKS:
         if not names or each.name in names:
             row, found = asked(each)
-            rows.append(f"| {' | '.join(row)} |")
+            rows.append(row)
             problems += [f"{each.name}: {problem}" for problem in found]
-            print(rows[-1], *found, sep="\n", file=sys.stderr, flush=True)
-    text = "\n".join((f"| {' | '.join(HEAD)} |", f"|{' - |' * len(HEAD)}", *rows))
+            print(" | ".join(row), *found, sep="\n", file=sys.stderr, flush=True)
+    text = table(HEAD, rows)
     print(text)
     if options.docs:
-        page = options.docs.read_text()
-        options.docs.write_text(MARKED.sub(lambda found: f"{found[1]}{text}\n{found[2]}", page))
+        options.docs.write_text(filled(options.docs.read_text(), {"nox -s why": text}))
     print(
         "\n".join(problems) or f"{len(rows)} breaks: every edge is the known one, every bundle fails as its cell does"
     )

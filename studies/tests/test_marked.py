@@ -1,0 +1,28 @@
+"""Tables that programs write into pages: each has its place there, and a table without a place is an error."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools.marked import csv_rows, csv_text, filled, table
+
+PAGE = (
+    "Before.\n<!-- a: begin -->\nold\n<!-- a: end -->\n<!-- nox -s b, c: begin -->\nkept\n<!-- nox -s b, c: end -->\n"
+)
+
+
+def test_a_table_is_written_into_its_place_and_nothing_else_changes():
+    made = filled(PAGE, {"a": table(("x", "y"), [(1, "z")])})
+    assert made == PAGE.replace("old", "| x | y |\n| - | - |\n| 1 | z |")
+    assert filled(PAGE, {"nox -s b, c": "new"}) == PAGE.replace("kept", "new")
+
+
+def test_a_table_without_a_place_is_an_error():
+    with pytest.raises(KeyError, match="<!-- d: begin -->"):
+        filled(PAGE, {"a": "new", "d": "new"})
+
+
+def test_rows_are_read_as_they_were_written(tmp_path):
+    rows = [{"name": "a, b", "count": "1"}, {"name": 'says "no"', "count": ""}]
+    (tmp_path / "rows.csv").write_text(csv_text(rows), encoding="utf-8")
+    assert csv_rows(tmp_path / "rows.csv") == rows

@@ -77,9 +77,10 @@ def test_an_older_part_is_replaced():
 def test_every_command_has_a_section():
     def paths(group: click.Group, path: str) -> Iterator[str]:
         for name, command in group.commands.items():
-            yield f"{path} {name}"
             if isinstance(command, click.Group):
                 yield from paths(command, f"{path} {name}")
+            else:
+                yield f"{path} {name}"
 
     headings = re.findall(r"^### (jaxexport .*)$", every_command(), re.MULTILINE)
     assert sorted(headings) == sorted(paths(jaxexport, "jaxexport"))

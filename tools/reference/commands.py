@@ -6,7 +6,6 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 import click
 
@@ -15,9 +14,15 @@ from export_core.cli.help import HelpfulCommand, HelpfulGroup
 from tools.reference.markdown import code
 
 NAME = "jaxexport"
-ROOT = Path(__file__).parents[2]
 MANY = 2
 """An option that this many commands take, with the same text, is described once."""
+MOST_EXAMPLES = 2
+OF_ALL = re.compile(r", 2 [^,.;]+(?=, \d|\.)| Ctrl-C ends it with 130\.")
+"""What is said of the exit codes of all commands, in verdicts.md."""
+JSON = ("--json", "Print JSON: [the documents](json-output.md).")
+"""What stands for an option that says no more than by which schema it prints."""
+OF_A_CELL = ("explain", "bisect", "reduce")
+"""Commands that take a cell: what all of them take is named once."""
 
 Option = tuple[str, str]
 
@@ -38,8 +43,8 @@ def common_options() -> str:
     lines = []
     for (names, meaning), commands in common.items():
         whose = f" ({', '.join(commands)})" if times[_short(names)] > 1 else ""
-        lines.append(f"- {code(names)}{whose}: {' '.join(meaning.split())}\n")
-    return "".join(lines)
+        lines.append(f"- {code(names)}{whose}: {_in_short(meaning)}\n")
+    return f"{''.join(lines)}\nThe options of a cell are {', '.join(_of_a_cell(common))}.\n"
 
 
 def own_options() -> str:
@@ -54,6 +59,11 @@ def _common() -> dict[Option, list[str]]:
         for option in _options(click.Context(command, info_name=command.name)):
             found.setdefault(option, []).append(path)
     return {option: commands for option, commands in sorted(found.items()) if len(commands) >= MANY}
+
+
+def _of_a_cell(common: Mapping[Option, list[str]]) -> list[str]:
+    """The names of the options that every command takes which takes a cell."""
+    return [code(_short(names)) for (names, _), commands in common.items() if {*OF_A_CELL} <= {*commands}]
 
 
 def _runnable(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
@@ -79,45 +89,54 @@ def _section(title: str, commands: Sequence[click.Command], common: Mapping[Opti
 
 def _command(command: click.Command, parent: click.Context, common: Mapping[Option, list[str]]) -> Iterator[str]:
     context = click.Context(command, info_name=command.name, parent=parent)
-    yield f"### {context.command_path}\n"
     if isinstance(command, click.Group):
-        yield f"{_paragraphs(command)}\n"
         for name in command.list_commands(context):
             yield from _command(command.commands[name], context, common)
         return
     assert isinstance(command, HelpfulCommand)
+    yield f"### {context.command_path}\n"
     page = posixpath.relpath(command.page, "docs/reference")
     arguments = [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
-    more = "" if page == "commands.md" else f" More: [{_title(command.page)}]({page})."
     if arguments:
         yield f"`{' '.join([context.command_path, *arguments])}`\n"
-    yield f"{_paragraphs(command)}\n"
-    yield "```sh\n" + "".join(f"{example}\n" for example in command.examples) + "```\n"
+    first, *others = _paragraphs(command)
+    yield f"{first} ([more]({page}))\n"
+    yield from (f"{OF_ALL.sub('', paragraph)}\n" for paragraph in others if paragraph.startswith("Exit codes"))
+    yield "```sh\n" + "".join(f"{example}\n" for example in command.examples[:MOST_EXAMPLES]) + "```\n"
     options = _options(context)
     shared = [code(_short(names)) for names, meaning in options if (names, meaning) in common]
     yield _lines([option for option in options if option not in common])
-    named = f"Common options: {', '.join(shared)}." if shared else ""
-    yield f"{named}{more}".strip() + "\n"
+    if command.name in OF_A_CELL:
+        of_a_cell = _of_a_cell(common)
+        shared = ["the options of a cell", *(name for name in shared if name not in of_a_cell)]
+    if shared:
+        yield f"Also {', '.join(shared)}.\n"
 
 
-def _paragraphs(command: click.Command) -> str:
-    return "\n\n".join(" ".join(part.split()) for part in (command.help or "").split("\n\n"))
+def _paragraphs(command: click.Command) -> list[str]:
+    """The paragraphs of the help. All but the first, and that of the exit codes, are on the page that has more."""
+    return [" ".join(part.split()) for part in (command.help or "").split("\n\n")]
 
 
 def _options(context: click.Context) -> list[Option]:
     # With the records of the help, so that defaults and limits are said as they are there.
     records = [parameter.get_help_record(context) for parameter in context.command.get_params(context)]
     # An argument without a text is in the usage, and the text of the command says what it is.
-    return [(names, meaning) for names, meaning in filter(None, records) if meaning and "--help" not in names]
+    options = [(names, meaning) for names, meaning in filter(None, records) if meaning and "--help" not in names]
+    return [
+        JSON if re.fullmatch(r"Print JSON \(schema/\S+\)\.", meaning) else (names, meaning)
+        for names, meaning in options
+    ]
 
 
 def _lines(options: Sequence[Option]) -> str:
-    return "".join(f"- {code(names)}: {' '.join(meaning.split())}\n" for names, meaning in options)
+    return "".join(f"- {code(names)}: {_in_short(meaning)}\n" for names, meaning in options)
 
 
-def _title(page: str) -> str:
-    found = re.search(r"^# (.*)$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
-    return found[1] if found else posixpath.basename(page)
+def _in_short(meaning: str) -> str:
+    """The text of an option on one line, without the limits of its value, which the command itself says."""
+    text = re.sub(r" \[[^];]*x[<>]=[^];]*\]|; [^];]*x[<>]=[^];]*(?=\])", "", " ".join(meaning.split()))
+    return re.sub(r" \(schema/\S+\)", "", text).replace("may be given several times", "repeatable")
 
 
 PARTS = {"commands": every_command, "common options": common_options, "options of jaxexport": own_options}

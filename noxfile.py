@@ -55,6 +55,13 @@ def tests_newest(session: nox.Session) -> None:
     tests(session)
 
 
+@nox.session(python=newest_python(), default=False)
+def weekly(session: nox.Session) -> None:
+    """The tests that install what no other test does, such as an older TensorFlow: each week, not for each change."""
+    session.install("-e", ".", "--group", "tests")
+    session.run("pytest", "-m", "weekly", *session.posargs)
+
+
 @nox.session(default=False)
 def browser(session: nox.Session) -> None:
     """The page of a report, the site and the tutorial. First `apt-get install chromium` or `playwright install`."""

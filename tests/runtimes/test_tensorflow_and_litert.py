@@ -12,11 +12,12 @@ import pytest
 from cold_half import RUNTIMES, call_half
 from jax import export
 
-from export_core.readers.build import EnvironmentLocks, Recipe, build, find_python, uv_command
-from export_core.releases.runtimes import load_runtime, runtime_named
+from export_core.readers.environment import ReaderEnvironments
+from export_core.readers.placement import Placement
+from export_core.releases import load_calendar
+from export_core.releases.runtimes import load_runtime, runtime_named, runtime_readers
 
-IN_TENSORFLOW = "tensorflow", "2.21.0", ()
-IN_LITERT = "litert", "2.3.0", ("litert-converter==0.5.0",)
+IN_TENSORFLOW, IN_LITERT = "tensorflow==2.21.0", "litert==2.3.0"
 
 
 def half_of(name):
@@ -85,13 +86,10 @@ def test_a_saved_model_is_refused_as_tensorflow_refuses():
 # --- in real runtimes -------------------------------------------------------------------------------------------------
 
 
-def interpreter_of(name, version, requires):
-    """The interpreter of an environment of a runtime, built where it is not there."""
-    runtime = load_runtime(RUNTIMES / f"{name}.yaml")
-    requirements = [requirement.format(version=version) for requirement in runtime.requirements]
-    python, needs = find_python("3.12", uv_command()), (*requirements, *requires, "numpy", "ml_dtypes")
-    recipe = Recipe(name, python, needs, runtime.check)
-    return str(build(recipe, EnvironmentLocks()).python)
+def interpreter_of(reader):
+    """The interpreter of a reader's environment, which matrices of other tests share: TensorFlow takes 1.4 GB."""
+    (release,) = runtime_readers(reader, load_calendar())
+    return str(ReaderEnvironments(load_calendar()).build(Placement(release)).python)
 
 
 def exported(function, *arguments, platforms=("cpu",)):
@@ -112,7 +110,7 @@ def forward(x, w):
 def test_tensorflow_calls_what_was_exported(saved, tmp_path, monkeypatch):
     if saved:
         monkeypatch.setenv("JAXEXPORT_SAVED_MODEL", "1")
-    python = interpreter_of(*IN_TENSORFLOW)
+    python = interpreter_of(IN_TENSORFLOW)
     values = np.ones((2, 3), np.float32), np.full((3, 4), 0.5, np.float32)
     artifact = exported(forward, *types_of(*values), platforms=("cpu", "cuda"))
     called = call_half("tensorflow", artifact, *values, folder=tmp_path, python=python)
@@ -124,7 +122,7 @@ def test_tensorflow_calls_what_was_exported(saved, tmp_path, monkeypatch):
 
 @pytest.mark.matrix
 def test_tensorflow_says_how_far_it_came(tmp_path):
-    python, value = interpreter_of(*IN_TENSORFLOW), np.eye(3, dtype=np.float32)
+    python, value = interpreter_of(IN_TENSORFLOW), np.eye(3, dtype=np.float32)
     called = call_half(
         "tensorflow", exported(jnp.linalg.cholesky, *types_of(value)), value, folder=tmp_path, python=python
     )
@@ -135,7 +133,7 @@ def test_tensorflow_says_how_far_it_came(tmp_path):
 
 @pytest.mark.matrix
 def test_litert_calls_what_was_exported(tmp_path):
-    python = interpreter_of(*IN_LITERT)
+    python = interpreter_of(IN_LITERT)
     values = np.ones((2, 3), np.float32), np.full((3, 4), 0.5, np.float32)
     artifact = exported(forward, *types_of(*values), platforms=("cpu", "cuda"))
     called = call_half("litert", artifact, *values, folder=tmp_path, python=python)
@@ -148,7 +146,7 @@ def test_litert_calls_what_was_exported(tmp_path):
 def test_litert_takes_and_returns_int4(tmp_path):
     value = np.array([[1, -2, 3]], ml_dtypes.int4)
     artifact = exported(lambda x: x.T, *types_of(value))
-    called = call_half("litert", artifact, value, folder=tmp_path, python=interpreter_of(*IN_LITERT))
+    called = call_half("litert", artifact, value, folder=tmp_path, python=interpreter_of(IN_LITERT))
     assert called.error == ""
     assert called.outputs[0].dtype == ml_dtypes.int4
     np.testing.assert_array_equal(called.outputs[0], value.T)

@@ -282,7 +282,7 @@ class Recorder:
             reason = produced.manifest.options.without_outputs
             named = [f"stored without outputs: readers compile it, and compare no numbers ({reason})"]
         if not produced.manifest.reproducible:
-            named = [*named, "not reproducible: two exports differed, so tests compare its outputs alone"]
+            named = [*named, "not reproducible: two exports differed, so tests compare only its outputs"]
         alone = case in self._not_repeated and self._exports_new_twice
         event = {"case": case, "writer": writer, "written": written, "crash": crash, "renamed": renamed, "named": named}
         unmeasured = self._unmeasured(int(case in self._deferred))

@@ -54,7 +54,7 @@ def summary_lines(events: Sequence[dict[str, Any]], *, verbose: bool = False) ->
         yield f"{plural(not_replayed, 'golden')} not replayed: exported for other platforms than cpu{outputs}"
     if by_outputs := [event["case"] for event in checked if event["compared_by_outputs"]]:
         cases = few(by_outputs, most=3)
-        yield f"{plural(len(by_outputs), 'case')} compared by outputs alone, since two exports differ: {cases}"
+        yield f"{plural(len(by_outputs), 'case')} compared only by their outputs, since two exports differ: {cases}"
     for event in checked:
         if event["changed"]:
             yield f"  {event['case']}: export changed, and changed_module is warn: {event['changed']}"

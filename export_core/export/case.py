@@ -77,7 +77,7 @@ class Case:
         if removed and api.SHAPE_ASSERTIONS in options.disabled_checks:
             raise ExportError(
                 f"{self.test}: disabled_checks: jax {jax.__version__} cannot leave out the {api.SHAPE_ASSERTIONS}, as "
-                "only jax before 0.4.29 can. Name the check in tests for such a writer alone."
+                "only jax before 0.4.29 can. Name the check only in tests for such a writer."
             )
         on_cpu = "cpu" in (options.platforms or ("cpu",)) or "platform" in options.disabled_checks
         if options.without_outputs and on_cpu:

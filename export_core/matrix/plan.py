@@ -151,7 +151,7 @@ def _cells(
         if "cpu" not in modes and all(reader.runtime for reader in readers.chosen):
             raise MatrixError(
                 f"The plan is empty: {', '.join(reader.title for reader in readers.chosen)}: runtimes that are not "
-                f"jaxlib run on cpu alone, found --platforms {','.join(modes)}. Choose --platforms cpu."
+                f"jaxlib run only on cpu, found --platforms {','.join(modes)}. Choose --platforms cpu."
             )
         raise MatrixError(
             f"The plan is empty: the {len(goldens)} selected goldens were exported for {_platforms(goldens)}, and none "

@@ -22,7 +22,7 @@ from export_core.releases import Direction
 from export_core.releases.runtimes import known_runtimes
 
 FIXED_BY = {
-    Level.ENVELOPE: "its envelope alone",
+    Level.ENVELOPE: "its envelope only",
     Level.MODULE: "its module, rewritten",
     Level.CUSTOM_CALLS: "its custom calls, replaced",
 }

@@ -195,7 +195,7 @@ def test_an_export_that_depends_on_the_seed_is_recorded(by_seed):
 def test_of_such_a_golden_only_outputs_are_compared(by_seed):
     done = by_seed[0].pytest(environment={**os.environ, "PYTHONHASHSEED": "7", "JAX_PLATFORMS": "cpu"}, cold=True)
     assert done.code == 0, done.text
-    assert "1 case compared by outputs alone, since two exports differ: test_a.test_sets" in done.text
+    assert "1 case compared only by their outputs, since two exports differ: test_a.test_sets" in done.text
 
 
 def test_where_it_was_not_found_the_check_finds_it(by_seed, tmp_path_factory):
@@ -208,7 +208,7 @@ def test_where_it_was_not_found_the_check_finds_it(by_seed, tmp_path_factory):
     variables = {**os.environ, "PYTHONHASHSEED": "7", "JAX_PLATFORMS": "cpu"}
     done = project.pytest(environment=variables, cold=True, twice=True)
     assert done.code == 0, done.text
-    assert "compared by outputs alone, since two exports differ: test_a.test_sets" in done.text
+    assert "compared only by their outputs, since two exports differ: test_a.test_sets" in done.text
 
 
 def test_what_is_measured_later_is_exported_again_by_the_run_that_checks_it(projects):

@@ -86,7 +86,7 @@ def test_what_names_no_reader_is_an_error_that_says_why(asked, says):
 
 
 def test_runtimes_have_no_cells_on_other_platforms():
-    with pytest.raises(ExportCompatError, match=r"run on cpu alone, found --platforms cuda\. Choose --platforms cpu"):
+    with pytest.raises(ExportCompatError, match=r"run only on cpu, found --platforms cuda\. Choose --platforms cpu"):
         planned([golden(jaxlib="0.9.2")], readers=TENSORFLOW, platforms=("cuda",))
 
 

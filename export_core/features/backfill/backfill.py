@@ -41,7 +41,7 @@ def choose_writers(
     chosen = choose_readers(selection, known_releases(selection, calendar), Windows(), (), today)
     if runtimes := [release.name for release in chosen.chosen if release.runtime]:
         raise ReleaseError(
-            f"--writers: expected versions of jaxlib, since jax alone exports, found {', '.join(runtimes)}."
+            f"--writers: expected versions of jaxlib, since only jax exports, found {', '.join(runtimes)}."
         )
     unknown = [release.jaxlib for release in chosen.chosen if release.jaxlib not in calendar.jaxlib]
     if unknown:

@@ -140,7 +140,7 @@ def remedy(cell: Cell, options: ReplayOptions) -> str:
         return f"Convert it, and verify it there: `{command}{option} -o OUT` ({what})."
     if not done.rewrites:
         return "Conversion does not help: the reader takes the artifact as it is, and fails later."
-    return f"Convert it, and verify it there: `{command} -o OUT` (its envelope alone is rewritten)."
+    return f"Convert it, and verify it there: `{command} -o OUT` (only its envelope is rewritten)."
 
 
 CONVERSION = Kind("CONVERSION", 7)

@@ -19,7 +19,7 @@ _ROW, _LANE, _HEAD = 38.0, 28.0, 28.0
 
 _HALF_A_YEAR = datetime.timedelta(days=183)
 _HINT = (
-    "A bar is the time in which new readers are promised to run the goldens of a writer; what is over is pale. "
+    "A bar is the time in which new readers are promised to run the goldens of a writer; the past is pale. "
     "`jaxexport forecast --html` has all that happens on the days ahead."
 )
 

@@ -16,7 +16,7 @@ FEATURE = Feature(
     schemas={
         "inspect": (
             "facts:Inspection",
-            "what `jaxexport inspect --json` prints: everything that is told of one artifact",
+            "what `jaxexport inspect --json` prints: everything that is known of one artifact",
         ),
         "inventory": (
             "inventory:InventoryRow",

@@ -94,8 +94,8 @@ def _interrupted_with(text: str) -> Iterator[None]:
     "--bundle",
     metavar="DIR",
     type=_FOLDER,
-    help="Write a folder that shows the failure to somebody else: a script with the artifact in it, which needs jax "
-    "alone, and the text of an issue.",
+    help="Write a folder that shows the failure to somebody else: a script with the artifact in it, which needs only "
+    "jax, and the text of an issue.",
 )
 @click.option(
     "--reduced",

@@ -127,9 +127,7 @@ def summary_of(cells):
 
 def test_one_finding_says_how_many_by_what_and_why_not_the_others():
     (found,) = [x for x in document(CELLS, summary_of(CELLS)).findings if x.title == "CONVERSION"]
-    assert found.sentence == (
-        "It fixes 2 of 4 failing cells: 1 by its envelope alone, 1 by its custom calls, replaced."
-    )
+    assert found.sentence == ("It fixes 2 of 4 failing cells: 1 by its envelope only, 1 by its custom calls, replaced.")
     details = dict(found.details)
     assert details["not fixed"].splitlines() == [
         "1: not converted for jaxlib 0.8.1: its dtype is newer.",
@@ -148,7 +146,7 @@ def test_a_run_that_tried_none_has_no_such_finding():
 def test_each_cell_says_what_came_of_it():
     texts = [dict(evidence(cell))["conversion"] for cell in CELLS]
     assert texts == [
-        "fixes it, by its envelope alone: format 2",
+        "fixes it, by its envelope only: format 2",
         "fixes it, by its custom calls, replaced: lapack_spotrf_ffi",
         "does not fix it: t.test_c: not converted for jaxlib 0.8.1: its dtype is newer.",
         "does not fix it: the converted artifact crashed in stage run: died by signal 11 (SIGSEGV)",

@@ -187,7 +187,7 @@ def test_a_golden_that_registers_modules_is_refused(choice, tmp_path):
     options = msgspec.structs.replace(golden.manifest.options, register=("my_nodes",))
     golden = replace(golden, manifest=msgspec.structs.replace(golden.manifest, options=options))
     other = replace(choice, cell=replace(choice.cell, golden=golden))
-    with pytest.raises(WhyError, match="registers my_nodes, which a script with jax alone lacks"):
+    with pytest.raises(WhyError, match="registers my_nodes, which a script with only jax lacks"):
         bundle(tmp_path / "b", other)
     assert not (tmp_path / "b").exists()
 

@@ -76,7 +76,7 @@ def test_the_interpreter_is_not_asked_about_itself():
         (
             ("0.12.0.1", "pjrt"),
             (),
-            "iree is alone against 2 readers of other runtimes, which give the writer's numbers",
+            "only iree differs from 2 readers of other runtimes, which give the writer's numbers",
         ),
         (("0.12.0.1",), ("pjrt",), ""),  # two runtimes differ
         ((), (), ""),  # nobody else ran it
@@ -152,7 +152,7 @@ def test_a_bundle_shows_the_failure_with_the_runtime_alone(numbers, code, choice
     assert ("its numbers are those" in ended.stdout) is (code == 0)
     text = (folder / "issue.md").read_text()
     assert "https://github.com/iree-org/iree/issues" in text
-    assert "and needs iree alone" in text
+    assert "and needs only iree" in text
     assert "iree promises nothing about such artifacts" in text
     assert "jax.print_environment_info" not in text + (folder / SCRIPT).read_text()
     assert json.loads((folder / "call.json").read_text())["worker"] == "zero_worker.py"

@@ -44,9 +44,7 @@ NEWEST = ("0.11.0", "0.12.0.1")
 FAR = {"stage": Stage.COMPARE, "difference": Difference(False, max_abs_error=0.5, max_noise_error=30.0)}
 NO_CALL = {"stage": Stage.COMPILE, "message": "No registered implementation for custom call to my_kernel for Host"}
 SEGV = {"stage": Stage.RUN, "signal": 11, "message": "died by signal 11 (SIGSEGV) in stage run"}
-EXPIRED = (
-    "written before 0.8.2|jaxexport forecast|--readers 0.12.0.1`, without a run, since |--for 0.12.0.1 -o OUT` (its"
-)
+EXPIRED = "written before 0.8.2|jaxexport forecast|--readers 0.12.0.1`, without a run, since |--for 0.12.0.1 -o OUT`"
 CRASHED = "jaxexport bisect|--bundle|the reader takes the artifact as it is"
 
 
@@ -84,7 +82,9 @@ def test_numbers_that_moved_show_what_they_look_like_and_the_reference():
 def test_a_golden_that_its_own_writer_cannot_replay_blames_no_release():
     found = explained(CHOLESKY, "0.11.0", "0.11.0", Verdict.ERROR)
     assert found.cause is FailureCause.OWN_WRITER
-    assert found.steps == ("`jaxexport goldens verify` checks the golden's files; export it again if they are whole.",)
+    assert found.steps == (
+        "`jaxexport goldens verify` checks the golden's files; export it again if they are undamaged.",
+    )
 
 
 @pytest.mark.parametrize(

@@ -202,5 +202,5 @@ def answer(bisection: Bisection) -> Iterator[tuple[str, str]]:
         yield (
             "note",
             f"{len(bisection.tried)} of {plural(bisection.releases, 'release')} were run, by binary search. A failure "
-            "that comes and goes has other edges too, which --all shows.",
+            "that comes and goes begins in other releases too: --all shows them.",
         )

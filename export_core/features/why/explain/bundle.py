@@ -73,7 +73,7 @@ def program_of(choice: Choice, result: Result) -> Program:
     if golden.manifest.options.register:
         names = ", ".join(golden.manifest.options.register)
         raise WhyError(
-            f"--bundle: the golden registers {names}, which a script with jax alone lacks. Reduce the cell first, and "
+            f"--bundle: the golden registers {names}, which a script with only jax lacks. Reduce the cell first, and "
             "name the folder with --reduced."
         )
     artifact, inputs = golden.content(ARTIFACT), golden.content(INPUTS)
@@ -238,10 +238,10 @@ def issue(choice: Choice, result: Result, explanation: Explanation, program: Pro
     message = textwrap.indent(plain_text(result.message).strip() or str(result.verdict), "    ")
     runtime = runtime_of(reader.runtime) if reader.runtime else None
     promise = _promise_sentence(result, runtime)
-    needs = f"`{SCRIPT}` has the artifact and its inputs in it, and needs jax alone:"
+    needs = f"`{SCRIPT}` has the artifact and its inputs in it, and needs only jax:"
     jax, info, tracker = f"jax {reader.jax}, ", f" `uv run {SCRIPT} --info` prints the rest.", _TRACKER
     if runtime:
-        needs = f"`{SCRIPT}` calls its StableHLO, `{MODULE}`, by `{runtime.worker}`, and needs {runtime.name} alone:"
+        needs = f"`{SCRIPT}` calls its StableHLO, `{MODULE}`, by `{runtime.worker}`, and needs only {runtime.name}:"
         jax, info, tracker = "", "", runtime.issues
     commands = textwrap.indent("\n".join(uv_lines(choice, explanation.releases)), "    ")
     rows = "\n".join(

@@ -210,7 +210,7 @@ def _steps(
     if works := ranges(working, [row.reader.name for row in rows]):
         yield f"Pin: it works in {title_of(works)}."
     if cause is FailureCause.OWN_WRITER:
-        yield "`jaxexport goldens verify` checks the golden's files; export it again if they are whole."
+        yield "`jaxexport goldens verify` checks the golden's files; export it again if they are undamaged."
         return
     if cause is FailureCause.NUMBERS:
         yield f"Find the first operation that differs: `{choice.command('reduce', '-o', 'reduced')}`."

@@ -64,6 +64,6 @@ def alone_line(choice: Choice, result: Result) -> str:
         return ""
     against = [stored.reader for stored in right if stored.reader.family in others]
     return (
-        f"{result.reader.family or 'jaxlib'} is alone against {plural(len({*against}), 'reader')} of other runtimes, "
+        f"only {result.reader.family or 'jaxlib'} differs from {plural(len({*against}), 'reader')} of other runtimes, "
         f"which give the writer's numbers: {titles(against)}"
     )

@@ -118,7 +118,7 @@ class ReductionFolder:
         """What is left of this cell. Raises `WhyError` where nothing is, or it is what is left of another one."""
         reduced = self.read()
         if reduced.reduction.cell != cell:
-            raise WhyError(f"{self.path}: expected what is left of {cell}, found that of {reduced.reduction.cell}.")
+            raise WhyError(f"{self.path}: expected the reduction of {cell}, found that of {reduced.reduction.cell}.")
         return reduced
 
     def read(self) -> Reduced:

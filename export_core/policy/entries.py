@@ -49,9 +49,9 @@ class WindowDays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Lengths of the two windows in days: `180`, `180 days` or `3 weeks`. JAX promises 180 backward and 21 forward."""
 
     backward: Days = Windows().backward_days
-    """How long after a writer's build readers are built that must run its artifacts."""
+    """A reader built at most so long after a writer must run its artifacts."""
     forward: Days = Windows().forward_days
-    """How long before a writer's build readers were built that must run its artifacts."""
+    """A reader built at most so long before a writer must run its artifacts."""
 
     def __post_init__(self) -> None:
         """``180 days`` is 180, and ``3 weeks`` is 21."""

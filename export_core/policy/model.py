@@ -50,18 +50,19 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     goldens: str = "golden"  # Folder of goldens.
     windows: entries.WindowDays = entries.WindowDays()  # What is promised, in days between two jaxlib build dates.
     readers: Readers = "window"
-    """What a matrix replays goldens in: `window`, which is every release with a promised cell here, the newest, the one
-    just before each writer, and those of `deployed`; `all`; `newest`; `deployed`; or jaxlib versions. A list, or with
-    commas."""
+    """The releases in which a matrix replays goldens, as a list or separated by commas: jaxlib versions, `all`,
+    `newest`, `deployed` or `window`. `window` is every release with a promised cell here, the newest, the one just
+    before each writer, and those of `deployed`."""
     platforms: Platforms = None
     """Platforms to export for and to replay on: a list, or each with its mode: run, compile, or auto (run where this
     machine can)."""
     deployed: tuple[DeploymentTarget, ...] = ()
-    """Deployment targets: where artifacts have to run, whatever the window says. A cell of one that fails outside its
+    """Deployment targets: where artifacts have to run, even outside the window. A cell that fails there outside its
     window is `owed`, which fails a run."""
-    required: entries.Required = entries.Required()  # What a run must cover; without it, it is incomplete.
+    required: entries.Required = entries.Required()  # What a run must cover to be complete.
     unpromised: entries.Text | None = None
-    """Why a run without a promised cell is meant, such as one of old goldens. Without it, such a run is incomplete."""
+    """The reason for a run in which no cell is promised, such as one of old goldens. Without a reason, it is
+    incomplete."""
     fail_on: tuple[Literal["outside", "bonus-lost"], ...] = ()
     """What fails a run beside a broken promise. `outside`: a cell outside its window that ends in an error, a crash or
     a timeout. `bonus-lost`: with a baseline, a cell that was a bonus there and fails now."""
@@ -72,13 +73,13 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tolerances: dict[str, dict[str, Tolerance]] = {}
     """By platform, then dtype: tolerances that a platform needs, also for existing goldens."""
     numbers: tuple[entries.NumbersRule, ...] = ()
-    """How goldens are compared, whatever they recorded: the first entry that matches counts."""
+    """How goldens are compared, in place of what they recorded. The first entry that matches counts."""
     changed_module: Literal["fail", "warn"] = "fail"
-    """What happens to a marked test whose export is not that of its golden, although its outputs are: it fails, or the
-    run's summary says so."""
+    """What happens to a marked test that exports another module than its golden has, with equal outputs: it fails, or
+    the summary of the run says so."""
     allow: dict[str, entries.Text] = {}
-    """Custom-call targets that are accepted beside JAX's stable list, and parts of a module that the audit does not
-    know, each with its reason."""
+    """What the audit accepts, each with its reason: custom-call targets that are not on JAX's stable list, and parts of
+    a module that it does not know."""
     quirks: tuple[entries.Quirk, ...] = ()  # Relaxations, each for one golden.
     releases: entries.ExtraReleases = entries.ExtraReleases()
     """Releases that the shipped calendar lacks: a nightly, or one younger than this package."""
@@ -90,7 +91,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     retention: entries.Retention = entries.Retention()
     """Goldens that `jaxexport goldens prune` does not delete, in addition to those inside a window."""
     reader_packages: tuple[str, ...] = ()
-    """What registered modules import beside jax and numpy: installed for every reader, as for pip."""
+    """pip requirements that are installed for every reader: what registered modules import beside jax and numpy."""
     environment: tuple[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")], ...] = ()
     """Names of environment variables that cells get in addition to what Python, jax and its devices need. The code in a
     golden can read them; their values are a part of the key of cached outcomes."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -83,6 +82,7 @@ def verify(project: click_options.Project, names: Sequence[str], noise: bool, ag
     its writer, or of the oldest later release where that cannot be built. Artifact, inputs and outputs stay as they
     are. CASE chooses the goldens whose noise is measured; all are verified.
     """
+    from export_core.cli.steps import Steps
     from export_core.goldens import GoldenError
     from export_core.goldens.upkeep import strays, unlisted_files
     from export_core.goldens.verify import verify_goldens
@@ -98,8 +98,8 @@ def verify(project: click_options.Project, names: Sequence[str], noise: bool, ag
     stray_files += unlisted_files(project.store)
     if noise:
         wanted = [golden for golden in chosen or goldens if again or golden.manifest.noise is None]
-        notify = (lambda _: None) if quiet else partial(echo, err=True)
-        for line in add_noise(project.store, wanted, project.policy, notify) if wanted else ():
+        steps = Steps(quiet=quiet)
+        for line in steps.over(add_noise(project.store, wanted, project.policy, steps)) if wanted else ():
             echo(line)
         if not wanted:
             echo(f"{plural(len(chosen or goldens), 'golden')}, all have their noise; --again measures it again")

@@ -68,13 +68,21 @@ def list_releases(policy_file: str | None, as_of: str | None, runtime: str | Non
     "which releases can read an artifact.",
 )
 @click_options.dry_run_option("Only show which releases would be added.")
+@click_options.quiet_option
 def refresh(
-    policy_file: str | None, index: str | None, wheels: str | None, into: str | None, measure: bool, dry_run: bool
+    policy_file: str | None,
+    index: str | None,
+    wheels: str | None,
+    into: str | None,
+    measure: bool,
+    dry_run: bool,
+    quiet: bool,
 ) -> None:
     """Add newly published releases, each dated by the newest time stamp inside its wheels."""
     from functools import partial
 
     from export_core.base.phrases import plural
+    from export_core.cli.steps import Steps
     from export_core.policy import releases_file
     from export_core.readers.environment import Sources, stablehlo_versions
     from export_core.releases import Calendar
@@ -90,11 +98,14 @@ def refresh(
     # With --into, the file is a whole calendar: only its own entries are known.
     of_project = None if into else click_options.policy_of(policy_file).calendar()
     known = of_project or Calendar(present.jaxlib, present.jax, present.requirements)
-    published = (
-        published_in_folder(Path(wheels)) if wheels else published_on_index(index or configured_index(Path()), known)
-    )
-    sources = Sources(held=published.wheels) if wheels else Sources(indexes=(index,) if index else ())
-    update = calendar_update(known, published, partial(stablehlo_versions, sources=sources) if measure else None)
+    with Steps(quiet=quiet) as steps:
+        if wheels:
+            published = published_in_folder(Path(wheels))
+        else:
+            steps(f"reading {(asked := index or configured_index(Path()))}")
+            published = published_on_index(asked, known)
+        sources = Sources(held=published.wheels) if wheels else Sources(indexes=(index,) if index else ())
+        update = calendar_update(known, published, partial(stablehlo_versions, sources=sources) if measure else None)
     fetched = f", {published.fetched:,} of {published.size:,} bytes" if published.size else ""
     echo(f"{published.source}: read {plural(len(published.wheels), 'wheel')}{fetched}")
     for line in update.changes:

@@ -104,6 +104,10 @@ def report(
         raise click.UsageError(
             f"{'--json' if as_json else '--cases'} is about changes between releases: it needs --trend."
         )
+    if is_opened:
+        files = {"html": str(path / "report.html"), **files}
+    if is_opened and files["html"] == click_options.STDOUT:
+        raise click.UsageError("--open needs the page in a file: it cannot be combined with --html -.")
     written = [*files.values(), *filter(None, [badge, click_options.STDOUT if annotations else None])]
     click_options.check_different(written)
     click_options.check_fail_on(fail_on, baselines)
@@ -118,8 +122,6 @@ def report(
         comparison = compared(run, baselines)
         # A lost bonus, or a growth since then, may have failed the run.
         run = comparison.run
-    if is_opened:
-        files = {"html": str(path / "report.html"), **files}
     click_options.write_reports(files, run, comparison)
     if badge:
         from export_core.report.badge import badge_file

@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import jsonschema
 import pytest
@@ -13,6 +14,7 @@ from commands import Ended, assert_bad_input, process
 from making import ARTIFACTS, NEWEST, files, manifest, write_golden
 
 from export_core.base.errors import PREFIX
+from export_core.cli import click_options
 from export_core.cli.app import jaxexport as root
 from export_core.goldens import GoldenStore, Options
 from export_core.goldens.manifest_file import dump_manifest
@@ -321,6 +323,19 @@ def test_goldens_are_pruned_only_on_request_and_nothing_else(jaxexport, project)
     after = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
     assert after == {path: data for path, data in before.items() if "0.9.2-cpu" not in path.parts}
     assert not list(project.glob("golden/*/.*")) + list(project.glob("golden/*/0.9.2-cpu"))
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_on_a_terminal_it_is_asked_before_goldens_are_pruned(jaxexport, project, monkeypatch, answer):
+    write_golden(GoldenStore(project / "golden"), manifest("t.test_g", "0.6.2"))
+    terminal = SimpleNamespace(isatty=lambda: True)
+    monkeypatch.setattr(click_options, "sys", SimpleNamespace(stdin=terminal, stderr=terminal))
+    asked: list[str] = []
+    monkeypatch.setattr("click.confirm", lambda question, **_: asked.append(question) or answer)
+    ended = jaxexport("goldens", "prune", "--as-of", "2027-04-01", code=0)
+    assert asked == ["Delete 1 of 3 goldens?"]
+    assert f"{'deleted' if answer else 'would delete'} 1 of 3 goldens, as of 2027-04-01\n" in ended.out
+    assert (project / "golden" / "t.test_f[a]" / "0.9.2-cpu").exists() is not answer
 
 
 @pytest.mark.parametrize("words", [("--dry-run",), ("--yes",)], ids=["dry", "delete"])

@@ -188,6 +188,7 @@ def test_the_page_is_opened_in_a_browser(command, monkeypatch):
     pages = Path("new/report.html"), Path("page.html")
     assert opened == [page.resolve().as_uri() for page in pages]
     assert pages[0].read_bytes() == pages[1].read_bytes()
+    assert "--open needs the page in a file" in command("report", "new", "--open", "--html", "-").stderr
     monkeypatch.setattr("webbrowser.open", lambda _: False)
     assert refused(command("report", "new", "--open")) == (
         "new/report.html: found no browser that opens it. Open the file yourself."

@@ -6,7 +6,16 @@ from pathlib import Path
 
 import click
 
-from export_core.cli.click_options import PATH, as_of_option, console, day_of, goldens_option, policy_of, policy_option
+from export_core.cli.click_options import (
+    as_of_option,
+    console,
+    day_of,
+    goldens_option,
+    json_option,
+    policy_of,
+    policy_option,
+    results_option,
+)
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 
@@ -26,16 +35,11 @@ from export_core.cli.output import echo, echo_json
     required=True,
     help="A deployment target of the policy (`deployed`); all: every one that is in force and has to run the case.",
 )
-@click.option(
-    "--results",
-    metavar="DIR",
-    type=PATH,
-    help="Folder of a finished run whose results count. [default: .jaxexport, where there is one]",
-)
+@results_option("Folder of a finished run whose results count. [default: .jaxexport, where there is one]")
 @goldens_option
 @policy_option
 @as_of_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/deploy.schema.json).")
+@json_option("Print JSON (schema/deploy.schema.json).")
 def can_i_deploy(
     names: Sequence[str],
     to: str,

@@ -15,6 +15,7 @@ from export_core.cli.click_options import (
     check_different,
     day_of,
     goldens_option,
+    json_option,
     policy_of,
     policy_option,
     write_output,
@@ -49,7 +50,7 @@ HALF_A_YEAR = 183
     "jaxlib releases, such as 0.11.0, releases of another runtime, such as tensorflow==2.21.0, and deployment targets "
     "by their name.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/forecast.schema.json).")
+@json_option("Print JSON (schema/forecast.schema.json).")
 @click.option("--markdown", metavar="FILE", type=PATH, help="Write a section of Markdown; - is standard output.")
 @click.option(
     "--html",

@@ -17,13 +17,7 @@ import click
 from export_core.base.errors import PREFIX
 from export_core.base.escaping import printable
 from export_core.base.phrases import did_you_mean, plural
-from export_core.cli.click_options import (
-    PATH,
-    day_of,
-    goldens_option,
-    policy_of,
-    policy_option,
-)
+from export_core.cli.click_options import PATH, day_of, declared, goldens_option, json_option, policy_of, policy_option
 from export_core.cli.goldens import find_golden
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
@@ -96,21 +90,14 @@ class _Asked:
 def _asked_options(as_json: str, readers: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """The options that the three commands share, given to the command as an `_Asked`; with two of their help texts."""
     options = (
-        click.option("--readers", metavar="READER,…", help=readers),
+        declared("readers", text=readers),
         goldens_option,
         policy_option,
-        click.option(
-            "--as-of",
-            metavar="DATE",
-            help="Ignore releases that were built after this day, and count days from it. [default: today]",
+        declared(
+            "as_of", text="Ignore releases that were built after this day, and count days from it. [default: today]"
         ),
-        click.option(
-            "--jobs",
-            metavar="N",
-            type=click.IntRange(min=1),
-            help="Processes that read the files of a folder. [default: one for each core]",
-        ),
-        click.option("--json", "as_json", is_flag=True, help=as_json),
+        declared("jobs", text="Processes that read the files of a folder. [default: one for each core]"),
+        json_option(as_json),
     )
 
     def add(about: Callable[..., None]) -> Callable[..., None]:

@@ -1,4 +1,4 @@
-"""Tables that a program writes into a page, between `<!-- NAME: begin -->` and `<!-- NAME: end -->`, and CSV files."""
+"""Tables that a program writes into a page, between `<!-- NAME -->` and `<!-- end -->`, and CSV files."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-MARKED = re.compile(r"(<!-- ([^:\n]+): begin -->\n).*?(<!-- \2: end -->)", re.DOTALL)
-
 
 def filled(text: str, tables: Mapping[str, str]) -> str:
     """A page with these tables in the places of their names. Raises `KeyError` for a name without a place."""
-    if missing := tables.keys() - {found[2] for found in MARKED.finditer(text)}:
-        raise KeyError(f"expected <!-- {min(missing)}: begin --> in the page")
-    return MARKED.sub(
-        lambda found: f"{found[1]}{tables[found[2]]}\n{found[3]}" if found[2] in tables else found[0], text
-    )
+    for name, new in tables.items():
+        place = re.search(rf"(?<=<!-- {re.escape(name)} -->\n).*?(?=<!-- end -->)", text, re.DOTALL)
+        if place is None:
+            raise KeyError(f"expected <!-- {name} --> and <!-- end --> in the page")
+        text = f"{text[: place.start()]}{new}\n{text[place.end() :]}"
+    return text
 
 
 def table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -107,9 +108,9 @@ def _failures(cells: Sequence[tuple[str, str, str]], readers: Sequence[str]) -> 
 
 
 def about(module: str) -> str:
-    """The first line of the docstring of a module of cases, as far as its first colon."""
+    """The first line of the docstring of a module of cases, as far as its first colon or semicolon."""
     text = ast.get_docstring(ast.parse((COMPAT / f"{module}.py").read_text(encoding="utf-8")))
-    return (text or module).splitlines()[0].partition(":")[0].rstrip(".")
+    return re.split("[:;]", (text or module).splitlines()[0])[0].rstrip(".")
 
 
 def read(path: Path) -> Outcomes:

@@ -59,7 +59,7 @@ def write_pages(results: Path, folder: Path) -> None:
         "breaks": break_table(breaks),
     }
     page = folder / "index.md"
-    page.write_text(filled(page.read_text(), {f"nox -s atlas, {name}": text for name, text in parts.items()}))
+    page.write_text(filled(page.read_text(), parts))
 
 
 def compressed(results: Iterable[Result]) -> bytes:

@@ -114,7 +114,7 @@ def _surprise(said: dict[str, list[str]]) -> str:
 
 
 def _own(answer: list[Any]) -> str:
-    return "accepts it" if answer[0] == 0 else "refuses it"
+    return "accepted" if answer[0] == 0 else "refused"
 
 
 def main() -> None:

@@ -44,7 +44,7 @@ PASS = "pass"
 MEANING = {
     "unsupported version": "A release up to 0.8.1 reads only the serialization versions of its time.",
     "older than the": "Since 0.11.1 a release reads no artifact in the format of 0.8.1 and earlier.",
-    "Failed to deserialize StableHLO": "The module needs a newer VHLO than the reader has. Nothing checks this before.",
+    "Failed to deserialize StableHLO": "The module needs a newer VHLO than the reader has.",
     "exported for N devices": "Since 0.9.1 the number of devices is in a field that releases up to 0.8.1 do not read.",
 }
 """What a message means that has these words."""

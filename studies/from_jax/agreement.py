@@ -95,7 +95,7 @@ def compared(
 
 def page(rows: Sequence[Row], text: str) -> str:
     """The page, with the counts of these rows."""
-    return filled(text, {"nox -s from_jax": counts(rows)})
+    return filled(text, {"counts": counts(rows)})
 
 
 def counts(rows: Sequence[Row]) -> str:

@@ -21,7 +21,7 @@ from studies.numbers.sets import PROCESSORS, SETS, USUAL, groups_of
 
 WRITERS = "0.6.2,0.9.2,0.10.2,0.12.0.1"
 READERS = "window"
-BEGIN, END = "<!-- nox -s numbers: begin -->\n", "<!-- nox -s numbers: end -->\n"
+BEGIN, END = "<!-- counts -->\n", "<!-- end -->\n"
 
 
 def main() -> None:

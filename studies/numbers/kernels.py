@@ -26,7 +26,7 @@ from studies.numbers.collect import POLICY
 from studies.numbers.sets import ROOT
 from studies.numbers.tables import WIDTH
 
-BEGIN, END = "<!-- studies.numbers.kernels: begin -->\n", "<!-- studies.numbers.kernels: end -->\n"
+BEGIN, END = "<!-- kernels -->\n", "<!-- end -->\n"
 COLUMNS = {
     "`OPENBLAS_CORETYPE` Haswell, Sandybridge, Prescott": [
         {"OPENBLAS_CORETYPE": core} for core in ("Haswell", "Sandybridge", "Prescott")

@@ -42,7 +42,7 @@ def page_text(text: str, record: Record, explained: Sequence[Explained]) -> str:
         "numerics": numerics_table(record, explained),
         "fault": first_fault(explained),
     }
-    return filled(text, {f"nox -s runtimes, {name}": one for name, one in tables.items()})
+    return filled(text, tables)
 
 
 def verdict_table(record: Record) -> str:

@@ -87,7 +87,7 @@ def main() -> None:
     text = table(HEAD, rows)
     print(text)
     if options.docs:
-        options.docs.write_text(filled(options.docs.read_text(), {"nox -s why": text}))
+        options.docs.write_text(filled(options.docs.read_text(), {"breaks": text}))
     print(
         "\n".join(problems) or f"{len(rows)} breaks: every edge is the known one, every bundle fails as its cell does"
     )

@@ -43,8 +43,8 @@ baseline_option = click.option(
     metavar="OLD",
     type=PATH,
     multiple=True,
-    help="Folder of an earlier run: also show what is different from it. Several are the history of each cell on the "
-    "page, where any two can be compared; the newest of them is the baseline.",
+    help="Folder of an earlier run: also show what is different from it. Given several times, the page shows "
+    "the history of each cell and compares any two runs; the newest is the baseline.",
 )
 
 

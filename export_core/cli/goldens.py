@@ -24,7 +24,7 @@ def goldens_group() -> None:
 
 @goldens_group.command("docs/reference/cases.md", "jaxexport goldens list", name="list")
 @click_options.project_options
-@click.option("--sizes", is_flag=True, help="Show how large they are instead, by the name of the file.")
+@click.option("--sizes", is_flag=True, help="Show their sizes instead, by file.")
 @click.option(
     "--coverage",
     is_flag=True,

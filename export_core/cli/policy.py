@@ -57,7 +57,7 @@ def init(goldens: str | None, dry_run: bool) -> None:
 @click_options.goldens_option
 @click_options.as_of_option
 def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> None:
-    """Check the policy; list what has expired in it, and what matches none of the goldens here and no release.
+    """Check the policy; list its expired entries, and those that match no golden here and no release.
 
     Exit codes: 0 no problems found, or warnings only; 2 the policy has errors, or a golden claims another build date
     than the calendar has; 4 an entry has expired.

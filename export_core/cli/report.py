@@ -57,7 +57,7 @@ NUMBERS, COST, BOTH = "numbers", "cost", "both"
     is_flag=False,
     flag_value=BOTH,
     help="Show what changes from release to release, by build date: numbers, in units of the writer's noise, or "
-    "memory, work and run times, the largest step first. DIR stands before it. [default: both]",
+    "memory, work and run times, the largest step first. Put DIR before it. [default: both]",
 )
 @click_options.declared("cases", text="With --trend: only these cases, ids or globs; may be given several times.")
 @click_options.json_option("With --trend: print JSON (schema/trend.schema.json).")

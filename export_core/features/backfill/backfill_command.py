@@ -41,10 +41,10 @@ from export_core.cli.help import command
     "--constraints",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Hold packages other than jax and jaxlib to the versions of a lock (uv.lock, poetry.lock, pylock.toml) or of "
-    "requirements as `pip freeze` writes them.",
+    help="Install other packages than jax and jaxlib in the versions of a lock (uv.lock, poetry.lock, pylock.toml) or "
+    "of requirements as `pip freeze` writes them.",
 )
-@click.option("--same-packages", is_flag=True, help="Hold them to the versions that are installed here.")
+@click.option("--same-packages", is_flag=True, help="Install them in the versions that are installed here.")
 @dry_run_option("Only show which releases would write goldens, and what would be installed beside them.")
 @quiet_option
 @click.argument("pytest_args", nargs=-1, type=click.UNPROCESSED)

@@ -83,8 +83,8 @@ _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
     "--replace",
     metavar="NAME",
     multiple=True,
-    help="A file, or a golden as CASE/WRITER, that may be replaced; may be given several times. Without it what exists "
-    "stays, but for the one file that OUT names.",
+    help="A file, or a golden as CASE/WRITER, that may be replaced; may be given several times. Without it, existing "
+    "files stay, except the one that OUT names.",
 )
 @dry_run_option("Only show what would be converted, and where it would go.")
 @json_option("Print each record as JSON (schema/converted.schema.json).")
@@ -108,7 +108,7 @@ def convert(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Make an artifact that another release or another runtime takes, and verify it there.
+    """Rewrite an artifact for another release or another runtime, and verify it there.
 
     FILE is an artifact, or the folder of a golden. It is never changed. DIR, with --expiring, is a folder of them: OUT
     then gets the same folders. The reader runs the converted artifact in a cold process; its outputs are compared with

@@ -49,7 +49,7 @@ def can_i_deploy(
     as_of: str | None,
     as_json: bool,
 ) -> None:
-    """Say whether artifacts run in a deployment target, from stored results and what their bytes foresee.
+    """Say whether artifacts run in a deployment target, from stored results and from their bytes.
 
     CASE is a case, which means all its goldens, a golden, or a glob of either; FILE is an artifact. Without either, all
     goldens are meant that the policy wants to run there. Nothing is run.
@@ -57,7 +57,7 @@ def can_i_deploy(
     that is foreseen to refuse the artifact. All else is unknown, with the command that answers it. Results count where
     the policy now compares cells, and allows custom calls, as it did in that run.
 
-    Exit codes: 0 yes for all, 1 at least one no, 2 bad input, 3 nothing is a no, but something is unknown.
+    Exit codes: 0 yes for all, 1 at least one no, 2 bad input, 3 no answer is no, but one is unknown.
     """
     from export_core.features.deploy import answers
     from export_core.features.deploy.answers import deploy_lines

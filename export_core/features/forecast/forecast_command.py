@@ -46,7 +46,7 @@ HALF_A_YEAR = 183
     "--deployed",
     metavar="NAME,…",
     default="",
-    help="What is in use as a reader, beside the deployment targets of the policy (`deployed`) that are in force: "
+    help="Readers that are in use, beside the deployment targets of the policy (`deployed`) that are in force: "
     "jaxlib releases, such as 0.11.0, releases of another runtime, such as tensorflow==2.21.0, and deployment targets "
     "by their name.",
 )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _FOLDER = click.Path(path_type=Path)
 _ONE_CELL = (
     click.argument("cell", metavar="[CELL]", default=""),
-    click.option("--cases", "case", metavar="CASE", default="", help="The case of the golden, one: its id, or a glob."),
+    click.option("--cases", "case", metavar="CASE", default="", help="The one case of the golden: its id, or a glob."),
     click.option("--writers", "writer", metavar="JAXLIB", default="", help="The one release that wrote the golden."),
     click.option(
         "--readers",
@@ -239,7 +239,7 @@ def explain(
     help="With --by cost: more than so many times the figure of the good release is bad. [default: 1.1]",
 )
 @click.option(
-    "--all", "every", is_flag=True, help="Run every release of the window, also where there are more than twelve."
+    "--all", "every", is_flag=True, help="Run every release of the window, even if there are more than twelve."
 )
 @click.option(
     "--resume",

@@ -199,7 +199,7 @@ def _square(parent: Xml.Element, row: MapRow, reader: MapRelease, plane: _Plane,
     promised = "promised" if square.promised else "not promised"
     text = f"written by {row.writer.name}, read by {reader.name} on {row.platform}: {counts} ({promised})"
     own = " is-own" if reader.term == row.writer.term else ""
-    parent.set("class", f"square is-{square.look}{own}{' is-pale' if square.pale else ''}")
+    parent.set("class", f"square is-{square.look}{own}")
     if parent.tag == "a":
         parent.set("aria-label", text)
     add(parent, "title", "", text)

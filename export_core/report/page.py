@@ -14,13 +14,13 @@ from markupsafe import Markup, escape
 from export_core.base.escaping import safe_json, shown
 from export_core.base.phrases import few, plural, ranges
 from export_core.judge import Judgement
-from export_core.judge.result import by_build_date
+from export_core.judge.result import ReaderOf, by_build_date
 from export_core.judge.verdicts import VERDICTS
 from export_core.releases.runtimes import JAXLIB
 from export_core.report.document import Comparison, Document, Finding, by_kind, capped, issue_of
 from export_core.report.map_svg import map_svg
 from export_core.report.page_data import cause_link, cell_link, filter_link, page_data, web_address
-from export_core.report.run_tables import GridBlock, grid, release_map
+from export_core.report.run_tables import grid, release_map
 from export_core.report.wording import MARKS, began_and_ended, first_sentence, writer_and_reader
 from export_core.run.run import Run
 
@@ -57,7 +57,6 @@ def html_page(document: Document) -> str:
         pictures=document.added("picture"),
         facets=_facets(run),
         runs=comparison.runs if comparison else (),
-        writers=[_writer(block, judgements) for block in table],
         marks=" · ".join([*(f"{facts.mark} {facts.symbol} {facts.short}" for facts in VERDICTS.values()), *MARKS]),
         # JSON that cannot end the element that it is in: < is written as an escape.
         data=Markup(safe_json(page_data(document, table)).decode().replace("<", "\\u003c")),
@@ -101,15 +100,22 @@ def _identity(run: Run, comparison: Comparison | None) -> list[tuple[str, str, s
     return [entry for entry in listed if entry[1]]
 
 
+def _newest_first(releases: Sequence[ReaderOf]) -> list[str]:
+    """The names of releases as a list shows them: jaxlib's, then those of other runtimes."""
+    names = by_build_date(releases)[::-1]
+    names.sort(key=lambda name: "==" in name)
+    return names
+
+
 def _facets(run: Run) -> list[tuple[str, list[tuple[str, str]]]]:
     """What the table can be filtered by: the name, and its values with texts."""
     titles = {issue.id: issue.title for issue in run.summary.known_issues}
     causes = {cause.id: f"{titles.get(cause.upstream, cause.id)} ({cause.verdict})" for cause in run.summary.causes}
     plain = {
         "verdict": sorted({str(result.verdict) for result in run.results}),
-        "writer": by_build_date(run.writers),
+        "writer": _newest_first(run.writers),
         "runtime": list(dict.fromkeys(reader.family or JAXLIB for reader in run.readers)),
-        "reader": by_build_date(run.readers),
+        "reader": _newest_first(run.readers),
         "platform": run.platforms,
         "call": sorted({call for calls in {result.custom_calls for result in run.results} for call in calls}),
     }
@@ -119,19 +125,6 @@ def _facets(run: Run) -> list[tuple[str, list[tuple[str, str]]]]:
         ("cause", list(causes.items())),
         ("change", []),
     ]
-
-
-def _writer(block: GridBlock, judgements: Sequence[Judgement]) -> dict[str, Any]:
-    """The counts of a writer's cells."""
-    results = [result for row in block.rows for result in row.cells.values()]
-    counts = Counter(result.judgement for result in results)
-    promised = [result.judgement for result in results if result.promised]
-    return {
-        "name": block.name,
-        "built": str(block.writer.built),
-        "score": f"{promised.count(Judgement.KEPT):,} of {len(promised):,}",
-        "counts": [f"{counts[judgement]:,}" for judgement in judgements],
-    }
 
 
 def _is_urgent(finding: Finding) -> bool:

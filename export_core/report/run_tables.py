@@ -2,12 +2,11 @@
 
 import datetime
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from export_core.judge import Judgement, Result
 from export_core.judge.result import ReaderOf
-from export_core.readers.cell import CellKey
 from export_core.run.run import Run
 
 
@@ -101,14 +100,10 @@ PARTLY = "partly"
 
 @dataclass(frozen=True)
 class Square:
-    """The cells of a writer and a reader on one platform: how many there are of each judgement, the worst first.
-
-    `pale`: the map shows what changed since an earlier run, and none of these cells did.
-    """
+    """The cells of a writer and a reader on one platform: how many there are of each judgement, the worst first."""
 
     promised: bool
     counts: Mapping[Judgement, int]
-    pale: bool = False
 
     @property
     def worst(self) -> Judgement:
@@ -148,8 +143,8 @@ class ReleaseMap:
         return tuple(dict.fromkeys(row.platform for row in self.rows))
 
 
-def release_map(run: Run, changed: Set[CellKey] | None = None) -> ReleaseMap:
-    """The map of all results of a run. Where it is to show what `changed`, all other squares are pale."""
+def release_map(run: Run) -> ReleaseMap:
+    """The map of all results of a run."""
     writers, readers = map_releases(run.writers), map_releases(run.readers)
     windows = run.policy.window_lengths()
     rows = [
@@ -163,36 +158,19 @@ def release_map(run: Run, changed: Set[CellKey] | None = None) -> ReleaseMap:
                 readers[reader]: Square(
                     any(result.promised for result in square.results),
                     {judgement: len(results) for judgement, results in square.by_judgement.items()},
-                    pale=changed is not None and changed.isdisjoint(square.by_cell),
                 )
                 for (reader, _), square in cells.by_reader.items()
             },
         )
         for (writer, platform), cells in run.by_writer.items()
     ]
-    return ReleaseMap(_by_date(readers.values()), _in_order(rows), run.summary.as_of)
+    return ReleaseMap(tuple(readers.values()), _in_order(rows), run.summary.as_of)
 
 
 def map_releases(releases: Sequence[ReaderOf]) -> dict[ReaderOf, MapRelease]:
     """Releases as a map names them."""
     several = with_several_jax(releases)
     return {release: MapRelease(release, release.name in several) for release in releases}
-
-
-def same_rows(one: ReleaseMap, other: ReleaseMap) -> tuple[ReleaseMap, ReleaseMap]:
-    """The two maps, each with the rows and readers of both: what only the other one has is empty."""
-    readers = _by_date({*one.readers, *other.readers})
-
-    def filled(own: ReleaseMap, rows: Iterable[MapRow]) -> ReleaseMap:
-        places = {(row.platform, row.writer) for row in own.rows}
-        empty = [replace(row, squares={}) for row in rows if (row.platform, row.writer) not in places]
-        return replace(own, readers=readers, rows=_in_order([*own.rows, *empty]))
-
-    return filled(one, other.rows), filled(other, one.rows)
-
-
-def _by_date(readers: Iterable[MapRelease]) -> tuple[MapRelease, ...]:
-    return tuple(sorted(set(readers), key=lambda reader: reader.release.date_order))
 
 
 def _in_order(rows: Iterable[MapRow]) -> tuple[MapRow, ...]:

@@ -86,12 +86,6 @@ def test_a_run_without_failures_says_so():
     assert "Nothing is broken or missing" in page
 
 
-def test_without_a_script_there_are_counts_by_writer():
-    page = html_page(document(*broken_run()))
-    row = re.search(r'<th scope="row">0\.9\.2</th>(.*?)</tr>', page)[1]
-    assert re.findall(r"<td>(.*?)</td>", row) == ["2026-03-18", "404 of 420", "16", "404", "180", "420"]
-
-
 def test_the_page_neither_runs_nor_loads_what_results_contain():
     results = [failed("t.nasty[<b>|`]", NASTY, stderr=NASTY, reproduce=NASTY)]
     page = html_page(document(results))

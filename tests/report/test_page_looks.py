@@ -145,14 +145,13 @@ def test_a_dark_screen_prints_on_white(opened):
     assert page.evaluate(background) != dark
 
 
-def test_without_a_script_the_first_screen_and_the_counts_are_there(opened):
+def test_without_a_script_the_first_screen_and_the_causes_are_there(opened):
     page = opened(java_script_enabled=False)
     assert page.locator("h1").inner_text() == "BROKEN: 67 of 1,350 promised cells, 3 causes"
     assert page.locator(".card").count() == 3
     assert "no filters" not in page.locator("body").inner_text()
     assert not page.locator("#search").is_visible()
-    page.locator(".writers summary").click()
-    assert page.locator(".writers tbody tr").count() == 5
+    assert page.locator("noscript").is_visible()
 
 
 def test_a_hundred_thousand_cells_are_in_few_elements(opened, page_of):
@@ -302,10 +301,3 @@ def test_on_a_phone_the_map_is_scrolled_to_its_newest_reader(opened):
     page.locator('.map a[aria-label*="read by 0.12.0.1"]').first.scroll_into_view_if_needed()
     box = page.locator('.map a[aria-label*="read by 0.12.0.1"] rect').first.bounding_box()
     assert 0 <= box["x"] <= SIZES["phone"][0] - box["width"]
-
-
-def test_the_two_maps_of_a_comparison_have_the_same_columns(opened, comparison):
-    page = opened(file=comparison)
-    then, now = (page.locator(".both svg").nth(number).bounding_box() for number in (0, 1))
-    assert then["x"] == now["x"]
-    assert then["y"] + then["height"] <= now["y"]

@@ -405,7 +405,7 @@ def _state_line(result: Result | None) -> str:
 
 
 def _section(difference: BaselineDifference, changes: Sequence[Finding], costs: Sequence[Finding]) -> Markup:
-    """The section of the page: what regressed and what works again first; then both maps."""
+    """The section of the page: what regressed and what works again first."""
     from export_core.report.page import part_of_page
 
     listed, more = capped(changes, _MOST)
@@ -420,29 +420,10 @@ def _section(difference: BaselineDifference, changes: Sequence[Finding], costs: 
             if kind in findings
         ],
         costs=costs,
-        maps=both_maps(difference) if changes else [],
         cells=difference.now.by_cell,
         filter_link=filter_link,
         cell_link=cell_link,
     )
-
-
-def both_maps(difference: BaselineDifference) -> list[tuple[str, Markup]]:
-    """Both runs with the same rows and columns; what did not change is pale."""
-    from export_core.report.map_svg import map_svg
-    from export_core.report.run_tables import release_map, same_rows
-
-    # What is new or gone is seen by itself: often it is a case, and would be in every square.
-    in_both = (Change.REGRESSED, Change.FIXED, Change.CHANGED)
-    changed = {cell.result.key for cell in difference.cells if cell.change in in_both}
-    runs = difference.baseline, difference.now
-    if not all(run.results for run in runs):
-        return []
-    then, now = same_rows(*(release_map(run, changed or None) for run in runs))
-    return [
-        (f"Then, as of {then.as_of}", Markup(map_svg(then))),
-        (f"Now, as of {now.as_of}", Markup(map_svg(now, links=True))),
-    ]
 
 
 def baseline_report(difference: BaselineDifference) -> BaselineReport:

@@ -3,26 +3,23 @@
 import json
 import re
 from dataclasses import replace
-from xml.etree import ElementTree as Xml
 
 import jsonschema
 import msgspec
 import pytest
 from commands import finished
 from comparing import compared, difference
-from making import day, document, result, summarize
+from making import day, document, result
 
 from export_core.features.compare_runs import comparison as compare_runs
-from export_core.features.compare_runs.comparison import as_comparison, baseline_report, both_maps
+from export_core.features.compare_runs.comparison import as_comparison, baseline_report
 from export_core.judge import Judgement, Result
 from export_core.matrix import Verdict
 from export_core.readers.worker.protocol import Stage
 from export_core.report.document import Finding
 from export_core.report.page import html_page
 from export_core.report.page_data import cell_link
-from export_core.report.run_tables import release_map, same_rows
 from export_core.run.results import read_run
-from export_core.run.run import Run
 from tools.schemas import schema
 
 
@@ -102,14 +99,6 @@ def page(*runs: object) -> str:
     return html_page(compared(*runs))
 
 
-def squares(picture: str, kind: str) -> list[str]:
-    return [
-        element.get("class", "")
-        for element in Xml.fromstring(picture).iter(kind)
-        if "aria-label" in element.attrib or (element.find("title") is not None and element.find("rect") is not None)
-    ]
-
-
 def test_what_regressed_is_before_everything_else():
     text = page([KEPT, CRASH_OTHER], [CRASH, OTHER], ["the baseline had another plan"])
     titles = re.findall(r'<b class="is-(\w+)">', text)
@@ -121,24 +110,6 @@ def test_what_regressed_is_before_everything_else():
 
 def test_a_page_without_a_baseline_compares_nothing():
     assert "What changed" not in html_page(document([KEPT]))
-
-
-def test_squares_in_which_nothing_changed_are_pale():
-    (_, then), (_, now) = both_maps(difference([KEPT, OTHER], [CRASH, OTHER]))
-    assert sorted(squares(then, "g")) == ["square is-kept", "square is-kept is-pale"]
-    assert sorted(squares(now, "a")) == ["square is-broken", "square is-kept is-pale"]
-
-
-def test_new_and_gone_cells_make_no_square_pale():
-    (_, then), (_, now) = both_maps(difference([KEPT], [KEPT, OTHER]))
-    assert squares(then, "g") == ["square is-kept"]
-    assert squares(now, "a") == ["square is-kept"] * 2
-
-
-def test_both_maps_have_the_writers_of_both_runs():
-    one, other = (release_map(Run(run, summarize(run))) for run in ([KEPT], [OTHER]))
-    both = [[row.writer.name for row in drawn.rows] for drawn in same_rows(one, other)]
-    assert both == [["0.10.1", "0.9.2"]] * 2
 
 
 def test_a_cell_that_is_gone_has_no_link():

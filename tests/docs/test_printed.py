@@ -65,6 +65,17 @@ def test_a_part_of_a_file_of_the_repository_is_in_that_file():
     assert [path for path, text in existing if text.strip() not in path.read_text(encoding="utf-8")] == []
 
 
+GUIDES = [page for page in PAGES if page.path.name == "README.md" or page.path.parent.name in ("how-to", "tutorial")]
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.path.relative_to(ROOT).as_posix())
+def test_a_file_is_named_before_it_is_shown(page):
+    """GitHub and package indexes show no title of a block."""
+    shown = ((match["title"], page.text[: match.start()]) for match in FENCE.finditer(page.text) if match["title"])
+    titles = re.compile(r' title="[^"]+"')
+    assert [title for title, before in shown if Path(title).name not in titles.sub("", before)] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path.relative_to(ROOT).as_posix())
 def test_a_command_with_a_prompt_is_in_a_block_that_is_run(page):
     outside = FENCE.sub(lambda fence: "" if fence["language"] == "console" else fence[0], page.text)

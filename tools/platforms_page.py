@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 import statistics
 import subprocess
 import sys
-import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,7 +17,6 @@ from pathlib import Path
 import msgspec
 
 from export_core.judge import Result, judge_again
-from export_core.matrix import Verdict
 from export_core.policy import find_policy
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.errors import EnvironmentFailed
@@ -46,14 +43,12 @@ for name, options in json.load(sys.stdin).items():
 
 
 def tables(results: Sequence[Result], command: str, seconds: float) -> Iterator[str]:
-    """Counts of verdicts by platform and reader; then what was not run and what failed, with the reasons."""
+    """Counts of verdicts by platform and reader."""
     readers = readers_of(results)
     yield f"`{command}`:"
     yield f"{len(results)} cells, on cpu too, in {seconds:.0f} s on two cores, including those from earlier runs."
     for platform in PLATFORMS:
         yield from platform_table(platform, [result for result in results if result.platform == platform], readers)
-    yield "\nInside the window, on tpu and cuda, what did not compile, and why:\n"
-    yield from failures(results)
 
 
 def readers_of(results: Sequence[Result]) -> list[str]:
@@ -72,27 +67,6 @@ def platform_table(platform: str, results: Sequence[Result], readers: Sequence[s
         counts = Counter(str(result.verdict) for result in cells)
         seconds = statistics.median(result.seconds for result in cells) if cells else 0.0
         yield f"| {reader} | " + " | ".join(str(counts[name] or "") for name in verdicts) + f" | {seconds:.2f} |"
-
-
-def failures(results: Sequence[Result]) -> Iterator[str]:
-    """A line for each platform and message of promised cells that did not compile: cases, writers and readers."""
-    built = load_calendar().built
-    kinds: dict[tuple[str, ...], tuple[set[str], set[tuple[str, str]]]] = {}
-    for result in results:
-        if result.platform != "cpu" and result.promised and result.verdict is not Verdict.COMPILED:
-            # No path of this machine: only what is below the package.
-            message = re.sub(r"\S*/(?=export_core/)", "", (result.message.splitlines() or [""])[0])[:150].rstrip("`")
-            kind = (result.platform, str(result.judgement), str(result.verdict), message)
-            cases, pairs = kinds.setdefault(kind, (set(), set()))
-            cases.add(result.case.rpartition(".")[2])
-            pairs.add((result.writer.jaxlib, result.reader.jaxlib))
-    for (platform, judgement, verdict, message), (cases, pairs) in sorted(kinds.items()):
-        arrows = ", ".join(
-            f"{writer} → {reader}"
-            for writer, reader in sorted(pairs, key=lambda pair: (built(pair[1]), built(pair[0])))
-        )
-        line = f"- {', '.join(sorted(cases))} on {platform}, {arrows}: {verdict}, {judgement}: `{message}`"
-        yield textwrap.fill(line, 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def devices(readers: Sequence[str]) -> Iterator[str]:

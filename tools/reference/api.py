@@ -17,7 +17,7 @@ FIELDS = {
     "Manifest": "[golden.yaml](files.md#goldenyaml)",
     "Result": "[results.jsonl](files.md#resultsjsonl)",
     "Summary": "[summary.json](files.md#summaryjson)",
-    "Writer": "[golden.yaml](files.md#writer)",
+    "Writer": "[golden.yaml](files.md#goldenyaml)",
     "Policy": "[the keys of a policy](policy.md)",
     "JaxlibRelease": "[JaxlibRelease](policy.md#jaxlibrelease)",
     "JaxRelease": "[JaxRelease](policy.md#jaxrelease)",

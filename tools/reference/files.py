@@ -21,6 +21,11 @@ def fields_of(name: str) -> Callable[[], str]:
     return lambda: fields(schema(name))
 
 
+def names_of(name: str) -> str:
+    """The names of the fields of a document."""
+    return ", ".join(map(code, whole(schema(name))["properties"]))
+
+
 def types_of_the_files() -> str:
     """A section for each type in `OF_FILES`."""
     homes = {kind: found for found in map(schema, FILES) for kind in found["$defs"]}
@@ -33,13 +38,14 @@ def output() -> str:
 
 
 def _document(name: str) -> str:
-    names = ", ".join(map(code, whole(schema(name))["properties"]))
-    return f"- [{name}.schema.json](../../schema/{name}.schema.json): {KINDS[name][1]}.\n  Fields: {names}.\n"
+    about = KINDS[name][1]
+    return f"- [{name}.schema.json](../../schema/{name}.schema.json): {about}.\n  Fields: {names_of(name)}.\n"
 
 
 def _parts() -> Iterator[tuple[str, Callable[[], str]]]:
-    for name in FILES:
+    for name in FILES[1:]:
         yield f"fields of {name}", fields_of(name)
+    yield "names of manifest", lambda: f"Fields: {names_of('manifest')}."
     yield "types of the files", types_of_the_files
     yield "output", output
 

@@ -11,6 +11,7 @@ from studies.numbers.double import CLEARLY
 from studies.numbers.findings import Cell, Findings, Planted
 from studies.numbers.rules import FACTORS
 from studies.numbers.sets import CORPUS, HELD, LIBRARIES, NATIVE, REALS
+from tools.marked import table
 
 WIDTH = 120
 """Characters in a line of the docs."""
@@ -159,7 +160,7 @@ def _cells(found: Data) -> str:
     named = [(TITLES[row["set"]], row) for row in found["sets"]]
     named += [(f"{row['written']} → {row['read']}", row) for row in found["processors"]]
     rows = [(title, *_row(row)) for title, row in named]
-    return _table((*heading, "fails fixed rtol and atol", "fails `assert_allclose`"), rows)
+    return table((*heading, "fails fixed rtol and atol", "fails `assert_allclose`"), rows)
 
 
 def _row(row: Data) -> tuple[str, ...]:
@@ -187,7 +188,7 @@ def _alarms(found: Data) -> str:
         )
         for one in shown
     ]
-    return f"{text}\n\n{_table(('program', 'cell', 'times the noise', 'float64', 'counts as'), rows)}"
+    return f"{text}\n\n{table(('program', 'cell', 'times the noise', 'float64', 'counts as'), rows)}"
 
 
 def _errors(found: Data) -> str:
@@ -195,7 +196,7 @@ def _errors(found: Data) -> str:
     rows = [(KINDS[row["kind"]], *_shares(row)) for row in found["planted"]]
     rows.append(("**all**", *_shares(found["planted_in_all"])))
     heading = "caught errors", "number", f"noise, {FACTOR:g} times", "fixed rtol and atol"
-    return _table((*heading, "`assert_allclose`"), rows)
+    return table((*heading, "`assert_allclose`"), rows)
 
 
 def _shares(row: Data) -> tuple[str, ...]:
@@ -210,7 +211,7 @@ def _percent(row: Data, rule: str) -> str:
 
 def _curve(found: Data) -> str:
     rows = [(f"{row['times']}", f"{row['cells']}", f"{row['missed']}") for row in found["curve"]]
-    return _table(("times the noise", "cells beyond, none documented", "errors missed"), rows)
+    return table(("times the noise", "cells beyond, none documented", "errors missed"), rows)
 
 
 def _changes(found: Data) -> str:
@@ -252,7 +253,3 @@ def _paragraph(text: str) -> str:
 
 def _releases(names: Iterable[str]) -> list[str]:
     return sorted(set(names), key=lambda name: [int(part) for part in name.split(".")])
-
-
-def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    return "\n".join(f"| {' | '.join(row)} |" for row in (heading, ("-",) * len(heading), *rows))

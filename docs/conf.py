@@ -64,9 +64,8 @@ def shown_on_the_site(page: str, text: str) -> str:
 
     def address(link: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page), link[2]))
-        outside = not target.startswith("docs/") or target.startswith("docs/ci/")
-        if not outside:
-            return link[0]
+        if target.startswith("docs/") and not (SOURCE and target.startswith("docs/ci/")):
+            return link[0]  # a workflow is a download as long as the repository has no address
         return f"[{link[1]}]({SOURCE}/blob/main/{target})" if SOURCE else link[1]
 
     text = TITLED_FENCE.sub(r"```{code-block} \1\n:caption: \2\n", text)

@@ -17,23 +17,16 @@ from export_core.policy.entries import WRITTEN
 from export_core.policy.feature_keys import Key
 from export_core.policy.model import policy_schema
 
-_TYPES = {
-    "object": "a table",
-    "array": "a list",
-    "string": "text",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
+_TYPES: dict[str, tuple[str, type | tuple[type, ...]]] = {
+    "object": ("a table", dict),
+    "array": ("a list", list),
+    "string": ("text", str),
+    "integer": ("a whole number", int),
+    "number": ("a number", (int, float)),
+    "boolean": ("true or false", bool),
+    "null": ("", type(None)),  # which is to leave the key out
 }
-_PYTHON: dict[str, type | tuple[type, ...]] = {
-    "object": dict,
-    "array": list,
-    "string": str,
-    "integer": int,
-    "number": (int, float),
-    "boolean": bool,
-    "null": type(None),
-}
+"""What a type of JSON Schema is called, and what it is in Python."""
 
 _REMOVED: dict[Key, str] = {("clock",): "no longer a key: windows always count jaxlib build dates. Delete the line."}
 _MONTHS = (
@@ -90,7 +83,7 @@ def _has_type(schema: Any, value: Any) -> bool:
         return True
     kind = schema.get("type", "string")  # an enum of words has no type
     # Python's True and False are integers too.
-    return isinstance(value, _PYTHON[kind]) and (kind == "boolean" or not isinstance(value, bool))
+    return isinstance(value, _TYPES[kind][1]) and (kind == "boolean" or not isinstance(value, bool))
 
 
 def _is_allowed(schema: Any, value: Any) -> bool:
@@ -152,7 +145,8 @@ def _expected(schema: Any) -> list[str]:
         return ["a date such as 2026-10-25"]
     if "examples" in schema:
         return [f"text such as {schema['examples'][0]!r}"]
-    return [words] if (words := _TYPES.get(schema.get("type"))) else []
+    words, _ = _TYPES[schema["type"]]
+    return [words] if words else []
 
 
 def _similar(name: str, known: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ import tomllib
 import urllib.error
 import urllib.request
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,7 @@ def index_files(index: str, package: str) -> tuple[IndexFile, ...]:
         body, base, headers = _read(response, url), response.geturl(), response.headers
     charset = headers.get_content_charset() or "utf-8"
     try:
-        files = _json_files(body) if headers.get_content_type() == JSON else _html_files(body.decode(charset), base)
+        files = _json_files(body) if headers.get_content_type() == JSON else _Links(base, body.decode(charset)).files
     except (ValueError, LookupError, RecursionError) as error:  # msgspec's errors are ValueErrors
         raise _not_a_page(url, schema_problem(error).rstrip(".")) from None
     if not files:
@@ -93,18 +93,14 @@ class _File(msgspec.Struct):
     yanked: bool | str = False
 
 
-class _Meta(msgspec.Struct):
-    api_version: str = msgspec.field(name="api-version")
-
-
 class _Page(msgspec.Struct):
-    meta: _Meta
+    meta: dict[str, Any]
     files: tuple[_File, ...]
 
 
-def _json_files(body: bytes) -> tuple[_File, ...]:
+def _json_files(body: bytes) -> Sequence[_File]:
     page = msgspec.json.decode(body, type=_Page)
-    _check_version(page.meta.api_version)
+    _check_version(str(page.meta.get("api-version")))
     return page.files
 
 
@@ -114,21 +110,16 @@ def _check_version(found: str) -> None:
         raise ValueError(f"expected version 1 of the simple API, found {found!r}")
 
 
-def _html_files(text: str, base: str) -> tuple[_File, ...]:
-    parser = _Links(base)
-    parser.feed(text)
-    parser.close()
-    return tuple(parser.files)
-
-
 class _Links(html.parser.HTMLParser):
     """The files that the links of a page name. A link's text is the file's name."""
 
-    def __init__(self, base: str) -> None:
+    def __init__(self, base: str, text: str) -> None:
         super().__init__()
         self.base = base
         self.files: list[_File] = []
         self._is_open = False
+        self.feed(text)
+        self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """A link begins, or the address that the page's links are relative to is given."""

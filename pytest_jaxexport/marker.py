@@ -59,11 +59,7 @@ KEYWORDS: dict[str, Keyword] = {
         "('b, 4', None)",
     ),
     "constraints": ("()", "on these dimensions, such as ('b >= 2',)", "['b >= 2']"),
-    "mesh": (
-        "None",
-        "{axis: size} to export for; the devices are needed only where jax cannot export without them",
-        "{'data': 4}",
-    ),
+    "mesh": ("None", "{axis: size} to export for; devices are needed only if jax asks for them", "{'data': 4}"),
     "in_specs": (
         "None",
         "a PartitionSpec, a tree of them, or None for each positional argument, or by position and name",

@@ -101,9 +101,7 @@ def report(
         raise click.UsageError("DIR cannot be combined with --results, which means the same.")
     path = Path(folder or results or RESULTS)
     if (as_json or cases) and not trend:
-        raise click.UsageError(
-            f"{'--json' if as_json else '--cases'} is about changes between releases: it needs --trend."
-        )
+        raise click.UsageError(f"{'--json' if as_json else '--cases'} can only be used with --trend.")
     if is_opened:
         files = {"html": str(path / "report.html"), **files}
     if is_opened and files["html"] == click_options.STDOUT:

@@ -145,9 +145,7 @@ def expired(policy: Policy, as_of: datetime.date) -> list[str]:
         for number, entry in enumerate(getattr(policy, table)):
             name = entry_name(table, number, entry)
             if entry.expires is not None and entry.expires < as_of:
-                problems.append(
-                    f"{name}: expired on {entry.expires}; this run is as of {as_of}. Extend it or delete it."
-                )
+                problems.append(f"{name}: expired on {entry.expires}; this is as of {as_of}. Extend or delete it.")
             if entry.added > latest:
                 problems.append(f"{name}: added in the future, on {entry.added}. Write the day on which it was added.")
     return problems

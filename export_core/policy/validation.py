@@ -200,10 +200,7 @@ def problems_of_targets(targets: Sequence[DeploymentTarget], platforms: Collecti
             yield (*key, "name"), f"expected another name than {ALL!r}, which stands for every deployment target."
         for earlier, other in enumerate(targets[:number]):
             if other.name == target.name:
-                yield (
-                    (*key, "name"),
-                    f"expected another name than deployed[{earlier}] has, found {target.name!r} again.",
-                )
+                yield (*key, "name"), f"expected another name than deployed[{earlier}], found {target.name!r} again."
         if target.platform not in platforms:
             yield (
                 (*key, "platform"),

@@ -185,9 +185,7 @@ def first_replay(result: Result) -> FirstReplay:
     if result.verdict is Verdict.NOT_RUN and result.stage is Stage.ENVIRONMENT:
         return FirstReplay(unknown=result.message)
     unrun = result.verdict is Verdict.NOT_RUN
-    fault = (
-        "So it is not known what a reader would do" if unrun else "The fault is in what was exported, not in a release"
-    )
+    fault = "So no reader's result is known" if unrun else "The fault is in what was exported, not in a release"
     advice = VERDICTS[result.verdict].advice or ("" if unrun else _GENERAL_ADVICE)
     if unrun and result.stage is Stage.COMPARE:
         advice = _COMPARATOR_ADVICE

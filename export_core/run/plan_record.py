@@ -83,9 +83,7 @@ class PlanRecord(msgspec.Struct, frozen=True):
         try:
             counts = {(names[number], place): 0 for place, ranges in places for number in _numbers(ranges)}
         except (ValueError, IndexError):
-            raise RunError(
-                f"{where}: expected cells of the goldens that {PLAN} names, found others in it. {AGAIN}"
-            ) from None
+            raise RunError(f"{where}: expected cells of known goldens in {PLAN}, found others. {AGAIN}") from None
         unplanned = []
         for key in keys:
             cell = key.golden, _place(key)

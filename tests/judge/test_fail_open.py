@@ -188,7 +188,7 @@ def nothing(project: Path) -> None:
           "export_compat.yaml:2: known_failures[0] (r; owner o, i): matches no promised cell"),
         (known("['*']"), JUDGE, 4,
           "2 of its cells pass now: t.other/0.9.2-cpu on cpu in jaxlib 0.10.2; tests"),
-        (lambda p: (ran(CRASH)(p), known("[t.b]", "2026-11-20")(p)), JUDGE, 4, "expired on 2026-11-20; this run is as of 2026-11-21."),
+        (lambda p: (ran(CRASH)(p), known("[t.b]", "2026-11-20")(p)), JUDGE, 4, "expired on 2026-11-20; this is as of 2026-11-21."),
         (lambda p: (ran(CRASH)(p), known("[t.b]", "2199-03-01", "2199-01-01")(p)), JUDGE, 4, "added in the future, on 2199-01-01."),
         (lambda p: (ran(*WRONG)(p), write("export_compat.yaml", EXCUSED)(p)), JUDGE, 4,
           "expected at most 1 cells that it can excuse, found 2: wrong numbers and owed cells outside the window count too."),

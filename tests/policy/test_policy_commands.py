@@ -75,8 +75,8 @@ def test_what_has_expired_is_named_with_its_line(jaxexport, here):
     assert jaxexport("policy", "check", "--as-of", "2026-12-01").code == 0
     ended = jaxexport("policy", "check", "--as-of", "2026-12-02", code=4)
     assert ended.out.splitlines() == [
-        "export_compat.yaml:2: known_failures[0] (r; owner o, i): expired on 2026-12-01; this run is as of 2026-12-02. "
-        "Extend it or delete it.",
+        "export_compat.yaml:2: known_failures[0] (r; owner o, i): expired on 2026-12-01; this is as of 2026-12-02. "
+        "Extend or delete it.",
         "export_compat.yaml: 1 known failure, 0 quirks, 0 comparison rules, 0 allowed custom calls; 1 expired",
     ]
 

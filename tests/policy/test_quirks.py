@@ -77,7 +77,7 @@ def test_what_a_quirk_relaxes_is_told_as_accepted_with_its_end():
     ("case", "as_of", "said"),
     [
         (CASE, "2026-12-01", None),
-        (CASE, "2026-12-02", "expired on 2026-12-01; this run is as of 2026-12-02. Extend it or delete it."),
+        (CASE, "2026-12-02", "expired on 2026-12-01; this is as of 2026-12-02. Extend or delete it."),
         ("another", "2026-11-21", "matches no golden of this run. Delete it."),
     ],
 )

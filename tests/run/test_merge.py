@@ -222,7 +222,7 @@ def test_a_plan_with_numbers_of_no_golden_is_refused(shards, numbers):
     plan = json.loads((shards[0] / PLAN).read_text())
     plan["own_cells"] = dict.fromkeys(plan["own_cells"], numbers)
     (shards[0] / PLAN).write_text(json.dumps(plan))
-    with pytest.raises(RunError, match=r"cells of the goldens that plan.json names"):
+    with pytest.raises(RunError, match=r"cells of known goldens in plan.json"):
         merge_shards(shards)
 
 

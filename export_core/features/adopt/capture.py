@@ -170,11 +170,7 @@ class CapturedCall:
         self.captured += added is WriteStatus.NEW
         if added is None:
             self._next = math.inf
-            LOG.info(
-                "%s: no more goldens of %s are captured: at_most or max_bytes is reached",
-                self._store.root,
-                self._store.case,
-            )
+            LOG.info("%s: no more goldens of %s: at_most or max_bytes is reached", self._store.root, self._store.case)
 
     def _report(self, error: Exception) -> None:
         level = logging.DEBUG if self.problem else logging.WARNING

@@ -73,9 +73,7 @@ _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
     "or until a date.",
 )
 @as_of_option
-@click.option(
-    "--inputs", metavar="NPZ", type=PATH, help="Flat arguments to verify it with, if no golden has this artifact."
-)
+@click.option("--inputs", metavar="NPZ", type=PATH, help="Flat arguments to verify it with, if no golden has it.")
 @click.option("--outputs", metavar="NPZ", type=PATH, help="The flat results that they must give.")
 @goldens_option
 @policy_option

@@ -119,9 +119,7 @@ def export_again(
     refusal = f"{artifact.name}: not exported again for {reader.title}"
     envelope = artifact.envelope
     if envelope is None or envelope.nr_devices > 1 or reader.runtime:
-        raise ConversionRefused(
-            f"{refusal}: only artifacts of jax.export for one device can be, and only for a jaxlib."
-        )
+        raise ConversionRefused(f"{refusal}: only artifacts of jax.export for one device, and only for a jaxlib.")
     entries = calendar_entries(calendar)
     readers = readers_of(entries)
     place = next(number for number, entry in enumerate(entries) if entry.jaxlib == reader.jaxlib)

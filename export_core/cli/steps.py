@@ -33,8 +33,8 @@ class Steps:
         self._moves = self._console.is_interactive and not self._console.is_dumb_terminal and not quiet
         self._bar = Progress(
             SpinnerColumn(),
+            TextColumn("working,"),
             TimeElapsedColumn(),
-            TextColumn("since the last line"),
             console=self._console,
             transient=True,
             disable=not self._moves,

@@ -71,6 +71,6 @@ def test_on_a_terminal_a_line_moves_and_goes_and_standard_output_stays_free(monk
         steps("running t.f in 0.9.2")
         print("an answer")
         time.sleep(0.3)
-    assert "since the last line" in text.getvalue()
+    assert "working, 0:00:00" in text.getvalue()
     assert "still running" not in text.getvalue()
     assert capsys.readouterr().out == "an answer\n"

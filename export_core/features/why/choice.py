@@ -259,6 +259,9 @@ def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: Run | None) -
     failing = [candidate for candidate in candidates if candidate.result and candidate.result.verdict.fails]
     # Who names no reader asks about what fails; who names one may ask about any cell.
     meant = failing if failing or not asked.reader else candidates
+    if not any((asked.cell, asked.case, asked.writer, asked.reader, asked.platform)):
+        # Who names nothing asks why the run fails: what fails as expected, outside the window, is not meant.
+        meant = [one for one in meant if one.result and one.result.judgement.is_urgent] or meant
     if len(meant) == 1:
         return meant[0], 1
     if meant:

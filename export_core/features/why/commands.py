@@ -130,7 +130,7 @@ def explain(
 ) -> None:
     """Say why a cell fails, what shows it, what to do now, and what would have shown it earlier.
 
-    CELL is one as findings print it. Without it, where all failing cells of the results have one cause, that cause is
+    CELL is one as findings print it. Without it, where all cells that fail the run have one cause, that cause is
     explained by its example. A cell that no stored run has is run here, and so is a reference for numbers.
 
     Exit codes: 0 it is explained, 2 bad input, also a cell that works.
@@ -180,7 +180,7 @@ def explain(
         echo_json(explanation)
         return
     width = console().width
-    of_all = f" It is the cause of all {choice.alike:,} failing cells." if choice.alike > 1 else ""
+    of_all = f" It is the cause of {choice.alike:,} cells." if choice.alike > 1 else ""
     for text in (explanation.sentence, f"Cause: {explanation.cause}. {explanation.because}{of_all}"):
         for line in wrapped(text, width, indent=2):
             echo(line)

@@ -15,7 +15,7 @@ from export_core.base.errors import ExportCompatError
 from export_core.features.why.choice import Asked, Choice, choose
 from export_core.goldens import GoldenStore, Options
 from export_core.goldens.store import ARTIFACT
-from export_core.judge import Result, judge_again
+from export_core.judge import Judgement, Result, judge_again
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.policy.run_options import GIB, RunOptions
@@ -157,16 +157,18 @@ def test_several_cells_are_listed(project):
 
 
 def test_of_several_cells_with_one_cause_its_example_is_meant(project):
-    stored(failing(), failing("0.11.0"), result(reader="0.11.1"))
+    refused = result(Verdict.REFUSED, reader="0.6.2", stage=Stage.DESERIALIZE, promised=False)
+    stored(failing(), failing("0.11.0"), result(reader="0.11.1"), refused)
     choice = chosen()
-    (cause,) = read_run(Path(".jaxexport")).summary.causes
+    (cause, outside) = read_run(Path(".jaxexport")).summary.causes
+    assert outside.judgement is Judgement.OUTSIDE
     assert (choice.cell.key, choice.alike) == (cause.example, 2)
 
 
 def test_explain_alone_explains_the_one_cause_and_breaks_no_word_at_80_columns(project, jaxexport, monkeypatch):
     stored(failing(), failing("0.11.0"), result(reader="0.11.1"))
     whole = jaxexport("explain", "--as-of", "2026-11-21", code=0).out
-    assert "It is the cause of all 2 failing cells." in whole
+    assert "It is the cause of 2 cells." in whole
     monkeypatch.setattr("export_core.features.why.commands.console", lambda: SimpleNamespace(width=80))
     narrow = jaxexport("explain", "--as-of", "2026-11-21", code=0).out
     assert narrow.split() == whole.split()

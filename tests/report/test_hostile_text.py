@@ -287,7 +287,7 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
     "trend as JSON": lambda results, summary: safe_json(Trend(number_drift(results)), indent=2).decode(),
     "JSON lines": lambda results, summary: "\n".join(result_line(one).decode() for one in results),
     "proposal": lambda results, summary: proposal(
-        results, msgspec.structs.replace(summary, uncovered=[], shard=None, judgements={}, selection={"whole": True})
+        results, msgspec.structs.replace(summary, uncovered=[], shard=None, judgements={}, partial="")
     ),
     "pytest": lambda results, summary: "\n".join(
         printed(line)

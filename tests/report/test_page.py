@@ -2,6 +2,8 @@
 
 import json
 import re
+from html import unescape
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,6 +15,7 @@ from export_core.judge import Judgement, Result
 from export_core.judge.gate import RunIdentity
 from export_core.matrix import Verdict
 from export_core.readers.worker.protocol import Cost, Stage, Timings
+from export_core.report.markdown import markdown_text
 from export_core.report.page import MOST_FINDINGS, html_page
 from export_core.report.page_data import cell_link, file_address, filter_link, term, web_address
 
@@ -151,3 +154,12 @@ def test_a_card_of_no_known_issue_names_the_next_reader_that_works():
     results = with_causes([crash, result(case="t.a", reader="0.12.0")])
     (card,) = re.findall('<article id="cause=.*?</article>', html_page(document(results)), re.S)
     assert "<dt>works in</dt><dd>0.12.0</dd>" in card
+
+
+def test_commands_name_the_folder_of_the_run():
+    results, made = broken_run()
+    for folder, named in ((None, "jaxexport report --trend"), (Path("out dir"), "jaxexport report 'out dir' --trend")):
+        run = document(results, made, folder=folder)
+        for text in (unescape(html_page(run)), markdown_text(run)):
+            assert named in text
+            assert " DIR" not in text

@@ -22,6 +22,7 @@ from functools import cache, partial
 import numpy as np
 from msgspec import to_builtins
 
+from export_core.artifact.errors import ArtifactError
 from export_core.artifact.numerics import narrowest_float
 from export_core.base.phrases import plural
 from export_core.base.tolerances import FLOATS, Tolerance, given_tolerance
@@ -424,16 +425,23 @@ def undecided_in(goldens: Iterable[Golden]) -> list[str]:
                 for number, (leaf, own) in enumerate(zip(outputs[file], noises, strict=True)):
                     if own is not None and leaf.dtype not in FLOATS and (count := int((own > 0).sum())):
                         jumping[output_name(golden.calls[file].name, number)] = (count, own.size)
-            texts = [*_undecided(undecided_outputs(golden, noise, record.jumping, outputs)), *_jumping(jumping)]
-        except GoldenError as error:
+            leaves = {
+                output_name(check.name, number): path
+                for check in (golden.calls.values() if jumping else ())
+                for number, path in enumerate(_paths_of_outputs(golden, check.vjp))
+            }
+            texts = [*_undecided(undecided_outputs(golden, noise, record.jumping, outputs)), *_jumping(jumping, leaves)]
+        except (ArtifactError, GoldenError) as error:
             texts = [f"its noise cannot be read: {error}"]
         lines += [f"{golden.id}: {text}" for text in texts]
     return lines
 
 
-def _jumping(jumping: Jumping) -> list[str]:
+def _jumping(jumping: Jumping, leaves: Mapping[str, str] | None = None) -> list[str]:
+    named = {name: f"{name} ({leaf})" for name, leaf in (leaves or {}).items()}
     return [
-        f"output {name}: {count} of {plural(total, 'element')} jump: their last bit decides between distant values"
+        f"output {named.get(name, name)}: {count} of {plural(total, 'element')} jump: their last bit decides between "
+        "distant values"
         for name, (count, total) in jumping.items()
     ]
 

@@ -147,10 +147,10 @@ JUMP = "elements jump: their last bit decides between distant values"
         ({"undecided_outputs": None}, SHOWN),
         ({"undecided": {"0": (1, 999)}}, SHOWN),
         ({"undecided_outputs": {"7": UndecidedOutput(1, 2, 1.0, 1.0)}}, SHOWN),
-        ({"jumping": {"0": (4, 4)}, "undecided_outputs": {}}, f"output 0: 4 of 4 {JUMP}"),
+        ({"jumping": {"0": (4, 4)}, "undecided_outputs": {}}, f"output 0 (result): 4 of 4 {JUMP}"),
         (
             {"values": (1, 2, 3, 4), "dtype": np.int32, "noise": (0.0, 0.0, 1e9, 0.0), "undecided_outputs": {}},
-            f"output 0: 1 of 4 {JUMP}",
+            f"output 0 (result): 1 of 4 {JUMP}",
         ),
     ],
 )

@@ -181,7 +181,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     reproduce: str  # The shell command that runs this cell again.
     flaky: str = ""
     """Which other verdict the same content had the last time, such as `was crash on 2026-11-20`; empty for none. The
-    judgement is that of this verdict."""
+    judgement uses this verdict."""
     device: str = ""  # The kind of device that it ran on or, in mode compile, was compiled for; empty on a CPU.
     driver: str = ""  # The driver of the device; empty on a CPU.
     foreseen: str = ""  # What the artifact says about this platform; empty on a CPU.

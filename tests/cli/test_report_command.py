@@ -204,7 +204,7 @@ def test_the_folder_is_an_argument_or_an_option(command):
 @pytest.mark.parametrize("words", [["--json"], ["--cases", "t.a"]], ids=" ".join)
 def test_options_about_what_moves_need_it(command, words):
     ended = command("report", "new", *words)
-    assert (ended.exit_code, f"{words[0]} is about changes between releases: it needs" in ended.stderr) == (2, True)
+    assert (ended.exit_code, f"{words[0]} can only be used with --trend" in ended.stderr) == (2, True)
 
 
 def test_a_run_writes_the_files_of_its_report_and_ends_with_its_own_exit_code(command, monkeypatch):

@@ -90,7 +90,7 @@ PLANTED = {
     "float16": ("rounded to TensorFloat-32 or float16", lambda rng, x: narrowed(x, np.float16), [*SINGLE, "double"]),
     "float32": ("rounded to float32", lambda rng, x: narrowed(x, np.float32), ("double",)),
     "rounding": ("rounding: errors of both signs", rounding, FLOATING),
-    "garbage": ("no pattern: garbage", garbage, ARRAYS),
+    "garbage": ("no pattern: errors as large", garbage, ARRAYS),
 }
 PAIRS = [(pattern, name) for pattern, (_, _, names) in PLANTED.items() for name in names]
 
@@ -210,7 +210,7 @@ def test_another_constant_is_neither_rounding_nor_a_factor():
 def test_errors_beside_a_large_element_are_not_rounding():
     rng = np.random.default_rng(2)
     expected, actual = (np.concatenate([np.float32([1e6]), normal(rng, 200)]) for _ in range(2))
-    assert looks(expected, actual, 1e-6 * np.abs(expected.astype(float))).startswith("no pattern: garbage")
+    assert looks(expected, actual, 1e-6 * np.abs(expected.astype(float))).startswith("no pattern: errors as large")
 
 
 def test_a_transposition_must_hold_for_elements_that_do_not_differ_too():
@@ -288,7 +288,7 @@ def test_garbage_is_never_given_a_pattern(seed, name):
     rng = np.random.default_rng(seed)
     expected = ARRAYS[name](rng)
     for limit in limits(expected):
-        assert looks(expected, garbage(rng, expected), limit).startswith("no pattern: garbage")
+        assert looks(expected, garbage(rng, expected), limit).startswith("no pattern: errors as large")
 
 
 def rounded(values):

@@ -29,6 +29,7 @@ FIELDS = {
 
 BY_NAME = {
     "Envelope": "as jax names them",
+    "Module": "of the bytecode",
     "RunOptions": "as the options of `jaxexport matrix` of the same name, but for `memory` in bytes",
     "Selection": "as the options of `jaxexport matrix` of the same name",
     **dict.fromkeys(("AbstractDevice", "AbstractMesh", "HloSharding", "NamedSharding", "PartitionSpec"), "as in jax"),
@@ -96,14 +97,17 @@ def _members(kind: griffe.Class) -> str:
     members = members_of(kind)
     attributes = [member for member in members if isinstance(member, griffe.Attribute) and kind.name not in FIELDS]
     if kind.name in BY_NAME:
-        listed = ", ".join(f"`{member.name}: {_type(annotation_of(member))}`" for member in attributes)
-        return f"Attributes{f', {BY_NAME[kind.name]}' if BY_NAME[kind.name] else ''}: {listed}.\n"
-    lines = [
-        f"- `{': '.join(filter(None, (member.name, _type(annotation_of(member)))))}`: {_line(said_of(member))}\n"
-        for member in attributes
-    ]
+        about = ", ".join(filter(None, ("Attributes", BY_NAME[kind.name])))
+        lines = [f"{about}: {', '.join(f'`{_typed(member)}`' for member in attributes)}.\n\n"]
+    else:
+        lines = [f"- `{_typed(member)}`: {_line(said_of(member))}\n" for member in attributes]
     lines += [f"- `{signature_of(member)}`: {_paragraph(member)}\n" for member in members if member.is_function]
     return "".join(lines) + "\n"
+
+
+def _typed(attribute: griffe.Attribute) -> str:
+    """The name of an attribute with its type, where it has one."""
+    return ": ".join(filter(None, (attribute.name, _type(annotation_of(attribute)))))
 
 
 def _paragraph(method: griffe.Object) -> str:

@@ -57,7 +57,7 @@ def tests_newest(session: nox.Session) -> None:
 
 @nox.session(python=newest_python(), default=False)
 def weekly(session: nox.Session) -> None:
-    """The tests that install what no other test does, such as an older TensorFlow: each week, not for each change."""
+    """The tests that install what no other test does, or run a whole study: each week, not for each change."""
     session.install("-e", ".", "--group", "tests")
     session.run("pytest", "-m", "weekly", *session.posargs)
 

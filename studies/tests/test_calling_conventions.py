@@ -262,7 +262,7 @@ def test_the_release_that_is_here_says_the_same_of_itself():
     assert OLDEST <= row.oldest <= row.newest == NEWEST
 
 
-@pytest.mark.matrix
+@pytest.mark.weekly
 @pytest.mark.parametrize("version", ["0.4.30", "0.6.2", "0.7.0", "0.10.1"])
 def test_other_releases_follow_and_say_the_same(version, tmp_path):
     from export_core.readers.environment import ReaderEnvironments

@@ -128,7 +128,7 @@ def test_neighbours_that_do_alike_share_a_row_and_a_column():
     assert cross.grid(squares).splitlines()[3] == "| 1 to 2 | pass | pass | pass |"
 
 
-@pytest.mark.matrix
+@pytest.mark.weekly
 @pytest.mark.parametrize(
     ("release", "module", "column"),
     [(OLD, MIGRATION[0][1], 1), (FIRST_NEW, MIGRATION[0][2], 2), (NEWEST, MIGRATION[0][2], 2)],
@@ -146,7 +146,7 @@ def test_a_release_has_the_names_of_its_time(release, module, column):
     assert {name for name in others if found[name] != "False"} <= kept
 
 
-@pytest.mark.matrix
+@pytest.mark.weekly
 def test_three_releases_of_three_times_write_and_read(tmp_path):
     asked = f"{OLD},{FIRST_NEW},{NEWEST}"
     folders = ["--goldens", tmp_path / "golden", "--results", tmp_path / "results"]
@@ -162,7 +162,7 @@ def test_three_releases_of_three_times_write_and_read(tmp_path):
     assert [result.golden for result in near if result.verdict != "pass"] == []
 
 
-@pytest.mark.matrix
+@pytest.mark.weekly
 def test_an_old_release_writes_under_its_own_names(tmp_path):
     (tmp_path / "pytest.ini").write_text("[pytest]\nexport_devices = 2\n")
     (tmp_path / "test_a.py").write_text(WHAT_OLD_RELEASES_WANT_ANOTHER_WAY)

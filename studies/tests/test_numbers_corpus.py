@@ -174,7 +174,7 @@ def test_data_without_an_end_is_null_in_json():
     assert json.loads(session.as_json({"times": [math.inf, 1.0]})) == {"times": [None, 1.0]}
 
 
-@pytest.mark.matrix
+@pytest.mark.weekly
 def test_a_small_corpus_goes_through_the_whole_session(tmp_path):
     words = ["--programs", "mixed_scales,eigh", "--writers", "0.12.0.1", "--readers", "0.11.2,0.12.0.1"]
     words += ["--sets", "corpus,processors"]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime
 import functools
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from export_core.artifact import read, read_bytes
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
     from export_core.artifact import Artifact
     from export_core.releases.calendar import Calendar
+
+_RANGE = re.compile(r"((^|,)\s*([<>]=?|[=!~]=)\s*\d[\w.+!]*)+")
+"""A range of jaxlibs, such as ``>=0.11,<0.12``."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +133,7 @@ def check_load(artifact: Artifact, terms: Terms, reader: Reader) -> LoadCheck:
 
 
 def find_readers(text: str, terms: Terms, policy_file: str | None = None) -> list[Reader]:
-    """The readers of a list with commas: jaxlibs, and releases of runtimes (`iree` is its newest, ``iree>=3.9`` many).
+    """The readers of a list with commas: jaxlibs (`newest`, ``>=0.11``), and releases of runtimes (``iree>=3.9``).
 
     Raises `ReleaseError` where there is none, `ExportCompatError` where the policy cannot be used.
     """
@@ -138,9 +143,14 @@ def find_readers(text: str, terms: Terms, policy_file: str | None = None) -> lis
     from export_core.policy.run_options import comma_separated
 
     found: list[Reader] = []
+    jaxlibs = [release.jaxlib for release in terms.releases]
     for name in comma_separated(text) or (text,):
+        if name == "newest" and jaxlibs:
+            found.append(find_reader(jaxlibs[-1], terms))
+            continue
         if not name[:1].isalpha():
-            found.append(find_reader(name, terms))
+            in_range = [*SpecifierSet(name).filter(jaxlibs, prereleases=True)] if _RANGE.fullmatch(name) else []
+            found += [find_reader(version, terms) for version in in_range or [name]]
             continue
         from export_core.releases.runtimes import runtime_readers
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from artifacts import DATA, bare, unlisted, with_an_unknown_operation
+from commands import assert_bad_input
 
 import export_core
 from export_core.artifact import ArtifactError, read
@@ -284,3 +285,10 @@ def test_a_release_of_another_runtime_that_a_project_adds_is_a_reader(tmp_path, 
     Path("export_compat.yaml").write_text(f"releases: {{runtimes: {{{added}}}}}\n")
     (reader,) = find_readers("tensorflow", Terms(shipped_entries()))
     assert (reader.name, reader.stablehlo) == ("tensorflow==2.99.0", "1.18.0")
+
+
+def test_readers_may_be_the_newest_and_a_range(jaxexport):
+    ended = jaxexport("inspect", MLP, "--readers", "newest,>=0.11.1,<0.12", "--as-of", "2026-11-01", code=0)
+    lines = ended.out.splitlines()[-3:]
+    assert [line[14:].split(" loads")[0] for line in lines] == ["jaxlib 0.12.0.1", "jaxlib 0.11.1", "jaxlib 0.11.2"]
+    assert_bad_input(jaxexport("inspect", MLP, "--readers", ">=99"), "jaxlib >=99 is not in the release calendar")

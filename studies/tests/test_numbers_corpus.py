@@ -187,6 +187,6 @@ def test_a_small_corpus_goes_through_the_whole_session(tmp_path):
     )
     assert "11 errors were planted." in done.stdout.replace("\n", " ")
     assert "| the corpus | 2 | 4 |" in done.stdout
-    assert "| this processor | XLA for SSE4.2 | 2 |" in done.stdout
-    assert "| this processor | OpenBLAS for Haswell | 1 |" in done.stdout
+    assert "| this processor → XLA for SSE4.2 | 2 |" in done.stdout
+    assert "| this processor → OpenBLAS for Haswell | 1 |" in done.stdout
     assert "No cell is called wrong but for the documented changes below." in done.stdout

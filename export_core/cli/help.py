@@ -93,4 +93,8 @@ def docs_link(page: str) -> str:
 
     urls: Iterable[Any] = metadata(PACKAGE).get_all("Project-URL") or ()
     site = next((url for label, _, url in (entry.partition(", ") for entry in urls) if label == "Documentation"), "")
-    return f"{site.rstrip('/')}/{page.removeprefix('docs/').removesuffix('.md')}.html" if site else page
+    return (
+        f"{site.rstrip('/')}/{page.removeprefix('docs/').removesuffix('.md')}.html"
+        if site
+        else f"{page}, in the repository of {PACKAGE}"
+    )

@@ -138,7 +138,7 @@ def report(
         import webbrowser
 
         if not webbrowser.open(Path(files["html"]).resolve().as_uri()):
-            raise RunError(f"{files['html']}: found no browser that opens it. Open the file yourself.")
+            echo(f"{files['html']}: found no browser that opens it. Open the file yourself.", err=True)
 
 
 def _show_trend(run: Run, folder: Path, shown: str, cases: Sequence[str], *, as_json: bool) -> None:

@@ -318,6 +318,7 @@ OWN = {
     "export_core/features/why/explain/reproduce.py": "bytes in the program itself",
     "export_core/features/why/explain/reproduce_runtime.py": "files beside the program itself",
     "pytest_jaxexport/settings.py": "pyproject.toml, which pytest itself has read",
+    "export_core/cli/report.py": "a page that it has written, in a browser",
     "export_core/readers/worker/program.py": "the system's, and an open file",
     "export_core/readers/worker/jaxlib_worker.py": "files whose hashes were compared; the system's",
     **{

@@ -95,7 +95,8 @@ def test_a_command_that_makes_the_same_plan_always_says_what_the_policy_may_say_
 
 
 def test_the_matrix_has_every_declared_option():
-    own = {"unpromised", "fail_on", "quiet"}
+    reports = {"html", "markdown", "junit", "svg", "sarif"}
+    own = {"named_cases", "unpromised", "fail_on", *reports, "dry_run", "as_json", "form", "quiet"}
     assert {parameter.name for parameter in matrix.params} - own == OPTIONS.keys()
 
 

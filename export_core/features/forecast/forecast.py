@@ -135,7 +135,7 @@ def forecast(
     runtimes = dict.fromkeys(name for name in (*built, *named) if "==" in name)
     until, windows = as_of + datetime.timedelta(days=days), policy.window_lengths()
     coming = [
-        *_writer_events(goldens, policy, calendar.newest()),
+        *_writer_events(goldens, policy),
         *_reader_events(goldens, policy, calendar, as_of),
         *_expiry_events(policy),
         *_target_events(policy.deployed),
@@ -181,7 +181,7 @@ def _by_writer(goldens: Sequence[Golden]) -> dict[str, list[Golden]]:
     return grouped(goldens, lambda golden: golden.manifest.writer.jaxlib)
 
 
-def _writer_events(goldens: Sequence[Golden], policy: Policy, newest: str) -> Iterator[DatedEvent]:
+def _writer_events(goldens: Sequence[Golden], policy: Policy) -> Iterator[DatedEvent]:
     windows = policy.window_lengths()
     for jaxlib, group in _by_writer(goldens).items():
         built = group[0].manifest.writer.built
@@ -191,10 +191,9 @@ def _writer_events(goldens: Sequence[Golden], policy: Policy, newest: str) -> It
             f"jaxlib built from this day on is promised to run its {plural(len(group), 'golden')}"
         )
         if adopted := sum(not golden.manifest.test for golden in group):
-            last_day = leaves - datetime.timedelta(1)
             text += (
-                f"; no test can export {adopted} of them again: `jaxexport convert {policy.goldens} --expiring "
-                f"{last_day} --for {newest} -o converted` rewrites what expires until then"
+                f"; no test can export {adopted} of them again: keep a release that runs them, since `jaxexport "
+                "convert` rewrites what a later one refuses, and extends no promise"
             )
         yield leaves, Event(Kind.LEAVES, jaxlib, text, tuple(golden.id for golden in group))
 

@@ -89,12 +89,12 @@ def make_plan(
     written = [golden.manifest.writer.built for golden in chosen]
     readers = choose_readers(selection, known, windows, written, as_of, targets)
     left_out = [golden for golden in chosen if modes.keys().isdisjoint(golden.manifest.replayed_on)]
-    without_cells = ""
+    without_cells = _untested_platforms(chosen, modes)
     if left_out:
         count, them = ("1 golden has", "it") if len(left_out) == 1 else (f"{len(left_out)} goldens have", "them")
         without_cells = (
             f"{count} no cell on the platforms asked for (exported for {_platforms(left_out)}): this run does "
-            f"not test {them}."
+            f"not test {them}. {without_cells}".rstrip()
         )
     return Plan(
         _cells(chosen, readers, modes, selection, windows, targets),
@@ -200,6 +200,20 @@ def _mode(golden: Golden, platform: str, mode: Mode) -> Mode:
     """To run is to compare: a golden without outputs is compiled, also where its platform is."""
     options = golden.manifest.options
     return Mode.COMPILE if options.without_outputs and platform not in options.refused_on else mode
+
+
+def _untested_platforms(goldens: Sequence[Golden], modes: Mapping[str, Mode]) -> str:
+    """A sentence on goldens that have cells here, and were exported for more platforms; empty where there is none."""
+    others = [{*golden.manifest.options.platforms} - modes.keys() for golden in goldens]
+    more = [
+        left
+        for golden, left in zip(goldens, others, strict=True)
+        if left and modes.keys() & {*golden.manifest.replayed_on}
+    ]
+    if not more:
+        return ""
+    goldens_were = "1 golden was" if len(more) == 1 else f"{len(more)} goldens were"
+    return f"{goldens_were} exported for {', '.join(sorted(set.union(*more)))} too, which this run does not test."
 
 
 def _platforms(goldens: Sequence[Golden]) -> str:

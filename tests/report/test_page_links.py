@@ -437,7 +437,7 @@ def test_a_filter_without_cells_says_what_it_does_not_know(opened):
     page = opened()
     for query, answer in [
         ("foo:bar", 'There is no filter "foo:", so it is looked for as a word. Filters: judgement,'),
-        ("reader:0.12", 'No cell has reader "0.12"; there is 0.6.1, 0.6.2,'),
+        ("reader:0.12", 'No cell has reader "0.12"; there is 0.12.0.1, 0.12.0,'),
         ("stage:here", 'No cell has stage "here".'),
     ]:
         page.fill("#query", query)

@@ -159,12 +159,16 @@ def summarize(
     platforms = _without_modes(facts.selection.get("platforms", ()))
     if not facts.shard:  # a shard cannot know what the others cover
         missing += uncovered(results, policy.required, platforms)
+    # Whatever the readers are, a run of every golden shows that a target's `cases` match none: they are misspelled.
+    every_golden = facts.shard is None and not any(map(facts.selection.get, ("cases", "writers", "touching", "only")))
+    cases = {result.case for result in results}
     deployed, on_targets = [], [result for result in results if result.deployed]
     for target in policy.targets_on(facts.as_of):
         own = [result.judgement for result in on_targets if target.name in result.deployed]
         named = target.name, target.release, target.platform, target.until
         deployed.append(DeploymentTargetSummary(*named, len(own), _counted(own)))
-        if whole and not own and target.platform in platforms:
+        matches_none = every_golden and not any(map(target.has_case, cases))
+        if not own and target.platform in platforms and (whole or matches_none):
             missing.append(
                 f"deployed {target.name}: it has no cell, since no golden of its cases was exported for "
                 f"{target.platform}. Correct the entry, or write such goldens."

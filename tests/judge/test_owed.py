@@ -97,6 +97,14 @@ def test_a_whole_run_without_a_cell_of_a_place_is_incomplete():
     assert summary(other, selection={**WHOLE, "whole": False}).exit_code == 0, "a part of a project"
 
 
+def test_misspelled_cases_of_a_target_make_a_run_of_every_golden_incomplete_whatever_its_readers():
+    misspelled = msgspec.structs.replace(POLICY, deployed=(msgspec.structs.replace(SERVING, cases=("no.such.*",)),))
+    other, some_readers = cell(Verdict.PASS, "0.9.2", "0.10.2"), {**WHOLE, "whole": False}
+    assert summary(other, policy=misspelled, selection=some_readers).exit_code == 3
+    for part in ({"cases": [CASE]}, {"writers": ["0.9.2"]}, {"only": "promised"}, {"touching": "0.9.2"}):
+        assert summary(other, policy=misspelled, selection={**some_readers, **part}).exit_code == 0
+
+
 def test_a_listed_failure_in_a_place_is_known_until_it_passes():
     entry = KnownFailure(
         *((CASE,), ("0.12.*",), ("0.9.2",), "crash", "run", "signal 11", "r", "o", "i", TODAY), expires=TODAY

@@ -364,6 +364,11 @@ class Recorder:
                 "elsewhere": len(generations) - len(results),
                 "without_outputs": sum(bool(golden.manifest.options.without_outputs) for golden in generations),
                 "corrected": correction(generations, self._marked, self._settings),
+                "runtimes": [
+                    target.title
+                    for target in self._settings.policy.deployed
+                    if target.reader and target.has_case(manifest.case)
+                ],
             }
         )
         wrong = [result for result in results if result.judgement.fails_run]

@@ -52,6 +52,8 @@ def summary_lines(events: Sequence[dict[str, Any]], *, verbose: bool = False) ->
         without = sum(event["without_outputs"] for event in checked)
         outputs = f", {without} of them without outputs" if without else ""
         yield f"{plural(not_replayed, 'golden')} not replayed: exported for other platforms than cpu{outputs}"
+    for title, count in Counter(title for event in checked for title in event["runtimes"]).items():
+        yield f"{plural(count, 'case')} deployed in {title}: `jaxexport matrix --readers deployed` tests them there"
     if by_outputs := [event["case"] for event in checked if event["compared_by_outputs"]]:
         cases = few(by_outputs, most=3)
         yield f"{plural(len(by_outputs), 'case')} compared only by their outputs, since two exports differ: {cases}"

@@ -46,6 +46,7 @@ rtol: 0.1
 atol: 0.001
 platforms: [cpu, tpu]
 allow: {of_the_policy: we ship this library ourselves}
+deployed: [{name: serving, reader: tensorflow==2.21.0, cases: ["*.test_bare"]}]
 """
 
 INI = """
@@ -106,6 +107,11 @@ def test_x64_set_by_a_conftest_is_honoured_and_kept(configured):
 
 def test_a_golden_of_x64_is_replayed_in_x64(configured):
     assert "3 cases checked against 3 goldens: 3 kept" in configured.checked.text
+
+
+def test_the_summary_names_another_runtime_in_which_cases_are_deployed(configured):
+    line = "1 case deployed in tensorflow 2.21.0: `jaxexport matrix --readers deployed` tests them there"
+    assert line in configured.checked.text
 
 
 def test_an_allowed_custom_call_is_exported_and_its_reason_kept(configured):

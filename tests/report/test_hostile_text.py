@@ -305,6 +305,7 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
                     "unmeasured": 1,
                     "not_repeated": True,
                     "corrected": {"compare": one.message},
+                    "runtimes": [one.message],
                     "compared_by_outputs": True,
                     "judgements": {one.judgement: 1},
                     "shown": [(one.golden, one.message)],

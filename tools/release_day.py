@@ -23,7 +23,8 @@ FILES = f"https://raw.githubusercontent.com/{NAME}/{NAME}"
 DOCUMENTATION = f"https://{NAME}.readthedocs.io/en/stable"
 
 RULES = (
-    # The sentence is a paragraph of a page, or a comment of a workflow.
+    # The sentence is a paragraph of a page, with the commands after its colon, or a comment of a workflow.
+    (r"^There is no release yet(?:.*\S.*\n)*?.*:\n\n```sh\n(?:.+\n)+?```\n\n", ""),
     (r"^There is no release yet(?:.*\S.*\n)+\n", ""),
     (r"^ *# There is no release yet.*\n", ""),
     (r"repo: \.\./pytest-jaxexport\n( +)rev: HEAD$", rf"repo: {REPOSITORY}\n\1rev: v{VERSION}"),

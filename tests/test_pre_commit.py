@@ -120,13 +120,25 @@ def test_any_damage_of_a_golden_is_found_by_its_hashes(golden, tmp_path, how, sa
     assert said in verified(tmp_path)
 
 
-@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="pre-commit takes hooks from a git repository")
-def test_pre_commit_installs_nothing_for_the_hook_that_compares_hashes(golden, tmp_path, monkeypatch):
+@pytest.fixture
+def hooks(tmp_path_factory) -> Path:
+    """A git repository with what pre-commit takes from this one for its hooks: a source distribution is none."""
+    folder = tmp_path_factory.mktemp("hooks")
+    for name in (".pre-commit-hooks.yaml", "pyproject.toml", "hooks/verify_goldens.py"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        shutil.copy2(ROOT / name, folder / name)
+    git = ["git", "-C", folder, "-c", "user.name=test", "-c", "user.email=test@example.com"]
+    for words in (["init", "-q"], ["add", "--all"], ["commit", "-q", "-m", "hooks"]):
+        subprocess.run([*git, *words], check=True)
+    return folder
+
+
+def test_pre_commit_installs_nothing_for_the_hook_that_compares_hashes(golden, hooks, tmp_path, monkeypatch):
     monkeypatch.setenv("PRE_COMMIT_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(golden.parents[2])
     subprocess.run(["git", "init", "-q"], check=True)
     subprocess.run(["git", "add", "golden"], check=True)
-    command = [sys.executable, "-m", "pre_commit", "try-repo", str(ROOT), "jaxexport-verify-goldens", "--all-files"]
+    command = [sys.executable, "-m", "pre_commit", "try-repo", str(hooks), "jaxexport-verify-goldens", "--all-files"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.rstrip().endswith("Passed")

@@ -96,6 +96,10 @@ def damaged(golden: Path, how: str) -> None:
     elif how == "a link":
         inputs.rename(golden.parents[1] / "inputs.npz")
         inputs.symlink_to(golden.parents[1] / "inputs.npz")
+    elif how == "elsewhere":
+        inputs.rename(golden.parent / "inputs.npz")
+        text = (golden / "golden.yaml").read_text()
+        (golden / "golden.yaml").write_text(text.replace("  inputs.npz: ", "  ../inputs.npz: "))
     elif how == "unlisted":
         (golden / "more.npz").touch()
     elif how == "no manifest":
@@ -110,6 +114,7 @@ def damaged(golden: Path, how: str) -> None:
     [
         ("changed", "inputs.npz: expected SHA-256 "),
         ("a link", "inputs.npz: expected a file of this golden, found none."),
+        ("elsewhere", "../inputs.npz: expected a file of this golden, found none."),
         ("unlisted", "more.npz: expected only files that golden.yaml lists, found another."),
         ("no manifest", "expected a golden, found no golden.yaml."),
         ("another name", "golden.yaml: expected the SHA-256 of artifact.jaxexport under `files`, found none."),

@@ -72,5 +72,6 @@ def test_on_a_terminal_a_line_moves_and_goes_and_standard_output_stays_free(monk
         print("an answer")
         time.sleep(0.3)
     assert "working, 0:00:00" in text.getvalue()
+    assert text.getvalue().endswith("\x1b[2K"), "the line is gone"
     assert "still running" not in text.getvalue()
     assert capsys.readouterr().out == "an answer\n"

@@ -390,31 +390,13 @@ def keys_of(value: object, key: tuple[str | int, ...] = ()) -> Iterator[tuple[st
     """Every key of nested tables and lists."""
     if key:
         yield key
-    for name, inner in (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    ):
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, inner in inside:
         yield from keys_of(inner, (*key, name))
 
 
-VALUES = (
-    None,
-    True,
-    0,
-    -1,
-    7,
-    1.5,
-    "",
-    " ",
-    "TODO",
-    "x",
-    "cpu",
-    "2026-02-30",
-    "2026-10-01",
-    "x" * 99,
-    [],
-    ["cpu"],
-    [1],
-)
+TEXTS = ("", " ", "TODO", "x", "cpu", "2026-02-30", "2026-10-01", "x" * 99)
+VALUES = (None, True, 0, -1, 7, 1.5, *TEXTS, [], ["cpu"], [1])
 TABLES = ({}, {"x": 1}, {"x": "x"}, {"cpu": "run"}, datetime.date(2026, 10, 1), datetime.datetime(2026, 10, 1))
 
 

@@ -232,11 +232,9 @@ def test_commands_name_the_folder_of_the_results():
 
 def test_bits_that_change_again_are_told_with_where_to_look():
     results = [wrong("0.10.2"), wrong("0.11.0", bits="b")]
-    (finding,) = findings(*results)
-    assert (
-        "  bits       those of 1 golden change again among these readers: see `jaxexport report --trend numbers`"
-        in finding.text
-    )
+    (finding,) = findings(*results, folder=Path("out"))
+    see = "`jaxexport report out --trend numbers`"
+    assert f"  bits       those of 1 golden change again among these readers: see {see}" in finding.text
     (finding,) = findings(wrong("0.10.2", bits=""), wrong("0.11.0", bits=""))
     assert "  bits  " not in finding.text, "an earlier version did not record them"
 

@@ -7,14 +7,14 @@ PREFIX = "jaxexport: error: "  # How every error message begins, whichever comma
 _LONGEST_NAME = 100  # Characters of a name that an error shows.
 
 UNFORESEEN = 70
-"""The exit code of a command that ends with an error that nobody foresaw: EX_SOFTWARE, which is no command's answer."""
+"""The exit code of a command that ends with an unexpected error: EX_SOFTWARE, which is no command's answer."""
 
 NOBODY_READS = 141
 """The exit code of a command whose output nobody reads to its end, as of a program that SIGPIPE ends."""
 
 
 def report_unforeseen(error: Exception) -> int:
-    """Print an error that nobody foresaw, with its traceback, and return the exit code for it.
+    """Print an unexpected error, with its traceback, and return the exit code for it.
 
     A name that no file can have is bad input, wherever it was looked up: `pathlib` raises for it where it only asks.
     """

@@ -28,7 +28,7 @@ def leaves_window_on(written: datetime.date, windows: Windows) -> datetime.date:
 def readers_in_use(policy: Policy, day: datetime.date) -> tuple[str, ...]:
     """The jaxlib versions that the policy names as deployed, in targets on that day or at all, or as readers."""
     # Versions of jaxlib only: words such as `window`, and other runtimes, begin with a letter. A wheel file is a
-    # release candidate, which nobody has deployed.
+    # release candidate: it is tried, not deployed.
     names = (part.strip().partition("-jax")[0] for part in policy.readers.split(","))
     versions = (part for part in names if part[:1].isdigit() and not part.endswith(".whl"))
     targets = (target.jaxlib for target in policy.targets_on(day) if target.jaxlib)

@@ -1,4 +1,4 @@
-"""What nobody foresaw is never taken for an answer: errors, a closed pipe, names that are not UTF-8."""
+"""Unexpected failures are never taken for an answer: errors, a closed pipe, names that are not UTF-8."""
 
 import errno
 import hashlib

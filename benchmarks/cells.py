@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import statistics
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ from export_core.readers.worker.protocol import Request
 
 ROOT = Path(__file__).parents[1]
 COLD_BUDGET = 1.4
+AHEAD_SECONDS = 0.3
 
 
 def measure(rounds: int) -> list[Line]:
@@ -53,7 +55,8 @@ def cold(
     `asked` makes the requests of those that can share a warm process. The budget limits the median of the ratios, each
     of the fastest rounds of a golden; the second line is the mean of all goldens. Cells that set up their process in
     their own way (devices, x64, registered modules) cannot share a warm one with others, and are left out. `caches`:
-    the runtime keeps what it has compiled, so each round has a new process, which the first golden has warmed.
+    the runtime keeps what it has compiled, so each round has a new process, which the first golden has warmed; and its
+    cells may be shorter than what a process does before it gets one, so that has `AHEAD_SECONDS`.
     """
     forking, warm = start_worker(environment, 1, fork=True), WarmProcess(environment)
     try:
@@ -71,6 +74,7 @@ def cold(
                     warm = WarmProcess(environment)
                     warm.seconds(requests[0])
                 for request in requests[1:] if caches else requests:
+                    time.sleep(AHEAD_SECONDS if caches else 0)
                     cold_seconds[request.artifact].append(forking.submit(request).result().seconds)
                     warm_seconds[request.artifact].append(warm.seconds(request))
     finally:

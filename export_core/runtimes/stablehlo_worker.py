@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import tempfile
 from pathlib import Path
 
 TYPE_CHECKING = False
@@ -20,6 +21,7 @@ MODULES = (
     *(f"jaxlib.mlir.dialects.{name}" for name in ("builtin", "func", "sdy", "stablehlo")),
 )
 READ_BACK = ("bool", "float16", "float32", "float64", *(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64)))
+OLDEST = (0, 5)  # Of the releases of jaxlib whose interpreter can be called.
 MASKS = {"int4": 15, "uint4": 15, "int2": 3, "uint2": 3}  # Of integers that NumPy's arrays give a whole byte.
 
 
@@ -31,16 +33,19 @@ def warm() -> None:
 
 
 def start_ahead(client: bool) -> None:
-    """Write and read a program without operations, which loads the dialects: in a process for one cell alone."""
-    if not client:
+    """Evaluate a program that returns its argument, which loads the dialects: in a process for one cell alone."""
+    import jaxlib.version
+    import numpy as np
+
+    if not client or jaxlib.version.__version_info__ < OLDEST:
         return
-    from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import stablehlo
 
-    empty = "func.func @main() { return }"
-    with ir.Context() as context:
-        data = stablehlo.serialize_portable_artifact_str(empty, stablehlo.get_minimum_version())
-        stablehlo.deserialize_portable_artifact(context, data)
+    program = "func.func @main(%value: tensor<f32>) -> tensor<f32> { return %value : tensor<f32> }"
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "module"
+        file.write_bytes(stablehlo.serialize_portable_artifact_str(program, stablehlo.get_minimum_version()))
+        evaluate(file, [np.zeros((), np.float32)], ["float32"], lambda stage: None)
 
 
 def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -> list[Any]:
@@ -48,11 +53,8 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
     import jaxlib.version
     import numpy as np
 
-    if jaxlib.version.__version_info__ < (0, 5):
+    if jaxlib.version.__version_info__ < OLDEST:
         raise ValueError("the interpreter of this jaxlib takes no booleans, or cannot be called; that of 0.5.0 can")
-    from jaxlib.mlir import ir
-    from jaxlib.mlir.dialects import sdy, stablehlo
-
     if call["devices"] > 1:
         raise ValueError(f"the interpreter has one device, and the artifact is for {call['devices']}")
     if call["tokens"]:
@@ -61,15 +63,22 @@ def run(call: dict[str, Any], leaves: list[Any], stage: Callable[[str], None]) -
     if len(call["platforms"]) > 1:
         number = call["platforms"].index("cpu")  # of the type that jax has for sizes
         values.insert(0, np.asarray(number, np.int64 if call["x64"] else np.int32))
+    return evaluate(Path(call["module"]), values, [wire for wire, _, _ in call["outputs"]], stage)
+
+
+def evaluate(file: Path, values: list[Any], kinds: list[str], stage: Callable[[str], None]) -> list[Any]:
+    """What `main` of the portable artifact in `file` returns for these arrays: arrays of the dtypes `kinds`."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import sdy, stablehlo
+
     with ir.Context() as context, ir.Location.unknown():
         if hasattr(stablehlo, "register_interpreter_dialect"):
             stablehlo.register_interpreter_dialect(context)
         sdy.register_dialect(context)
         arguments = [to_attribute(value) for value in values]
         stage("deserialize")
-        module = stablehlo.deserialize_portable_artifact(context, Path(call["module"]).read_bytes())
+        module = stablehlo.deserialize_portable_artifact(context, file.read_bytes())
         stage("module")
-        kinds = [wire for wire, _, _ in call["outputs"]]
         return_bits(module, kinds)
         stage("run")
         results = stablehlo.eval_module(module, arguments)

@@ -176,6 +176,16 @@ def test_processes_of_the_next_cells_are_forked_ahead_for_any_runtime(environmen
     assert spares[0] != spares[1]
 
 
+def test_the_seconds_of_a_cell_have_no_fork_of_another_in_them(environment, adder, half):
+    slow_fork = "    os.register_at_fork(before=lambda: time.sleep(0.5))\n"
+    half.write_text(HALF.replace("    import numpy\n", "    import numpy\n" + slow_fork))
+    worker = ForkingWorker(environment)
+    found = [worker.submit(adder.request(adder.check())).result(timeout=60) for _ in range(3)]
+    worker.close()
+    assert [reply.end for reply in found] == ["ok"] * 3
+    assert max(reply.seconds for reply in found) < 0.4
+
+
 def asleep(pid: int) -> list[str]:
     """The processes below this one that have not ended."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

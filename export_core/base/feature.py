@@ -48,6 +48,9 @@ class Feature(NamedTuple):
     """Another machine than this: gets what `--executor` names, and gives a context manager whose value replays cells,
     as `matrix.replay.replay_here` does."""
     remedy: str = ""  # What may make a failing cell run: gets the cell and the `ReplayOptions`; returns a sentence.
+    converted: str = ""
+    """A cell whose reader gets the same program in another form: gets the cell, the `ReplayOptions`, a folder to make,
+    and what to call with a line for people; returns the cell of a converted golden, or None."""
 
 
 @functools.cache

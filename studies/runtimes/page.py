@@ -28,6 +28,7 @@ REASONS = (
     ("a dtype|4-bit", "a dtype", "export with another dtype"),
     (SEVERAL_DEVICES, "several devices", "export for one device"),
     ("tokens", "ordered effects", "export without ordered effects"),
+    ("a choice between branches", "branches by platform", "export for one platform"),
     ("an operation|a loop", "an operation", "write it with others"),
 )
 """How what a refusal means begins, as a regular expression; the same in few words; and what to do about it."""

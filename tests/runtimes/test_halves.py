@@ -89,6 +89,7 @@ SAID = [
     ("litert", "failed to legalize operation 'tfl.reverse_v2' that was explicitly marked illegal", "float32"),
     ("litert", "Failed to export flatbuffer: ", "a loop"),
     ("litert", "Didn't find op for builtin opcode 'STABLEHLO_SORT' version '1'", "no kernel"),
+    ("litert", "num_inputs != subgraph->inputs().size()Node number 0 (STABLEHLO_CASE) failed to prepare.", "branches"),
     ("stablehlo", "LLVM ERROR: Unsupported op: %0 = sdy.sharding_constraint %arg0 <@empty_mesh, [{}]>", "Shardy"),
     ("stablehlo", "LLVM ERROR: Unsupported op: %2:2 = stablehlo.custom_call @lapack_spotrf_ffi(%1)", "a custom call"),
     ("stablehlo", "LLVM ERROR: Unsupported op: stablehlo.custom_call @shape_assertion(%c_0, %c)", "symbolic shapes"),

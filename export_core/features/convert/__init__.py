@@ -7,4 +7,5 @@ FEATURE = Feature(
     findings="fixed_by_conversion:conversion_findings",
     after_replay="fixed_by_conversion:with_conversions",
     remedy="fixed_by_conversion:remedy",
+    converted="fixed_by_conversion:converted_cell",
 )

@@ -18,6 +18,7 @@ from export_core.base.phrases import plural
 from export_core.base.scratch import scratch_folder
 from export_core.features.convert.convert import (
     UNCHANGED,
+    Converted,
     ModuleJob,
     RewriteModules,
     RewrittenModules,
@@ -100,38 +101,59 @@ def _attempt(
     try:
         if cell.platform != "cpu" or cell.mode is Mode.COMPILE:
             raise ConversionRefused(f"not tried: conversions are verified on the CPU, not on {cell.platform}.")
-        artifact = cell.golden.read_artifact()
-        reader = find_reader(cell.reader.name, options.calendar)
-        allow = {**cell.golden.manifest.options.allow, **options.policy.allow}
         try:
-            converted = convert(artifact, reader, rewrite_modules, allow=allow)
+            converted = _convert(cell, options, rewrite_modules)
             level = Level.MODULE if converted.module_by else Level.ENVELOPE
         except ConversionRefused:
-            converted = convert(artifact, reader, rewrite_modules, replace_custom_calls=True, allow=allow)
+            converted = _convert(cell, options, rewrite_modules, replace_custom_calls=True)
             level = Level.CUSTOM_CALLS
         if converted.way == UNCHANGED:
             raise ConversionRefused(f"nothing to convert: {converted.why}, and it fails there for another reason.")
-        made = converted_golden(evidence_of(cell.golden), converted)
-        golden = unstored_golden(*made, folder, options.policy)
+        made = _with_artifact(cell, converted, options, folder)
     except ExportCompatError as error:
         return None, FixByConversion(message=str(error))
-    return replace(cell, golden=golden), FixByConversion(level, None, "; ".join(converted.rewrites))
+    return made, FixByConversion(level, None, "; ".join(converted.rewrites))
+
+
+def _convert(
+    cell: Cell, options: ReplayOptions, rewrite_modules: RewriteModules, *, replace_custom_calls: bool = False
+) -> Converted:
+    """Convert the artifact of a cell for its reader."""
+    golden, reader = cell.golden, find_reader(cell.reader.name, options.calendar)
+    allow = {**golden.manifest.options.allow, **options.policy.allow}
+    artifact = golden.read_artifact()
+    return convert(artifact, reader, rewrite_modules, replace_custom_calls=replace_custom_calls, allow=allow)
+
+
+def _with_artifact(cell: Cell, converted: Converted, options: ReplayOptions, folder: Path) -> Cell:
+    """The cell of the golden with the converted artifact, in a new folder."""
+    made = converted_golden(evidence_of(cell.golden), converted)
+    return replace(cell, golden=unstored_golden(*made, folder, options.policy))
+
+
+def converted_cell(cell: Cell, options: ReplayOptions, folder: Path, notify: Callable[[str], None]) -> Cell | None:
+    """The cell with its artifact converted for its reader; None where the reader takes the original, or nothing does it.
+
+    Its custom calls stay: what replaces one is another algorithm.
+    """
+    try:
+        converted = _convert(cell, options, ModuleRewriter(options.calendar, notify))
+        return None if converted.way == UNCHANGED else _with_artifact(cell, converted, options, folder)
+    except ExportCompatError:
+        return None
 
 
 def remedy(cell: Cell, options: ReplayOptions) -> str:
     """Whether `jaxexport convert` makes an artifact that the reader takes, as a step. Nothing is rewritten here."""
-    golden = cell.golden
     jobs: list[ModuleJob] = []
 
     def rewrite(job: ModuleJob) -> RewrittenModules:
         jobs.append(job)
         raise ConversionRefused("its module would have to be rewritten")
 
-    command = f"jaxexport convert {shlex.quote(str(golden.artifact))} --for {cell.reader.name}"
+    command = f"jaxexport convert {shlex.quote(str(cell.golden.artifact))} --for {cell.reader.name}"
     try:
-        reader = find_reader(cell.reader.name, options.calendar)
-        allow = {**golden.manifest.options.allow, **options.policy.allow}
-        done = convert(golden.read_artifact(), reader, rewrite, replace_custom_calls=True, allow=allow)
+        done = _convert(cell, options, rewrite, replace_custom_calls=True)
     except ExportCompatError as error:
         if not jobs:
             return f"It cannot be converted: {error.message().partition(': not converted')[2].partition(': ')[2]}"

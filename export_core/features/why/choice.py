@@ -1,12 +1,13 @@
 """The one cell that a person asks about: named in words, by options, or found among the results of a run."""
 
+import contextlib
 import datetime
 import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from export_core.base.phrases import did_you_mean, few
 from export_core.features.why.errors import WhyError
@@ -36,7 +37,7 @@ from export_core.readers.cell import Limits
 from export_core.readers.environment import ReaderEnvironments
 from export_core.readers.hardware import resolve_mode
 from export_core.readers.placement import Placement
-from export_core.releases import Release
+from export_core.releases import Release, ReleaseError
 from export_core.run.plan_record import hash_of
 from export_core.run.results import SUMMARY, read_run
 from export_core.run.run import Run
@@ -71,12 +72,7 @@ def spelled_out(asked: Asked, run: Run | None) -> Asked:
     Raises `WhyError` for what is no such command, and where an option says otherwise than words do.
     """
     if _COMMAND.match(asked.cell):
-        try:
-            values = values_in(shlex.split(asked.cell))
-            taken = {name: value for name, value in values.items() if name in ONE_CELL}
-            selection, options = read_options(Selection, taken), read_options(RunOptions, taken)
-        except ValueError as error:
-            raise WhyError(f"{asked.cell}: expected a command as `reproduce` of a finding has it: {error}.") from None
+        values, selection, options = _read_command(asked.cell)
         return replace(
             asked,
             cell="",
@@ -100,6 +96,19 @@ def spelled_out(asked: Asked, run: Run | None) -> Asked:
             raise WhyError(f"--{name}s {option}: the cell already says {word}. Leave out one of them.")
     reader, platform = asked.reader or words["reader"], asked.platform or words["platform"]
     return replace(asked, cell=golden, reader=reader, platform=platform)
+
+
+def _read_command(command: str) -> tuple[dict[str, Any], Selection, RunOptions]:
+    """What a printed command says, as text, and those of its options that a command about one cell has too.
+
+    Raises `WhyError` for what is no such command.
+    """
+    try:
+        values = values_in(shlex.split(command))
+        taken = {name: value for name, value in values.items() if name in ONE_CELL}
+        return values, read_options(Selection, taken), read_options(RunOptions, taken)
+    except ValueError as error:
+        raise WhyError(f"{command}: expected a command as `reproduce` of a finding has it: {error}.") from None
 
 
 @dataclass(frozen=True)
@@ -127,7 +136,12 @@ class Choice:
     @property
     def reproduce(self) -> str:
         """The command that runs the cell again, with the goldens of this machine."""
-        return reproduce_command(self.plan, self.cell, reproduce_options(self.plan.selection, self.run))
+        plan, reader = self.plan, self.cell.reader
+        if plan.spelled.get(reader) == reader.pair:
+            with contextlib.suppress(ReleaseError):  # of a jaxlib that no jax goes with by itself
+                # As reports and people name it, where that means the same.
+                plan = replace(plan, spelled={}) if self.release(reader.name) == reader else plan
+        return reproduce_command(plan, self.cell, reproduce_options(plan.selection, self.run))
 
     @property
     def result(self) -> Result | None:
@@ -184,7 +198,6 @@ def choose(asked: Asked) -> Choice:
     run = read_run(asked.results or RESULTS) if asked.results or (RESULTS / SUMMARY).exists() else None
     asked = spelled_out(asked, run)
     policy = find_policy(Path(), asked.run.policy_file)
-    as_of = asked.run.as_of or datetime.datetime.now(tz=datetime.UTC).date()
     calendar = policy.calendar()
     store = asked.run.goldens or Path(policy.goldens)
     stored = GoldenStore(store).goldens()
@@ -195,6 +208,10 @@ def choose(asked: Asked) -> Choice:
     candidate, alike = _only_one(_candidates(asked, goldens, run), asked, run)
     candidate.golden.verify()
     check_claims([candidate.golden], calendar, all_known=False)
+    if candidate.result and not asked.run.as_of:  # the results are of this day, if one was asked for
+        _, _, as_run = _read_command(candidate.result.reproduce)
+        asked = replace(asked, run=replace(asked.run, as_of=as_run.as_of))
+    as_of = asked.run.as_of or datetime.datetime.now(tz=datetime.UTC).date()
     selection = replace(asked.selection, readers=candidate.reader, platforms=(candidate.platform,))
     plan = make_plan([candidate.golden], calendar, policy.window_lengths(), selection, as_of)
     (planned,) = plan.cells

@@ -96,6 +96,19 @@ def test_a_printed_command_names_how_its_cell_is_run(project):
     assert "--timeout 9 --memory 0.5" in choice.reproduce
 
 
+def test_what_reproduces_a_stored_cell_names_its_day_and_its_reader_as_the_run_did(project):
+    stored(failing(reproduce=f"{COMMAND} --as-of 2026-10-25 --timeout 5"), failing("0.11.0", reproduce=COMMAND))
+    choice = choose(Asked(case=CASE, reader="0.10.2-jax0.10.2"))
+    assert choice.plan.as_of == datetime.date(2026, 10, 25)
+    assert choice.reproduce == f"{COMMAND} --as-of 2026-10-25 --no-cache --results .jaxexport/reproduced"
+    assert "--as-of 2026-10-25" in choice.command("bisect")
+    asked = chosen(case=CASE, reader="0.10.2")
+    assert "--as-of 2026-11-21" in asked.reproduce, "an option that was given counts"
+    assert "--as-of" not in choose(Asked(case=CASE, reader="0.11.0")).reproduce
+    other = chosen(case=CASE, writer="0.9.2", reader="0.11.2-jax0.11.2")
+    assert "--readers 0.11.2-jax0.11.2" in other.reproduce, "the jaxlib alone means another jax"
+
+
 def test_a_golden_or_a_case_needs_a_reader_beside_it(project):
     assert str(chosen(cell=f"{CASE}/0.9.2-cpu", reader="0.10.2-jax0.10.2").cell.key) == CELL
     assert str(chosen(cell=CASE, writer="0.9.2-cpu", reader="0.10.2").cell.key) == CELL

@@ -7,11 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import msgspec
 import numpy as np
 import pytest
 from test_explanation import choice_of, judged
 
+from export_core.features.convert.programs import ModuleRewriter
 from export_core.features.why.bisect import bisection
 from export_core.features.why.bisect.report import changes_between
 from export_core.features.why.explain import who_is_right
@@ -25,6 +27,7 @@ from export_core.matrix import Verdict
 from export_core.matrix.outcome import Outcome
 from export_core.matrix.replay import Ran
 from export_core.numbers.compare import Difference
+from export_core.readers.environment import this_interpreter
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import load_calendar, runtimes
 from export_core.releases.runtimes import runtime_of, runtime_readers
@@ -56,14 +59,35 @@ def test_the_interpreter_says_whom_it_agrees_with(verdict, outputs, says, choice
     moved = {by: tuple(dataclasses.replace(leaf, data=leaf.data + np.float32(by)) for leaf in written) for by in (1, 2)}
 
     def replayed(cells, *_, **__):
-        own, reference = cells
-        yield Ran(Outcome(own, Stage.COMPARE, Verdict.NUMERICS), moved[1])
-        stage = Stage.RUN if verdict is Verdict.CRASH else Stage.COMPARE
-        outcome = Outcome(reference, stage, verdict, "Unsupported op")
-        yield Ran(outcome, moved[int(outputs)] if outputs else written)
+        (cell,) = cells
+        if cell == choice.cell:
+            yield Ran(Outcome(cell, Stage.COMPARE, Verdict.NUMERICS), moved[1])
+        else:
+            stage = Stage.RUN if verdict is Verdict.CRASH else Stage.COMPARE
+            outcome = Outcome(cell, stage, verdict, "Unsupported op")
+            yield Ran(outcome, moved[int(outputs)] if outputs else written)
 
     monkeypatch.setattr(who_is_right, "replay_with_outputs", replayed)
     assert interpreter_line(choice, print) == says
+
+
+@pytest.mark.skipif(jax.__version_info__ < (0, 12), reason="rewrites what jax 0.12 wrote, in itself")
+def test_shardys_dialect_is_taken_out_for_the_interpreter(here, monkeypatch):
+    ran = []
+
+    def replayed(cells, *_, **__):
+        (cell,) = cells
+        ran.append((cell.reader.family, *(module.dialects for module in cell.golden.read_artifact().modules)))
+        yield Ran(Outcome(cell, Stage.COMPARE, Verdict.PASS))
+
+    monkeypatch.setattr(who_is_right, "replay_with_outputs", replayed)
+    monkeypatch.setattr(ModuleRewriter, "_newest", lambda self: this_interpreter(here))
+    choice = choice_of("tests.compat.test_programs.test_random", "0.12.0.1", "iree==3.13.0")
+    assert interpreter_line(choice, print) == "stablehlo 0.12.0.1 agrees with the writer"
+    (own, given), (interpreter, converted) = ran
+    assert (own, interpreter) == ("iree", "stablehlo")
+    assert "sdy" in given
+    assert "sdy" not in converted
 
 
 def test_the_interpreter_is_not_asked_about_itself():

@@ -4,7 +4,9 @@ from collections.abc import Callable
 from contextlib import closing
 
 from export_core.base.errors import ExportCompatError, InfrastructureFault
+from export_core.base.feature import hooks
 from export_core.base.phrases import first_line, plural
+from export_core.base.scratch import scratch_folder
 from export_core.features.why.choice import Choice
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import OUTPUTS
@@ -26,11 +28,16 @@ def interpreter_line(choice: Choice, notify: Callable[[str], None]) -> str:
         if reference.reader == cell.reader:
             return ""
         notify(f"running {cell.golden.id} in {reference.reader.title} too")
-        with choice.environments(notify) as environments:
-            asked = [cell, reference]
-            with closing(replay_with_outputs(asked, environments.build, choice.options, notify=notify)) as each:
-                ran = {one.outcome.cell.key: one for one in each}
-        return f"{reference.reader.title} {_side(choice, ran[cell.key], ran[reference.key])}"
+        with scratch_folder() as scratch, choice.environments(notify) as environments:
+
+            def run(cell: Cell) -> Ran:
+                with closing(replay_with_outputs([cell], environments.build, choice.options, notify=notify)) as ran:
+                    return next(ran)
+
+            # Whatever the interpreter does not parse and can do without is taken out, such as Shardy's dialect.
+            forms = (form(reference, choice.options, scratch / "converted", notify) for form in hooks("converted"))
+            own, theirs = run(cell), run(next(filter(None, forms), reference))
+        return f"{reference.reader.title} {_side(choice, own, theirs)}"
     except (ExportCompatError, InfrastructureFault) as error:
         return f"the reference interpreter was not asked: {first_line(str(error))}"
 

@@ -132,7 +132,7 @@ def _with_artifact(cell: Cell, converted: Converted, options: ReplayOptions, fol
 
 
 def converted_cell(cell: Cell, options: ReplayOptions, folder: Path, notify: Callable[[str], None]) -> Cell | None:
-    """The cell with its artifact converted for its reader; None where the reader takes the original, or nothing does it.
+    """The cell with its artifact converted for its reader; None where that takes the original, or nothing does it.
 
     Its custom calls stay: what replaces one is another algorithm.
     """

@@ -90,7 +90,7 @@ def test_the_first_release_has_one_section_of_its_own_words():
     sections = re.split(r"^## .*\n", text, flags=re.MULTILINE)[1:]
     assert 200 < len(sections[-1].split()) < 600
     assert ("(not released yet)" in text) == (not RELEASED)
-    if not RELEASED:  # nobody has had anything that a file in changes/ could speak of
+    if not RELEASED:  # files in changes/ are about what differs from an earlier release, and there is none
         assert (len(sections), [path.name for path in (ROOT / "changes").glob("+*.md")]) == (1, [])
 
 

@@ -1,9 +1,9 @@
 """What changes everywhere on the day of the first release: ``python -m tools.release_day``.
 
-Until then, nothing can be installed from a package index, and nobody has registered the addresses of the repository and
-of the documentation. So every page and workflow installs from a checkout or from a wheel, says so in one sentence, and
-names no address. On that day somebody sets `RELEASED`, runs this and writes the day into CHANGELOG.md; a test compares
-all files with `RELEASED`.
+Until then, no package index has the package, and the repository and the documentation have no public address: a planned
+one is not ours yet, and could lead to a stranger's page. So every page and workflow installs from a checkout or from a
+wheel, says so in one sentence, and names no address. On that day the maintainer sets `RELEASED`, runs this and writes
+the day into CHANGELOG.md; a test compares all files with `RELEASED`.
 """
 
 from __future__ import annotations

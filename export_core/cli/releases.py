@@ -107,12 +107,13 @@ def refresh(
         sources = Sources(held=published.wheels) if wheels else Sources(indexes=(index,) if index else ())
         update = calendar_update(known, published, partial(stablehlo_versions, sources=sources) if measure else None)
     fetched = f", {published.fetched:,} of {published.size:,} bytes" if published.size else ""
+    if not update.changes:
+        newest = f"the newest is {known.newest()}, built {known.built(known.newest())}"
+        echo(f"{published.source}: nothing new: {plural(len(known.versions()), 'jaxlib release')} known, {newest}")
+        return
     echo(f"{published.source}: read {plural(len(published.wheels), 'wheel')}{fetched}")
     for line in update.changes:
         echo(line)
-    if not update.changes:
-        echo(f"nothing new: the newest jaxlib is {known.newest()}, built {known.built(known.newest())}")
-        return
     if dry_run:
         echo(f"would write {plural(len(update.changes), 'release')} into {path}")
         return

@@ -62,8 +62,8 @@ class Runtime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     issues: str = ""  # The address of its issue tracker.
     promise: RuntimePromise | None = None  # What it promises; null for nothing.
     releases_of: str = ""
-    """Whose releases it has, if they are not its own: `jaxlib`, or another runtime, whose promise and refusals it has
-    too where it says none."""
+    """The runtime of which this one is a part, if it has no releases of its own: `jaxlib` or another one. The releases
+    are taken from there, and so are the promise and the refusals where this file has none."""
     refusals: tuple[RuntimeRefusal, ...] = ()  # The messages by which it refuses artifacts.
     releases: dict[str, RuntimeRelease] = {}  # Its releases, by version.
     folder: Path = Path()  # Where its files are; set when they are read.

@@ -14,8 +14,9 @@ from markupsafe import Markup, escape
 from export_core.base.escaping import safe_json, shown
 from export_core.base.phrases import few, plural, ranges
 from export_core.judge import Judgement
-from export_core.judge.result import ReaderOf, by_build_date
+from export_core.judge.result import Cells, ReaderOf, by_build_date
 from export_core.judge.verdicts import VERDICTS
+from export_core.policy.known_issues import KnownIssue
 from export_core.releases.runtimes import JAXLIB
 from export_core.report.document import Comparison, Document, Finding, by_kind, capped, issue_of
 from export_core.report.map_svg import map_svg
@@ -42,13 +43,13 @@ def html_page(document: Document) -> str:
         _TEMPLATES / "page.html",
         SCRIPTS,
         **_headline(document),
-        causes=_cards([finding for finding in listed if _is_urgent(finding)], run),
-        causes_count=sum(map(_is_urgent, document.findings)),
+        causes=_cards([finding for finding in listed if _has_card(finding)], run),
+        causes_count=sum(map(_has_card, document.findings)),
         others=[
             (kind, findings, more[kind])
-            for kind, findings in by_kind(finding for finding in listed if not _is_urgent(finding)).items()
+            for kind, findings in by_kind(finding for finding in listed if not _has_card(finding)).items()
         ],
-        address_of=_address,
+        cause_filter=lambda cause: filter_link(cause=cause.id, judgement=cause.judgement),
         identity=_identity(run, comparison),
         judgements=[(name, len(run.by_judgement[name]), filter_link(judgement=name)) for name in judgements],
         comparison=comparison.section() if comparison else None,
@@ -127,14 +128,14 @@ def _facets(run: Run) -> list[tuple[str, list[tuple[str, str]]]]:
     ]
 
 
-def _is_urgent(finding: Finding) -> bool:
-    """Whether a finding is a cause of broken, owed or missing cells."""
-    return finding.cause is not None and finding.cause.judgement.is_urgent
+def _has_card(finding: Finding) -> bool:
+    """Whether a finding is about cells that fail their run."""
+    return bool(finding.results and finding.kind.exit_code)
 
 
 def _cards(findings: Sequence[Finding], run: Run) -> list[dict[str, Any]]:
-    """Causes as the page shows them, those with one title told apart by their writers and readers."""
-    cards = [_card(finding, run) for finding in findings]
+    """Findings as cards of the page, those with one title told apart by their writers and readers."""
+    cards = [_card(finding, number, run) for number, finding in enumerate(findings)]
     titles = Counter(card["title"] for card in cards)
     for card in cards:
         if titles[card["title"]] > 1:
@@ -142,54 +143,57 @@ def _cards(findings: Sequence[Finding], run: Run) -> list[dict[str, Any]]:
     return cards
 
 
-def _card(finding: Finding, run: Run) -> dict[str, Any]:
-    """A cause as the page shows it."""
-    cause = finding.cause
-    assert cause is not None
-    issue = issue_of(cause, run.summary)
-    to_do = dict(finding.details).get("to do", "")
-    writers = ranges(cause.writers, by_build_date(run.writers))
-    readers = ranges(cause.readers, by_build_date(run.readers))
-    # Where no run shows when it began or ended, the oldest that fails.
-    when = began_and_ended(cause, issue) or [("oldest reader affected", cause.first_reader.label)]
-    cases = plural(len(cause.cases), "case") if len(cause.cases) > 1 else cause.cases[0].rpartition(".")[2]
-    where = [
-        *([cases] if issue else []),
-        f"written by {writers}",
-        f"read by {readers}",
-        *(f"{label} {jaxlib}" for label, jaxlib in when),
-    ]
-    alone = [("cell", writer_and_reader(finding.results[0]))] if cause.cells == 1 else []
-    shown_above = ("known as", "stage", "to do", "reproduce")
+def _card(finding: Finding, number: int, run: Run) -> dict[str, Any]:
+    """A finding as a card of the page: of cells that fail alike, or of cells that work and exceed one limit."""
+    cause, example, details = finding.cause, finding.results[0], dict(finding.details)
+    name, judgement = cause.id if cause else f"finding-{number}", example.judgement
+    issue, to_do, size = issue_of(cause, run.summary), details.get("to do", ""), plural(len(finding.results), "cell")
+    message = cause.message if cause else finding.sentence
+    alone = [("cell", writer_and_reader(example))] if len(finding.results) == 1 else []
+    hidden = ("known as", "stage", "to do", "reproduce")  # or shown above
     return {
-        "cause": cause,
-        "address": cause_link(cause.id, cause.judgement),
-        "kind": finding.title.lower(),
-        "cells": plural(cause.cells, "cell"),
-        "title": issue.title if issue else f"{VERDICTS[cause.verdict].short.capitalize()} in {cases}",
-        "writers": writers,
-        "readers": readers,
-        "when": when,
-        "where": " · ".join(where),
-        "case_names": few([case.rpartition(".")[2] for case in cause.cases]),
+        **_where(finding, issue, run),
+        "judgement": judgement,
+        "anchor": f"{name}={judgement}",
+        "address": cause_link(name, judgement),
+        "kind": f"{finding.title.lower()} · {example.verdict} in stage {example.stage}",
+        "count": len(finding.results),
+        "cells": size,
+        "message": message,
+        "change": cause.change if cause else "",
         "to_do": to_do,
         "next_step": first_sentence(to_do.removeprefix("Run the command below. ")),
         "issue": web_address(issue.issue) if issue else "",
-        "filter": filter_link(cause=cause.id, judgement=cause.judgement),
-        "example": cell_link(cause.example),
-        "details": alone
-        + [pair for pair in finding.details if pair[0] not in shown_above and pair != ("message", cause.message)],
+        "reproduce": details.get("reproduce", ""),
+        "filter": filter_link(cause=name, judgement=judgement) if cause else filter_link(judgement=judgement),
+        "filtered": f"Its {size}" if cause else f"All {judgement} cells",
+        "example": cell_link(cause.example if cause else example.key),
+        "details": alone + [pair for pair in finding.details if pair[0] not in hidden and pair != ("message", message)],
     }
 
 
-def _address(finding: Finding) -> str:
-    """The filter that lets only the cells of a finding through; empty where there is none."""
-    if finding.cause:
-        return filter_link(cause=finding.cause.id, judgement=finding.cause.judgement)
-    judgements = {result.judgement for result in finding.results}
-    # Cells that work and fail the run, as those over a budget, have no cause: only their judgement tells them apart.
-    own = [judgement for judgement in judgements if judgement.facts.works and judgement.fails_run]
-    return filter_link(judgement=own[0]) if own and len(judgements) == 1 else ""
+def _where(finding: Finding, issue: KnownIssue | None, run: Run) -> dict[str, Any]:
+    """What a card says of its releases and cases, and its title, which names them."""
+    cells, example = Cells(finding.results), finding.results[0]
+    writers = ranges(by_build_date(cells.writers), by_build_date(run.writers))
+    readers = ranges(by_build_date(cells.readers), by_build_date(run.readers))
+    began = began_and_ended(finding.cause, issue) if finding.cause else []
+    # Where no run shows when it began or ended, the oldest that fails.
+    when = began or [("oldest reader affected", cells.readers[0].label)]
+    names = [case.rpartition(".")[2] for case in dict.fromkeys(result.case for result in cells.results)]
+    cases = plural(len(names), "case") if len(names) > 1 else names[0]
+    works = example.judgement.facts.works
+    happened = example.judgement.facts.short if works else VERDICTS[example.verdict].short
+    where = [f"written by {writers}", f"read by {readers}", *(f"{label} {jaxlib}" for label, jaxlib in when)]
+    return {
+        "title": issue.title if issue else f"{happened.capitalize()} in {cases}",
+        "writers": writers,
+        "readers": readers,
+        "when": when,
+        "where": " · ".join([cases, *where] if issue else where),
+        "cases": len(names),
+        "case_names": few(names),
+    }
 
 
 def rendered(template: Path, scripts: Sequence[str] = (), **values: Any) -> str:

@@ -155,6 +155,7 @@ def _cause_finding(cause: Cause, number: int, group: Sequence[Result], run: Run)
         ("listed", entry_text(example, run.policy)),
         ("cases", f"{len(cause.cases)}: {few(cause.cases)}" if len(cause.cases) > 1 else ""),
         *(_number_details(group, run.folder) if cause.verdict is Verdict.NUMERICS and cause.cells > 1 else ()),
+        ("outputs", _undecided_of(group, run) if cause.verdict is Verdict.NUMERICS else ""),
         ("example", writer_and_reader(example) if cause.cells > 1 else ""),
         *evidence(example),
         ("to do", todo),
@@ -224,6 +225,12 @@ def _number_details(group: Sequence[Result], folder: Path | None) -> list[tuple[
         see = f"see `jaxexport report{named_folder(folder)} --trend numbers`"
         bits = f"those of {plural(changing, 'golden')} change again among these readers: {see}"
     return [("goldens", first_lines(lines)), ("bits", bits if all(result.outputs for result in group) else "")]
+
+
+def _undecided_of(group: Sequence[Result], run: Run) -> str:
+    """The outputs of these goldens that jump or would not show a wrong number, each with its leaf."""
+    goldens = {f"{result.golden}: " for result in group}
+    return first_lines([line for line in run.summary.undecided if line.startswith(tuple(goldens))], "summary.json")
 
 
 def _flaky(results: Sequence[Result]) -> Finding:

@@ -13,6 +13,7 @@ from export_core.matrix import Verdict
 from export_core.policy.known_issues import known_issues
 from export_core.readers.worker.protocol import Stage
 from export_core.report.document import capped
+from export_core.report.page import html_page
 from export_core.report.view import broken_cell
 from export_core.report.wording import began_and_ended, headline, outcome_line, window_line
 
@@ -342,6 +343,18 @@ def test_outputs_that_cannot_tell_right_from_wrong_say_what_to_do():
     made = msgspec.structs.replace(summarize([]), undecided=["t.f: output 0"])
     (found,) = [finding for finding in document([], made).findings if finding.title == "NOT DECIDED"]
     assert "  to do      When inputs change by one unit in the last place, or the compiler rounds" in found.text
+
+
+def test_a_cause_names_the_leaf_of_each_output_that_jumps_in_its_goldens():
+    cells = [wrong("0.12.0"), wrong("0.12.0.1")]
+    jumps = "t.f/0.9.2-cpu: output 0 (['index']): 12 of 400 elements jump"
+    made = msgspec.structs.replace(summarize(cells), undecided=[jumps, "t.other/0.9.2-cpu: output 1"])
+    (found,) = [finding for finding in document(cells, made).findings if finding.cause]
+    assert dict(found.details)["outputs"] == jumps
+    assert (
+        html_page(document(cells, made)).partition('class="card"')[2].partition("</article>")[0].count("12 of 400") == 1
+    )
+    assert "outputs" not in dict(findings(crash())[0].details)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ import msgspec
 import pytest
 from comparing import compared
 from example_runs import READERS, broken_run
-from making import day, document, golden, of_runtime, result, with_causes
+from making import day, document, golden, of_runtime, result, summarize, with_causes
 
+from export_core.features.costs.policy_key import Budget
 from export_core.features.forecast.forecast import forecast
 from export_core.features.forecast.forecast_text import forecast_page
 from export_core.judge import Judgement
@@ -123,7 +124,8 @@ def test_every_judgement_can_be_read(judgement, scheme, opened, tmp_path):
     )
     cell = result(Verdict.PASS if judgement.facts.works else verdict, judgement, message="died", exceeded=exceeded)
     file = tmp_path / "page.html"
-    file.write_text(html_page(document(with_causes([cell]))), encoding="utf-8")
+    made = summarize([cell], policy=Policy(budgets=(Budget(max_temp_bytes=1.0),)))
+    file.write_text(html_page(document([cell], made)), encoding="utf-8")
     page = opened(file=file, color_scheme=scheme)
     assert_accessible(page)
     words = (
@@ -131,8 +133,8 @@ def test_every_judgement_can_be_read(judgement, scheme, opened, tmp_path):
     )
     assert min(contrast(page, words)) >= 4.5
     buttons = page.locator(".card button.copy, .finding button.copy")
-    assert set(buttons.all_inner_texts()) == ({"Copy"} if judgement.facts.kind and not judgement.facts.works else set())
-    assert page.locator(".card").count() == judgement.is_urgent
+    assert set(buttons.all_inner_texts()) == ({"Copy"} if judgement.facts.kind else set())
+    assert page.locator(".card").count() == judgement.fails_run
     page.locator("#grid .cell").click()
     assert min(contrast(page, "#cell :is(h2, p, dt, dd, code, button:not(:disabled), .badge, a)")) >= 4.5
 

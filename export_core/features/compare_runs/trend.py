@@ -131,10 +131,12 @@ def trend_lines(trend: Trend) -> Iterator[str]:
     if len(releases) < 2:
         yield "Nothing to compare: no golden has outputs of two releases. `jaxexport matrix --readers all` runs all."
         return
+    goldens = len({drift.golden for drift in drifts})
+    counted = "; a golden counts once in each runtime, platform and device" if goldens < len(drifts) else ""
     yield (
-        f"numbers of {plural(len(drifts), 'golden')} in {len(releases)} releases by build date, "
+        f"numbers of {plural(goldens, 'golden')} in {len(releases)} releases by build date, "
         f"from {release_name(releases[0])} to {release_name(releases[-1])}; "
-        "errors are those against the writer's outputs"
+        f"errors are those against the writer's outputs{counted}"
     )
     steps = [(drift, *pair) for drift in drifts for pair in pairwise(drift.stretches)]
     between = {(old.readers[-1], new.readers[0]) for _, old, new in steps}

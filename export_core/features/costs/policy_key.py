@@ -22,7 +22,7 @@ class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     cases: Patterns = ("*",)  # Case ids or globs.
     writers: Patterns = ("*",)  # jaxlib versions or globs.
-    readers: Patterns = ("*",)  # jaxlib versions, releases of other runtimes such as tensorflow==2.21.0, or globs.
+    readers: Patterns = ("*",)  # jaxlib versions or globs; other runtimes say no costs, and are in no budget.
     platforms: Platforms = PLATFORMS  # Platforms of the cells.
     max_temp_bytes: Limit = None  # Bytes of temporary buffers.
     max_argument_bytes: Limit = None  # Bytes of arguments.

@@ -153,7 +153,8 @@ def third_run(tmp_path):
 def test_several_baselines_are_a_history_and_the_newest_is_compared(third_run):
     assert third_run.runs == ["1: as of 2026-11-20", "2: as of 2026-11-21", "this run"]
     assert third_run.line.startswith("Since the baseline (as of 2026-11-21, 1 cell)")
-    assert {key.golden.partition("/")[0]: told for key, told in third_run.cells.items()} == {
+    states_and_changes = {key.golden.partition("/")[0]: pair for key, pair in third_run.cells.items()}
+    assert states_and_changes == {
         "t.f": (["kept: pass", "broken: crash", "kept: pass"], ["regressed", "unchanged", "fixed"]),
         "t.new": (["", "", "kept: pass"], ["", "new", "new"]),
     }

@@ -5,7 +5,7 @@ import json
 import jsonschema
 import pytest
 from commands import assert_bad_input, finished
-from making import result
+from making import of_runtime, result
 
 from export_core.features.compare_runs.trend import Trend, cost_lines, cost_steps, number_drift, trend_lines
 from export_core.judge import Judgement, Result
@@ -72,6 +72,14 @@ def test_a_golden_on_another_platform_or_device_says_which():
         read(reader, bits, 1.0, platform="cuda", device="H100") for reader, bits in (("0.10.0", "a"), ("0.10.2", "b"))
     ]
     assert "  1 x noise -> 1 x noise  t.f/0.9.2-cpu on cuda H100" in lines(*on_gpu)
+
+
+def test_a_golden_in_two_runtimes_is_one_golden_and_the_caption_says_how_it_counts():
+    cells = [read("0.10.0"), of_runtime(read("0.10.0", "a"), "tensorflow==2.21.0", "2026-11-05")]
+    caption = lines(*cells)[0]
+    assert caption.startswith("numbers of 1 golden in ")
+    assert caption.endswith("outputs; a golden counts once in each runtime, platform and device")
+    assert lines(cells[0])[0].endswith("outputs")
 
 
 def test_bits_of_an_earlier_release_are_told():

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from commands import finished
-from making import day, document, golden, result, run_of, summarize
+from making import day, document, golden, of_runtime, result, run_of, summarize
 
 from export_core.features.costs.findings import newest_costs, row_line
 from export_core.features.costs.over_budget import unmeasured, with_budgets
@@ -127,6 +127,13 @@ def test_what_could_not_be_measured_is_counted():
         "p.yaml:3: max_fusions: 1 promised cell not measured: no fusions is known of them.",
         "p.yaml:3: max_growth: 1 promised cell not measured: no flops is known of their goldens' own writers.",
     ]
+
+
+def test_a_budget_for_all_readers_does_not_miss_the_costs_of_other_runtimes():
+    policy = Policy(budgets=(Budget(max_flops=1.0),))
+    silent = result(reader="0.10.2")
+    assert len(unmeasured([silent], policy)) == 1
+    assert unmeasured([of_runtime(silent, "tensorflow==2.21.0", "2026-06-20")], policy) == []
 
 
 def test_only_growth_needs_the_figure_of_the_writer():
@@ -266,6 +273,18 @@ def test_the_page_says_which_budget_a_cell_exceeds(over_budget):
     page = html_page(document(CELLS, over_budget))
     data = json.loads(re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)[0])
     assert [over for *_, over in data["tables"]["more"] if over] == [f"{LIMIT} (max_growth, export_compat.yaml:3)"]
+
+
+def test_cells_over_a_budget_have_a_card_of_the_page_as_broken_ones_have(over_budget):
+    page = html_page(document(CELLS, over_budget))
+    (card,) = re.findall('<article id="cause=finding-0=over-budget" [^>]*class="card">.*?</article>', page, re.S)
+    assert '<b class="count over-budget">1</b><span><span class="title">Over a budget in test_f</span>' in card
+    assert f"test_f/0.9.2-cpu in jaxlib 0.10.2: {LIMIT}" in card
+    assert "<dt>read by</dt><dd>0.10.2</dd>" in card
+    assert '<a href="#filter=judgement%3Aover-budget">All over-budget cells in the table</a>' in card
+    assert "<b>To do</b> <span><code>jaxexport report --trend cost</code> shows in which release it began." in card
+    assert '<li><a href="#cause=finding-0%3Dover-budget"><b class="badge over-budget">1 cell</b>' in page
+    assert "<b>OVER BUDGET</b>" not in page, "and no finding below the cards"
 
 
 def test_a_baseline_names_what_changed_and_fails_what_grew(tmp_path, jaxexport):

@@ -331,6 +331,8 @@ class _Replay:
         self, attempt: _Attempt, environment: Environment, reply: Future[Reply], outputs: Path, finish: Finish
     ) -> list[_Attempt]:
         """Finish each cell of an attempt. Returns the attempt to make again, with the cells that the machine failed."""
+        if not reply.exception() and (note := reply.result().note):
+            self.notify(f"{environment.release.title}: {note}")
         failed: list[Cell] = []
         isolated, problem = False, ""
         for cell in attempt.cells:

@@ -5,6 +5,7 @@ And what a jaxlib says of itself in its own.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -16,6 +17,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from export_core.base.escaping import without_credentials
 from export_core.base.processes import passed_variables
@@ -100,14 +103,18 @@ class Sources:
         return (*links, *(f"--index={url}" for url in self.indexes), *strategy)
 
     def content(self, release: Release) -> str:
-        """What decides, beside the versions, what is installed for a release: its wheels, by hash, and the indexes."""
-        versions = {"jax": release.jax, "jaxlib": release.version}  # some runtimes are made of a jaxlib
-        wheels = [wheel for wheel in self.held if wheel.version == versions[wheel.name]]
-        if named := self.file_of(release):
-            wheels.append(named)
-        if not wheels and not self.indexes:
+        """What decides, beside the versions, what is installed for a release: local wheels, by hash, and indexes."""
+        paths = {wheel.path for wheel in (self.file_of(release),) if wheel}
+        for path in {path for wheel in self.held for path in wheel.path.parent.glob("*.whl")}:
+            with contextlib.suppress(InvalidWheelFilename):  # uv ignores such a file
+                name, version, *_ = parse_wheel_filename(path.name)
+                # Of jax, jaxlib, of which some runtimes are made, and plugins those of this release; of others all.
+                own = release.jax if name == "jax" else release.version
+                if str(version) == own or not name.startswith("jax"):
+                    paths.add(path)
+        if not paths and not self.indexes:
             return ""
-        hashes = sorted(_sha256(wheel.path, wheel.path.stat().st_mtime_ns) for wheel in wheels)
+        hashes = sorted(_sha256(path, path.stat().st_mtime_ns) for path in paths)
         return json.dumps([hashes, [without_credentials(url) for url in self.indexes]])
 
 

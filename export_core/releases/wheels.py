@@ -76,8 +76,8 @@ def read_open_wheel(file: BinaryIO, name: str, *, path: Path, source: str) -> Wh
     if built is None:
         raise ReleaseError(
             f"{source}: the build date of this wheel is not known: no file in it has a time stamp, and its version "
-            f"{version} names no day, as 0.13.0.dev20261120 does. Give the release a date under `releases:` in the "
-            "policy file, and install it with --wheels."
+            f"{version} names no day, as 0.13.0.dev20261120 does. Pack it again with the day of its build: `wheel "
+            f"unpack {name}`, then `SOURCE_DATE_EPOCH=$(date -d YYYY-MM-DD +%s) wheel pack {package}-{version}`."
         )
     minimum = _minimum_jaxlib(source, text) if package == "jax" else ""
     pythons = {match.group(1) for tag in tags if (match := re.fullmatch(r"cp3(\d+)", tag.interpreter))}

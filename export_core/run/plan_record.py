@@ -20,6 +20,8 @@ from export_core.policy import Policy
 from export_core.policy.model import LOCATED
 from export_core.policy.run_options import CellOptions, of_cell, options_of
 from export_core.readers.cell import CellKey, Limits
+from export_core.releases import Release
+from export_core.releases.runtimes import runtime_of
 from export_core.run.errors import AGAIN, IncompleteResults, RunError, not_readable
 
 PLAN = "plan.json"
@@ -33,10 +35,11 @@ _DIFFERENCES = {
     "goldens": "other goldens",
     "cells": "other cells",
     "wheels": "other wheel files",
+    "runtimes": "another version of a runtime's worker half, or of the file beside it",
     "policy": "another policy",
     "limits": f"another {', '.join(_OF_CELL[:-1])} or {_OF_CELL[-1]}",
 }
-_HASHED = ("calendar", "goldens", "cells", "wheels", "policy")
+_HASHED = ("calendar", "goldens", "cells", "wheels", "runtimes", "policy")
 """What a person could not read: a message says only that it is another one."""
 
 
@@ -59,6 +62,7 @@ class PlanRecord(msgspec.Struct, frozen=True):
     own_cells: dict[str, str]
     """For each reader on a platform the numbers of goldens, such as `0-17,20`, counted in the order of their ids."""
     shard: str = ""  # Which shard it is, such as 1/4; empty for the whole plan.
+    runtimes: str | msgspec.UnsetType = msgspec.UNSET  # A hash of the readers' runtimes, unless all are jaxlib.
 
     @property
     def digest(self) -> str:
@@ -123,7 +127,18 @@ def record_of(plan: Plan, policy: Policy, limits: Limits, shard: str = "", part:
         calendar=calendar_facts(plan.calendar, plan.as_of),
         own_cells=cells_by_place((cell.key for cell in part.cells), goldens) if part else own_cells,
         shard=shard,
+        runtimes=_hash_of_runtimes(plan.readers),
     )
+
+
+def _hash_of_runtimes(readers: Iterable[Release]) -> str | msgspec.UnsetType:
+    """A hash of what the package of each runtime says of it, but for its releases, and of its worker half."""
+    contents = {}
+    for runtime in {reader.family: runtime_of(reader.runtime) for reader in readers if reader.runtime}.values():
+        names = {*runtime.__struct_fields__} - {"folder", "releases"}
+        half = hashlib.sha256(runtime.half.read_bytes()).hexdigest()
+        contents[runtime.name] = [half, {name: getattr(runtime, name) for name in names}]
+    return hash_of(contents) if contents else msgspec.UNSET
 
 
 def cells_by_place(keys: Iterable[CellKey], goldens: Iterable[str]) -> dict[str, str]:
@@ -148,6 +163,22 @@ def recorded_plan(folder: Path) -> PlanRecord | None:
         return None
     except msgspec.MsgspecError as error:
         raise not_readable(path, "a plan", schema_problem(error)) from None
+
+
+class _Asked(msgspec.Struct):
+    """What of a plan.json, by any version, says whether its run is whole."""
+
+    selection: dict[str, Any]
+    shard: str = ""
+
+
+def has_whole_run(folder: Path) -> bool:
+    """Whether the last run in a results folder, finished or not, is of all that the project asks for."""
+    try:
+        asked = decode_json(read_named(folder / PLAN, LARGEST), _Asked)
+    except (OSError, msgspec.MsgspecError):
+        return False
+    return bool(asked.selection.get("whole")) and not asked.shard
 
 
 def plan_of(folder: Path) -> PlanRecord:

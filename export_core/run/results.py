@@ -8,6 +8,7 @@ Whoever reads the files of a finished run checks that they belong together, see 
 edits by hand; it is no signature, since whoever can write the folder can write all of it.
 """
 
+import contextlib
 import hashlib
 import io
 from collections import Counter
@@ -32,12 +33,13 @@ from export_core.readers.cell import CellKey
 from export_core.releases import ReleaseError
 from export_core.releases.runtimes import known_runtimes
 from export_core.run.errors import AGAIN, IncompleteResults, ResultsNotWritten, RunError, not_readable
-from export_core.run.plan_record import PLAN, PlanRecord, hash_of, plan_of, policy_hash, recorded_plan
+from export_core.run.plan_record import PLAN, PlanRecord, has_whole_run, hash_of, plan_of, policy_hash, recorded_plan
 from export_core.run.run import Run
 
 RESULTS = "results.jsonl"
 SUMMARY = "summary.json"
 LOCK = ".lock"
+WHOLE = "whole"  # The folder, inside that of a run of less than the project asks for, for the last whole run there.
 _IGNORE = "# jaxexport made this folder: results of a run are not committed.\n*\n"
 
 
@@ -69,9 +71,8 @@ class Journal:
         try:
             self.resumed = resume and self._continues(record)
             if not self.resumed:
-                # In this order: a plan that can be resumed is never in one folder with the results of another plan.
-                for name in (PLAN, RESULTS, SUMMARY):
-                    (folder / name).unlink(missing_ok=True)
+                is_part = bool(record.shard) or not record.selection.get("whole")
+                self._clear(folder / WHOLE if is_part and has_whole_run(folder) else None)
                 write_whole(folder / PLAN, [safe_json(record, indent=2), b"\n"])
             self._file = self._opened()
         except BaseException as error:
@@ -150,6 +151,19 @@ class Journal:
                 )
             summary.unlink()  # it is not the summary of what will be appended
         return True
+
+    def _clear(self, whole: Path | None) -> None:
+        """Remove the files of the last run here, or move them into the folder `whole`, in the place of those there."""
+        # In this order: a plan that can be resumed is never in one folder with the results of another plan.
+        names = PLAN, RESULTS, SUMMARY
+        if whole:
+            whole.mkdir(exist_ok=True)
+            for name in names:
+                (whole / name).unlink(missing_ok=True)
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                path = self._folder / name
+                path.replace(whole / name) if whole else path.unlink()
 
     def _replace(self, lines: Iterable[bytes]) -> None:
         self._file.close()

@@ -44,8 +44,8 @@ from export_core.readers.worker.protocol import WorkerStarter
 from export_core.releases import Release, parse_day
 from export_core.run.errors import RunError
 from export_core.run.identity import run_identity
-from export_core.run.plan_record import PlanRecord, record_of, recorded_plan
-from export_core.run.results import Journal, finish_run, result_line, results_so_far
+from export_core.run.plan_record import PlanRecord, has_whole_run, record_of, recorded_plan
+from export_core.run.results import WHOLE, Journal, finish_run, result_line, results_so_far
 from export_core.run.run import Run, judge_run
 
 Outcomes = Generator[Outcome, None, None]
@@ -121,18 +121,11 @@ def run_matrix(
     Raises `GoldenError` for a golden that is not complete, `MatrixError` for an empty plan, `RunError` where the folder
     of results cannot be used, and `ResultsNotWritten` where it has no room for more.
     """
-    limits, plan_options = Limits.of(options), options
-    if options.resume and options.results and not options.as_of and (last := recorded_plan(options.results)):
-        # For the plan alone, which is that of the day on which the run began: what a cell's command says is what was
-        # asked.
-        plan_options = replace(options, as_of=parse_day(last.as_of))
+    limits = Limits.of(options)
     with ExitStack() as stack:
         user_code = interpreter.user_code if interpreter else None
         user_code = user_code or stack.enter_context(user_code_within(limits, policy.environment))
-        if interpreter:
-            whole = plan_here(policy, selection, plan_options, goldens or (), interpreter.environment.release)
-        else:
-            whole = plan_matrix(policy, selection, plan_options, goldens, user_code, is_run=True)
+        whole = _whole_plan(policy, selection, options, goldens, interpreter, user_code)
         plan = part_of(whole, options.shard) if options.shard else whole
         observer.planned(plan, whole)
         started = time.monotonic()
@@ -167,6 +160,31 @@ def run_matrix(
             run = finish_run(journal, options.results, run)
         observer.ended(run.summary)
     return run
+
+
+def _whole_plan(
+    policy: Policy,
+    selection: Selection,
+    options: RunOptions,
+    goldens: Sequence[Golden] | None,
+    interpreter: Interpreter | None,
+    user_code: UserCode,
+) -> Plan:
+    """The plan of a run, whatever its shard. One that is continued is planned for the day on which it began."""
+    folder, is_part = options.results, not selection.whole or options.shard
+    if options.resume and folder and not options.as_of and (last := recorded_plan(folder)):
+        # For the plan alone: what a cell's command says is what was asked.
+        options = replace(options, as_of=parse_day(last.as_of))
+    if interpreter:
+        return plan_here(policy, selection, options, goldens or (), interpreter.environment.release)
+    plan = plan_matrix(policy, selection, options, goldens, user_code, is_run=True)
+    if folder and is_part and not options.resume and has_whole_run(folder):
+        moved = (
+            f"this is less than a whole run: the results of the last whole run in {folder} are moved to "
+            f"{folder / WHOLE}. To leave them where they are, choose another folder with --results DIR."
+        )
+        return replace(plan, warnings=(*plan.warnings, moved))
+    return plan
 
 
 def plan_matrix(

@@ -6,6 +6,7 @@ And modules that a worker imports ahead: those that earlier cells of its environ
 import dataclasses
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,11 +19,14 @@ import pytest
 from commands import wait_for
 
 from export_core.matrix import Cell
+from export_core.matrix.replay import replay
+from export_core.matrix.replay_options import ReplayOptions
 from export_core.readers.cell import Limits, request_of
-from export_core.readers.environment import Environment, this_interpreter
+from export_core.readers.environment import JAXLIB_WORKER, Environment, this_interpreter
 from export_core.readers.worker.client import PROGRAM, ForkingWorker, WorkerDied, notes_file
 from export_core.readers.worker.program import read_notes
 from export_core.readers.worker.protocol import Stage
+from export_core.releases import load_calendar
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
@@ -205,6 +209,38 @@ def test_a_client_that_cannot_start_is_reported_by_each_cell(here, goldens, tmp_
     worker.close()
     assert [(reply.end, reply.stage) for reply in replies] == [(end, Stage.LOWER)] * 3
     assert "no_such" in (replies[-1].message or "") + replies[-1].stderr
+
+
+FAILS_AHEAD = """
+from pathlib import Path
+exec(Path({half!r}).read_text(), globals())
+def start_ahead(client):
+    if client:
+        {fails}
+"""
+
+
+@pytest.mark.parametrize(
+    ("fails", "said"),
+    [
+        ("raise RuntimeError('moved')", r"one ended with exit status 0: Traceback .*, in start_ahead\n.*\nRuntimeError: moved"),
+        ("os.abort()", r"one ended with exit status -6: it printed nothing"),
+    ],
+    ids=["raises", "dies"],
+)
+def test_why_no_more_processes_are_started_ahead_is_said_once(here, goldens, tmp_path, fails, said):
+    half = tmp_path / "half.py"
+    half.write_text(FAILS_AHEAD.format(half=str(JAXLIB_WORKER), fails=fails))
+    environment = dataclasses.replace(this_interpreter(here), half=half)
+    cells = [Cell(goldens[name], here, "cpu") for name in ("waves", "both", "keys", "x64")]
+    notes: list[str] = []
+    options = ReplayOptions(load_calendar(), limits=Limits(jobs=1))
+    assert {outcome.verdict for outcome in replay(cells, lambda _: environment, options, notify=notes.append)} == {
+        "pass"
+    }
+    (note,) = [note for note in notes if "ahead" in note]
+    assert note.startswith(f"jaxlib {here.jaxlib}: no more processes are started ahead of their cells, which makes")
+    assert re.search(said, note, re.DOTALL)
 
 
 # --- modules that cells import ----------------------------------------------------------------------------------------

@@ -71,6 +71,30 @@ def test_a_wheel_decides_the_environment_of_a_runtime_that_is_made_of_it(tmp_pat
     }
 
 
+@pytest.mark.parametrize(
+    ("name", "version", "decides"),
+    [
+        ("jax_cuda12_plugin", "0.12.0.1", ["0.12.0.1"]),
+        ("jax_cuda12_pjrt", "0.12.0.1", ["0.12.0.1"]),
+        ("jaxlib", "0.12.0.1", ["0.12.0.1"]),
+        ("jax_cuda12_plugin", "0.12.0", []),
+        ("ml_dtypes", "0.5.4", ["0.12.0.1", "0.11.2"]),
+    ],
+)
+def test_a_rebuilt_local_wheel_makes_another_environment(tmp_path, name, version, decides):
+    held = (read_wheel(make_wheel(tmp_path, "jaxlib", "0.12.0.1")),)
+    (tmp_path / "none.whl").write_text("")  # which uv ignores
+
+    def contents() -> dict[str, str]:
+        return {reader: Sources(held=held).content(release(reader)) for reader in ("0.12.0.1", "0.11.2")}
+
+    make_wheel(tmp_path, name, version)
+    before = contents()
+    time.sleep(0.01)
+    make_wheel(tmp_path, name, version, modules={"more.py": "built again"})
+    assert [reader for reader, content in contents().items() if content != before[reader]] == decides
+
+
 @pytest.mark.parametrize(("printed", "found"), [("", "nothing"), ("a line\n2.20.0\n", "2.20.0")])
 def test_the_last_line_of_a_check_is_the_version_of_the_runtime(printed, found, tmp_path, monkeypatch):
     monkeypatch.setattr(environments, "build", lambda *_, **__: Built(tmp_path, printed, ""))

@@ -20,7 +20,8 @@ from export_core.policy import Policy, WindowDays
 from export_core.readers.cell import CellKey
 from export_core.readers.worker.protocol import Stage
 from export_core.releases import Windows, load_calendar
-from export_core.run import session
+from export_core.releases.runtimes import RuntimeRefusal, known_runtimes
+from export_core.run import plan_record, session
 from export_core.run.errors import IncompleteResults, RunError
 from export_core.run.plan_record import PLAN, PlanRecord, cells_by_place, policy_hash, record_of, recorded_plan
 from export_core.run.results import RESULTS, SUMMARY, Journal, read_results, result_line, results_so_far
@@ -188,6 +189,26 @@ def test_another_version_or_other_code_of_the_same_version_does_not_resume(tmp_p
         resumed(tmp_path)
 
 
+@pytest.mark.parametrize("change", ["half", "refusals", "releases"])
+def test_another_version_of_a_runtime_is_another_plan(tmp_path, monkeypatch, change, two_runtimes):
+    runtimes = known_runtimes()
+    shown = {name: msgspec.structs.replace(one, folder=tmp_path) for name, one in runtimes.items()}
+    monkeypatch.setattr(plan_record, "runtime_of", lambda reader: shown[reader.partition("==")[0]])
+    (tmp_path / "worker.py").write_text("first")
+    before, plain = record(readers="0.12.0.1,tensorflow==2.21.0"), record()
+    assert b"runtimes" not in msgspec.json.encode(plain), "and its digest is that of earlier versions"
+    if change == "half":
+        (tmp_path / "worker.py").write_text("second")
+    else:
+        changed = {"refusals": (RuntimeRefusal("no", "It refuses."),), "releases": {}}[change]
+        shown["tensorflow"] = msgspec.structs.replace(shown["tensorflow"], **{change: changed})
+    difference = before.differs_in(record(readers="0.12.0.1,tensorflow==2.21.0"))
+    assert difference == (
+        "" if change == "releases" else "another version of a runtime's worker half, or of the file beside it"
+    )
+    assert plain.differs_in(record()) == ""
+
+
 def test_how_many_cells_run_at_once_is_not_part_of_the_plan(tmp_path):
     begun(tmp_path, *LINES)
     assert resumed(tmp_path, record(jobs=7)) == LINES
@@ -267,22 +288,64 @@ def test_results_that_are_read_share_what_they_have_in_common(tmp_path):
     assert all(getattr(first, name) is getattr(second, name) for name in ("writer", "golden", "message"))
 
 
-def test_what_is_written_counts_as_done_where_a_signal_comes_before_it_is_shown(jaxexport, tmp_path, monkeypatch):
+@pytest.fixture
+def project(tmp_path, monkeypatch) -> Path:
+    """A project of three cases, in which every cell passes and no process is started."""
     monkeypatch.chdir(tmp_path)
     for case in ("t.a", "t.b", "t.c"):
         write_golden(GoldenStore(tmp_path / "golden"), manifest(case, "0.12.0.1"))
+    monkeypatch.setattr(session, "_replay_by", lambda *_: ran)
+    return tmp_path
 
-    def ran(cells, *_, **__):
-        yield from (Outcome(cell, Stage.COMPARE, Verdict.PASS) for cell in cells)
 
+def ran(cells, *_, **__):
+    yield from (Outcome(cell, Stage.COMPARE, Verdict.PASS) for cell in cells)
+
+
+def test_what_is_written_counts_as_done_where_a_signal_comes_before_it_is_shown(jaxexport, project, monkeypatch):
     append = Journal.append
 
     def interrupted(journal, line):
         append(journal, line)
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(session, "_replay_by", lambda *_: ran)
     monkeypatch.setattr(Journal, "append", interrupted)
     ended = jaxexport("matrix", "--readers", "0.12.0.1", "--as-of", "2026-11-21", code=130)
     assert "Interrupted: 1 of 3 cells have a result, in .jaxexport, and 2 are left" in " ".join(ended.out.split())
-    assert len((tmp_path / ".jaxexport" / RESULTS).read_bytes().splitlines()) == 1
+    assert len((project / ".jaxexport" / RESULTS).read_bytes().splitlines()) == 1
+
+
+MOVED = (
+    "warning: this is less than a whole run: the results of the last whole run in .jaxexport are moved to "
+    ".jaxexport/whole."
+)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [("t.a",), ("--readers", "0.12.0.1"), ("--shard", "1/3"), ("--only", "promised")],
+    ids=lambda words: words[0],
+)
+def test_a_part_of_a_run_moves_the_last_whole_run_and_says_it_before(jaxexport, project, part):
+    words = "matrix", "--as-of", "2026-11-21"
+    assert MOVED not in " ".join(jaxexport(*words, code=None).out.split())
+    whole = (project / ".jaxexport" / SUMMARY).read_bytes()
+    for says_it in (True, False):  # the second one replaces results of a part, and leaves those of the whole run
+        out = " ".join(jaxexport(*words, *part, code=None).out.split())
+        assert (project / ".jaxexport" / "whole" / SUMMARY).read_bytes() == whole
+        assert (MOVED in out) == says_it
+    assert (project / ".jaxexport" / SUMMARY).read_bytes() != whole
+    assert "9 of 9 planned cells" in jaxexport("report", ".jaxexport/whole").out
+    jaxexport(*words, "--timeout", "7", code=None)
+    later = (project / ".jaxexport" / SUMMARY).read_bytes()
+    jaxexport(*words, *part, code=None)
+    assert (project / ".jaxexport" / "whole" / SUMMARY).read_bytes() == later != whole
+
+
+def test_a_whole_run_that_was_killed_is_moved_and_can_be_continued(jaxexport, project):
+    words = "matrix", "--as-of", "2026-11-21"
+    jaxexport(*words, code=None)
+    (project / ".jaxexport" / SUMMARY).unlink()
+    jaxexport(*words, "t.a", code=None)
+    out = jaxexport(*words, "--resume", "--results", ".jaxexport/whole", code=None).out
+    assert "9 of 9 cells already have a result" in " ".join(out.split())

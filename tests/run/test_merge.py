@@ -158,6 +158,7 @@ def other(folder: Path, **changes: object) -> None:
         ({"selection": {"readers": "all"}}, "another selection"),
         ({"limits": {"timeout": 5.0, "memory": 0.0}}, "another --timeout, --memory or --repeat"),
         ({"tool": "0.0.1"}, "another version of pytest-jaxexport"),
+        ({"runtimes": "0" * 64}, "another version of a runtime's worker half, or of the file beside it"),
     ],
 )
 @pytest.mark.parametrize("number", [1, 2])

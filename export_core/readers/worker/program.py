@@ -44,6 +44,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 import types
 
 TYPE_CHECKING = False
@@ -97,8 +98,6 @@ def start_half(path: str) -> Half:
             import ml_dtypes  # noqa: F401
         return Half(load_module("jaxexport_worker.half", path))
     except Exception as error:
-        import traceback
-
         traceback.print_exc()
         raise SystemExit("%s does not start: %s" % (path, full_message(error))) from None
 
@@ -475,6 +474,8 @@ class CellProcess:
                 os.dup2(stderr, 2)
                 os.dup2(2, 1)
                 become_cell(half, request, messages, spare, pages)
+            except BaseException:  # such as one of `start_ahead`: where it is read, see `Server.end`
+                traceback.print_exc()
             finally:
                 os._exit(0)
         for descriptor in (request, messages, stderr):
@@ -597,6 +598,7 @@ class Server:
         self.first_is_over = False  # until then, cells run one at a time
         self.modules_known = False  # those of a cell that was compiled are imported here
         self.forks_ahead = True
+        self.note = ""  # for people, and not about a cell: it leaves with the next reply
         self.pages: list[int] | None = None  # that each cell writes, whatever is in it; None before they are known
 
     def serve(self) -> None:
@@ -705,11 +707,18 @@ class Server:
         if cell.spare and not cell.transcript.has_begun:  # it died, or hung, while it started the client
             # Whatever killed it: a cell shows what is wrong with the client in the stage in which it starts one itself.
             self.forks_ahead = False
+            how = "was stuck" if cell.killed_for else "ended with exit status %d" % os.waitstatus_to_exitcode(cell.status or 0)
+            printed = cell.printed.decode(errors="replace").strip() or "it printed nothing"
+            self.note = "no more processes are started ahead of their cells, which makes cells slower: one %s: %s" % (
+                how,
+                printed,
+            )
             if cell.request:
                 self.waiting.insert(0, cell.request)
             return
         self.first_is_over = True
-        self.say(cell.reply())
+        self.say({**cell.reply(), "note": self.note})
+        self.note = ""
 
 
 # --- modules that cells import ----------------------------------------------------------------------------------------

@@ -147,7 +147,7 @@ class Reply(msgspec.Struct, frozen=True):
     one of the machine: it says nothing about the artifact. `refusals` are the messages of the calls that had to be
     refused, `failed` those of the variants that raised, and `variant` is the last one that began; `shardings` says
     where the outputs of the plain call were; `device` and `driver` what a platform other than the CPU had. `cost` and
-    `timings` are those of the plain call.
+    `timings` are those of the plain call. `note` is about the worker, and not about this cell.
     """
 
     stage: Stage
@@ -166,6 +166,7 @@ class Reply(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     cost: Cost | None = None
     timings: Timings | None = None
+    note: str = ""
 
 
 class Worker(Protocol):

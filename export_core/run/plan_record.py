@@ -136,7 +136,7 @@ def _hash_of_runtimes(readers: Iterable[Release]) -> str | msgspec.UnsetType:
     contents = {}
     for runtime in {reader.family: runtime_of(reader.runtime) for reader in readers if reader.runtime}.values():
         names = {*runtime.__struct_fields__} - {"folder", "releases"}
-        half = hashlib.sha256(runtime.half.read_bytes()).hexdigest()
+        half = hashlib.sha256(read_named(runtime.half)).hexdigest()
         contents[runtime.name] = [half, {name: getattr(runtime, name) for name in names}]
     return hash_of(contents) if contents else msgspec.UNSET
 

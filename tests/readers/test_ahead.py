@@ -223,7 +223,10 @@ def start_ahead(client):
 @pytest.mark.parametrize(
     ("fails", "said"),
     [
-        ("raise RuntimeError('moved')", r"one ended with exit status 0: Traceback .*, in start_ahead\n.*\nRuntimeError: moved"),
+        (
+            "raise RuntimeError('moved')",
+            r"one ended with exit status 0: Traceback .* start_ahead\n.*RuntimeError: moved",
+        ),
         ("os.abort()", r"one ended with exit status -6: it printed nothing"),
     ],
     ids=["raises", "dies"],

@@ -707,11 +707,10 @@ class Server:
         if cell.spare and not cell.transcript.has_begun:  # it died, or hung, while it started the client
             # Whatever killed it: a cell shows what is wrong with the client in the stage in which it starts one itself.
             self.forks_ahead = False
-            how = "was stuck" if cell.killed_for else "ended with exit status %d" % os.waitstatus_to_exitcode(cell.status or 0)
-            printed = cell.printed.decode(errors="replace").strip() or "it printed nothing"
+            status = "exit status %d" % os.waitstatus_to_exitcode(cell.status or 0)
             self.note = "no more processes are started ahead of their cells, which makes cells slower: one %s: %s" % (
-                how,
-                printed,
+                "was stuck" if cell.killed_for else "ended with %s" % status,
+                cell.printed.decode(errors="replace").strip() or "it printed nothing",
             )
             if cell.request:
                 self.waiting.insert(0, cell.request)

@@ -3,10 +3,13 @@
 import datetime
 import fnmatch
 import heapq
+import re
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from export_core.base.phrases import few
 from export_core.goldens import Golden
 from export_core.goldens.verify import check_dates
 from export_core.matrix.selection import MatrixError, Readers, choose_readers, known_releases
@@ -237,13 +240,28 @@ def _select_goldens(goldens: Sequence[Golden], selection: Selection) -> list[Gol
     cases = {golden.manifest.case for golden in goldens}
     for pattern in selection.cases:
         if not any(_matches(golden.manifest.case, pattern, cases) for golden in goldens):
-            raise MatrixError(f"--cases: no case is called or matches {pattern!r}. `jaxexport goldens list` shows all.")
+            advice = _cases_of_test(pattern, goldens) or "`jaxexport goldens list` shows all."
+            raise MatrixError(f"--cases: no case is called or matches {pattern!r}. {advice}")
     return [
         golden
         for golden in goldens
         if (not selection.writers or golden.manifest.writer.jaxlib in selection.writers)
         and (not selection.cases or any(_matches(golden.manifest.case, pattern, cases) for pattern in selection.cases))
     ]
+
+
+def _cases_of_test(test: str, goldens: Sequence[Golden]) -> str:
+    """A sentence with the pattern for the cases of a test file or a node id of pytest; empty where it is neither."""
+    named = re.compile(rf"(.*/)?{re.escape(test.removeprefix('./'))}(?=$|::|\[)")
+    found = {golden.manifest.case: match[0] for golden in goldens if (match := named.match(golden.manifest.test or ""))}
+    patterns = []
+    for case, node in found.items():
+        file, _, names = node.partition("::")
+        dotted = ".".join((file.removesuffix(".py").replace("/", "."), *names.split("::"))).rstrip(".")
+        pattern = dotted if dotted == case else f"{dotted}*" if names else f"{dotted}.*"
+        patterns.append(pattern if _matches(case, pattern, found) else case)
+    quoted = few([shlex.quote(pattern) for pattern in dict.fromkeys(patterns)])
+    return f"It names a test: its cases are matched by {quoted}." if patterns else ""
 
 
 def _matches(case: str, pattern: str, cases: Collection[str]) -> bool:

@@ -3,6 +3,7 @@
 import datetime
 import functools
 import re
+import shlex
 
 import pytest
 from hypothesis import given
@@ -155,6 +156,36 @@ UNKNOWN = Golden(manifest("b", writer=Writer("9.9", "9.9", day("2026-01-01"), "3
 def test_what_cannot_be_planned_is_an_error_that_says_why(goldens, asked, error, said):
     with pytest.raises(error, match=re.escape(said)):
         planned(goldens, **asked)
+
+
+@pytest.mark.parametrize(
+    ("named", "patterns"),
+    [
+        ("tests/test_a.py", "tests.test_a.*"),
+        ("test_a.py", "tests.test_a.*"),
+        ("./tests/test_a.py", "tests.test_a.*"),
+        ("tests/test_a.py::test_f", "tests.test_a.test_f*"),
+        ("tests/test_a.py::test_f[a]", "tests.test_a.test_f[a]"),
+        ("test_a.py::TestB", "tests.test_a.TestB*"),
+        ("test_c.py", "a-b.test_c.test_g-01234567"),
+        ("est_a.py", ""),
+        ("tests/test_a.py::test_", ""),
+    ],
+)
+def test_a_test_that_is_named_instead_of_a_case_is_answered_with_the_patterns_of_its_cases(named, patterns):
+    tests = {
+        "tests.test_a.test_f[a]": "tests/test_a.py::test_f[a]",
+        "tests.test_a.test_f[b]": "tests/test_a.py::test_f[b]",
+        "tests.test_a.TestB.test_f": "tests/test_a.py::TestB::test_f",
+        "a-b.test_c.test_g-01234567": "a b/test_c.py::test_g",
+    }
+    goldens = [golden(case, test=test) for case, test in tests.items()]
+    with pytest.raises(MatrixError) as error:
+        planned(goldens, cases=(named,))
+    advice = f"It names a test: its cases are matched by {shlex.quote(patterns)}." if patterns else "`jaxexport goldens list` shows all."
+    assert str(error.value) == f"--cases: no case is called or matches {named!r}. {advice}"
+    if patterns:
+        assert planned(goldens, cases=(patterns,)).goldens
 
 
 def test_as_of_hides_later_writers():

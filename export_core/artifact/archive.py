@@ -41,10 +41,11 @@ class Found(NamedTuple):
     error: str = ""
 
 
-def files_of(paths: Iterable[str]) -> Iterator[Found]:
+def files_of(paths: Iterable[str], *, hidden: bool = True) -> Iterator[Found]:
     """Everything that is named, and everything below the folders among it, in the order in which the disk has it.
 
-    Links to files are followed, and links to folders are not: they may lead back.
+    Links to files are followed, and links to folders are not: they may lead back. `hidden`: also what is below hidden
+    folders and virtual environments, which are left out otherwise.
     """
     for path in paths:
         if not os.path.isdir(path):  # noqa: PTH112 - a path is text here, as messages show it
@@ -56,10 +57,12 @@ def files_of(paths: Iterable[str]) -> Iterator[Found]:
             try:
                 with os.scandir(folder) as entries:
                     for entry in entries:
-                        if entry.is_dir(follow_symlinks=False):
+                        if not entry.is_dir(follow_symlinks=False):
+                            yield _found(entry)
+                        elif hidden or not (entry.name.startswith(".") or os.path.lexists(f"{entry.path}/pyvenv.cfg")):
                             folders.append(entry.path)
                         else:
-                            yield _found(entry)
+                            yield Found(entry.path, left_out="a hidden folder or a virtual environment")
             except OSError as error:  # also of a disk that fails in the middle of a folder
                 yield Found(folder, error=error.strerror or str(error))
 
@@ -106,19 +109,25 @@ class ReadFile(NamedTuple, Generic[Result]):
 
 
 def read_archive(
-    read: Callable[[Artifact], Result], paths: Sequence[str], left_out: Counter[str], jobs: int | None = None
+    read: Callable[[Artifact], Result],
+    paths: Sequence[str],
+    left_out: Counter[str],
+    jobs: int | None = None,
+    *,
+    hidden: bool = True,
 ) -> Iterator[ReadFile[Result]]:
     """What `read` returns of each artifact among these files and below these folders, in order; or its error.
 
     `read` must be importable by its name, since other processes run it: `jobs`, or one for each core. What is no
-    artifact is counted in `left_out`.
+    artifact is counted in `left_out`; `hidden` is that of `files_of`.
 
     Raises:
         ArtifactError: there is no artifact.
         ArchiveError: a process was killed.
     """
     is_empty = True
-    for file in in_parallel(functools.partial(_read_file, read), files_of(paths), jobs or os.cpu_count() or 1):
+    found = files_of(paths, hidden=hidden)
+    for file in in_parallel(functools.partial(_read_file, read), found, jobs or os.cpu_count() or 1):
         if file.left_out:
             left_out[file.left_out] += 1
         else:

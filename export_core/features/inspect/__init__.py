@@ -22,8 +22,6 @@ FEATURE = Feature(
             "inventory:InventoryRow",
             "a line of what `jaxexport inspect DIR --json` prints: a file of an archive",
         ),
-        "audit": ("screen:AuditedFile", "a line of what `jaxexport audit --json` prints: an artifact with its calls"),
-        "diff": ("screen:ArtifactDiff", "what `jaxexport diff --json` prints: what changed between two artifacts"),
     },
     coverage="coverage:coverage_text",
 )

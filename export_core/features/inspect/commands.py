@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import functools
-import io
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from export_core.base.errors import PREFIX
-from export_core.base.escaping import printable
 from export_core.base.phrases import did_you_mean, plural
 from export_core.cli.click_options import PATH, day_of, declared, goldens_option, json_option, policy_of, policy_option
 from export_core.cli.goldens import find_golden
@@ -29,20 +26,22 @@ if TYPE_CHECKING:
 
 SAME, DIFFERENT = 0, 1
 FINE, NOT_FINE, BAD_INPUT, UNKNOWN = 0, 1, 2, 3
-_FORMULA = ("=", "+", "-", "@")  # What a spreadsheet takes for the start of a formula.
+_READERS = (
+    "jaxlib releases, also as newest or as a range such as '>=0.11,<0.12'; or those of another runtime, such as "
+    "tensorflow==2.21.0, 'iree>=3.9', or litert for its newest."
+)
 _NAMES = click.argument("names", metavar="FILE|DIR|CASE/WRITER…", type=PATH, nargs=-1, required=True)
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """What the three commands are asked in the same way: for which readers and by which terms, and in which form."""
+    """What the three commands are asked in the same way: for which readers, by which terms."""
 
     readers: str | None
     goldens: str | None
     policy_file: str | None
     as_of: str | None
     jobs: int | None
-    as_json: bool
 
     def terms(self) -> Terms:
         """The releases, windows and allowed calls of the policy, without releases that were built after --as-of."""
@@ -87,30 +86,20 @@ class _Asked:
         return [name if golden is None else str(golden[1].artifact) for name, golden in found]
 
 
-def _asked_options(as_json: str, readers: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The options that the three commands share, given to the command as an `_Asked`; with two of their help texts."""
-    options = (
-        declared("readers", text=readers),
-        goldens_option,
-        policy_option,
-        declared(
-            "as_of", text="Ignore releases that were built after this day, and count days from it. [default: today]"
-        ),
-        declared("jobs", text="Processes that read the files of a folder. [default: one for each core]"),
-        json_option(as_json),
-    )
+def _asked_options(who: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The options that the three commands share, given to the command as an `_Asked`; `who` is what --readers names."""
 
     def add(about: Callable[..., None]) -> Callable[..., None]:
+        @declared("readers", text=f"{who}: {_READERS}")
+        @goldens_option
+        @policy_option
+        @declared("as_of", text="Ignore releases built after this day, and count days from it. [default: today]")
+        @declared("jobs", text="Processes that read the files of a folder. [default: one for each core]")
         @functools.wraps(about)
         def with_asked(*args: Any, **given: Any) -> None:
-            asked = _Asked(**{name: given.pop(name) for name in _Asked.__dataclass_fields__})
-            about(*args, asked=asked, **given)
+            about(*args, asked=_Asked(**{name: given.pop(name) for name in _Asked.__dataclass_fields__}), **given)
 
-        decorated: Callable[..., None] = with_asked
-        # Reversed: as with decorators, the one applied last is shown first in --help.
-        for option in reversed(options):
-            decorated = option(decorated)
-        return decorated
+        return with_asked
 
     return add
 
@@ -120,17 +109,15 @@ def _asked_options(as_json: str, readers: str) -> Callable[[Callable[..., None]]
     "jaxexport inspect attention.jaxexport",
     "jaxexport inspect attention.jaxexport --readers 0.11.0,tensorflow==2.21.0",
     "jaxexport inspect tests.test_model.test_attention/0.9.2-cpu",
-    "jaxexport inspect exported --csv",
+    "jaxexport inspect exported",
     section="Artifacts",
 )
 @_NAMES
-@_asked_options(
+@_asked_options("Who has to load it; the exit code says whether all do")
+@json_option(
     "Print everything as one JSON object (schema/inspect.schema.json). Of a folder: an object a line for each file "
-    "(schema/inventory.schema.json).",
-    "Who has to load it: jaxlib releases, or those of another runtime, such as tensorflow==2.21.0, 'iree>=3.9' or "
-    "litert for its newest. The exit code says whether all do.",
+    "(schema/inventory.schema.json)."
 )
-@click.option("--csv", "as_csv", is_flag=True, help="Print a row for each file.")
 @click.option(
     "--mlir",
     is_flag=True,
@@ -140,7 +127,7 @@ def _asked_options(as_json: str, readers: str) -> Callable[[Callable[..., None]]
 @click.option("--jaxpr", is_flag=True, help="Of a golden: print the jaxpr as its writer printed it.")
 @click.pass_context
 def inspect(
-    context: click.Context, /, names: Sequence[str], asked: _Asked, as_csv: bool, mlir: bool, jaxpr: bool
+    context: click.Context, /, names: Sequence[str], asked: _Asked, as_json: bool, mlir: bool, jaxpr: bool
 ) -> None:
     """Show what is in an artifact or in a golden, who wrote it, and what can load it; or what is in a folder.
 
@@ -148,55 +135,58 @@ def inspect(
     `jaxexport goldens list` prints it, and CASE the newest golden of the case: its manifest, arrays and files are
     shown. Nothing in it is run. The policy's releases, windows and allowed calls are used.
 
-    Of a DIR, or of several files: an inventory of all artifacts below it, of any number.
+    Of a DIR, or of several files: an inventory of all artifacts below it, of any number. Hidden folders and virtual
+    environments are left out unless they are named.
 
-    Exit codes with --readers: 0 all of them load it and every custom call is promised or allowed (another runtime
-    than jaxlib: it makes none that only jax registers), 1 not, 2 the file cannot be read, 3 whether one loads it is not
-    known. Without: 0, or 2 where a file cannot be read.
+    Exit codes with --readers: 0 all of them load it, and every custom call is promised or allowed (in another runtime
+    than jaxlib: none is one that only jax registers); 1 one does not, or a call is not promised; 2 the file cannot be
+    read; 3 whether one loads it is not known. Without: 0, or 2 where a file cannot be read.
     """
-    if asked.as_json and as_csv:
-        raise click.UsageError("--json cannot be combined with --csv.")
-    is_one = len(names) == 1 and not as_csv
-    golden = asked.golden(names[0]) if is_one else None
-    is_one = is_one and (golden is not None or not os.path.isdir(names[0]))  # noqa: PTH112 - "" is no folder
-    if mlir + jaxpr + (asked.readers is not None) > (1 if is_one else 0):
+    golden = asked.golden(names[0]) if len(names) == 1 else None
+    is_one = golden is not None or (len(names) == 1 and not os.path.isdir(names[0]))  # noqa: PTH112 - "" is no folder
+    if mlir + jaxpr + (asked.readers is not None) > is_one:
         raise click.UsageError("--mlir, --jaxpr and --readers take one artifact, and cannot be combined.")
     if not is_one:
-        context.exit(_show_inventory(asked, asked.files(names), as_csv=as_csv))
-    if golden and (mlir or jaxpr):
-        from export_core.features.inspect.golden import side_file
-
-        echo(side_file(golden[1], "module.mlir" if mlir else "jaxpr.txt"), nl=False)
+        context.exit(_show_inventory(asked, asked.files(names), as_json=as_json))
+    if mlir or jaxpr:
+        _show_listing(golden[1] if golden else None, names[0], jaxpr=jaxpr)
         return
     from export_core.artifact import read
-
-    if jaxpr:
-        raise click.UsageError(f"--jaxpr is for a golden, which has it beside its artifact; {names[0]} is a file.")
-    if mlir:
-        from export_core.artifact.module_text import module_text
-
-        echo(module_text(read(names[0])))
-        return
     from export_core.features.inspect.screen import check_lines, inspect_text, load_checks
 
     terms = asked.terms()
     readers = asked.readers_in(terms)
-    file = golden[1].artifact if golden else names[0]
-    if golden and not asked.as_json:
+    artifact = golden[1].artifact if golden else names[0]
+    if golden and not as_json:
         from export_core.features.inspect.golden import golden_screen
 
         others = [other for other in golden[0] if other is not golden[1]]
         echo(golden_screen(golden[1], others, policy_of(asked.policy_file)), nl=False)
     else:
-        echo(inspect_text(read(file), terms, readers, as_json=asked.as_json), nl=False)
-    checks = load_checks(read(file), terms, readers) if readers else []
-    if not asked.as_json:
+        echo(inspect_text(read(artifact), terms, readers, as_json=as_json), nl=False)
+    checks = load_checks(read(artifact), terms, readers) if readers else []
+    if not as_json:
         echo(check_lines(checks), nl=False)
     answers = {check.ok for check in checks}
     context.exit(NOT_FINE if False in answers else UNKNOWN if None in answers else FINE)
 
 
-def _show_inventory(asked: _Asked, paths: Sequence[str], *, as_csv: bool) -> int:
+def _show_listing(golden: Golden | None, file: str, *, jaxpr: bool) -> None:
+    """Print the module of a golden or of a file, or the jaxpr of a golden."""
+    if golden:
+        from export_core.features.inspect.golden import side_file
+
+        echo(side_file(golden, "jaxpr.txt" if jaxpr else "module.mlir"), nl=False)
+        return
+    if jaxpr:
+        raise click.UsageError(f"--jaxpr is for a golden, which has it beside its artifact; {file} is a file.")
+    from export_core.artifact import read
+    from export_core.artifact.module_text import module_text
+
+    echo(module_text(read(file)))
+
+
+def _show_inventory(asked: _Asked, paths: Sequence[str], *, as_json: bool) -> int:
     """Print the inventory of files and folders; return the exit code.
 
     Raises:
@@ -208,31 +198,17 @@ def _show_inventory(asked: _Asked, paths: Sequence[str], *, as_csv: bool) -> int
 
     terms = asked.terms()
     inventory = Inventory(day_of(asked.as_of), terms.releases[-1].jaxlib if terms.releases else "")
-    if as_csv:
-        echo(_csv_line(InventoryRow._fields), nl=False)
-    for file in read_archive(functools.partial(inventory_row, terms), paths, inventory.left_out, asked.jobs):
+    row_of = functools.partial(inventory_row, terms)
+    for file in read_archive(row_of, paths, inventory.left_out, asked.jobs, hidden=False):
         row = file.result or InventoryRow(file.path, file.error)
         inventory.add(row)
-        if asked.as_json:
+        if as_json:
             echo_json(as_dict(row), indent=-1)
-        elif as_csv:
-            echo(_csv_line(row), nl=False)
         if row.error is not None:
             echo(f"{PREFIX}{row.file}: {row.error}", err=True)
     for line in inventory.lines():
-        echo(line, err=asked.as_json or as_csv)
+        echo(line, err=as_json)
     return BAD_INPUT if inventory.unread else FINE
-
-
-def _csv_line(values: Iterable[Any]) -> str:
-    cells = []
-    for value in values:
-        text = " ".join(map(str, value)) if isinstance(value, tuple) else "" if value is None else str(value)
-        text = printable(text)
-        cells.append(f"'{text}" if text.startswith(_FORMULA) else text)  # or a spreadsheet would run it
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(cells)
-    return line.getvalue()
 
 
 @command(
@@ -242,11 +218,7 @@ def _csv_line(values: Iterable[Any]) -> str:
     section="Artifacts",
 )
 @_NAMES
-@_asked_options(
-    "Print an object a line for each artifact (schema/audit.schema.json).",
-    "Who has to accept the calls too: jaxlib releases, which must guarantee them, or other runtimes, such as "
-    "tensorflow==2.21.0, which must compile them. [default: none]",
-)
+@_asked_options("Who also has to guarantee the calls (jaxlib) or to compile them (other runtimes)")
 @click.option(
     "--writers", metavar="JAXLIB", help="The one jaxlib that wrote all these files. [default: read from each file]"
 )
@@ -260,7 +232,6 @@ def audit(context: click.Context, names: Sequence[str], asked: _Asked, writers: 
     Exit codes: 0 no problems found, 1 a call is not guaranteed or `main` does not match the envelope, 2 a file cannot
     be read.
     """
-    from export_core.artifact import as_dict
     from export_core.artifact.archive import read_archive
     from export_core.features.inspect.screen import AuditedFile, audit_file, audit_text
 
@@ -274,9 +245,7 @@ def audit(context: click.Context, names: Sequence[str], asked: _Asked, writers: 
     for file in read_archive(auditing, asked.files(names), left_out, asked.jobs):
         audited = file.result or AuditedFile(file.path, error=file.error)
         ended[audited.ok] += 1
-        if asked.as_json:
-            echo_json(as_dict(audited), indent=-1)
-        elif audited.ok is False or (audited.ok and not below):
+        if audited.ok is False or (audited.ok and not below):
             echo(audit_text(audited), nl=False)
         if audited.error:
             echo(f"{PREFIX}{file.path}: {file.error}", err=True)  # the other files are still audited
@@ -284,8 +253,7 @@ def audit(context: click.Context, names: Sequence[str], asked: _Asked, writers: 
         others = plural(left_out.total(), "other file")
         echo(
             f"{plural(ended.total(), 'artifact')}: {ended[True]:,} ok, {ended[False]:,} with problems, "
-            f"{ended[None]:,} not read; {others} left out",
-            err=asked.as_json,
+            f"{ended[None]:,} not read; {others} left out"
         )
     context.exit(BAD_INPUT if ended[None] else NOT_FINE if ended[False] else FINE)
 
@@ -297,11 +265,7 @@ def audit(context: click.Context, names: Sequence[str], asked: _Asked, writers: 
     section="Artifacts",
 )
 @_NAMES
-@_asked_options(
-    "Print JSON (schema/diff.schema.json). Of two folders: an object a line for each pair of files.",
-    "Compare also whether these load each of the two: jaxlib releases, or those of another runtime, such as "
-    "tensorflow==2.21.0.",
-)
+@_asked_options("Compare also whether these load each of the two")
 @click.pass_context
 def diff(context: click.Context, names: Sequence[str], asked: _Asked) -> None:
     """Show what changed from the first of two artifacts to the second, with the releases and calls of the policy.
@@ -310,7 +274,7 @@ def diff(context: click.Context, names: Sequence[str], asked: _Asked) -> None:
 
     Exit codes: 0 the same bytes, 1 different, 2 a file cannot be read.
     """
-    from export_core.artifact import Artifact, as_dict
+    from export_core.artifact import Artifact
     from export_core.artifact.archive import artifact_in, files_of, read_archive
     from export_core.features.inspect.screen import ArtifactDiff, compare, difference_text
 
@@ -324,17 +288,15 @@ def diff(context: click.Context, names: Sequence[str], asked: _Asked) -> None:
     for file in read_archive(comparing, [old], Counter(), asked.jobs):
         compared = file.result or ArtifactDiff(file.path, "", error=f"{file.path}: {file.error}")
         ended[compared.same] += 1
-        if asked.as_json:
-            echo_json(as_dict(compared), indent=-1 if below else 2)
         if compared.error:
             echo(f"{PREFIX}{compared.error}", err=True)
-        elif not (asked.as_json or (compared.same and below)):
+        elif not (compared.same and below):
             echo(difference_text(compared), nl=False)
     for found in files_of([new] if below else []):
         other = old + found.path.removeprefix(new)
         if not os.path.lexists(other) and isinstance(artifact_in(found), Artifact):
             ended[False] += 1
-            echo(f"only in the second folder: {found.path}", err=asked.as_json)
+            echo(f"only in the second folder: {found.path}")
     if below:
-        echo(f"{ended[True]:,} the same, {ended[False]:,} different, {ended[None]:,} not read", err=asked.as_json)
+        echo(f"{ended[True]:,} the same, {ended[False]:,} different, {ended[None]:,} not read")
     context.exit(BAD_INPUT if ended[None] else DIFFERENT if ended[False] else SAME)

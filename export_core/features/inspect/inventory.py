@@ -1,7 +1,6 @@
 """The inventory of an archive: a row for each file, and the lines that count them.
 
-A row is a line of `jaxexport inspect DIR --json`, and of `--csv`: its type is the published schema
-(schema/inventory.schema.json).
+A row is a line of `jaxexport inspect DIR --json`: its type is the published schema (schema/inventory.schema.json).
 """
 
 import bisect

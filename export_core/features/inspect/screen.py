@@ -323,7 +323,7 @@ def joined(words: Iterable[object]) -> str:
 
 
 class AuditedFile(NamedTuple):
-    """What `jaxexport audit --json` prints of an artifact. Of one that cannot be read, only `file` and `error`."""
+    """What an audit says of an artifact. Of one that cannot be read, only `file` and `error`."""
 
     file: str  # The file, as it was named.
     error: str | None = None  # Why it cannot be read; null for one that was read.
@@ -399,7 +399,7 @@ class Change(NamedTuple):
 
 
 class ArtifactDiff(NamedTuple):
-    """What `jaxexport diff --json` prints of two artifacts."""
+    """What differs between two artifacts."""
 
     old: str  # The first, as it was named.
     new: str  # The second; empty where a folder has no such file.

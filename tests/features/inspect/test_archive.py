@@ -1,7 +1,5 @@
 """`jaxexport inspect DIR`: what is in an archive, whatever else lies in it."""
 
-import csv
-import io
 import json
 import operator
 import os
@@ -10,7 +8,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from artifacts import DATA, bare, changed, unlisted
+from artifacts import DATA, bare, unlisted
 from commands import assert_bad_input
 
 from export_core.artifact import archive
@@ -125,6 +123,18 @@ def test_other_files_are_left_out_and_counted_by_kind(folder, jaxexport):
     }
 
 
+def test_hidden_folders_and_environments_are_left_out(folder, jaxexport):
+    for name in (".hidden", "env"):
+        shutil.copytree(folder / "deep", folder / name)
+    (folder / "env" / "pyvenv.cfg").touch()
+    ended = jaxexport("inspect", folder, *DAY, code=0)
+    assert ended.out.startswith("2 artifacts, ")
+    assert counts(ended.out, "left out") == {"a hidden folder or a virtual environment": 2}
+    assert jaxexport("inspect", folder, folder / ".hidden", *DAY).out.startswith("3 artifacts, ")
+    assert jaxexport("inspect", folder / "env", *DAY).out.startswith("1 artifact, ")
+    assert jaxexport("audit", folder).out.startswith("4 artifacts: "), "an audit skips nothing"
+
+
 def test_damaged_artifacts_are_named_and_the_rest_is_counted(folder, jaxexport):
     (folder / "cut").write_bytes(OLD.read_bytes()[:900])
     (folder / "text.jaxexport").write_text("not what its name says")
@@ -168,24 +178,6 @@ def test_the_json_has_a_line_for_each_file_and_follows_the_schema(folder, jaxexp
     assert (old["newest_reader"], old["readers"], old["unknown_readers"]) == ("0.12.0.1", 14, 0)
     assert "2 artifacts, " in ended.err
     assert "text" in ended.err
-
-
-def test_the_csv_has_a_row_for_each_file(folder, jaxexport):
-    rows = list(csv.DictReader(io.StringIO(jaxexport("inspect", folder, "--csv", *DAY).out)))
-    (old,) = [row for row in rows if row["file"].endswith("old.jaxexport")]
-    assert len(rows) == 2
-    assert (old["platforms"], old["formats"]) == ("cpu", "5 9")
-    assert old["custom_calls"] == "lapack_spotrf_ffi lapack_strsm_ffi"
-
-
-def test_one_file_has_a_row_too(jaxexport):
-    assert len(jaxexport("inspect", OLD, "--csv", *DAY).out.splitlines()) == 2
-
-
-def test_text_of_an_artifact_is_no_formula_and_no_line_of_the_csv(jaxexport, tmp_path):
-    path = changed(tmp_path, "0.12.0.1/mlp", fun_name="=1+2\n\x1b[2J")
-    (row,) = csv.DictReader(io.StringIO(jaxexport("inspect", path, "--csv", *DAY).out))
-    assert row["function"] == r"'=1+2\n\x1b[2J"
 
 
 def test_a_named_file_is_never_left_out(jaxexport, tmp_path):
@@ -245,8 +237,6 @@ def test_folders_and_files_can_be_named_together(folder):
 @pytest.mark.parametrize(
     ("name", "words", "expected"),
     [
-        ("a.jaxexport", ("--csv", "--json"), "--json cannot be combined with --csv"),
-        ("a.jaxexport", ("--csv", "--readers", "0.9.2"), "--mlir, --jaxpr and --readers take one artifact"),
         ("archive", ("--mlir",), "--mlir, --jaxpr and --readers take one artifact"),
         ("archive", ("--readers", "0.9.2"), "--mlir, --jaxpr and --readers take one artifact"),
         ("archive", ("--as-of", "soon"), "--as-of: expected a date such as"),

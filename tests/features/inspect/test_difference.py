@@ -1,10 +1,8 @@
 """`jaxexport diff`: what changed from one artifact to another."""
 
-import json
 import shutil
 from pathlib import Path
 
-import jsonschema
 import pytest
 from artifacts import DATA, bare, changed, unlisted
 
@@ -13,7 +11,6 @@ from export_core.features.inspect.facts import ConstantFacts, Inspection, descri
 from export_core.features.inspect.screen import changes_between
 from export_core.policy.terms import Terms
 from export_core.releases.entries import shipped_entries
-from tools.schemas import schema
 
 GOLDEN = Path(__file__).parents[3] / "golden"
 MLP = DATA / "0.12.0.1" / "mlp.jaxexport"
@@ -150,12 +147,10 @@ def test_two_goldens_are_compared_by_their_names(jaxexport, goldens):
 
 def test_readers_that_load_only_one_of_the_two_are_told(jaxexport, goldens):
     names = f"{goldens}/0.6.2-cpu", f"{goldens}/0.12.0.1-cpu"
-    told = json.loads(jaxexport("diff", *names, "--readers", "0.6.2", "--json", code=1).out)
-    assert not told["same"]
-    jsonschema.Draft202012Validator(schema("diff")).validate(told)
-    (change,) = [change for change in told["changes"] if change["name"] == "in 0.6.2"]
-    assert change["before"].startswith("jaxlib 0.6.2 loads it")
-    assert change["after"].startswith("jaxlib 0.6.2 cannot load it")
+    lines = jaxexport("diff", *names, "--readers", "0.6.2", code=1).out.splitlines()
+    place = lines.index("in 0.6.2:")
+    assert lines[place + 1].startswith("  - jaxlib 0.6.2 loads it")
+    assert lines[place + 2].startswith("  + jaxlib 0.6.2 cannot load it")
 
 
 def test_two_folders_are_compared_file_by_file(jaxexport, tmp_path):

@@ -66,7 +66,7 @@ def dated_calendar(calendar: Calendar, windows: Windows, day: datetime.date) -> 
 
 def calendar_lines(calendar: DatedCalendar) -> Iterator[str]:
     """A table with a line for each release, then those that were withdrawn."""
-    promises = "runs artifacts of", "its artifacts are promised until", "newest runs them"
+    promises = "runs artifacts of", "promised to jaxlibs built until", "newest runs them"
     rows: list[tuple[str, ...]] = [("jaxlib", "built", "days ago", " jax", *promises)]
     for release in calendar.releases:
         count, first, last = len(release.runs), release.runs[0], release.runs[-1]

@@ -193,22 +193,24 @@ def judgement_mark(result: Result) -> str:
 
 
 def window_line(result: Result) -> str:
-    """The window: ``backward: reader built 155 days after the writer; promised: 180 days, until 2026-11-14``."""
-    after, edge = ("before", "back to") if result.direction is Direction.FORWARD else ("after", "until")
+    """``backward: reader built 155 days after the writer; promised to jaxlibs built until 2026-11-14 (180 days)``."""
+    is_forward = result.direction is Direction.FORWARD
     runtime = known_runtimes().get(result.reader.family) if result.reader.runtime else None
+    days = f"{result.direction}: reader built {result.days} days {'before' if is_forward else 'after'} the writer"
     if runtime and not runtime.promise:
-        return f"{result.direction}: reader built {result.days} days {after} the writer; nothing is promised"
-    if result.direction is Direction.SAME:
-        return f"same: reader and writer were built on the same day; promised until {result.promised_until}"
+        return f"{days}; nothing is promised"
     # From the dates, not the policy: a result contains no lengths of windows.
     length = abs((result.promised_until - result.writer.built).days)
-    inside = "promised" if result.promised else "outside the promise"
-    if runtime and result.days <= length and not result.promised:
-        inside = "inside the window, but the promise excludes this refusal"
-    return (
-        f"{result.direction}: reader built {result.days} days {after} the writer; {inside}: {length} days, "
-        f"{edge} {result.promised_until}"
-    )
+    releases = f"releases of {result.reader.family}" if result.reader.runtime else "jaxlibs"
+    edge = f"from {result.promised_until} on" if is_forward else f"until {result.promised_until}"
+    promise = f"promised to {releases} built {edge} ({length} days)"
+    if result.direction is Direction.SAME:
+        return f"same: reader and writer were built on the same day; {promise}"
+    if result.promised:
+        return f"{days}; {promise}"
+    if runtime and result.days <= length:
+        return f"{days}; {promise}, but the promise excludes this refusal"
+    return f"{days}; outside the window: {promise}"
 
 
 def promise_line(reader: ReaderOf) -> str:

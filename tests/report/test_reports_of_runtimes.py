@@ -241,14 +241,14 @@ def test_a_plan_has_jaxlib_first_then_each_runtime_by_build_date():
 def test_a_runtime_that_is_not_installed_says_so(monkeypatch):
     strange = of_runtime(result(), "strange==1.0", "2026-11-05")
     assert promise_line(strange.reader) == "strange is not installed here: what it promises is not known"
-    assert "outside" in window_line(replaced(strange, promised=False))
+    assert "outside the window: promised to releases of strange built" in window_line(replaced(strange, promised=False))
 
 
 def test_a_refusal_that_a_promise_leaves_out_is_said_to_be_so():
     plain = result(Verdict.REFUSED, Judgement.OUTSIDE, writer="0.11.0", promised=False)
     assert window_line(of_runtime(plain, "tensorflow==2.20.0", "2026-08-13")) == (
-        "backward: reader built 28 days after the writer; inside the window, but the promise excludes this refusal: "
-        "180 days, until 2027-01-12"
+        "backward: reader built 28 days after the writer; promised to releases of tensorflow built until 2027-01-12 "
+        "(180 days), but the promise excludes this refusal"
     )
 
 

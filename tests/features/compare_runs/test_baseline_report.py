@@ -40,7 +40,8 @@ def test_a_regression_has_verdicts_dates_arithmetic_and_command():
         "(built 2026-06-17) on cpu.",
         "  then       kept: pass",
         "  now        broken: crash in stage run: signal 11",
-        "  window     backward: reader built 91 days after the writer; promised: 180 days, until 2026-09-14",
+        "  window     backward: reader built 91 days after the writer; promised to jaxlibs built until 2026-09-14 "
+        "(180 days)",
         "  reproduce  jaxexport matrix --cases t.f --writers 0.9.2 --readers 0.10.2 --platforms cpu",
     ]
 

@@ -166,7 +166,7 @@ def inspect(
         echo(inspect_text(read(artifact), terms, readers, as_json=as_json), nl=False)
     checks = load_checks(read(artifact), terms, readers) if readers else []
     if not as_json:
-        echo(check_lines(checks), nl=False)
+        echo(check_lines(checks, readers), nl=False)
     answers = {check.ok for check in checks}
     context.exit(NOT_FINE if False in answers else UNKNOWN if None in answers else FINE)
 

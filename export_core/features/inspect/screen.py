@@ -72,9 +72,19 @@ def load_checks(artifact: Artifact, terms: Terms, readers: Sequence[Reader]) -> 
     return [check_load(artifact, terms, reader) for reader in readers]
 
 
-def check_lines(checks: Sequence[LoadCheck]) -> str:
-    """The last lines of a screen: a sentence for each reader that was named."""
-    return "".join(f"{'' if n else 'reader':<{WIDTH}}{printable(str(check))}\n" for n, check in enumerate(checks))
+def check_lines(checks: Sequence[LoadCheck], readers: Sequence[Reader]) -> str:
+    """The last lines of a screen: a sentence for each reader that was named; for jaxlib with what to do."""
+    lines = []
+    for check, reader in zip(checks, readers, strict=True):
+        # The reasons of another runtime say it themselves.
+        to_do = f"; {_remedy(reader)}" if check.loads is False and not reader.runtime else ""
+        lines.append(f"{'' if lines else 'reader':<{WIDTH}}{printable(f'{check}{to_do}')}\n")
+    return "".join(lines)
+
+
+def _remedy(reader: Reader | ReaderFacts) -> str:
+    """How to get an artifact that a jaxlib loads."""
+    return f"export it again with jax {reader.jax}, or try `jaxexport convert FILE --for {reader.jaxlib}`"
 
 
 def inspect_text(artifact: Artifact, terms: Terms, readers: Sequence[Reader] = (), *, as_json: bool) -> str:
@@ -135,6 +145,8 @@ def _rows(facts: Inspection) -> _Rows:
     loading = [reader for reader in facts.readers if reader.loads]
     count = f"{len(loading)} of the {len(facts.readers)} releases known"
     yield "loads in", f"{spans(facts.readers, loading)} ({count})"
+    if facts.readers and all(reader.loads is False for reader in facts.readers):
+        yield "to do", _remedy(facts.readers[-1])
     yield "not in", _not_in(facts.readers)
     several = [f"none runs it: they run artifacts for one device, and it is for {facts.nr_devices}"]
     yield "read by", [*_runtimes(facts.runtimes), *(several if (facts.nr_devices or 1) > 1 else [])]

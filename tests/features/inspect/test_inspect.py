@@ -225,6 +225,15 @@ def test_a_check_that_only_old_readers_know_is_told(jaxexport):
     assert "0.11.0 (2026-07-16): jax from 0.10.0 on does not know the disabled check shape_assertions" in out
 
 
+def test_what_no_release_loads_is_answered_with_one_to_export_with(jaxexport):
+    lines = jaxexport("inspect", DATA / "0.9.2" / "mlp.jaxexport", "--as-of", "2025-01-01").out.splitlines()
+    place = lines.index("loads in      no release (0 of the 19 releases known)")
+    assert lines[place + 1] == (
+        "to do         export it again with jax 0.4.38, or try `jaxexport convert FILE --for 0.4.38`"
+    )
+    assert not any(line.startswith("to do") for line in jaxexport("inspect", FILES[-1]).out.splitlines())
+
+
 def test_long_values_are_cut_on_screen_and_whole_in_the_json(jaxexport, tmp_path):
     checks = tuple(DisabledCheck("custom_call", f"target{number}") for number in range(30))
     path = changed(tmp_path, "0.12.0.1/mlp", fun_name="f" * 500, disabled_checks=checks)

@@ -208,6 +208,11 @@ def test_the_name_of_a_runtime_alone_is_its_newest_release(jaxexport):
     assert line.startswith("reader        pjrt 0.12.0.1 loads it; ")
 
 
+def test_a_release_that_cannot_load_it_is_one_to_export_with(jaxexport):
+    line = jaxexport("inspect", CHOLESKY, "--readers", "0.9.2", code=1).out.splitlines()[-1]
+    assert line.endswith("; export it again with jax 0.9.2, or try `jaxexport convert FILE --for 0.9.2`")
+
+
 def test_a_server_checks_for_another_runtime():
     found = export_core.check(OLD, "tensorflow==2.21.0")
     assert (found.ok, found.loads, found.promised) == (False, True, True)
@@ -292,3 +297,10 @@ def test_readers_may_be_the_newest_and_a_range(jaxexport):
     lines = ended.out.splitlines()[-3:]
     assert [line[14:].split(" loads")[0] for line in lines] == ["jaxlib 0.12.0.1", "jaxlib 0.11.1", "jaxlib 0.11.2"]
     assert_bad_input(jaxexport("inspect", MLP, "--readers", ">=99"), "jaxlib >=99 is not in the release calendar")
+
+
+@pytest.mark.parametrize("command", ["inspect", "audit", "diff"])
+def test_the_help_of_readers_names_every_form(command, jaxexport):
+    text = " ".join(jaxexport(command, "--help").out.split())
+    for form in ("jaxlib releases, also as newest or as a range such as '>=0.11,<0.12'", "'iree>=3.9'", "litert for"):
+        assert form in text

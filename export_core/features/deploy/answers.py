@@ -171,15 +171,17 @@ def _answer(subject: Subject, target: DeploymentTarget, question: Question) -> t
     result = _stored(subject, target.release, target.platform, question)
     if result is not None and ran(result):
         return Answer.YES, f"it ran in {target.title} and agrees with its writer's outputs", result
+    check = check_load(subject.artifact, question.terms, find_reader(target.release, question.terms, question.calendar))
     if result is not None and result.verdict.fails:
         issue = question.issues.get(result.upstream)
         fixed = f", fixed in {issue.mended_in}" if issue and issue.mended_in else ""
         known = f", known as: {issue.title}{fixed}" if issue else ""
-        return Answer.NO, f"{result.verdict} in {result.ending}{known}", result
+        # What the runtime said does not say how to export for it; the reasons of its facts do.
+        reasons = "".join(f"; {reason}" for reason in check.reasons if target.reader and check.loads is False)
+        return Answer.NO, f"{result.verdict} in {result.ending}{known}{reasons}", result
     if _is_refused_on(subject.artifact, target.platform):
         exported = subject.artifact.envelope.platforms if subject.artifact.envelope else ()
         return Answer.NO, f"it was exported for {', '.join(exported)}, and not for {target.platform}", None
-    check = check_load(subject.artifact, question.terms, find_reader(target.release, question.terms, question.calendar))
     if check.loads is False:
         return Answer.NO, f"cannot be loaded: {'; '.join(check.reasons)}", None
     if target.reader and check.unpromised:
@@ -458,9 +460,12 @@ def _sentence(answer: Deployment) -> str:
 def _upgrade(upgrade: Upgrade) -> str:
     what = f"before {plural(upgrade.artifacts, 'artifact')} {'is' if upgrade.artifacts == 1 else 'are'} deployed there"
     if not upgrade.to:
+        how = f"with jaxlib {upgrade.jaxlib} or for its platform"
+        if "==" in upgrade.jaxlib:
+            how = "where a reason above says how"
         return plain_text(
-            f"{upgrade.target}: no later release is known to run all of them. Export them again with a release that "
-            f"{title_of(upgrade.jaxlib)} reads, or convert them."
+            f"{upgrade.target}: no later release is known to run all of them. Export them again {how}, or try "
+            f"`jaxexport convert FILE --for {upgrade.jaxlib}`."
         )
     foreseen = " (foreseen, not run yet)" if upgrade.foreseen else ""
     to = upgrade.to.replace("==", " ")

@@ -11,7 +11,7 @@ import pytest
 from commands import assert_bad_input, finished, process
 from hypothesis import given
 from hypothesis import strategies as st
-from making import ARTIFACTS, day, files, golden, manifest, result, write_golden
+from making import ARTIFACTS, day, files, golden, manifest, of_runtime, result, write_golden
 
 from export_core.artifact import read
 from export_core.artifact.envelope.encode import encode
@@ -136,6 +136,21 @@ def test_the_first_later_release_of_another_runtime_is_foreseen():
     assert "serving from tensorflow 2.18.1 to tensorflow 2.20.0 (foreseen, not run yet)" in said
 
 
+@pytest.mark.parametrize("is_stored", [False, True], ids=["forecast", "results"])
+@pytest.mark.parametrize(("reader", "built"), [("iree==3.13.0", "2026-10-19"), ("litert==2.3.0", "2026-10-06")])
+def test_a_runtime_without_shardy_is_answered_with_the_flag(reader, built, is_stored, project, jaxexport):
+    Path("export_compat.yaml").write_text(f"deployed: [{{name: edge, reader: {reader}}}]\n")
+    new_golden()
+    if is_stored:
+        failed = ran(Verdict.REFUSED, "0.12.0.1", writer="0.12.0.1", stage=Stage.MODULE, message="no such dialect: sdy")
+        stored(of_runtime(failed, reader, built))
+    said = " ".join(jaxexport("can-i-deploy", f"{CASE}/0.12.0.1-cpu", "--to", "edge", code=1).out.split())
+    title, convert = reader.replace("==", " "), f"`jaxexport convert FILE --for {reader}`"
+    assert ("refused in stage module: no such dialect: sdy" in said) is is_stored
+    assert f"{title} does not parse the sdy dialect: export with jax_use_shardy_partitioner=False, or {convert}" in said
+    assert f"Export them again where a reason above says how, or try {convert}." in said
+
+
 @pytest.mark.parametrize(
     "changed",
     [
@@ -253,7 +268,8 @@ def test_a_platform_that_it_was_not_exported_for_is_a_no(ask):
     Path("export_compat.yaml").write_text(GPU)
     ended = ask(CASE, "gpu", code=1)
     assert "it was exported for cpu, and not for cuda" in ended.out
-    assert "no later release is known to run all of them. Export them again" in ended.out
+    said = " ".join(ended.out.split())
+    assert "Export them again with jaxlib 0.10.2 or for its platform, or try `jaxexport convert FILE --for" in said
 
 
 def test_a_cell_that_was_only_compiled_is_unknown(ask):

@@ -70,7 +70,13 @@ def _print_short(console: Console, document: Document) -> None:
             console.print()
             evidence = _evidence(finding, document.findings)
             _print_finding(console, kind, finding.brief or finding.sentence, evidence, _MOST_LINES)
-        if rest := kinds[kind][most:]:
+        rest = kinds[kind][most:]
+        if kind is Judgement.OWED.facts.kind:  # the policy names what has to run: each cause is named too
+            for finding in rest[:MOST_SHOWN]:
+                line = wrapped(finding.brief or finding.sentence, console.width, f"{kind.title}  and ", most=1)
+                print_lines(console, line, kind.style)
+            rest = rest[MOST_SHOWN:]
+        if rest:
             print_lines(console, [f"{kind.title}  and {_counted(rest)}"], kind.style)
     if len(deciding) < len(kinds):
         console.print()
@@ -133,7 +139,7 @@ def _next_steps(document: Document, *, full: bool) -> list[tuple[str, str]]:
     deciding = _deciding(finding.kind for finding in document.findings)
     worst = next((finding.cause for finding in document.findings if finding.cause and finding.kind in deciding), None)
     steps = [worst.reproduce] if worst and worst.reproduce else []
-    steps.append(f"jaxexport report{named} --html report.html{'' if full else '  # or here: --full'}")
+    steps.append(f"jaxexport report{named} --html report.html{'' if full else '  # or --full: print every cell'}")
     return [("next", "\n".join(steps))]
 
 

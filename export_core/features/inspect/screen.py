@@ -74,7 +74,7 @@ def load_checks(artifact: Artifact, terms: Terms, readers: Sequence[Reader]) -> 
 
 def check_lines(checks: Sequence[LoadCheck], readers: Sequence[Reader]) -> str:
     """The last lines of a screen: a sentence for each reader that was named; for jaxlib with what to do."""
-    lines = []
+    lines: list[str] = []
     for check, reader in zip(checks, readers, strict=True):
         # The reasons of another runtime say it themselves.
         to_do = f"; {_remedy(reader)}" if check.loads is False and not reader.runtime else ""

@@ -2,12 +2,12 @@
 
 import contextlib
 import datetime
-import functools
 import os
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 
 from msgspec import structs
@@ -18,9 +18,9 @@ from export_core.artifact.writers import find_writer
 from export_core.base.atomic import write_whole
 from export_core.base.untrusted import read_regular
 from export_core.features.convert import proof
-from export_core.features.convert.convert import Converted, RewriteModules, convert, find_reader
+from export_core.features.convert.convert import Converted, convert, find_reader
 from export_core.features.convert.errors import ConversionError, ConversionRefused
-from export_core.features.convert.programs import export_again
+from export_core.features.convert.programs import ModuleRewriter, export_again
 from export_core.goldens import Golden, GoldenStore, Manifest, conversion_record
 from export_core.goldens.conversion_record import SUFFIX, ConversionRecord, dump_record, is_rewritten, record_file
 from export_core.goldens.store import ARTIFACT, MANIFEST, sha256
@@ -88,7 +88,7 @@ def expiring_targets(
         if Path(out).resolve().is_relative_to(Path(folder).resolve()):
             raise ConversionError(f"--output {out}: is in {folder}, whose artifacts are never touched. Name another.")
         files = []
-        for file in read_archive(functools.partial(promised_until, terms), [folder], Counter()):
+        for file in read_archive(partial(promised_until, terms), [folder], Counter()):
             if file.error:
                 problems.append(f"{file.path}: {file.error}")
             elif file.result is None:
@@ -141,20 +141,28 @@ class Conversions:
     """What is the same for all conversions of one command.
 
     `goldens` is the folder in which the golden of an artifact is looked for, None for none. `arrays` are inputs and
-    outputs that were given beside an artifact that no golden has. `via` says how: `rewrite` the artifact, let a release
-    between `export` it again, or `auto`, the second where the first is refused. `replace` has the files, and the
-    goldens as `case/writer`, that may be replaced. `notify` is called with a line about what happens beside them.
+    outputs that were given beside an artifact that no golden has, or none. `via` says how: `rewrite` the artifact, let
+    a release between `export` it again, or `auto`, the second where the first is refused. `replace` has the files, and
+    the goldens as `case/writer`, that may be replaced. `notify` is called with a line about what happens beside them.
     """
 
     policy: Policy
-    calendar: Calendar
-    rewrite_modules: RewriteModules
+    notify: Callable[[str], None]
     goldens: Path | None
-    arrays: tuple[Path, Path] | None
+    arrays: Sequence[Path]
     replace_custom_calls: bool
     via: str
-    notify: Callable[[str], None]
     replace: Collection[str] = ()
+
+    @cached_property
+    def calendar(self) -> Calendar:
+        """The releases that the policy knows."""
+        return self.policy.calendar()
+
+    @cached_property
+    def rewrite_modules(self) -> ModuleRewriter:
+        """What rewrites modules, in one environment for all."""
+        return ModuleRewriter(self.calendar, self.notify)
 
     def run(self, target: Target) -> ConversionRecord:
         """Convert one source for a reader and write it: an artifact to a file, a golden into a folder of goldens.
@@ -186,8 +194,8 @@ class Conversions:
         raise ConversionRefused(" ".join(refusals))
 
     def _evidence(self, artifact: Artifact, golden: Golden | None) -> proof.Evidence | None:
-        if golden is None and self.arrays is not None:
-            return proof.given_evidence(artifact, *self.arrays, self.calendar)
+        if golden is None and self.arrays:
+            return proof.given_evidence(artifact, self.arrays, self.calendar)
         if golden is None and self.goldens is not None:
             golden = proof.golden_with(artifact, self.goldens)
         return proof.evidence_of(golden) if golden else proof.made_evidence(artifact, self.calendar)

@@ -7,13 +7,13 @@ from importlib.metadata import version
 
 import msgspec
 
-from export_core.artifact import Artifact, read_bytes
+from export_core.artifact import Artifact, Envelope, read_bytes
 from export_core.artifact.audit import ONLY_JAX, belongs, calls_of_jax, judge_calls, unread_findings
 from export_core.artifact.envelope import formats
 from export_core.artifact.envelope.fields import NamedSharding
 from export_core.artifact.main_check import check_main
 from export_core.artifact.numerics import LAPACK
-from export_core.artifact.readers import CONVERT, Reader, loads, module_reasons, version_numbers
+from export_core.artifact.readers import CONVERT, LoadResult, Reader, loads, module_reasons, version_numbers
 from export_core.features.convert.envelope import rewrite_envelope, shardings_of
 from export_core.features.convert.errors import ConversionRefused
 from export_core.goldens.manifest import ConvertedFrom
@@ -116,12 +116,40 @@ def convert(
         ConversionRefused: it cannot be made into one that the reader takes.
         ArtifactError: it cannot be read.
     """
-    envelope, refusal = artifact.envelope, f"{artifact.name}: not converted"
-    if envelope is None:
+    if (envelope := artifact.envelope) is None:
         raise ConversionRefused(
-            f"{refusal}: it is a bare StableHLO module, without the envelope that says how it is called. Export the "
-            "function again."
+            f"{artifact.name}: not converted: it is a bare StableHLO module, without the envelope that says how it is "
+            "called. Export the function again."
         )
+    calls = _calls_to_replace(artifact, envelope, reader, allow, replace_custom_calls=replace_custom_calls)
+    (load,) = loads(artifact, [reader])
+    plain = shardings_in_the_way(artifact, reader)
+    if load.ok and not calls and not plain and not _misses_shardings(envelope, reader):
+        return Converted(artifact, reader, UNCHANGED, f"{reader.title} takes the original")
+    try:
+        done = RewrittenModules(tuple(module.serialized() for module in artifact.modules))
+        if calls or plain or any(module_reasons(module, reader) for module in artifact.modules):
+            done = rewrite_modules(_job(reader, done.modules, tuple(calls), plain=plain))
+        data, outside = rewrite_envelope(artifact, reader, done.modules)
+        converted = read_bytes(data, f"{artifact.name} for {reader.title}")
+        check_converted(artifact, converted, reader, allow)
+    except ConversionRefused as refused:
+        other_way = _other_way(load, reader, has_calls=bool(calls))
+        problem = f"{artifact.name}: not converted for {reader.title}: {refused.message().rstrip('.')}.{other_way}"
+        raise ConversionRefused(problem) from None
+    why = "; ".join((*_reasons(load), *calls)) or f"{reader.title} would {'not run' if plain else 'miss'} its shardings"
+    return Converted(converted, reader, REWRITTEN, why, (*outside, *done.rewrites), done.by, tuple(calls))
+
+
+def _calls_to_replace(
+    artifact: Artifact, envelope: Envelope, reader: Reader, allow: Mapping[str, str], *, replace_custom_calls: bool
+) -> dict[str, str]:
+    """The custom calls that the reader does not take, each with the reason.
+
+    Raises `ConversionRefused` for what no conversion changes: parts that are not known, several devices, what crashes
+    the reader; and for custom calls unless they are replaced.
+    """
+    refusal = f"{artifact.name}: not converted"
     if not_read := _parts_not_read(artifact, allow):
         raise ConversionRefused(f"{refusal}: {' '.join(not_read)}")
     refusal += f" for {reader.title}"
@@ -140,48 +168,44 @@ def convert(
         raise ConversionRefused(
             f"{refusal}: {' '.join(calls.values())} --replace-custom-calls replaces those of LAPACK."
         )
-    (load,) = loads(artifact, [reader])
-    # Named shardings with none of XLA's beside them: an older reader loads the artifact without them.
-    misses_shardings = (
-        reader.jax
-        and formats.format_of(reader.jax) < formats.NAMED_SHARDINGS
-        and any(
-            isinstance(sharding, NamedSharding) and sharding.hlo_sharding_proto is None
-            for sharding in shardings_of(envelope)
+    return calls
+
+
+def _misses_shardings(envelope: Envelope, reader: Reader) -> bool:
+    """Whether named shardings have none of XLA's beside them: an older reader loads the artifact without them."""
+    if not reader.jax or formats.format_of(reader.jax) >= formats.NAMED_SHARDINGS:
+        return False
+    named = [sharding for sharding in shardings_of(envelope) if isinstance(sharding, NamedSharding)]
+    return any(sharding.hlo_sharding_proto is None for sharding in named)
+
+
+def _job(reader: Reader, modules: tuple[bytes, ...], calls: tuple[str, ...], *, plain: bool) -> ModuleJob:
+    """What is to be done with modules for a reader. Raises `ConversionRefused` where its StableHLO is not known."""
+    if reader.stablehlo is None:
+        raise ConversionRefused(f"the StableHLO of {reader.title} is not known")
+    # Readers that do not initialize LAPACK get what XLA expands itself, which is how jax lowers for TPUs.
+    platform = "cpu" if initializes_lapack(reader) else "tpu"
+    stablehlo = ".".join(map(str, (*version_numbers(reader.stablehlo), 0)[:3]))  # IREE's is known as 1.12
+    return ModuleJob(modules, stablehlo, reader.knows_shardy and not plain, calls, platform, plain)
+
+
+def _other_way(load: LoadResult, reader: Reader, *, has_calls: bool) -> str:
+    """What to do where a conversion is refused, as a sentence: JAX's own bypass, or another export."""
+    exports = [reason.partition(CONVERT)[0].rpartition(": ")[2] for reason in load.reasons]
+    if reader.runtime and exports and not has_calls:  # else the calls are in the way of such an export, too
+        return f" Instead, {' and '.join(exports)}."
+    if any("expired" in reason for reason in load.reasons):
+        return (
+            " JAX's own bypass, JAX_EXPORT_DESERIALIZE_EXPIRED_VERSIONS=1 in the environment of the reader "
+            "(jax 0.11.1 and later), reads expired formats. It does not cover XLA's shardings from jax 0.12.0 on, "
+            "nor custom calls that are gone."
         )
-    )
-    plain = shardings_in_the_way(artifact, reader)
-    if load.ok and not calls and not misses_shardings and not plain:
-        return Converted(artifact, reader, UNCHANGED, f"{reader.title} takes the original")
-    try:
-        done = RewrittenModules(tuple(module.serialized() for module in artifact.modules))
-        if calls or plain or any(module_reasons(module, reader) for module in artifact.modules):
-            if reader.stablehlo is None:
-                raise ConversionRefused(f"the StableHLO of {reader.title} is not known")
-            # Readers that do not initialize LAPACK get what XLA expands itself, which is how jax lowers for TPUs.
-            platform = "cpu" if initializes_lapack(reader) else "tpu"
-            version = ".".join(map(str, (*version_numbers(reader.stablehlo), 0)[:3]))  # IREE's is known as 1.12
-            shardy = reader.knows_shardy and not plain
-            job = ModuleJob(done.modules, version, shardy, tuple(calls), platform, plain)
-            done = rewrite_modules(job)
-        data, outside = rewrite_envelope(artifact, reader, done.modules)
-        converted = read_bytes(data, f"{artifact.name} for {reader.title}")
-        check_converted(artifact, converted, reader, allow)
-    except ConversionRefused as refused:
-        bypass = ""
-        if any("expired" in reason for reason in load.reasons):
-            bypass = (
-                " JAX's own bypass, JAX_EXPORT_DESERIALIZE_EXPIRED_VERSIONS=1 in the environment of the reader "
-                "(jax 0.11.1 and later), reads expired formats. It does not cover XLA's shardings from jax 0.12.0 on, "
-                "nor custom calls that are gone."
-            )
-        exports = [reason.partition(CONVERT)[0].rpartition(": ")[2] for reason in load.reasons]
-        if reader.runtime and exports and not calls:  # else the calls are in the way of such an export, too
-            bypass = f" Instead, {' and '.join(exports)}."
-        raise ConversionRefused(f"{refusal}: {refused.message().rstrip('.')}.{bypass}") from None
-    reasons = [reason.partition(": export ")[0] for reason in load.reasons]
-    why = "; ".join((*reasons, *calls)) or f"{reader.title} would {'not run' if plain else 'miss'} its shardings"
-    return Converted(converted, reader, REWRITTEN, why, (*outside, *done.rewrites), done.by, tuple(calls))
+    return ""
+
+
+def _reasons(load: LoadResult) -> list[str]:
+    """Why a reader refuses an artifact, without how to export it for that reader."""
+    return [reason.partition(": export ")[0] for reason in load.reasons]
 
 
 def check_converted(original: Artifact, converted: Artifact, reader: Reader, allow: Mapping[str, str]) -> None:
@@ -189,8 +213,11 @@ def check_converted(original: Artifact, converted: Artifact, reader: Reader, all
     if _signature(original) != _signature(converted):
         raise ConversionRefused("its arguments or results differ from those of the original")
     (load,) = loads(converted, [reader])
-    reasons = [reason.partition(": export ")[0] for reason in load.reasons]
-    problems = [*reasons, *calls_not_taken(converted, reader, allow).values(), *_parts_not_read(converted, allow)]
+    problems = [
+        *_reasons(load),
+        *calls_not_taken(converted, reader, allow).values(),
+        *_parts_not_read(converted, allow),
+    ]
     if not load.ok or problems:
         raise ConversionRefused("; ".join(problems) or "it is not known whether the reader takes it")
     if new := [text for text in check_main(converted) if text not in check_main(original)]:

@@ -1,8 +1,11 @@
 """`jaxexport convert`: artifacts made into ones that other readers take, verified in those readers."""
 
+from __future__ import annotations
+
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,6 +25,11 @@ from export_core.cli.click_options import (
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 from export_core.policy.run_options import comma_separated
+
+if TYPE_CHECKING:
+    from export_core.features.convert.conversions import Target
+    from export_core.policy import Policy
+    from export_core.policy.terms import Terms
 
 VERIFIED, REFUSED, BAD_INPUT, NOT_VERIFIED = 0, 1, 2, 3
 _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
@@ -89,22 +97,7 @@ _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
 @quiet_option
 @click.pass_context
 def convert(
-    context: click.Context,
-    files: Sequence[str],
-    readers: str,
-    output: str,
-    replace_custom_calls: bool,
-    via: str,
-    expiring: str | None,
-    as_of: str | None,
-    inputs: str | None,
-    outputs: str | None,
-    goldens: str | None,
-    policy_file: str | None,
-    replace: Sequence[str],
-    dry_run: bool,
-    as_json: bool,
-    quiet: bool,
+    context: click.Context, /, files: Sequence[str], readers: str, output: str, dry_run: bool, **values: Any
 ) -> None:
     """Rewrite an artifact for another release or another runtime, and verify it there.
 
@@ -116,87 +109,103 @@ def convert(
     Exit codes: 0 converted and verified, 1 refused (nothing is written), 2 bad input, 3 converted and not verified, or,
     with --expiring, an artifact of which the last promised day is not known.
     """
-    from export_core.cli.steps import Steps
-    from export_core.features.convert.conversions import Conversions, check_targets, expiring_targets, targets_of
-    from export_core.features.convert.errors import ConversionError
-    from export_core.features.convert.programs import ModuleRewriter
-    from export_core.goldens.conversion_record import CONVERTED
-    from export_core.matrix.selection import reader_named
+    from export_core.features.convert.conversions import check_targets, targets_of
     from export_core.policy.terms import terms_here
     from export_core.releases.names import title_of
-    from export_core.releases.runtimes import known_runtimes, names_runtime
 
-    names = list(comma_separated(readers))
-    if not names:
-        raise click.UsageError("--for expects a reader, such as --for 0.9.2 or --for tensorflow==2.18.1.")
-    if (inputs is None) != (outputs is None) or (inputs and len(files) > 1):
+    expiring, as_of, policy_file = (values.pop(name) for name in ("expiring", "as_of", "policy_file"))
+    given = (values.pop("inputs"), values.pop("outputs"))
+    arrays = [Path(file) for file in given if file is not None]
+    if len(arrays) == 1 or (arrays and len(files) > 1):
         raise click.UsageError("--inputs and --outputs belong together, to one FILE.")
-    notify = Steps(quiet=quiet)
     policy = policy_of(policy_file)
-    calendar = policy.calendar()
-    targets_by_name = {target.name: target.release for target in policy.deployed}
-    names = [targets_by_name.get(name, name) for name in names]
-    if unknown_names := [name for name in names if name.isalpha() and not names_runtime(name)]:
-        known = ", ".join(targets_by_name) or "it has none"
-        raise click.UsageError(
-            f"--for: expected a release such as 0.9.2 or tensorflow==2.18.1, or a deployment target of the policy "
-            f"({known}), found {unknown_names[0]!r}."
-            f"{did_you_mean(unknown_names[0], [*targets_by_name, *known_runtimes()])}"
-        )
-    names = [reader_named(name, calendar).name if names_runtime(name) else name for name in dict.fromkeys(names)]
+    names = _reader_names(readers, policy)
     codes: set[int] = set()
     if expiring is None:
         targets = targets_of(files, names, output)
     else:
-        last_day = _last_day(expiring, as_of)
-        targets, problems, unknown = expiring_targets(files, names, output, terms_here(policy_file), last_day)
-        for problem in problems:
-            echo(f"{PREFIX}{problem}", err=True)
-            codes.add(BAD_INPUT)
-        if unknown:
-            echo(f"left out: {plural(unknown, 'artifact')} whose last promised day is not known", err=True)
-            codes.add(NOT_VERIFIED)
-        if not targets:
-            codes.add(VERIFIED)
-            echo(f"no artifact leaves the window by {last_day}: nothing to convert")
+        targets = _expiring(files, names, output, terms_here(policy_file), _last_day(expiring, as_of), codes)
     check_targets(targets, output)
     if dry_run:
         for target in targets:
             echo(f"{target.written}: would be {target.name}, converted for {title_of(target.reader)}")
-        context.exit(next((code for code in _WORST_FIRST if code in codes), VERIFIED))
+    else:
+        # A single file is named by --output itself.
+        values["replace"] += tuple(str(target.path) for target in targets if target.path == Path(output))
+        codes |= set(map(_converter(policy, arrays=arrays, **values), targets))
+    context.exit(next((code for code in _WORST_FIRST if code in codes), VERIFIED))
+
+
+def _reader_names(readers: str, policy: Policy) -> list[str]:
+    """The releases that --for names, those of deployment targets among them."""
+    from export_core.matrix.selection import reader_named
+    from export_core.releases.runtimes import known_runtimes, names_runtime
+
+    named = comma_separated(readers)
+    if not named:
+        raise click.UsageError("--for expects a reader, such as --for 0.9.2 or --for tensorflow==2.18.1.")
+    targets = {target.name: target.release for target in policy.deployed}
+    names = dict.fromkeys(targets.get(name, name) for name in named)
+    if unknown := [name for name in names if name.isalpha() and not names_runtime(name)]:
+        raise click.UsageError(
+            f"--for: expected a release such as 0.9.2 or tensorflow==2.18.1, or a deployment target of the policy "
+            f"({', '.join(targets) or 'it has none'}), found {unknown[0]!r}."
+            f"{did_you_mean(unknown[0], [*targets, *known_runtimes()])}"
+        )
+    return [reader_named(name, policy.calendar()).name if names_runtime(name) else name for name in names]
+
+
+def _expiring(
+    files: Sequence[str], names: Sequence[str], output: str, terms: Terms, last_day: datetime.date, codes: set[int]
+) -> list[Target]:
+    """The artifacts that leave the window by a day; the exit codes of those that are left out are added."""
+    from export_core.features.convert.conversions import expiring_targets
+
+    targets, problems, unknown = expiring_targets(files, names, output, terms, last_day)
+    for problem in problems:
+        echo(f"{PREFIX}{problem}", err=True)
+        codes.add(BAD_INPUT)
+    if unknown:
+        echo(f"left out: {plural(unknown, 'artifact')} whose last promised day is not known", err=True)
+        codes.add(NOT_VERIFIED)
+    if not targets:
+        echo(f"no artifact leaves the window by {last_day}: nothing to convert")
+    return targets
+
+
+def _converter(
+    policy: Policy, goldens: str | None, *, quiet: bool, as_json: bool, **how: Any
+) -> Callable[[Target], int]:
+    """What converts one artifact, prints what comes of it, and returns its exit code."""
+    from export_core.cli.steps import Steps
+    from export_core.features.convert.conversions import Conversions
+    from export_core.features.convert.errors import ConversionError
+    from export_core.goldens.conversion_record import CONVERTED
+
     folder = Path(goldens or policy.goldens)
     if goldens and not folder.is_dir():
         raise ConversionError(f"--goldens {goldens}: expected a folder of goldens, found none.")
-    conversions = Conversions(
-        policy=policy,
-        calendar=calendar,
-        rewrite_modules=ModuleRewriter(calendar, notify),
-        goldens=folder if folder.is_dir() else None,
-        arrays=(Path(inputs), Path(outputs)) if inputs and outputs else None,
-        replace_custom_calls=replace_custom_calls,
-        via=via,
-        notify=notify,
-        # A single file is named by --output itself.
-        replace=[*replace, *(str(target.path) for target in targets if target.path == Path(output))],
-    )
-    for target in targets:
+    notify = Steps(quiet=quiet)
+    conversions = Conversions(policy, notify, folder if folder.is_dir() else None, **how)
+
+    def convert_one(target: Target) -> int:
         try:
             with notify:
                 record = conversions.run(target)
         except ExportCompatError as error:
             echo(f"{PREFIX}{error}", err=True)
-            codes.add(error.exit_code)
-            continue
-        codes.add(VERIFIED if record.verdict == CONVERTED else NOT_VERIFIED)
+            return error.exit_code
         if as_json:
             echo_json(record, indent=-1)
-            continue
-        origin = record.converted_from
-        echo(f"{target.written}: {record.verdict}: {record.message}")
-        echo(f"  {origin.way}: {record.why}")
-        for rewrite in origin.rewrites:
-            echo(f"  - {rewrite}")
-    context.exit(next(code for code in _WORST_FIRST if code in codes))
+        else:
+            origin = record.converted_from
+            echo(f"{target.written}: {record.verdict}: {record.message}")
+            echo(f"  {origin.way}: {record.why}")
+            for rewrite in origin.rewrites:
+                echo(f"  - {rewrite}")
+        return VERIFIED if record.verdict == CONVERTED else NOT_VERIFIED
+
+    return convert_one
 
 
 def _last_day(text: str, as_of: str | None) -> datetime.date:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from export_core.base.phrases import plural
-from export_core.cli.click_options import FiniteRange, console, declared, json_option, quiet_option, results_option
+from export_core.cli.click_options import console, declared, json_option, quiet_option, results_option
 from export_core.cli.help import command
 from export_core.cli.output import echo, echo_json
 from export_core.policy.run_options import ONE_CELL, RunOptions, Selection, read_options
@@ -135,67 +135,33 @@ def explain(
 
     Exit codes: 0 it is explained, 2 bad input, also a cell that works.
     """
-    from export_core.base.layout import labelled_paragraphs, wrapped
     from export_core.cli.steps import Steps
     from export_core.features.why.bisect.bisection import bisect as bisection_of
+    from export_core.features.why.explain import bundle as bundling
     from export_core.features.why.explain import explanation as explaining
-    from export_core.features.why.explain.bundle import check_new, program_of, reduced_program, write_bundle
-    from export_core.features.why.explain.double_reference import reference_lines
-    from export_core.features.why.explain.who_is_right import alone_line, interpreter_line
+    from export_core.features.why.explain.who_is_right import references
     from export_core.features.why.reduce.folder import ReductionFolder
-    from export_core.features.why.reduce.reduced_program import ModuleEditor
-    from export_core.matrix import Verdict
 
     if bundle:
-        check_new(bundle)  # before anything is run
+        bundling.check_new(bundle)  # before anything is run
     with Steps(quiet=quiet) as notify:
         result = explaining.result_of(choice, notify)
         left = ReductionFolder(reduced) if reduced else None
         bisection = None
         if is_bisected or (is_bisected is None and bundle):
-            with _interrupted_with(
-                "Interrupted: nothing was written. `--no-bisect` explains without running anything."
-            ):
+            said = "Interrupted: nothing was written. `--no-bisect` explains without running anything."
+            with _interrupted_with(said):
                 bisection = bisection_of(choice, notify)
-        is_numerics = result.verdict is Verdict.NUMERICS
-        shown = []
-        if is_numerics:
-            shown.append(("alone", alone_line(choice, result)))
-        if is_referred and is_numerics:
-            shown.append(("reference", interpreter_line(choice, notify)))
-            shown.append(("float64", "\n".join(reference_lines(choice, result, notify))))
+        shown = references(choice, result, notify, ask=is_referred)
         explanation = explaining.explain(choice, result, left, bisection, shown)
-        written = []
         if bundle:
-            if left:
-                with (
-                    choice.environments(notify) as environments,
-                    ModuleEditor(environments.build(choice.newest)) as editor,
-                ):
-                    program = reduced_program(choice, result, left, editor)
-            else:
-                program = program_of(choice, result)
-            written = write_bundle(bundle, choice, result, explanation, program)
+            program = bundling.bundled_program(choice, result, left, notify)
+            written = bundling.write_bundle(bundle, choice, result, explanation, program)
     if as_json:
         echo_json(explanation)
         return
-    width = console().width
-    of_all = f" It is the cause of {choice.alike:,} cells." if choice.alike > 1 else ""
-    for text in (explanation.sentence, f"Cause: {explanation.cause}. {explanation.because}{of_all}"):
-        for line in wrapped(text, width, indent=2):
-            echo(line)
-    echo("\nEvidence")
-    for line in labelled_paragraphs(explanation.evidence, width):
+    for line in explaining.explanation_lines(explanation, choice.alike, console().width):
         echo(line)
-    if len(explanation.releases) > 1:
-        echo("\nThe same golden in other releases")
-        for row in explanation.releases:
-            echo(f"  {row.reader.built}  {row.reader.title:<17} {row.verdict}")
-    for title, texts in (("What to do", explanation.steps), ("What would have shown it earlier", explanation.earlier)):
-        echo(f"\n{title}")
-        for text in texts:
-            for line in wrapped(text, width, "  - ", 4):
-                echo(line)
     if bundle:
         echo(f"\nBundle: {', '.join(map(str, written))}")
 
@@ -217,51 +183,19 @@ def explain(
 )
 @click.option(
     "--by",
-    type=click.Choice(["message", "verdict", "numbers", "cost"]),
+    type=click.Choice(["message", "verdict", "numbers"]),
     default="message",
     show_default=True,
     help="Which releases count as alike: those with the same verdict, stage, signal and kind of message; with the same "
-    "verdict; with errors, in units of the writer's noise, or a cost on the same side of a threshold.",
-)
-@click.option(
-    "--threshold",
-    metavar="UNITS",
-    type=FiniteRange(min=0),
-    help="With --by numbers: an error of more units of noise is bad. [default: the middle between both ends]",
-)
-@click.option(
-    "--figure", metavar="NAME", default="temp_bytes", show_default=True, help="With --by cost: temp_bytes, flops, …"
-)
-@click.option(
-    "--factor",
-    metavar="F",
-    type=FiniteRange(min=0),
-    help="With --by cost: more than so many times the figure of the good release is bad. [default: 1.1]",
+    "verdict; with errors, in units of the writer's noise, on the same side of the middle between both ends.",
 )
 @click.option(
     "--all", "every", is_flag=True, help="Run every release of the window, even if there are more than twelve."
 )
-@click.option(
-    "--resume",
-    is_flag=True,
-    help="Continue a bisection that was interrupted or killed: what this command has run here before is not run again.",
-)
 @json_option("Print JSON (schema/bisection.schema.json).")
 @quiet_option
 @click.pass_context
-def bisect(
-    context: click.Context,
-    choice: Choice,
-    good: str,
-    by: str,
-    threshold: float | None,
-    figure: str,
-    factor: float | None,
-    every: bool,
-    resume: bool,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+def bisect(context: click.Context, choice: Choice, good: str, by: str, every: bool, as_json: bool, quiet: bool) -> None:
     """Say since which release a cell fails, and what changed in that one.
 
     CELL is a cell as reports print it (GOLDEN in READER on PLATFORM), the id of a cause, a golden, or a case. The
@@ -272,23 +206,12 @@ def bisect(
     """
     from export_core.cli.steps import Steps
     from export_core.features.why.bisect.bisection import bisect as bisection_of
-    from export_core.features.why.bisect.criterion import BisectBy, Measure
+    from export_core.features.why.bisect.criterion import BisectBy
     from export_core.features.why.bisect.report import bisect_lines
-    from export_core.judge.cost import FIGURES
 
-    for option, given, kind in (
-        ("--threshold", threshold is not None, "numbers"),
-        ("--factor", factor is not None, "cost"),
-        ("--figure", figure != "temp_bytes", "cost"),
-    ):
-        if option == "--figure" and figure not in FIGURES:
-            raise click.UsageError(f"--figure: expected one of {', '.join(FIGURES)}, found {figure!r}.")
-        if given and by != kind:
-            raise click.UsageError(f"{option} is for --by {kind}, found --by {by}.")
-    measure = Measure(BisectBy(by), figure, threshold if by == "numbers" else factor)
-    said = "Interrupted. The same command with --resume runs the releases that are left."
+    said = "Interrupted. The same command runs only what is not in the cache."
     with _interrupted_with(said), Steps(quiet=quiet) as notify:
-        bisection = bisection_of(choice, notify, good=good, measure=measure, every=every, resume=resume)
+        bisection = bisection_of(choice, notify, good=good, by=BisectBy(by), every=every)
     if as_json:
         echo_json(bisection)
     else:

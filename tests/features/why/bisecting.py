@@ -6,7 +6,7 @@ from typing import Any
 
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.numbers.compare import Difference
-from export_core.readers.worker.protocol import Cost, Stage
+from export_core.readers.worker.protocol import Stage
 
 Ending = dict[str, Any]
 """What an outcome has beside its cell."""
@@ -33,10 +33,6 @@ def error(message: str) -> Ending:
 def off(noise: float, verdict: Verdict = Verdict.PASS) -> Ending:
     difference = Difference(verdict is Verdict.PASS, max_noise_error=noise)
     return {"stage": Stage.COMPARE, "verdict": verdict, "difference": difference}
-
-
-def costing(temp_bytes: int | None) -> Ending:
-    return {**PASS, "cost": Cost(temp_bytes=temp_bytes)}
 
 
 @dataclasses.dataclass

@@ -1,17 +1,15 @@
 """Since which release a cell fails: the two ends, the releases between, and the edge among them."""
 
 import contextlib
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
 
-import msgspec
 from msgspec import structs
 
 from export_core.base.phrases import few, first_line
-from export_core.base.processes import deciding_variables
-from export_core.features.why.bisect.criterion import Answer, BisectBy, Criterion, Measure
+from export_core.features.why.bisect.criterion import Answer, BisectBy, Criterion, known_size
 from export_core.features.why.bisect.report import (
     FOUND,
     NO_ANSWER,
@@ -25,23 +23,16 @@ from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
 from export_core.judge import Result, judge
 from export_core.judge.result import cell_names, reader_of, release_name
-from export_core.matrix import Cell, Outcome, Verdict, cached_replay
-from export_core.matrix.cache_keys import code, machine
-from export_core.matrix.cached_replay import OutcomeCache
+from export_core.matrix import Outcome, Verdict, cached_replay
 from export_core.matrix.replay_options import ReplayOptions
 from export_core.matrix.selection import reader_named
-from export_core.policy.run_options import RESULTS, of_cell
-from export_core.readers.environment import ReaderEnvironments, cell_variables
+from export_core.readers.environment import ReaderEnvironments
 from export_core.releases import Calendar, Release, ReleaseError
 from export_core.releases.calendar import version_key
 from export_core.releases.index import with_nightlies_of
 from export_core.releases.names import title_of
 from export_core.releases.runtimes import runtime_readers
-from export_core.run.plan_record import hash_of, policy_hash
-from export_core.run.results import make_folder
 
-_BY_MESSAGE = Measure()
-BISECTED = "bisected"  # The folder of what was run, inside that of results.
 AT_ONCE = 12  # In a window of at most so many releases all are run, since a failure may come and go.
 
 
@@ -58,9 +49,8 @@ def bisect(
     notify: Callable[[str], None],
     *,
     good: str = "",
-    measure: Measure = _BY_MESSAGE,
+    by: BisectBy = BisectBy.MESSAGE,
     every: bool = False,
-    resume: bool = False,
 ) -> Bisection:
     """Bisect the cell of a choice, by replays on this machine.
 
@@ -68,61 +58,35 @@ def bisect(
         choice: the cell, whose reader is the bad end.
         notify: called with a line about each release that was run, and about what happens beside it.
         good: a release in which it works; empty to look for one.
-        measure: by what results are alike.
+        by: by what results are alike.
         every: run all releases of the window, however many they are.
-        resume: what an interrupted bisection of the cell has run here is not run again.
 
     Raises:
-        WhyError: the good release that was named is bad too, or there is no such figure.
+        WhyError: the good release that was named is bad too, or there is no error of numbers.
         ReleaseError: a release that does not exist, or an index that does not answer.
     """
     calendar = with_nightlies_of(choice.plan.selection.indexes, choice.plan.calendar)
-    options = replace(choice.options, calendar=calendar)
-    bisection = Bisection(
-        *cell_names(choice.cell),
-        by=measure.by,
-        as_of=choice.plan.as_of,
-        exit_code=NO_ANSWER,
-        message="",
-        figure=measure.figure if measure.by is BisectBy.COST else "",
-    )
-    folder = RESULTS / BISECTED
+    trials = Trials(choice, replace(choice.options, calendar=calendar), notify)
     try:
-        make_folder(folder)
-    except OSError as error:
-        notify(f"{folder}: cannot be made, so that nothing can be resumed: {error.strerror or error}")
-    with OutcomeCache(folder, notify) as cache:
-        trials = Trials(options, {}, choice, cache, resume, notify)
-        try:
-            first, criterion = _good_end(choice, good, measure, trials)
-        except NotBisectedError as error:
-            tried = _tried(trials, measure, None)
-            return structs.replace(bisection, exit_code=error.exit_code, message=str(error), tried=tried)
-        row = between(first, choice.cell.reader, choice.plan.calendar)
-        releases, edge = len(row), _edge(row, trials, criterion, every=every)
-        # Nightlies only around the edge: all of them would be hundreds.
-        nights = between(row[edge.last_good], row[edge.first_bad], calendar)
-        if len(nights) > edge.first_bad - edge.last_good + 1:
-            row, edge = nights, _edge(nights, trials, criterion, every=every)
+        first, criterion = _good_end(choice, good, by, trials)
+    except NotBisectedError as error:
+        return _answer(choice, trials, by, error.exit_code, str(error))
+    row = between(first, choice.cell.reader, choice.plan.calendar)
+    releases, edge = len(row), _edge(row, trials, criterion, every=every)
+    # Nightlies only around the edge: all of them would be hundreds.
+    nights = between(row[edge.last_good], row[edge.first_bad], calendar)
+    if len(nights) > edge.first_bad - edge.last_good + 1:
+        row, edge = nights, _edge(nights, trials, criterion, every=every)
     last_good, first_bad = row[edge.last_good], row[edge.first_bad]
     silent = [release.name for release in row[edge.last_good + 1 : edge.first_bad]]
-    with ReaderEnvironments.of(options.policy, calendar, options.sources) as environments:
-        built = {
-            release: environments.find(replace(choice.cell, reader=release).placement)
-            for release in (last_good, first_bad)
-        }
-    folders = {release: environment.folder for release, environment in built.items() if environment}
+    message = f"not narrowed down further: no answer from {title_of(', '.join(silent))}" if silent else ""
     return structs.replace(
-        bisection,
-        exit_code=NO_ANSWER if silent else FOUND,
-        message=f"not narrowed down further: no answer from {title_of(', '.join(silent))}" if silent else "",
-        threshold=criterion.threshold,
+        _answer(choice, trials, by, NO_ANSWER if silent else FOUND, message, criterion),
         releases=releases,
-        tried=_tried(trials, measure, criterion),
         last_good=reader_of(last_good),
         first_bad=reader_of(first_bad),
         changes=changes_between(last_good, first_bad, calendar),
-        commits=commits_between(last_good, first_bad, folders),
+        commits=commits_between(last_good, first_bad, _folders(choice, trials.options, (last_good, first_bad))),
     )
 
 
@@ -130,17 +94,13 @@ def bisect(
 class Trials:
     """The results of the golden of a choice, by release: each release is run once.
 
-    `options` say how, `notify` is called with a line about each. Outcomes are in a cache of the project too, and are
-    taken from it where a bisection is resumed: the usual one has none of an accelerator, nor those of a user's
-    comparators, and may be of another machine.
+    `options` say how, `notify` is called with a line about each.
     """
 
+    choice: Choice
     options: ReplayOptions
-    results: dict[Release, Result]
-    _choice: Choice
-    _cache: OutcomeCache
-    _resume: bool
-    _notify: Callable[[str], None]
+    notify: Callable[[str], None]
+    results: dict[Release, Result] = field(default_factory=dict)
 
     def __getitem__(self, release: Release) -> Result:
         self.run([release])
@@ -149,34 +109,21 @@ class Trials:
     def run(self, releases: Iterable[Release]) -> None:
         """Run the releases that were not run yet."""
         new = dict.fromkeys(release for release in releases if release not in self.results)
-        cells = {_key(cell, self.options): cell for cell in map(self._choice.cell_in, new)}
-        stored = self._cache.get(tuple(cells)) if self._resume else {}
-        for key, cell in cells.items():
-            if key in stored:
-                self._add(stored[key].for_cell(cell))
-        if left := [cell for key, cell in cells.items() if key not in stored]:
-            titles = [release_name(reader_of(cell.reader)) for cell in left]
-            self._notify(f"running {left[0].golden.id} in {few(titles)}")
+        if cells := [self.choice.cell_in(release) for release in new]:
+            titles = [release_name(reader_of(cell.reader)) for cell in cells]
+            self.notify(f"running {cells[0].golden.id} in {few(titles)}")
             # Closed at once when Ctrl-C ends the loop: this stops the cells that are running.
-            with contextlib.closing(cached_replay.replay_here(left, self.options, notify=self._notify)) as outcomes:
+            with contextlib.closing(cached_replay.replay_here(cells, self.options, notify=self.notify)) as outcomes:
                 for outcome in outcomes:
-                    self._cache.put(_key(outcome.cell, self.options), outcome)
-                    self._add(outcome)
-
-    def _add(self, outcome: Outcome) -> None:
-        self.results[outcome.cell.reader] = result = judge(outcome, self.options.policy)
-        self._notify(f"{release_name(result.reader)}: {result_line(result)}")
+                    self.results[outcome.cell.reader] = result = judge(outcome, self.options.policy)
+                    self.notify(f"{release_name(result.reader)}: {result_line(result)}")
 
 
-def _key(cell: Cell, options: ReplayOptions) -> str:
-    """The name of an outcome: all that decides it, but for what is in the environment, which may not be built yet."""
-    variables = cell_variables(cell.placement, options.policy.environment)
-    parts: list[Any] = [
-        *(hash_of(cell.golden.manifest), str(cell.key), cell.mode, str(cell.target)),
-        *(options.sources.content(cell.reader), policy_hash(msgspec.to_builtins(options.policy))),
-        *(*of_cell(options.limits).values(), deciding_variables(variables), code(), machine()),
-    ]
-    return hashlib.sha256(msgspec.msgpack.encode(parts, order="deterministic")).hexdigest()
+def _folders(choice: Choice, options: ReplayOptions, releases: Iterable[Release]) -> dict[Release, Path | None]:
+    """The environments of releases, of those that are built here."""
+    with ReaderEnvironments.of(options.policy, options.calendar, options.sources) as environments:
+        built = {release: environments.find(choice.cell_in(release).placement) for release in releases}
+    return {release: environment.folder for release, environment in built.items() if environment}
 
 
 def result_line(result: Result | Outcome) -> str:
@@ -186,51 +133,63 @@ def result_line(result: Result | Outcome) -> str:
     return f"{result.verdict} in stage {result.stage}: {first_line(result.message)}".removesuffix(": ")
 
 
-def _tried(trials: Trials, measure: Measure, criterion: Criterion | None) -> tuple[TriedRelease, ...]:
-    """The releases that were run, by build date."""
-    return tuple(
-        TriedRelease(
-            *(result.reader, result.stage, result.verdict, result.message),
-            label=measure.label(result),
-            size=measure.size(result),
-            is_bad=criterion.is_bad(result) if criterion else None,
-        )
-        for result in sorted(trials.results.values(), key=lambda result: result.reader.date_order)
+def _answer(
+    choice: Choice, trials: Trials, by: BisectBy, exit_code: int, message: str, criterion: Criterion | None = None
+) -> Bisection:
+    """What was asked and which releases were run, by build date, with what comes of it."""
+    results = sorted(trials.results.values(), key=lambda result: result.reader.date_order)
+    return Bisection(
+        *cell_names(choice.cell),
+        by=by,
+        as_of=choice.plan.as_of,
+        exit_code=exit_code,
+        message=message,
+        threshold=criterion.threshold if criterion else None,
+        tried=tuple(
+            TriedRelease(
+                *(result.reader, result.stage, result.verdict, result.message),
+                label=by.label(result),
+                size=by.size(result),
+                is_bad=criterion.is_bad(result) if criterion else None,
+            )
+            for result in results
+        ),
     )
 
 
 # --- the two ends -----------------------------------------------------------------------------------------------------
 
 
-def _good_end(choice: Choice, good: str, measure: Measure, trials: Trials) -> tuple[Release, Criterion]:
+def _good_end(choice: Choice, good: str, by: BisectBy, trials: Trials) -> tuple[Release, Criterion]:
     """The good end, and what tells the bad one, which is the reader of the choice, from it.
 
-    Raises `NotBisectedError`; and `WhyError` for a good end that is bad too, or has no such figure.
+    Raises `NotBisectedError`; and `WhyError` for a good end that is bad too, or has no error of numbers.
     """
     reader = choice.cell.reader
-    candidates = [reader_named(good, trials.options.calendar)] if good else _candidates(choice, measure)
+    candidates = [reader_named(good, trials.options.calendar)] if good else _candidates(choice, by)
     trials.run([reader, *candidates[:1]])
     bad = trials[reader]
     if bad.verdict is Verdict.NOT_RUN:
         raise NotBisectedError(NO_ANSWER, f"{reader.title} could not be run: {bad.message}")
-    if measure.is_size:
-        measure.known_size(bad)
+    is_size = by is BisectBy.NUMBERS
+    if is_size:
+        known_size(bad)
     elif bad.verdict.works:
         then = f". The results say {result_line(choice.result)}" if choice.result else ""
         raise NotBisectedError(NOT_REPRODUCED, f"it does not fail here in {reader.title}: {bad.verdict}{then}")
     for candidate in candidates:
         result = trials[candidate]
-        is_good = measure.size(result) is not None if measure.is_size else result.verdict.works
+        is_good = by.size(result) is not None if is_size else result.verdict.works
         if result.verdict is Verdict.NOT_RUN or not (good or is_good):
             continue
-        criterion = Criterion.between(measure, bad, result)
-        if not measure.is_size and criterion.is_bad(result):
+        criterion = Criterion.between(by, bad, result)
+        if not is_size and criterion.is_bad(result):
             raise WhyError(f"--good {good}: it fails there as in {reader.name}: {result_line(result)}. Name another.")
         if criterion.is_bad(result) or not criterion.is_bad(bad):
-            sizes = " and ".join(f"{measure.size(end) or 0:.6g}" for end in (result, bad))
+            sizes = " and ".join(f"{by.size(end) or 0:.6g}" for end in (result, bad))
             raise NotBisectedError(
                 NOT_REPRODUCED,
-                f"{result.reader.title} and {bad.reader.name} are alike by {measure.by}: {sizes}, where more "
+                f"{result.reader.title} and {bad.reader.name} are alike by {by}: {sizes}, where more "
                 f"than {criterion.threshold:.6g} is bad",
             )
         return candidate, criterion
@@ -238,7 +197,7 @@ def _good_end(choice: Choice, good: str, measure: Measure, trials: Trials) -> tu
     raise NotBisectedError(NO_ANSWER, f"no release is known in which it works; tried: {tried}. Name one with --good")
 
 
-def _candidates(choice: Choice, measure: Measure) -> list[Release]:
+def _candidates(choice: Choice, by: BisectBy) -> list[Release]:
     """The releases that may be the good end, the most likely first.
 
     Those in which it works by the results, the nearest first; of jaxlib the golden's writer; the newest release.
@@ -253,7 +212,7 @@ def _candidates(choice: Choice, measure: Measure) -> list[Release]:
     works = [
         result
         for result in choice.stored
-        if result.verdict.works and result.reader.family == reader.family and not measure.is_size
+        if result.verdict.works and result.reader.family == reader.family and by is not BisectBy.NUMBERS
     ]
     names = [near.reader.pair for near in sorted(works, key=distance)]
     names += [reader.family] if reader.runtime else [f"{writer.jaxlib}-jax{writer.jax}", choice.plan.calendar.newest()]

@@ -35,7 +35,7 @@ class TriedRelease(msgspec.Struct, frozen=True):
     verdict: Verdict  # What happened.
     message: str  # What happened in words.
     label: str  # The class of what happened: releases with the same one are alike.
-    size: float | None  # The error in units of noise, or the figure of the cost, by which it was bisected.
+    size: float | None  # The error in units of noise, where it was bisected by numbers.
     is_bad: Answer  # Whether it is like the reader that was asked about; null where it says nothing.
 
 
@@ -67,8 +67,7 @@ class Bisection(msgspec.Struct, frozen=True):
     as_of: datetime.date  # The day: later releases are ignored.
     exit_code: int  # 0 an edge was found, 1 the reader does not fail here, 3 no answer.
     message: str  # Why no edge was found; of one that was found, what is doubtful about it.
-    figure: str = ""  # The figure, where it was bisected by cost.
-    threshold: float | None = None  # The size above which a release is bad, where it was bisected by numbers or cost.
+    threshold: float | None = None  # The size above which a release is bad, where it was bisected by numbers.
     releases: int = 0  # How many releases there are between the two ends, with them.
     tried: tuple[TriedRelease, ...] = ()  # The releases in which the cell was run, by build date.
     last_good: ReaderOf | None = None  # The last release on the good side of the edge.
@@ -145,12 +144,11 @@ def _commit(folder: Path | None, package: str) -> str:
 
 def bisect_lines(bisection: Bisection, width: int) -> Iterator[str]:
     """The lines, wrapped at a width; the last one has the answer and the exit code."""
-    by = f"{bisection.by}, {bisection.figure}" if bisection.figure else str(bisection.by)
-    yield plain_text(f"{bisection.golden} on {bisection.platform}, by {by}, as of {bisection.as_of}")
+    yield plain_text(f"{bisection.golden} on {bisection.platform}, by {bisection.by}, as of {bisection.as_of}")
     yield ""
     # A row for each run of releases that are alike, next to each other by build date.
     runs = itertools.groupby(bisection.tried, lambda tried: (tried.label, tried.is_bad))
-    yield from map(plain_text, aligned((_row(bisection, list(run)) for _, run in runs), indent="  "))
+    yield from map(plain_text, aligned((_row(list(run)) for _, run in runs), indent="  "))
     if bisection.tried:
         yield ""
     labelled = list(answer(bisection))
@@ -163,7 +161,7 @@ def bisect_lines(bisection: Bisection, width: int) -> Iterator[str]:
     yield plain_text(f"{word}{edge}. Exit code {bisection.exit_code}.")
 
 
-def _row(bisection: Bisection, run: Sequence[TriedRelease]) -> tuple[str, str, str]:
+def _row(run: Sequence[TriedRelease]) -> tuple[str, str, str]:
     first, last = run[0], run[-1]
     names = [tried.reader.name for tried in run]
     releases = ", ".join(names) if len(names) < 3 else f"{names[0]} to {names[-1]} ({len(names)})"
@@ -174,9 +172,8 @@ def _row(bisection: Bisection, run: Sequence[TriedRelease]) -> tuple[str, str, s
         text = f"{first.label.partition(':')[0]}: {first_line(first.message)}".removesuffix(": ")
     sizes = sorted({tried.size for tried in run if tried.size is not None})
     if sizes:
-        form = ",.0f" if bisection.by is BisectBy.COST else ".3g"
-        shown = dict.fromkeys(f"{size:{form}}" for size in (sizes[0], sizes[-1]))
-        text += f", {' to '.join(shown)} {bisection.figure or 'x noise'}"
+        shown = dict.fromkeys(f"{size:.3g}" for size in (sizes[0], sizes[-1]))
+        text += f", {' to '.join(shown)} x noise"
     return releases, days, text
 
 

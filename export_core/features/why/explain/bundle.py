@@ -7,7 +7,7 @@ import math
 import re
 import shlex
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -38,7 +38,7 @@ from export_core.readers.build import python_for
 from export_core.readers.cell import called_modules
 from export_core.readers.environment import pythons, requirements
 from export_core.releases import Release, ReleaseError
-from export_core.releases.runtimes import Runtime, runtime_of
+from export_core.releases.runtimes import runtime_of
 
 PROGRAM = Path(__file__).with_name("reproduce.py")
 RUNTIME_PROGRAM = Path(__file__).with_name("reproduce_runtime.py")
@@ -80,6 +80,16 @@ def program_of(choice: Choice, result: Result) -> Program:
     if result.verdict is not Verdict.NUMERICS:  # of a cell that does not run, outputs say nothing
         return Program(artifact, inputs)
     return Program(artifact, inputs, golden.content(OUTPUTS), result.max_abs_error)
+
+
+def bundled_program(
+    choice: Choice, result: Result, reduced: ReductionFolder | None, notify: Callable[[str], None]
+) -> Program:
+    """The program of a bundle: that of a reduction, else the golden's own."""
+    if reduced is None:
+        return program_of(choice, result)
+    with choice.environments(notify) as environments, ModuleEditor(environments.build(choice.newest)) as editor:
+        return reduced_program(choice, result, reduced, editor)
 
 
 def reduced_program(choice: Choice, result: Result, folder: ReductionFolder, editor: ModuleEditor) -> Program:
@@ -236,28 +246,13 @@ def issue(choice: Choice, result: Result, explanation: Explanation, program: Pro
     python, _ = _python_and_packages(choice, reader)
     phrase = VERDICTS[result.verdict].phrase
     message = textwrap.indent(plain_text(result.message).strip() or str(result.verdict), "    ")
-    runtime = runtime_of(reader.runtime) if reader.runtime else None
-    promise = _promise_sentence(result, runtime)
     needs = f"`{SCRIPT}` has the artifact and its inputs in it, and needs only jax:"
     jax, info, tracker = f"jax {reader.jax}, ", f" `uv run {SCRIPT} --info` prints the rest.", _TRACKER
-    if runtime:
+    if reader.runtime:
+        runtime = runtime_of(reader.runtime)
         needs = f"`{SCRIPT}` calls its StableHLO, `{MODULE}`, by `{runtime.worker}`, and needs only {runtime.name}:"
         jax, info, tracker = "", "", runtime.issues
     commands = textwrap.indent("\n".join(uv_lines(choice, explanation.releases)), "    ")
-    rows = "\n".join(
-        f"| {for_markdown(f'jax {row.reader.jax}, ' * bool(row.reader.jax) + row.reader.title)} | {row.reader.built} "
-        f"| {row.verdict} |"
-        for row in explanation.releases
-    )
-    module = edge = ""
-    if text := plain_text(program.text):  # first: what is left out might have been in the middle of a fence
-        fence = "`" * (1 + max((len(run) for run in re.findall("`{3,}", text)), default=2))  # longer than any in it
-        module = f"Its module, reduced:\n\n{fence}mlir\n{text.strip()}\n{fence}\n\n"
-    if explanation.bisection and explanation.bisection.first_bad:
-        pairs = answer(explanation.bisection)
-        # Links are this project's own.
-        lines = (f"- {label}: {text if label == 'commits' else for_markdown(text)}\n" for label, text in pairs)
-        edge = "".join(lines) + "\n"
     # The link to an issue that is known is this project's own; other causes quote what a library says.
     is_known = explanation.cause is FailureCause.UPSTREAM
     known = explanation.because if is_known else for_markdown(explanation.because)
@@ -273,19 +268,13 @@ A function exported by jax {writer.jax} with jaxlib {writer.jaxlib} {phrase} whe
 
 {message}
 
-{promise}
+{_promise_sentence(result)}
 
 {needs}
 
 {commands}
 
-{module}The same artifact in other releases:
-
-| reader | built | result |
-| - | - | - |
-{rows}
-
-{edge}What is known: {known}
+{_module_and_releases(explanation, program)}What is known: {known}
 
 ### System info (python version, jaxlib version, accelerator, etc.)
 
@@ -293,16 +282,35 @@ A function exported by jax {writer.jax} with jaxlib {writer.jaxlib} {phrase} whe
 """
 
 
-def _promise_sentence(result: Result, runtime: Runtime | None) -> str:
+def _module_and_releases(explanation: Explanation, program: Program) -> str:
+    """The module of a reduced program, the same artifact in other releases, and the edge of a bisection."""
+    rows = "\n".join(
+        f"| {for_markdown(f'jax {row.reader.jax}, ' * bool(row.reader.jax) + row.reader.title)} | {row.reader.built} "
+        f"| {row.verdict} |"
+        for row in explanation.releases
+    )
+    text = f"The same artifact in other releases:\n\n| reader | built | result |\n| - | - | - |\n{rows}\n\n"
+    if module := plain_text(program.text):  # first: what is left out might have been in the middle of a fence
+        fence = "`" * (1 + max((len(run) for run in re.findall("`{3,}", module)), default=2))  # longer than any in it
+        text = f"Its module, reduced:\n\n{fence}mlir\n{module.strip()}\n{fence}\n\n{text}"
+    if explanation.bisection and explanation.bisection.first_bad:
+        pairs = answer(explanation.bisection)
+        # Links are this project's own.
+        lines = (f"- {label}: {line if label == 'commits' else for_markdown(line)}\n" for label, line in pairs)
+        text += "".join(lines) + "\n"
+    return text
+
+
+def _promise_sentence(result: Result) -> str:
     """Whether the cell was promised, and by whom."""
-    if runtime is None:
+    if not result.reader.runtime:
         window = f"({result.direction}, {result.days} days)"
         return (
             f"The reader is inside the window of JAX's promise {window}."
             if result.promised
             else "The reader is outside the window of JAX's promise, so this may be as it should be."
         )
+    runtime, inside = runtime_of(result.reader.runtime), "inside" if result.promised else "outside"
     if runtime.promise is None:
         return f"{runtime.name} promises nothing about such artifacts."
-    inside = "inside" if result.promised else "outside"
     return f"The reader is {inside} the window of what is promised there ({runtime.promise.source})."

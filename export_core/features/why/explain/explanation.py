@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
+from pathlib import Path
 
 import msgspec
 
@@ -11,11 +12,12 @@ from export_core.artifact.audit import DISABLED
 from export_core.artifact.readers import LoadResult, loads
 from export_core.artifact.writers import audit_calls, find_writer
 from export_core.base.feature import hooks
+from export_core.base.layout import labelled_paragraphs, wrapped
 from export_core.base.phrases import first_line, plural, ranges
 from export_core.features.why.bisect.report import Bisection, TriedRelease, answer
 from export_core.features.why.choice import Choice
 from export_core.features.why.errors import WhyError
-from export_core.features.why.reduce.folder import ReductionFolder
+from export_core.features.why.reduce.folder import Reduction, ReductionFolder, Step
 from export_core.judge import Result, judge
 from export_core.judge.causes import is_own_writer
 from export_core.judge.result import ReaderOf
@@ -122,34 +124,49 @@ def explain(
     audited = audit_calls(artifact, writer, {**manifest.options.allow, **policy.allow}, promising)
     calls = [finding.message for finding in audited if not finding.ok and finding.standing != DISABLED]
     cause, because = _cause(result, load, calls, issue)
-
     # The command is not that of the results, which may be of another machine.
     shown = [*_evidence(result, load, calls, issue, choice.reproduce), *references]
     if bisection:
         shown += answer(bisection)
     if reduced:
-        reduction, steps, _ = reduced.read_of(str(choice.cell.key))
-        left = plural(steps[-1].operations, "operation")
-        shown.append(("reduced to", f"{left} of {reduction.operations}, in {reduced.path}"))
-        if first := reduction.first_diverging:
-            ulp = "" if first.ulp is None else f" (by up to {first.ulp} ulp)"
-            shown.append(("differs at", f"{first.operation}{ulp}"))
-
+        shown += _reduction(*reduced.read_of(str(choice.cell.key))[:2], reduced.path)
     tried: list[TriedRelease | Result] = [*(bisection.tried if bisection else ()), *choice.stored, result]
     rows = {trial.reader: InRelease(trial.reader, trial.verdict, first_line(trial.message)) for trial in tried}
     releases = tuple(sorted(rows.values(), key=lambda row: row.reader.date_order))
     is_bisected = bisection is not None and bisection.first_bad is not None
     return Explanation(
-        cell=str(choice.cell.key),
-        sentence=cell_sentence(result),
-        cause=cause,
-        because=because,
+        *(str(choice.cell.key), cell_sentence(result), cause, because),
         evidence=tuple((label, text) for label, text in shown if text),
         releases=releases,
         steps=tuple(_steps(choice, result, cause, issue, releases, is_bisected=is_bisected)),
         earlier=tuple(_earlier(choice, result, cause, load)),
         bisection=bisection,
     )
+
+
+def explanation_lines(explanation: Explanation, alike: int, width: int) -> Iterator[str]:
+    """The lines for people, wrapped at a width. `alike` cells have this cause."""
+    of_all = f" It is the cause of {alike:,} cells." if alike > 1 else ""
+    for text in (explanation.sentence, f"Cause: {explanation.cause}. {explanation.because}{of_all}"):
+        yield from wrapped(text, width, indent=2)
+    yield "\nEvidence"
+    yield from labelled_paragraphs(explanation.evidence, width)
+    if len(explanation.releases) > 1:
+        yield "\nThe same golden in other releases"
+        for row in explanation.releases:
+            yield f"  {row.reader.built}  {row.reader.title:<17} {row.verdict}"
+    for title, texts in (("What to do", explanation.steps), ("What would have shown it earlier", explanation.earlier)):
+        yield f"\n{title}"
+        for text in texts:
+            yield from wrapped(text, width, "  - ", 4)
+
+
+def _reduction(reduction: Reduction, steps: Sequence[Step], folder: Path) -> Iterator[tuple[str, str]]:
+    """What is left of a cell that was reduced into a folder."""
+    yield "reduced to", f"{plural(steps[-1].operations, 'operation')} of {reduction.operations}, in {folder}"
+    if first := reduction.first_diverging:
+        ulp = "" if first.ulp is None else f" (by up to {first.ulp} ulp)"
+        yield "differs at", f"{first.operation}{ulp}"
 
 
 def _cause(

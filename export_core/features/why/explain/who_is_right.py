@@ -8,6 +8,7 @@ from export_core.base.feature import hooks
 from export_core.base.phrases import first_line, plural
 from export_core.base.scratch import scratch_folder
 from export_core.features.why.choice import Choice
+from export_core.features.why.explain.double_reference import reference_lines
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import OUTPUTS
 from export_core.judge import Result
@@ -18,6 +19,19 @@ from export_core.matrix.replay import Ran, replay_with_outputs
 from export_core.readers.cell import checks_of
 
 INTERPRETER = "stablehlo"
+
+
+def references(
+    choice: Choice, result: Result, notify: Callable[[str], None], *, ask: bool = True
+) -> list[tuple[str, str]]:
+    """What shows who is right where numbers differ, labelled: stored results; with `ask`, also what is run now."""
+    if result.verdict is not Verdict.NUMERICS:
+        return []
+    shown = [("alone", alone_line(choice, result))]
+    if ask:
+        shown.append(("reference", interpreter_line(choice, notify)))
+        shown.append(("float64", "\n".join(reference_lines(choice, result, notify))))
+    return shown
 
 
 def interpreter_line(choice: Choice, notify: Callable[[str], None]) -> str:

@@ -195,7 +195,8 @@ class Conversions:
 
     def _evidence(self, artifact: Artifact, golden: Golden | None) -> proof.Evidence | None:
         if golden is None and self.arrays:
-            return proof.given_evidence(artifact, self.arrays, self.calendar)
+            inputs, outputs = self.arrays
+            return proof.given_evidence(artifact, inputs, outputs, self.calendar)
         if golden is None and self.goldens is not None:
             golden = proof.golden_with(artifact, self.goldens)
         return proof.evidence_of(golden) if golden else proof.made_evidence(artifact, self.calendar)

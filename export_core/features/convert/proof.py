@@ -1,6 +1,6 @@
 """The proof of a conversion: with inputs and outputs of a golden, its reader replays it cold."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import starmap
 from pathlib import Path
@@ -74,9 +74,8 @@ def evidence_of(golden: Golden) -> Evidence:
     return Evidence(golden.manifest, golden.files(), golden.id, compared=not golden.manifest.options.without_outputs)
 
 
-def given_evidence(artifact: Artifact, arrays: Sequence[Path], calendar: Calendar) -> Evidence:
-    """Inputs and outputs in files. Raises `GoldenError` for others than the artifact declares."""
-    inputs, outputs = arrays
+def given_evidence(artifact: Artifact, inputs: Path, outputs: Path, calendar: Calendar) -> Evidence:
+    """Arrays in files. Raises `GoldenError` for others than the artifact declares."""
     return Evidence(*adopt_artifact(artifact, inputs, outputs, "converted", _writer(artifact, calendar)))
 
 

@@ -1,11 +1,14 @@
-"""The marker ``@pytest.mark.export_compat(...)``: its keywords, and the arguments that a test has by its marker."""
+"""The marker ``@pytest.mark.export_compat(...)``: its keywords, and what a marked test is called in its goldens."""
 
+import functools
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_jaxexport.settings import Marked, usage_error, user_code
+from pytest_jaxexport.settings import Marked, as_usage_errors, usage_error, user_code
 
 NAME = "export_compat"
 
@@ -140,10 +143,8 @@ def read_marker(item: pytest.Item) -> Marked | None:
     # A run with no marked test must not load export_core.
     from export_core.run import marker_keywords as core
 
-    try:
+    with as_usage_errors():
         return core.read_keywords(merged, where, lambda: user_code(item.config))
-    except core.KeywordError as error:
-        raise usage_error(str(error)) from error
 
 
 def own_targets(item: pytest.Item) -> set[str]:
@@ -156,3 +157,21 @@ def own_targets(item: pytest.Item) -> set[str]:
         for name in marker.kwargs.get(keyword) or ()
     }
     return names - {"platform", "ALL", "shape_assertions"}  # checks that are no targets
+
+
+def locate(item: pytest.Item) -> tuple[str, tuple[str, ...]]:
+    """The test file relative to the root directory, and the names inside. Not its node id, to which xdist may add."""
+    names = tuple(node.name for node in item.listchain() if isinstance(node, (pytest.Class, pytest.Item)))
+    return relative_file(item.path, item.config.rootpath), names
+
+
+def full_name(item: pytest.Item) -> str:
+    """The test as a golden's manifest names it: ``tests/test_a.py::TestA::test_f[x]``."""
+    path, names = locate(item)
+    return "::".join((path, *names))
+
+
+@functools.cache  # asked for each test that exists, and a file has many
+def relative_file(path: Path, folder: Path) -> str:
+    """A file relative to the root directory, also one outside: a golden must not contain a path of one machine."""
+    return Path(os.path.relpath(path, folder)).as_posix()

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import threading
 from collections.abc import Generator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
@@ -17,10 +19,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jaxexport import marker, settings, unittest_classes
-from pytest_jaxexport.location import full_name
 from pytest_jaxexport.unused_goldens import CollectedTests, CollectionListener, ReportedTests, why_partial
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from export_core.export.produce import Flags
     from pytest_jaxexport.recorder import Recorder
     from pytest_jaxexport.replayer import Replayer
@@ -67,8 +70,6 @@ def pytest_configure(config: pytest.Config) -> None:
         )
     config.pluginmanager.register(GoldensReporter(listener.collected), _REPORTER)
     if config.getoption("update_goldens"):
-        from pytest_jaxexport.termination import TerminationListener
-
         config.pluginmanager.register(TerminationListener(), "jaxexport-termination")
 
 
@@ -162,7 +163,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         # A test has three reports; what it exported must be counted once.
         called = recorder if call.when == "call" else None
         attached = {
-            "test": full_name(item),
+            "test": marker.full_name(item),
             "cases": called.cases if called else [],
             "events": called.events if called else [],
             "renamed": called.renamed if called else [],
@@ -276,6 +277,38 @@ class GoldensReporter:
 
     def _wrote_nothing(self, config: pytest.Config) -> bool:
         return bool(config.getoption("update_goldens")) and not config.getoption("collectonly") and not self.events
+
+
+class TerminationListener:
+    """A plugin that raises KeyboardInterrupt at the first SIGTERM, so that a run that writes goldens has its summary.
+
+    The second ends the process at once. It leaves alone a handler that someone else has installed, and does nothing
+    where Python allows none: outside the main thread.
+    """
+
+    terminated = False
+
+    def pytest_sessionstart(self) -> None:
+        """Install the handler."""
+        own = threading.current_thread() is threading.main_thread()
+        if own and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, self._terminate)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Set the exit code. That of an interrupted run is set here: pytest writes no summary for another one."""
+        if self.terminated:
+            session.exitstatus = 128 + signal.SIGTERM  # what a shell expects
+
+    def pytest_unconfigure(self) -> None:
+        """Restore what a SIGTERM does."""
+        if signal.getsignal(signal.SIGTERM) == self._terminate:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def _terminate(self, number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        self.terminated = True
+        raise KeyboardInterrupt("SIGTERM")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

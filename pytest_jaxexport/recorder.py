@@ -2,9 +2,11 @@
 
 import os
 import shlex
+import shutil
+import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -34,13 +36,11 @@ from export_core.report.wording import outcome_line
 from export_core.run.golden_writing import add_noise, first_crash, require_audited
 from export_core.run.run import by_rules
 from pytest_jaxexport.changes import Changes, changes_since, source_difference
-from pytest_jaxexport.location import full_name, locate
-from pytest_jaxexport.marker import own_targets
-from pytest_jaxexport.progress import progress
-from pytest_jaxexport.renamed import rename_hint
+from pytest_jaxexport.marker import full_name, locate, own_targets
 from pytest_jaxexport.replayer import Replayer, correction, marked_now
 from pytest_jaxexport.second_export import SecondArtifact, SecondExport, exports_again_otherwise
 from pytest_jaxexport.settings import Marked, Settings
+from pytest_jaxexport.unused_goldens import rename_hint
 
 
 class Exported:
@@ -130,35 +130,34 @@ class Recorder:
             self._fail(f"export_golden was called {again}: give each call of a test a name of its own.")
         self._names.add(name)
         try:
-            case = self._case(function, args, kwargs, name)
-            to_write = self._settings.update == "all" or (
-                self._settings.update == "missing"
-                and not any(map(self._replayer.is_own, self._replayer.goldens(case.id)))
-            )
-            if to_write:
-                self._replayer.begin_worker()
-                if self._exports_new_twice and not self._own(case.id):
-                    self._second_exports[0].start(self._item.nodeid)
-            with (
-                progress(self._item.config, f"exporting {shown(case.id)} and running it") if to_write else nullcontext()
-            ):
-                produced = produce(
-                    case,
-                    self._replayer.calendar,
-                    reproducible=to_write,
-                    module_text=to_write and self._settings.module_text,
-                )
-            manifest, packages = produced.manifest, self._settings.policy.reader_packages
-            # In what is to be written, also modules that import more than readers have.
-            also = import_problems(produced.files, packages) if to_write else ()
-            require_audited(produced.artifact, manifest.options.allow, manifest.writer, also)
-            repeats = to_write and self._exports_new_twice
-            if repeats and self._can_be_repeated(produced) and not self._is_stored(produced):
-                self._second_exports[0].begin(self._item.nodeid)
+            self._exported.append(self._export(self._case(function, args, kwargs, name)))
         except ExportCompatError as error:
             self._fail(str(error))
-        self._exported.append(Exported(produced, to_write=to_write))
         return self._exported[-1]
+
+    def _export(self, case: Case) -> Exported:
+        __tracebackhide__ = True
+        to_write = self._settings.update == "all" or (
+            self._settings.update == "missing" and not any(map(self._replayer.is_own, self._replayer.goldens(case.id)))
+        )
+        repeats = to_write and self._exports_new_twice
+        if to_write:
+            self._replayer.begin_worker()
+            if repeats and not self._own(case.id):
+                self._second_exports[0].start(self._item.nodeid)
+        with self._progress(f"exporting {shown(case.id)} and running it"):
+            produced = produce(
+                case,
+                self._replayer.calendar,
+                reproducible=to_write,
+                module_text=to_write and self._settings.module_text,
+            )
+        # In what is to be written, also modules that import more than readers have.
+        also = import_problems(produced.files, self._settings.policy.reader_packages) if to_write else ()
+        require_audited(produced.artifact, produced.manifest.options.allow, produced.manifest.writer, also)
+        if repeats and self._can_be_repeated(produced) and not self._is_stored(produced):
+            self._second_exports[0].begin(self._item.nodeid)
+        return Exported(produced, to_write=to_write)
 
     def finish(self) -> None:
         """Check what a passed test has exported against its goldens, or write it."""
@@ -244,9 +243,8 @@ class Recorder:
         """Whether one of so many other hash seeds exports something else. None where it cannot, or is not wanted."""
         if not self._can_be_repeated(produced):
             return None
-        test = self._item.nodeid
-        with progress(self._item.config, f"exporting {shown(produced.case.id)} again"):
-            return exports_again_otherwise(self._second_exports[:seeds], test, produced)
+        with self._progress(f"exporting {shown(produced.case.id)} again"):
+            return exports_again_otherwise(self._second_exports[:seeds], self._item.nodeid, produced)
 
     def _with_second_export(self, produced: ProducedGolden) -> ProducedGolden:
         """The golden with what a second export says of it; a stored one that is the same says it already."""
@@ -259,14 +257,14 @@ class Recorder:
 
     def _first_replay(self, golden: Golden) -> Sequence[Result]:
         """What becomes of a golden in a process of its own, before it is stored."""
-        with progress(self._item.config, f"running {shown(golden.id)} in a new process"):
+        with self._progress(f"running {shown(golden.id)} in a new process"):
             return self._replayer.replay([self._marked_now(golden)]).results
 
     def _measured(self, golden: Golden) -> MeasuredNoise | str:
         if self._settings.noise_later:
             self._deferred |= {golden.manifest.case} if lacks_noise(golden) else set()
             return "it is measured later"
-        with progress(self._item.config, f"measuring the noise of {shown(golden.id)}"):
+        with self._progress(f"measuring the noise of {shown(golden.id)}"):
             return self._replayer.noise(golden)
 
     def _write(self, produced: ProducedGolden, crash: str) -> None:
@@ -322,41 +320,21 @@ class Recorder:
             )
         # The golden by this very writer, else the newest one.
         reference = next((g for g in generations if g.manifest.writer.id == manifest.writer.id), generations[-1])
-        changes = self._changes(produced, reference)
-        export = changes.export
-        # Other numbers fail the test, whatever a second export says.
-        differs_again = False
-        if export and not changes.other:
-            differs_again = bool(self._exports_again_otherwise(produced, len(self._second_exports)))
-            export = [] if differs_again else export
-        fails = (self._marked["changed_module"] or self._settings.policy.changed_module) == "fail"
-        lines = changes.other
-        if export and (fails or lines):
-            lines += ["export changed, beyond locations and names:", *(f"  {line}" for line in export)]
-        if lines:
-            differing = source_difference(
-                reference.folder, produced.files, reference.manifest, manifest, operations=not export
-            )
-            self._fail(
-                f"What this test exports differs from its golden by jaxlib {reference.manifest.writer.jaxlib} "
-                f"(built {reference.manifest.writer.built}) in {reference.folder}:\n"
-                + "\n".join([*lines, *changes.flags, *differing])
-                + f"\nIf the change is intended: {self._remedy(manifest.test)}\n"
-                "Goldens by other writers are not changed: they represent what is deployed."
-            )
+        change, differs_again = self._require_same(produced, reference)
         (produced,) = free_caches([produced])
-        marked = [self._marked_now(golden) for golden in generations]
-        results, stored = self._replayer.replayed(manifest.case, marked)
+        with self._progress(f"running the goldens of {shown(manifest.case)} in new processes"):
+            results, stored = self._replayer.replayed(manifest.case, list(map(self._marked_now, generations)))
+        policy = self._settings.policy
         if self._marked["entries"]:
-            results = by_rules(results, with_entries(self._settings.policy, self._marked["entries"]))
-        notable = [result for result in results if result.judgement.facts.badness > 0]
+            results = by_rules(results, with_entries(policy, self._marked["entries"]))
+        deployed = [target for target in policy.deployed if target.reader and target.has_case(manifest.case)]
         self.events.append(
             {
                 "case": manifest.case,
                 "judgements": Counter(str(result.judgement) for result in results),
-                "changed": export[0] if export else "",
+                "changed": change,
                 "compared_by_outputs": differs_again or not reference.manifest.reproducible,
-                "shown": [(result.golden, outcome_line(result)) for result in notable],
+                "shown": [(r.golden, outcome_line(r)) for r in results if r.judgement.facts.badness > 0],
                 "own": reference.manifest.writer.id == manifest.writer.id,
                 "writer": manifest.writer.id,
                 "stored": stored,
@@ -364,22 +342,44 @@ class Recorder:
                 "elsewhere": len(generations) - len(results),
                 "without_outputs": sum(bool(golden.manifest.options.without_outputs) for golden in generations),
                 "corrected": correction(generations, self._marked, self._settings),
-                "runtimes": [
-                    target.title
-                    for target in self._settings.policy.deployed
-                    if target.reader and target.has_case(manifest.case)
-                ],
+                "runtimes": [target.title for target in deployed],
             }
         )
-        wrong = [result for result in results if result.judgement.fails_run]
-        if wrong:
-            issues = known_issues(self._settings.policy.known_issues)
-            findings = [broken_cell(result, issues) for result in wrong]
+        if wrong := [result for result in results if result.judgement.fails_run]:
+            findings = (broken_cell(result, known_issues(policy.known_issues)) for result in wrong)
             self._fail("\n\n".join(f"{finding.title}: {finding.text}" for finding in findings))
+
+    def _require_same(self, produced: ProducedGolden, reference: Golden) -> tuple[str, bool]:
+        """Fail a test that exports something else than its golden.
+
+        Returns a change of the export that may be, empty where there is none, and whether two exports differ.
+        """
+        __tracebackhide__ = True
+        manifest, then = produced.manifest, reference.manifest
+        lines, export, flags = self._changes(produced, reference)
+        # Other numbers fail the test, whatever a second export says.
+        differs_again = False
+        if export and not lines:
+            differs_again = bool(self._exports_again_otherwise(produced, len(self._second_exports)))
+            export = [] if differs_again else export
+        fails = (self._marked["changed_module"] or self._settings.policy.changed_module) == "fail"
+        if export and (fails or lines):
+            lines += ["export changed, beyond locations and names:", *(f"  {line}" for line in export)]
+        if lines:
+            differing = source_difference(reference.folder, produced.files, then, manifest, operations=not export)
+            self._fail(
+                f"What this test exports differs from its golden by jaxlib {then.writer.jaxlib} "
+                f"(built {then.writer.built}) in {reference.folder}:\n"
+                + "\n".join([*lines, *flags, *differing])
+                + f"\nIf the change is intended: {self._remedy(manifest.test)}\n"
+                "Goldens by other writers are not changed: they represent what is deployed."
+            )
+        return "".join(export[:1]), differs_again
 
     def _rename_hint(self, produced: ProducedGolden) -> str:
         agrees = partial(self._agrees, produced)
-        case, hint = rename_hint(produced.manifest, self.cases, agrees, self._settings, self._item.config)
+        with self._progress(f"looking for goldens that {shown(produced.case.id)} may have had by another name"):
+            case, hint = rename_hint(produced.manifest, self.cases, agrees, self._settings, self._item.config)
         self.renamed += [case] if case else []
         return hint
 
@@ -405,6 +405,34 @@ class Recorder:
         config = self._item.config
         here = Path(os.path.relpath(config.rootpath / path, config.invocation_params.dir)).as_posix()
         return shlex.join(["pytest", "--update-goldens", *self._settings.repeated, f"{here}::{names}"])
+
+    @contextmanager
+    def _progress(self, text: str) -> Iterator[None]:
+        """Show a line below what pytest has written of the test while the block runs, on a terminal.
+
+        Nothing in a log, nor in a worker of xdist: it cannot print.
+        """
+        config = self._item.config
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        terminal = config.get_terminal_writer()
+        if not (reporter and reporter.isatty and terminal.hasmarkup):
+            yield
+            return
+        capture = config.pluginmanager.get_plugin("capturemanager")
+
+        def write(text: str) -> None:
+            # Not by the reporter: it counts what it writes, to know where the percentage of a line goes.
+            with capture.global_and_fixture_disabled() if capture else nullcontext():
+                sys.stdout.write(text)
+                sys.stdout.flush()
+
+        columns = shutil.get_terminal_size().columns
+        column = terminal.width_of_current_line % columns
+        write(f"\n{text[: columns - 1]}")
+        try:
+            yield
+        finally:
+            write(f"\r\x1b[K\x1b[A\x1b[{column}C" if column else "\r\x1b[K\x1b[A")
 
     def _fail(self, text: str) -> NoReturn:
         __tracebackhide__ = True

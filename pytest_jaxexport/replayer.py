@@ -28,7 +28,7 @@ from export_core.numbers.user_code import UserCode
 from export_core.policy import policy_file
 from export_core.policy.run_options import ProjectOptions, RunOptions, option_words
 from export_core.run.golden_writing import OwnReader
-from pytest_jaxexport.location import full_name, locate
+from pytest_jaxexport.marker import full_name, locate
 from pytest_jaxexport.settings import Marked, Settings
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -26,7 +27,6 @@ SECOND_RUN = "jaxexport-second-export"
 """The name of the plugin that makes a run of pytest the second one of `second_export`."""
 
 _USER_CODE: pytest.StashKey[UserCode] = pytest.StashKey()
-_OPTIONS = ("goldens", "export_platforms", "export_rtol", "export_atol", "export_policy")
 
 
 class Settings(NamedTuple):  # no dataclass: every pytest run makes this class, and a dataclass takes milliseconds
@@ -83,15 +83,23 @@ def usage_error(text: str) -> pytest.UsageError:
     return pytest.UsageError(f"jaxexport: error: {text}")
 
 
-def read_policy(config: pytest.Config) -> Policy:
-    """The policy of the run, or the default one. Raises `pytest.UsageError` for a file that cannot be read."""
+@contextmanager
+def as_usage_errors() -> Iterator[None]:
+    """Raise `pytest.UsageError` for an error of export_core inside the `with` block."""
     from export_core.base.errors import ExportCompatError
-    from export_core.policy import find_policy
 
     try:
-        return find_policy(config.rootpath, _policy_file(config))
+        yield
     except ExportCompatError as error:
         raise usage_error(str(error)) from error
+
+
+def read_policy(config: pytest.Config) -> Policy:
+    """The policy of the run, or the default one. Raises `pytest.UsageError` for a file that cannot be read."""
+    from export_core.policy import find_policy
+
+    with as_usage_errors():
+        return find_policy(config.rootpath, _policy_file(config))
 
 
 def has_policy(config: pytest.Config) -> bool:
@@ -128,6 +136,36 @@ def user_code(config: pytest.Config) -> UserCode:
     return config.stash[_USER_CODE]
 
 
+_OPTIONS = {
+    "--record-packages": "With --update-goldens: record in each golden the versions of all installed packages, as "
+    "`jaxexport goldens backfill` does.",
+    "--prune-goldens": "After a run of all tests, delete the goldens of tests that no longer exist. "
+    "Refused in any other run.",
+    "--goldens=DIR": "Folder of goldens. Default: the ini file's, else the policy's, else golden in the root "
+    "directory.",
+    "--export-platforms=P,P": "Platforms to export for, unless a marker names some.",
+    "--export-rtol=R": "Relative tolerance, unless a marker names one.",
+    "--export-atol=A": "Absolute tolerance, unless a marker names one.",
+    "--export-policy=FILE": "Policy file. Default: export_compat.yaml, or [tool.jaxexport] in pyproject.toml, in the "
+    "root directory.",
+    "--no-export-cache": "Replay every golden, even if neither it nor the installed packages have changed since an "
+    "earlier run.",
+    "--no-second-export": "Do not run tests in a second process with another hash seed. It finds exports that are not "
+    "reproducible, for new goldens and for exports that differ from their golden.",
+    "--dump-ir=DIR": "Write every replayed module into this folder as text, as exported and as compiled, by case.",
+}
+"""Options of the command line that are given or not, or take a value."""
+_INI = {
+    "export_goldens": "Folder of goldens, relative to the root directory. Default: the policy's.",
+    "export_platforms": _OPTIONS["--export-platforms=P,P"],
+    "export_rtol": _OPTIONS["--export-rtol=R"],
+    "export_atol": _OPTIONS["--export-atol=A"],
+    "export_policy": "Policy file, relative to the root directory.",
+    "export_module_text": "yes (the default) or no: whether new goldens have module.mlir, which no reader needs.",
+    "export_devices": "Number of logical CPU devices of this process, for exports over several devices.",
+}
+
+
 def add_options(parser: pytest.Parser) -> None:
     """Add the plugin's options to the command line and to the ini file."""
     group = parser.getgroup("jaxexport", "jax.export compatibility")
@@ -156,55 +194,12 @@ def add_options(parser: pytest.Parser) -> None:
         help="With --update-goldens: now (the default) measures the noise of each new or changed golden; later "
         "leaves that to `jaxexport goldens verify --noise`, and a second export to the next run of its test.",
     )
-    group.addoption(
-        "--record-packages",
-        action="store_true",
-        help="With --update-goldens: record in each golden the versions of all installed packages, as `jaxexport "
-        "goldens backfill` does.",
-    )
-    group.addoption(
-        "--prune-goldens",
-        action="store_true",
-        help="After a run of all tests, delete the goldens of tests that no longer exist. Refused in any other run.",
-    )
-    group.addoption(
-        "--goldens",
-        metavar="DIR",
-        help="Folder of goldens. Default: the ini file's, else the policy's, else golden in the root directory.",
-    )
-    group.addoption("--export-platforms", metavar="P,P", help="Platforms to export for, unless a marker names some.")
-    group.addoption("--export-rtol", metavar="R", help="Relative tolerance, unless a marker names one.")
-    group.addoption("--export-atol", metavar="A", help="Absolute tolerance, unless a marker names one.")
-    group.addoption(
-        "--export-policy",
-        metavar="FILE",
-        help="Policy file. Default: export_compat.yaml, or [tool.jaxexport] in pyproject.toml, in the root directory.",
-    )
-    group.addoption(
-        "--no-export-cache",
-        action="store_true",
-        help="Replay every golden, even if neither it nor the installed packages have changed since an earlier run.",
-    )
-    group.addoption(
-        "--no-second-export",
-        action="store_true",
-        help="Do not run tests in a second process with another hash seed. It finds exports that are not reproducible, "
-        "for new goldens and for exports that differ from their golden.",
-    )
-    group.addoption(
-        "--dump-ir",
-        metavar="DIR",
-        help="Write every replayed module into this folder as text, as exported and as compiled, by case.",
-    )
-    parser.addini("export_goldens", "Folder of goldens, relative to the root directory. Default: the policy's.")
-    parser.addini("export_platforms", "Platforms to export for, unless a marker names some.", type="args")
-    parser.addini("export_rtol", "Relative tolerance, unless a marker names one.")
-    parser.addini("export_atol", "Absolute tolerance, unless a marker names one.")
-    parser.addini("export_policy", "Policy file, relative to the root directory.")
-    parser.addini(
-        "export_module_text", "yes (the default) or no: whether new goldens have module.mlir, which no reader needs."
-    )
-    parser.addini("export_devices", "Number of logical CPU devices of this process, for exports over several devices.")
+    for option, meaning in _OPTIONS.items():
+        name, _, value = option.partition("=")
+        group.addoption(name, help=meaning, **({"metavar": value} if value else {"action": "store_true"}))
+    for name, meaning in _INI.items():
+        kind: Literal["args"] | None = "args" if name == "export_platforms" else None  # words, or one text
+        parser.addini(name, meaning, type=kind)
 
 
 def request_devices(config: pytest.Config) -> None:
@@ -249,7 +244,9 @@ def read_settings(config: pytest.Config) -> Settings:
         rtol=_tolerance(config, "export_rtol"),
         atol=_tolerance(config, "export_atol"),
         repeated=tuple(
-            f"--{name.replace('_', '-')}={value}" for name in _OPTIONS if (value := config.getoption(name)) is not None
+            f"{name}={value}"
+            for name, takes_value, _ in (option.partition("=") for option in _OPTIONS)
+            if takes_value and name != "--dump-ir" and (value := config.getoption(name)) is not None
         ),
         dump_ir=_dump_folder(config),
         policy_file=policy_file(config.rootpath, _policy_file(config)),
@@ -265,13 +262,10 @@ def read_settings(config: pytest.Config) -> Settings:
 def _dump_folder(config: pytest.Config) -> Path | None:
     if not (named := config.getoption("dump_ir")):
         return None
-    from export_core.base.errors import ExportCompatError
     from export_core.matrix.plan import make_dump_folder
 
-    try:
+    with as_usage_errors():
         return make_dump_folder(config.invocation_params.dir / str(named))
-    except ExportCompatError as error:
-        raise usage_error(str(error)) from error
 
 
 def _platforms(config: pytest.Config) -> tuple[str, ...] | None:
@@ -281,10 +275,8 @@ def _platforms(config: pytest.Config) -> tuple[str, ...] | None:
     words = value if isinstance(value, list) else [value]
     # An ini file gives a list of words, the command line one text with commas.
     names = [name for word in words for name in re.split(r"[\s,]+", str(word)) if name]
-    try:
+    with as_usage_errors():
         return core.parse_platforms(names, source) if value else None
-    except core.KeywordError as error:
-        raise usage_error(str(error)) from error
 
 
 def _tolerance(config: pytest.Config, name: str) -> float | None:

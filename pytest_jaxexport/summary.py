@@ -1,81 +1,90 @@
-"""The lines about goldens at the end of a pytest run."""
+"""The lines about goldens at the end of a pytest run. Only a run that has some loads this."""
 
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
+
+from export_core.base.phrases import few, plural
+
+Events: TypeAlias = Sequence[dict[str, Any]]
 
 
-def summary_lines(events: Sequence[dict[str, Any]], *, verbose: bool = False) -> Iterator[str]:
+def summary_lines(events: Events, *, verbose: bool = False) -> Iterator[str]:
     """What was written, replayed, judged, and is missing. `verbose`: also how many goldens did not run again."""
-    # Here: pytest runs without a marked test must not load export_core.
-    from export_core.base.phrases import few, plural
+    checked = [event for event in events if "judgements" in event]
+    yield from _written([event for event in events if "written" in event])
+    if checked:
+        yield from _judged(checked, verbose=verbose)
+    yield from _noted(checked)
+    yield from _corrected([event for event in checked if event["corrected"] is not None])
+    if unmeasured := [event for event in events if event["unmeasured"]]:
+        count = sum(event["unmeasured"] for event in unmeasured)
+        yield f"{plural(count, 'golden')} without noise yet: {unmeasured[0]['measure']} measures it"
+    if missing := [event for event in checked if not event["own"]]:
+        cases = few([event["case"] for event in missing], most=3)
+        yield f"no golden by {missing[0]['writer']} yet of {cases}: pytest --update-goldens adds it"
 
-    written = [event for event in events if "written" in event]
+
+def _written(events: Events) -> Iterator[str]:
     for change in ("new", "replaced", "unchanged"):
-        goldens = [f"{event['case']}/{event['writer']}" for event in written if event["written"] == change]
-        if goldens:
+        if goldens := [f"{event['case']}/{event['writer']}" for event in events if event["written"] == change]:
             yield f"{plural(len(goldens), 'golden')} {change}: {few(goldens, most=3)}"
     crashed: dict[str, list[str]] = {}
-    for event in written:
+    for event in events:
         crashed.setdefault(event["crash"], []).append(f"{event['case']}/{event['writer']}")
         if event["renamed"]:
             yield f"  {event['case']}: {event['renamed']}, after deleting what was just written"
     for text, goldens in crashed.items():
         if text:
             yield f"  {few(goldens, most=3)}: its own writer crashes when it replays it: {text}"
-    for event in written:
+    for event in events:
         yield from (f"  {event['case']}/{event['writer']}: {text}" for text in event["named"])
-    if alone := [event["case"] for event in written if event["not_repeated"]]:
+    if alone := [event["case"] for event in events if event["not_repeated"]]:
         once = f"{plural(len(alone), 'golden')} exported only once"
         yield f"{once}, since no second process can have the same settings: {few(alone, most=3)}"
-    yield from (f"  {text}" for text in dict.fromkeys(event["to_do"] for event in written) if text)
-    checked = [event for event in events if "judgements" in event]
-    if checked:
-        judgements: Counter[str] = sum((Counter(event["judgements"]) for event in checked), Counter())
-        counts = ", ".join(f"{count} {name}" for name, count in sorted(judgements.items())) or "none exported for cpu"
-        total = plural(sum(judgements.values()), "golden")
-        unpromised = judgements and judgements.keys() <= {"bonus", "outside"}
-        nothing = "; nothing was promised: the installed jaxlib is outside the window of each" if unpromised else ""
-        yield f"{plural(len(checked), 'case')} checked against {total}: {counts}{nothing}"
-        if verbose:
-            stored = sum(event["stored"] for event in checked)
-            yield f"  {stored} of them by the outcome of an earlier run, since nothing has changed (--no-export-cache)"
+    yield from (f"  {text}" for text in dict.fromkeys(event["to_do"] for event in events) if text)
+
+
+def _judged(events: Events, *, verbose: bool) -> Iterator[str]:
+    judgements: Counter[str] = sum((Counter(event["judgements"]) for event in events), Counter())
+    counts = ", ".join(f"{count} {name}" for name, count in sorted(judgements.items())) or "none exported for cpu"
+    total = plural(sum(judgements.values()), "golden")
+    unpromised = judgements and judgements.keys() <= {"bonus", "outside"}
+    nothing = "; nothing was promised: the installed jaxlib is outside the window of each" if unpromised else ""
+    yield f"{plural(len(events), 'case')} checked against {total}: {counts}{nothing}"
+    if verbose:
+        stored = sum(event["stored"] for event in events)
+        yield f"  {stored} of them by the outcome of an earlier run, since nothing has changed (--no-export-cache)"
+
+
+def _noted(events: Events) -> Iterator[str]:
+    """What else there is to say of cases that were checked."""
     # Goldens with the same outcome share a line: a broken release would fill the screen otherwise.
     goldens_by_text: dict[str, list[str]] = {}
-    for golden, text in (shown for event in checked for shown in event["shown"]):
+    for golden, text in (shown for event in events for shown in event["shown"]):
         goldens_by_text.setdefault(text, []).append(golden)
     for text, goldens in goldens_by_text.items():
         yield f"  {few(goldens, most=3)}: {text}"
-    not_replayed = sum(event["elsewhere"] for event in checked)
-    if not_replayed:
-        without = sum(event["without_outputs"] for event in checked)
+    if not_replayed := sum(event["elsewhere"] for event in events):
+        without = sum(event["without_outputs"] for event in events)
         outputs = f", {without} of them without outputs" if without else ""
         yield f"{plural(not_replayed, 'golden')} not replayed: exported for other platforms than cpu{outputs}"
-    for title, count in Counter(title for event in checked for title in event["runtimes"]).items():
+    for title, count in Counter(title for event in events for title in event["runtimes"]).items():
         yield f"{plural(count, 'case')} deployed in {title}: `jaxexport matrix --readers deployed` tests them there"
-    if by_outputs := [event["case"] for event in checked if event["compared_by_outputs"]]:
+    if by_outputs := [event["case"] for event in events if event["compared_by_outputs"]]:
         cases = few(by_outputs, most=3)
         yield f"{plural(len(by_outputs), 'case')} compared only by their outputs, since two exports differ: {cases}"
-    for event in checked:
+    for event in events:
         if event["changed"]:
             yield f"  {event['case']}: export changed, and changed_module is warn: {event['changed']}"
-    yield from _corrected([event for event in checked if event["corrected"] is not None])
-    if unmeasured := [event for event in events if event["unmeasured"]]:
-        count = sum(event["unmeasured"] for event in unmeasured)
-        yield f"{plural(count, 'golden')} without noise yet: {unmeasured[0]['measure']} measures it"
-    missing = [event for event in checked if not event["own"]]
-    if missing:
-        cases = few([event["case"] for event in missing], most=3)
-        yield f"no golden by {missing[0]['writer']} yet of {cases}: pytest --update-goldens adds it"
 
 
-def _corrected(events: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _corrected(events: Events) -> Iterator[str]:
     """Cases that this run compares otherwise than a matrix does, with the entries of the policy that it lacks."""
     if not events:
         return
-    from export_core.base.phrases import plural
-    from export_core.report.policy_text import yaml_text
+    from export_core.report.policy_text import yaml_text  # here: it loads NumPy
 
     cases: dict[str, list[str]] = {}
     for event in events:

@@ -1,5 +1,6 @@
-"""Goldens that belong to no test any more, listed after every full run and deleted by ``--prune-goldens``.
+"""Goldens that belong to no test any more: listed after every full run, deleted by ``--prune-goldens``.
 
+A test without goldens may have been renamed: then an unused case has what it exports.
 Only a run of all tests can tell. Every run of pytest loads this file, which therefore loads nothing of export_core.
 """
 
@@ -7,19 +8,23 @@ from __future__ import annotations
 
 import argparse
 import glob
+import os
 import re
 import shlex
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jaxexport.location import full_name, relative_file
+from pytest_jaxexport.marker import full_name, relative_file
 
 if TYPE_CHECKING:
-    from export_core.goldens import Golden
+    from export_core.goldens import Golden, GoldenStore, Manifest
+    from pytest_jaxexport.settings import Settings
+
+_NEWEST: pytest.StashKey[list[Golden]] = pytest.StashKey()
 
 # Options of pytest that leave tests out, by their names in its configuration.
 _NARROWING = {
@@ -220,3 +225,64 @@ def report_unused(
     if (deletable or stray_files) and not delete:
         lines.append("pytest --prune-goldens deletes unused goldens and what killed processes left behind")
     return lines, errors
+
+
+def rename_hint(
+    manifest: Manifest,
+    own: Collection[str],
+    agrees: Callable[[Golden], bool],
+    settings: Settings,
+    config: pytest.Config,
+) -> tuple[str, str]:
+    """The unused case that a test may have had before, and what to do; both empty unless exactly one can be this one.
+
+    `manifest` is that of the missing golden, `own` are the cases of its test, and `agrees` compares what the test
+    exports with a golden.
+    """
+    from export_core.goldens import GoldenStore
+    from export_core.goldens.upkeep import exporting_test
+
+    candidates = [
+        golden
+        for golden in _newest_of_each_case(GoldenStore(settings.goldens), config)
+        if _may_be_renamed(golden, manifest.test, own, config) and agrees(golden)
+    ]
+    if len(candidates) != 1:
+        return "", ""
+    old = candidates[0].manifest
+    words = ["jaxexport", "goldens", "rename", old.case, manifest.case]
+    if exporting_test(old, manifest.case) != manifest.test:
+        words += ["--test", manifest.test]
+    folder = Path(os.path.relpath(settings.goldens, settings.directory)).as_posix()
+    if folder != Path(settings.policy.goldens).as_posix():
+        words += ["--goldens", folder]
+    same = "jaxpr" if old.options.without_outputs else "outputs"
+    text = f"Was it renamed? The unused case {old.case} has the same signature and {same}: {shlex.join(words)}"
+    return old.case, text
+
+
+def _newest_of_each_case(store: GoldenStore, config: pytest.Config) -> list[Golden]:
+    """Read once in a run: many tests may be without goldens."""
+    from export_core.base.errors import ExportCompatError
+
+    if _NEWEST not in config.stash:
+        config.stash[_NEWEST] = newest = []
+        for folder in sorted(store.root.iterdir()) if store.root.is_dir() else []:
+            try:
+                newest += store.generations(folder.name)[-1:]
+            except ExportCompatError:  # a damaged golden fails its own test
+                continue
+    return config.stash[_NEWEST]
+
+
+def _may_be_renamed(golden: Golden, test: str, own: Collection[str], config: pytest.Config) -> bool:
+    """Whether no test exports a golden any more, as far as this run can tell before it has ended."""
+    old = golden.manifest.test
+    if old == test:  # a call was renamed
+        return golden.manifest.case not in own
+    collected = config.pluginmanager.get_plugin("jaxexport-collection").collected  # type: ignore[union-attr]
+    if not old or old in collected.tests:
+        return False
+    file = config.rootpath / old.partition("::")[0]
+    # A parameter may have got another name, which only a run of all tests shows.
+    return not is_named_in(file, old) or (old.partition("::")[0] in collected.files and not why_partial(config))

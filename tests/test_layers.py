@@ -149,7 +149,7 @@ def test_artifact_and_releases_are_read_without_jax_and_numpy():
     assert [name_of(path) for path in these if packages_of(path, at_load_only=True) & NUMERIC] == []
 
 
-@pytest.mark.parametrize("name", ["plugin", "marker", "location", "settings", "summary", "unused_goldens", "__init__"])
+@pytest.mark.parametrize("name", ["plugin", "marker", "settings", "unused_goldens", "__init__"])
 def test_what_every_pytest_run_loads_is_light(name):
     found = set(imports_of(ROOT / "pytest_jaxexport" / f"{name}.py", at_load_only=True))
     assert not {imported for imported in found if imported.split(".")[0] in {*NUMERIC, "export_core", "nox"}}

@@ -94,17 +94,18 @@ def verify(project: click_options.Project, names: Sequence[str], noise: bool, ag
     # Before anything is opened: the store itself completes an update that was killed between two renames.
     stray_files = list(strays(project.store.root))
     chosen = [golden for name in names for golden in _named(project.store, name)]
-    goldens = verify_goldens(project.store, project.policy.calendar(), project.policy.allow)
-    stray_files += unlisted_files(project.store)
+    with (steps := Steps(quiet=quiet)):
+        goldens = verify_goldens(project.store, project.policy.calendar(), project.policy.allow)
+        stray_files += unlisted_files(project.store)
     if noise:
         wanted = [golden for golden in chosen or goldens if again or golden.manifest.noise is None]
-        steps = Steps(quiet=quiet)
         for line in steps.over(add_noise(project.store, wanted, project.policy, steps)) if wanted else ():
             echo(line)
         if not wanted:
             echo(f"{plural(len(chosen or goldens), 'golden')}, all have their noise; --again measures it again")
         goldens = project.store.goldens()
-    check_noise(goldens)
+    with steps:
+        check_noise(goldens)
     if stray_files:
         raise GoldenError(
             "\n".join(map(str, stray_files))

@@ -4,9 +4,11 @@ import io
 import time
 
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
 from export_core.cli import steps as steps_module
+from export_core.cli.app import jaxexport
 from export_core.cli.steps import Steps
 
 
@@ -75,3 +77,17 @@ def test_on_a_terminal_a_line_moves_and_goes_and_standard_output_stays_free(monk
     assert text.getvalue().endswith("\x1b[2K"), "the line is gone"
     assert "still running" not in text.getvalue()
     assert capsys.readouterr().out == "an answer\n"
+
+
+def test_a_verification_of_many_goldens_is_not_silent(shown, monkeypatch, tmp_path):
+    """Neither while their files are read, nor while their noise is."""
+
+    def slow(*_: object) -> list[object]:
+        shown.truncate(shown.seek(0))
+        wait_for(shown, "still running")
+        return []
+
+    monkeypatch.setattr("export_core.goldens.verify.verify_goldens", slow)
+    monkeypatch.setattr("export_core.numbers.noise.check_noise", slow)
+    result = CliRunner().invoke(jaxexport, ["goldens", "verify", "--goldens", str(tmp_path)])
+    assert result.output == "0 goldens, every file as it was written\n"

@@ -145,21 +145,35 @@ def test_a_handler_of_the_user_stays(projects):
     assert "1 passed" in done.text
 
 
-def test_a_terminal_shows_which_golden_is_measured(projects):
-    project = projects(conftest=SLOW_NOISE, test_a=TWO_CALLS)
+def on_a_terminal(project: Project, *words: str) -> str:
+    """What a run that passes writes to a terminal."""
     ours, theirs = pty.openpty()
-    words = ["--update-goldens", "--no-second-export"]
     terminal = Path(os.ttyname(theirs))
-    assert project.warm.run(words, project.folder, variables_of(project), terminal, WHOLE_NOISE) == 0
+    assert project.warm.run(list(words), project.folder, variables_of(project), terminal, WHOLE_NOISE) == 0
     os.close(theirs)
     text = b"".join(written_to(ours)).decode()
     os.close(ours)
+    return text
+
+
+def test_a_terminal_shows_which_golden_is_measured(projects):
+    project = projects(conftest=SLOW_NOISE, test_a=TWO_CALLS)
+    text = on_a_terminal(project, "--update-goldens", "--no-second-export")
     shown = re.findall(r"\r?\nmeasuring the noise of test_a\.test_two\.(n\d)/\S+\r\x1b\[K\x1b\[A\x1b\[(\d+)C", text)
     assert shown == [("n0", str(len("test_a.py "))), ("n1", str(len("test_a.py ")))]
     assert "not seen" not in text
     for name in ("n0", "n1"):
         assert f"exporting test_a.test_two.{name} and running it\r\x1b[K" in text
         assert re.search(rf"running test_a\.test_two\.{name}/\S+ in a new process\r\x1b\[K", text)
+
+
+def test_a_terminal_shows_what_a_check_runs(projects):
+    project = projects(conftest=NO_NOISE, test_a=TWO_CALLS)
+    assert project.pytest("--update-goldens", "--no-second-export").code == 0
+    text = on_a_terminal(project)
+    for name in ("n0", "n1"):
+        assert f"exporting test_a.test_two.{name} and running it\r\x1b[K" in text
+        assert f"running the goldens of test_a.test_two.{name} in new processes\r\x1b[K" in text
 
 
 def test_a_log_has_no_line_of_progress(projects):

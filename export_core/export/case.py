@@ -2,9 +2,10 @@
 
 Checks that jax.export can take them and that each option changes something, and reads what options say of single
 arguments. A golden has a copy of each module that a reader imports first, and no outputs where nothing can compute
-them.
+them. What people pass as the function is the result of `jax.jit`, or a call that has one inside.
 """
 
+import functools
 import hashlib
 import math
 import re
@@ -20,7 +21,7 @@ from jax.sharding import PartitionSpec
 
 from export_core.base.phrases import few
 from export_core.export import api
-from export_core.export.arguments import Arguments, is_array, is_reference
+from export_core.export.arguments import PASS_LEAVES, Arguments, find_static_arguments, is_array, is_reference
 from export_core.export.errors import ExportError, value_and_type
 from export_core.goldens import Comparison, Leaf
 
@@ -86,6 +87,27 @@ class Case:
                 "such as platforms=['tpu'], and with the check of the platform: on a CPU, each reader runs it and "
                 "compares its outputs. Leave without_outputs out, or cpu."
             )
+
+    def arguments(self) -> Arguments:
+        """The arguments, and which are static. Raises `ExportError` for one that cannot be exported."""
+        try:
+            dynamic_tree = api.dynamic_tree(self.function, self.args, dict(self.kwargs))
+        except TypeError as error:
+            # jax's words for an argument that is no array. Ours name the argument; if none is wrong, the function
+            # raised this itself.
+            if re.search("abstract array|valid JAX type", str(error)):
+                check_arguments(self.test, Arguments(self.args, dict(self.kwargs)))
+            # A node makes arrays of its leaves when it is made, such as a distribution of TensorFlow Probability, and
+            # jax has put another object in place of each.
+            if "ArgInfo" in str(error):
+                raise ExportError(
+                    f"{self.test}: a tree node in the arguments takes arrays only as its leaves, and jax.export fails "
+                    f"on it ({error}). {PASS_LEAVES}"
+                ) from error
+            raise
+        arguments = find_static_arguments(self.test, self.args, self.kwargs, dynamic_tree)
+        check_arguments(self.test, arguments)
+        return arguments
 
     def symbolic_arguments(self, arguments: Arguments) -> Arguments | None:
         """The arguments with symbolic dimensions, as `jax.ShapeDtypeStruct`; None for a case without `symbolic_shapes`.
@@ -292,3 +314,112 @@ OUTPUTS_ADVICE = (
 
 NO_LOWERING = re.compile(r"not found for platform|Only interpret mode is supported on CPU")
 """What JAX says of a primitive, or a Pallas kernel, that it cannot lower for a platform: nothing else can be wrong."""
+
+
+_JITTED = type(jax.jit(lambda: None))
+
+
+@dataclass(frozen=True)
+class JittedCall:
+    """A function of `jax.jit`, and how the arguments of what the user calls become its arguments."""
+
+    function: Any
+    bind: Callable[[tuple[Any, ...], Mapping[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]
+
+
+def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> JittedCall:
+    """The jitted function in what a user calls, or an `ExportError` where there is none.
+
+    That is the result of `jax.jit`; a `functools.partial` or bound method of one, whose bound arguments become
+    arguments; or the jit of a library (`eqx.filter_jit`, `nnx.jit`, `jax.pmap`), which is traced inside a `jax.jit`
+    that takes the arrays among the leaves of its arguments. All other leaves are constants, which those of the first
+    call say.
+    """
+    if type(function) is _JITTED:  # first, since jax gives it the attributes of what it wraps, such as a bound method
+        _require_hash(test, function.__wrapped__)
+        return JittedCall(function, lambda args, kwargs: (args, dict(kwargs)))
+    if isinstance(function, functools.partial):
+        first, named = function.args, function.keywords
+        inner = jitted_call(test, function.func, (*first, *args), {**named, **kwargs})
+        return JittedCall(inner.function, lambda args, kwargs: inner.bind((*first, *args), {**named, **kwargs}))
+    if hasattr(function, "__func__") and hasattr(function, "__self__"):
+        return jitted_call(test, functools.partial(function.__func__, function.__self__), args, kwargs)
+    if not (callable(function) and hasattr(function, "lower")):
+        name = getattr(function, "__name__", "f")
+        if hasattr(function, "wait_checks"):  # as chexify needs a jitted function inside, jitting it again is refused
+            raise ExportError(
+                f"{test}: expected a jitted function first, found {name} of chex.chexify, which checks values outside "
+                "of the jitted function: no artifact can. Export that function without its checks: call "
+                f"chex.disable_asserts() first, and pass {name}.__wrapped__."
+            )
+        raise ExportError(
+            f"{test}: expected a jitted function first, such as jax.jit(f), found {value_and_type(function)}. "
+            f"Wrap it: jax.jit({name})."
+        )
+    return _library_call(test, function, (args, dict(kwargs)))
+
+
+def _require_hash(test: str, wrapped: Any) -> None:
+    """Refuse what jax cannot hash, and so cannot call: a module whose fields are arrays, or a method bound to it."""
+    try:
+        hash(wrapped)
+    except TypeError as error:
+        bound = getattr(wrapped, "__self__", wrapped)
+        call = f"module{f'.{wrapped.__name__}' if bound is not wrapped else ''}(*args)"
+        raise ExportError(
+            f"{test}: jax.jit cannot call {value_and_type(bound)}: it has no hash ({error}). With "
+            f"jax.jit(lambda *args: {call}), its arrays are constants of the artifact. With "
+            f"eqx.filter_jit(lambda module, *args: {call}) and the module as the first argument, they are arguments."
+        ) from error
+
+
+def _library_call(test: str, function: Any, first: Any) -> JittedCall:
+    leaves, tree = jax.tree_util.tree_flatten(first)
+    for leaf in leaves:
+        if _is_nnx(leaf):
+            raise ExportError(
+                f"{test}: {value_and_type(leaf)} is no pytree in this release of flax, so its arrays are no arguments. "
+                "Write graphdef, state = nnx.split(model), and export jax.jit(lambda state, x: "
+                "nnx.merge(graphdef, state)(x))."
+            )
+    # nnx.jit gives each Variable a new value, also where the function did not change it.
+    inner = function.__wrapped__ if _is_nnx(function) else function
+
+    @functools.wraps(inner, updated=())
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        arrays = iter(jax.tree_util.tree_leaves((args, kwargs)))
+        values = [next(arrays) if _is_traced(leaf) else leaf for leaf in leaves]
+        args, kwargs = jax.tree_util.tree_unflatten(tree, values)
+        result = _arrays_of(inner(*args, **kwargs))
+        # nnx models have mutable state: the arrays that the function has changed in its arguments, by path.
+        given = {id(value) for value in values}
+        changed = {
+            ("kwargs" if path[0].idx else "args") + jax.tree_util.keystr(path[1:]): after
+            for path, after in jax.tree_util.tree_flatten_with_path((args, kwargs))[0]
+            if _is_traced(after) and id(after) not in given
+        }
+        return {"result": result, "changed": changed} if changed else result
+
+    def bind(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        constants = [leaf for leaf in jax.tree_util.tree_leaves((args, kwargs)) if not _is_traced(leaf)]
+        expected = [leaf for leaf in leaves if not _is_traced(leaf)]
+        if constants != expected:
+            raise ExportError(f"{test}: a further call has other constants: expected {expected}, found {constants}.")
+        args, kwargs = _arrays_of((args, dict(kwargs)))
+        return args, dict(kwargs)
+
+    return JittedCall(jax.jit(traced), bind)
+
+
+def _arrays_of(tree: Any) -> Any:
+    """The tree with None in place of each leaf that is no array."""
+    return jax.tree_util.tree_map(lambda leaf: leaf if _is_traced(leaf) else None, tree)
+
+
+def _is_traced(leaf: Any) -> bool:
+    """Whether the jit of a library takes this leaf as an array: Python numbers are constants."""
+    return is_array(leaf) and isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct, np.ndarray, np.generic))
+
+
+def _is_nnx(value: Any) -> bool:
+    return any(kind.__module__.startswith("flax.nnx") for kind in type(value).__mro__)

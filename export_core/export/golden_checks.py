@@ -9,18 +9,10 @@ import jax
 import numpy as np
 from msgspec import structs
 
-from export_core.export import api
+from export_core.export import api, meshes
 from export_core.export.abstract_inputs import has_structs, in_domain, take_inputs, with_values
 from export_core.export.arguments import Arguments, leaf_from, plain, stored, tree_text, whole
 from export_core.export.errors import ExportError
-from export_core.export.meshes import (
-    as_artifact,
-    concrete_mesh,
-    other_mesh,
-    place_arguments,
-    place_unplaced,
-    shard_layout,
-)
 from export_core.export.produce import ProducedGolden, results
 from export_core.goldens import Check, Leaf
 from export_core.goldens.arrays import from_npz, nothing_to_compare, to_npz
@@ -136,11 +128,11 @@ def _call_check(
         )
     case, mesh = produced.case, produced.manifest.options.mesh
     # An artifact for several devices takes any mesh of as many; the function may not.
-    axes = other_mesh(arguments, mesh) if mesh else {}
+    axes = meshes.other_mesh(arguments, mesh) if mesh else {}
     if axes:
-        case = as_artifact(case, arguments, produced.exported, mesh)
+        case = meshes.as_artifact(case, arguments, produced.exported, mesh)
     else:
-        arguments = place_arguments(case, arguments)
+        arguments = meshes.place_arguments(case, arguments)
     if call.refused is not None:
         check = _stored_check(f"refused{number}", map(leaf_from, arguments.flat()), None, files)
         return structs.replace(check, refused=call.refused, mesh=axes)
@@ -150,7 +142,7 @@ def _call_check(
         arguments, outputs, rule = in_domain(
             arguments,
             outputs,
-            lambda rule: place_arguments(produced.case, _arguments_of(produced, call, rule)),
+            lambda rule: meshes.place_arguments(produced.case, _arguments_of(produced, call, rule)),
             partial(results, produced.case),
         )
         outside += [name] if rule is None else []
@@ -192,9 +184,9 @@ def _out_shardings(produced: ProducedGolden) -> tuple[str, ...]:
     Seen by calling it: for an output without a sharding of its own, XLA chooses one when it compiles.
     """
     case, mesh = produced.case, produced.manifest.options.mesh
-    args, kwargs = plain(place_unplaced(case, produced.arguments.copy(), produced.exported, mesh).dynamic)
+    args, kwargs = plain(meshes.place_unplaced(case, produced.arguments.copy(), produced.exported, mesh).dynamic)
     # A call without arguments takes its devices from the mesh around it.
-    around = None if produced.arguments.flat() else concrete_mesh(case.test, mesh)
+    around = None if produced.arguments.flat() else meshes.concrete_mesh(case.test, mesh)
     try:
         with api.in_mesh(around):
             results = jax.jit(api.call_of(produced.exported))(*args, **kwargs)
@@ -203,7 +195,7 @@ def _out_shardings(produced: ProducedGolden) -> tuple[str, ...]:
             f"{case.test}: jax {produced.manifest.writer.jax} exports this function and cannot call what it exported: "
             f"{type(error).__name__}: {error}"
         ) from error
-    return tuple(shard_layout(value) for value in jax.tree_util.tree_leaves(results))
+    return tuple(meshes.shard_layout(value) for value in jax.tree_util.tree_leaves(results))
 
 
 def _require_refusal(produced: ProducedGolden, check: Check, calls: Sequence[ExtraCall]) -> None:

@@ -2,7 +2,6 @@
 
 import functools
 import platform as host
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,16 +17,8 @@ from export_core.artifact import Artifact, read_bytes
 from export_core.artifact.numerics import factored_outputs
 from export_core.export import api
 from export_core.export.abstract_inputs import has_structs, in_domain, take_inputs, with_values
-from export_core.export.arguments import (
-    PASS_LEAVES,
-    Arguments,
-    find_static_arguments,
-    leaf_from,
-    stored,
-    with_plain_trees,
-)
-from export_core.export.calls import JittedCall, jitted_call
-from export_core.export.case import Case, check_arguments
+from export_core.export.arguments import Arguments, leaf_from, stored, with_plain_trees
+from export_core.export.case import Case, JittedCall, jitted_call
 from export_core.export.errors import ExportError
 from export_core.export.jaxprs import describe_jaxpr, factored_results
 from export_core.export.meshes import abstract_arguments, mesh_of, on_devices, place_arguments, require_devices
@@ -96,42 +87,18 @@ def installed_writer(calendar: Calendar) -> Writer:
 
 
 def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: bool = True) -> ProducedGolden:
-    """Export the case and run it once.
+    """Export the case and run it once. Raises `ExportError` where jax.export refuses it, and what the function raises.
 
-    Args:
-        case: what to export.
-        calendar: dates the writer.
-        reproducible: keep paths of this machine out of the bytes, also of what jax has traced before. It empties jax's
-            caches, so it is set only when a golden is to be written.
-        module_text: with module.mlir, which no reader needs: the artifact holds the same module.
-
-    Raises:
-        ExportError: jax.export refuses the case. What the function itself raises when it is traced or run is passed on.
+    `reproducible` keeps paths of this machine out of the bytes, also of what jax has traced before. It empties jax's
+    caches, so it is set only when a golden is to be written. `module_text`: with module.mlir, which no reader needs.
     """
-    export = _export_case(case, reproducible=reproducible)
-    case, arguments, exported = export.case, export.arguments, export.exported
-    writer = installed_writer(calendar)
+    export, writer = _export_case(case, reproducible=reproducible), installed_writer(calendar)
     artifact = read_bytes(export.data, name=case.id)
     assert artifact.envelope is not None  # jax.export has just written it
-    mesh = mesh_of(case, arguments, artifact, exported.nr_devices)
-    platforms = _platforms(case)
-    if exported.nr_devices > 1 and writer.platform in platforms:
-        case = on_devices(case, arguments, exported, mesh)
-    outputs, why_none = case.outputs_if_any(writer.platform, platforms, lambda: results(case, arguments))
-    made = export.values is None and has_structs(export.passed.dynamic)
-    rule: InputsRule | None = ""
-    if made and outputs is not None:
-        arguments, outputs, rule = in_domain(
-            arguments,
-            outputs,
-            lambda rule: place_arguments(case, with_values(case.test, export.passed, rule=rule)),
-            functools.partial(results, case),
-        )
+    exported, jaxpr = export.exported, describe_jaxpr(export.closed_jaxpr)
+    mesh = mesh_of(export.case, export.arguments, artifact, exported.nr_devices)
+    case, arguments, outputs, rule, without_outputs = _run(export, writer.platform, mesh)
     inputs = stored(arguments.flat(), exported.in_avals)
-    jaxpr = describe_jaxpr(export.closed_jaxpr)
-    factored = factored_results(export.closed_jaxpr) if case.comparison.compare == Comparison().compare else ()
-    if factored and factored == factored_outputs(artifact):  # its custom calls say so themselves
-        factored = ()
     files = {
         ARTIFACT: export.data,
         INPUTS: to_npz(inputs),
@@ -146,15 +113,15 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
         name=case.name,
         writer=writer,
         flags=export.flags,
-        options=_options(case, platforms, mesh, why_none),
+        options=_options(case, mesh, without_outputs),
         comparison=case.comparison,
         signature=signature_of(artifact.envelope),
         custom_calls=tuple(sorted({call.target for call in artifact.custom_calls})),
         files={name: sha256(content) for name, content in files.items()},
         jaxpr=jaxpr.summary,
-        factors=tuple(starmap(FactorGroup, factored)),
+        factors=_factors(export, artifact),
         flattened=export.flattened,
-        inputs_made=made,
+        inputs_made=export.inputs_made,
         inputs_rule=rule or "",
     )
     outside = () if rule is not None else ("the first call",)
@@ -172,11 +139,11 @@ def export_again(case: Case) -> tuple[bytes, Flags]:
 
 @dataclass(frozen=True)
 class _Export:
-    """A case as exported: `passed` are the test's arguments, `values` what it gives for abstract ones among them."""
+    """A case as exported: `passed` are the test's arguments, and `inputs_made` whether it lacks values for them."""
 
     case: Case
     call: JittedCall
-    values: Any
+    inputs_made: bool
     passed: Arguments
     arguments: Arguments
     exported: Any
@@ -184,6 +151,31 @@ class _Export:
     data: bytes
     closed_jaxpr: Any
     flags: Flags
+
+
+def _run(
+    export: _Export, platform: str, mesh: Mapping[str, int]
+) -> tuple[Case, Arguments, tuple[Leaf, ...] | None, InputsRule | None, str]:
+    """Run an exported case once: as it can be run, its arguments and outputs, `in_domain`'s rule, why it has none."""
+    case, arguments, platforms = export.case, export.arguments, _platforms(export.case)
+    if export.exported.nr_devices > 1 and platform in platforms:
+        case = on_devices(case, arguments, export.exported, mesh)
+    outputs, why_none = case.outputs_if_any(platform, platforms, lambda: results(case, arguments))
+    if not export.inputs_made or outputs is None:
+        return case, arguments, outputs, "", why_none
+
+    def make(rule: InputsRule) -> Arguments:
+        return place_arguments(case, with_values(case.test, export.passed, rule=rule))
+
+    return case, *in_domain(arguments, outputs, make, functools.partial(results, case)), why_none
+
+
+def _factors(export: _Export, artifact: Artifact) -> tuple[FactorGroup, ...]:
+    """The factorizations that a case returns, unless the custom calls of its artifact say so themselves."""
+    if export.case.comparison.compare != Comparison().compare:
+        return ()
+    factored = factored_results(export.closed_jaxpr)
+    return () if factored == factored_outputs(artifact) else tuple(starmap(FactorGroup, factored))
 
 
 def _export_case(case: Case, *, reproducible: bool) -> _Export:
@@ -194,7 +186,7 @@ def _export_case(case: Case, *, reproducible: bool) -> _Export:
     args, kwargs = call.bind(case.args, kwargs)
     case = replace(case, function=call.function, args=args, kwargs=kwargs)
     with _settings_of(case, traced_anew=reproducible):
-        passed = _arguments(case)
+        passed = case.arguments()
         arguments = place_arguments(case, with_values(case.test, passed, values))
         specs = passed
         if not has_structs(passed.dynamic) or case.options.symbolic_shapes is not None or case.options.mesh:
@@ -204,7 +196,8 @@ def _export_case(case: Case, *, reproducible: bool) -> _Export:
         jaxpr = _jaxpr(case, specs)
         if exported.nr_devices == 1:
             require_devices(case, jaxpr)
-        return _Export(case, call, values, passed, arguments, exported, flattened, data, jaxpr, current_flags())
+        made = values is None and has_structs(passed.dynamic)
+        return _Export(case, call, made, passed, arguments, exported, flattened, data, jaxpr, current_flags())
 
 
 def free_caches(produced: Sequence[ProducedGolden]) -> list[ProducedGolden]:
@@ -228,27 +221,6 @@ def results(case: Case, arguments: Arguments) -> tuple[Leaf, ...]:
 def outputs_for(produced: ProducedGolden, inputs: Sequence[Leaf]) -> tuple[Leaf, ...]:
     """The results of the function for other inputs, flat and as they are stored."""
     return results(produced.case, produced.arguments.with_leaves(inputs))
-
-
-def _arguments(case: Case) -> Arguments:
-    try:
-        dynamic_tree = api.dynamic_tree(case.function, case.args, dict(case.kwargs))
-    except TypeError as error:
-        # jax's words for an argument that is no array. Ours name the argument; if none is wrong, the function raised
-        # this itself.
-        if re.search("abstract array|valid JAX type", str(error)):
-            check_arguments(case.test, Arguments(case.args, dict(case.kwargs)))
-        # A node makes arrays of its leaves when it is made, such as a distribution of TensorFlow Probability, and jax
-        # has put another object in place of each.
-        if "ArgInfo" in str(error):
-            raise ExportError(
-                f"{case.test}: a tree node in the arguments takes arrays only as its leaves, and jax.export fails on "
-                f"it ({error}). {PASS_LEAVES}"
-            ) from error
-        raise
-    arguments = find_static_arguments(case.test, case.args, case.kwargs, dynamic_tree)
-    check_arguments(case.test, arguments)
-    return arguments
 
 
 def _export(case: Case, specs: Arguments) -> tuple[Any, Flattened | None, bytes]:
@@ -280,10 +252,10 @@ def _platforms(case: Case) -> tuple[str, ...]:
     return tuple(case.options.platforms or (api.platform_name(),))
 
 
-def _options(case: Case, platforms: tuple[str, ...], mesh: dict[str, int], without_outputs: str) -> Options:
+def _options(case: Case, mesh: dict[str, int], without_outputs: str) -> Options:
     """The options as the manifest holds them, in text. All their fields have the names of the case's own."""
     values = {name: getattr(case.options, name) for name in Options.__struct_fields__}
-    values |= {"platforms": platforms, "mesh": mesh, "without_outputs": without_outputs}
+    values |= {"platforms": _platforms(case), "mesh": mesh, "without_outputs": without_outputs}
     values |= {name: dict(values[name]) for name in ("allow", "disabled_checks")}
     values |= {name: _texts(values[name]) for name in ("symbolic_shapes", "in_specs")}
     return Options(**values)

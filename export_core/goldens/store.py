@@ -20,17 +20,11 @@ from export_core.base import atomic
 from export_core.base.scratch import scratch_folder
 from export_core.base.tolerances import Sources
 from export_core.base.untrusted import LARGEST, open_regular, read_named
+from export_core.goldens import manifest_file
 from export_core.goldens.arrays import Leaf, Noise, from_npz, noise_from_npz
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import Check, FactorGroup, Manifest, as_stored
-from export_core.goldens.manifest_file import (
-    RESTORE,
-    check_manifest,
-    dump_manifest,
-    is_plain_name,
-    load_manifest,
-    refuse_newer_format,
-)
+from export_core.goldens.manifest_file import RESTORE
 
 MANIFEST = "golden.yaml"
 ARTIFACT = "artifact.jaxexport"
@@ -183,7 +177,7 @@ class GoldenStore:
     def existing(self, case: str) -> list[Golden]:
         """The goldens of a case that a person names, oldest writer first. Raises `GoldenError` where no case has it."""
         # A case such as `..` must not lead out of the folder of goldens.
-        goldens = self.generations(case) if is_plain_name(case) else []
+        goldens = self.generations(case) if manifest_file.is_plain_name(case) else []
         if not goldens:
             raise GoldenError(f"{self.root}: no case is called {case!r}. `jaxexport goldens list` shows all.")
         return goldens
@@ -194,20 +188,22 @@ class GoldenStore:
         Raises `GoldenError` when the disk refuses, when a newer version of this tool wrote the stored golden, and for a
         manifest that could not be loaded; then nothing stored has changed, or the message says so.
         """
-        check_manifest(manifest, f"{self.root / manifest.case}")  # first: `..` as a case would lead out of the root
+        manifest_file.check_manifest(
+            manifest, f"{self.root / manifest.case}"
+        )  # first: `..` as a case would lead out of the root
         target = self.root / manifest.case / manifest.writer.id
         atomic.recover(target.parent)  # first, or a golden that waits to be put back would count as missing
-        content = {MANIFEST: dump_manifest(manifest), **files}
+        content = {MANIFEST: manifest_file.dump_manifest(manifest), **files}
         replaced = target.exists()
         if replaced:
             same = [content]
             with contextlib.suppress(GoldenError):  # it is damaged, and written again
                 # With other packages, it is still the same golden.
                 as_it_was = as_stored(manifest, self._load(target).manifest)
-                same.append({**content, MANIFEST: dump_manifest(as_it_was)})
+                same.append({**content, MANIFEST: manifest_file.dump_manifest(as_it_was)})
             if any(has_content(target, files) for files in same):
                 return WriteStatus.UNCHANGED
-            refuse_newer_format(target / MANIFEST)
+            manifest_file.refuse_newer_format(target / MANIFEST)
         try:
             atomic.put_folder(target, content)
         except OSError as error:
@@ -246,7 +242,7 @@ class GoldenStore:
         for path in (folder.parent, folder):
             if path.is_symlink():
                 raise GoldenError(f"{path}: expected a folder, found a symbolic link. {RESTORE}")
-        manifest = load_manifest(folder / MANIFEST)
+        manifest = manifest_file.load_manifest(folder / MANIFEST)
         if (manifest.case, manifest.writer.id) != (folder.parent.name, folder.name):
             raise GoldenError(
                 f"{folder / MANIFEST}: is the manifest of {manifest.case}/{manifest.writer.id}, but is in the folder "

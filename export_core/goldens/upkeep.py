@@ -24,13 +24,12 @@ _DIGEST = re.compile(r"-[0-9a-f]{8}$")
 def rename_case(
     store: GoldenStore, old: str, new: str, test: str | None = None, *, dry_run: bool = False
 ) -> list[Golden]:
-    """Give all goldens of a case another name, and return them. A rename that was killed is completed by the same call.
+    """Give all goldens of a case another name, and return them; with `dry_run`, return those that would be renamed.
 
-    With `dry_run` nothing is renamed, and those are returned that would be.
-
-    Everything is stored under the new name before anything of the old one is deleted. `test` is the test that exports
-    the new case; without it, it follows from the name where it can, and is else left out: such goldens never count as
-    unused. Raises `GoldenError` where the new case has other goldens.
+    Everything is stored under the new name before anything of the old one is deleted, so that the same call completes
+    a rename that was killed. `test` is the test that exports the new case; without it, it follows from the name where
+    it can, and is else left out: such goldens never count as unused. Raises `GoldenError` where the new case has other
+    goldens.
     """
     if not is_plain_name(new):
         raise GoldenError(f"{new!r}: expected the name of a case, such as tests.test_a.test_f.")
@@ -44,10 +43,9 @@ def rename_case(
     for golden in goldens:
         golden.verify()
         manifest = msgspec.structs.replace(golden.manifest, case=new, test=test)
-        content = {**content_of(golden.folder), MANIFEST: dump_manifest(manifest)}
+        moved.append((manifest, {**content_of(golden.folder), MANIFEST: dump_manifest(manifest)}))
         folder = store.root / new / golden.folder.name
-        done += folder.is_dir() and has_content(folder, content)
-        moved.append((manifest, content))
+        done += folder.is_dir() and has_content(folder, moved[-1][1])
     # What the new case has comes from a rename that was killed: while it wrote, and the new case has nothing else yet;
     # or while it deleted, and has everything.
     if done not in (len(existing), len(goldens)):
@@ -59,8 +57,7 @@ def rename_case(
         return goldens
     for manifest, content in moved:
         store.write(manifest, content)
-    renamed = store.generations(new)
-    for golden in renamed:
+    for golden in (renamed := store.generations(new)):
         golden.verify()
     for golden in goldens:
         store.remove(golden)

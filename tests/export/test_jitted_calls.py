@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from export_core.export.calls import jitted_call
+from export_core.export.case import jitted_call
 from export_core.export.errors import ExportError
 from export_core.export.golden_checks import ExtraCall, add_checks
 

@@ -50,9 +50,8 @@ def register(*, policy: str | None = None) -> None:
         def single(session: nox.Session) -> None:
             """One reader on one platform."""
             # A folder of its own, so that these sessions can run at the same time.
-            results = f".jaxexport/{reader}-{platform.replace(':', '-')}"
-            chosen = ["--readers", reader, "--platforms", platform, "--results", results]
-            _jaxexport(session, "matrix", *options, *chosen, *more, *session.posargs)
+            results = ["--results", f".jaxexport/{reader}-{platform.replace(':', '-')}", *more, *session.posargs]
+            _jaxexport(session, "matrix", *options, "--readers", reader, "--platforms", platform, *results)
 
     readers = _readers(rules)
     for platform in rules.spelled_platforms():

@@ -90,6 +90,7 @@ class Case:
 
     def arguments(self) -> Arguments:
         """The arguments, and which are static. Raises `ExportError` for one that cannot be exported."""
+        __tracebackhide__ = True
         try:
             dynamic_tree = api.dynamic_tree(self.function, self.args, dict(self.kwargs))
         except TypeError as error:
@@ -276,9 +277,9 @@ def check_arguments(test: str, arguments: Arguments) -> None:
             )
         if not is_array(leaf):
             raise ExportError(
-                f"{where} is {value_and_type(leaf)}; expected an array (jax.Array, numpy.ndarray) or a Python number, "
-                "since the golden stores its value. Close over it, make it static (static_argnums of jax.jit), or bind "
-                "it with functools.partial before jax.jit."
+                f"{where} is {value_and_type(leaf)}; expected an array (jax.Array, numpy.ndarray) of a dtype that JAX "
+                "has, or a Python number, since the golden stores its value. Close over it, make it static "
+                "(static_argnums of jax.jit), or bind it with functools.partial before jax.jit."
             )
 
 
@@ -345,7 +346,7 @@ def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping
     if hasattr(function, "__func__") and hasattr(function, "__self__"):
         return jitted_call(test, functools.partial(function.__func__, function.__self__), args, kwargs)
     if not (callable(function) and hasattr(function, "lower")):
-        name = getattr(function, "__name__", "f")
+        name = getattr(function, "__name__", "f").replace("<lambda>", "f")
         if hasattr(function, "wait_checks"):  # as chexify needs a jitted function inside, jitting it again is refused
             raise ExportError(
                 f"{test}: expected a jitted function first, found {name} of chex.chexify, which checks values outside "
@@ -354,7 +355,7 @@ def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping
             )
         raise ExportError(
             f"{test}: expected a jitted function first, such as jax.jit(f), found {value_and_type(function)}. "
-            f"Wrap it: jax.jit({name})."
+            + (f"Wrap it: jax.jit({name})." if callable(function) else "Pass the function, and its arguments after it.")
         )
     return _library_call(test, function, (args, dict(kwargs)))
 

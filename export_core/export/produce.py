@@ -92,12 +92,12 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
     `reproducible` keeps paths of this machine out of the bytes, also of what jax has traced before. It empties jax's
     caches, so it is set only when a golden is to be written. `module_text`: with module.mlir, which no reader needs.
     """
+    __tracebackhide__ = True
     export, writer = _export_case(case, reproducible=reproducible), installed_writer(calendar)
     artifact = read_bytes(export.data, name=case.id)
     assert artifact.envelope is not None  # jax.export has just written it
     exported, jaxpr = export.exported, describe_jaxpr(export.closed_jaxpr)
-    mesh = mesh_of(export.case, export.arguments, artifact, exported.nr_devices)
-    case, arguments, outputs, rule, without_outputs = _run(export, writer.platform, mesh)
+    case, arguments, outputs, rule, options = _run(export, artifact, writer.platform)
     inputs = stored(arguments.flat(), exported.in_avals)
     files = {
         ARTIFACT: export.data,
@@ -113,7 +113,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
         name=case.name,
         writer=writer,
         flags=export.flags,
-        options=_options(case, mesh, without_outputs),
+        options=options,
         comparison=case.comparison,
         signature=signature_of(artifact.envelope),
         custom_calls=tuple(sorted({call.target for call in artifact.custom_calls})),
@@ -154,20 +154,22 @@ class _Export:
 
 
 def _run(
-    export: _Export, platform: str, mesh: Mapping[str, int]
-) -> tuple[Case, Arguments, tuple[Leaf, ...] | None, InputsRule | None, str]:
-    """Run an exported case once: as it can be run, its arguments and outputs, `in_domain`'s rule, why it has none."""
+    export: _Export, artifact: Artifact, platform: str
+) -> tuple[Case, Arguments, tuple[Leaf, ...] | None, InputsRule | None, Options]:
+    """Run an exported case once: as it can be run, its arguments, outputs, the rule of `in_domain`, and all options."""
     case, arguments, platforms = export.case, export.arguments, _platforms(export.case)
+    mesh = mesh_of(case, arguments, artifact, export.exported.nr_devices)
     if export.exported.nr_devices > 1 and platform in platforms:
         case = on_devices(case, arguments, export.exported, mesh)
     outputs, why_none = case.outputs_if_any(platform, platforms, lambda: results(case, arguments))
+    options = _options(case, mesh, why_none)
     if not export.inputs_made or outputs is None:
-        return case, arguments, outputs, "", why_none
+        return case, arguments, outputs, "", options
 
     def make(rule: InputsRule) -> Arguments:
         return place_arguments(case, with_values(case.test, export.passed, rule=rule))
 
-    return case, *in_domain(arguments, outputs, make, functools.partial(results, case)), why_none
+    return case, *in_domain(arguments, outputs, make, functools.partial(results, case)), options
 
 
 def _factors(export: _Export, artifact: Artifact) -> tuple[FactorGroup, ...]:
@@ -180,6 +182,7 @@ def _factors(export: _Export, artifact: Artifact) -> tuple[FactorGroup, ...]:
 
 def _export_case(case: Case, *, reproducible: bool) -> _Export:
     """Export a case, as `produce` does."""
+    __tracebackhide__ = True
     case.check()
     values, kwargs = take_inputs(case.args, case.kwargs)
     call = jitted_call(case.test, case.function, case.args, kwargs)

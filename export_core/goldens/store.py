@@ -272,8 +272,8 @@ def content_of(folder: Path) -> dict[str, bytes]:
 
 
 def has_content(folder: Path, files: Mapping[str, bytes]) -> bool:
-    """Whether a folder has these files and no others. One file may be larger than the memory that is left."""
-    paths = {path.name: path for path in folder.iterdir() if path.is_file()}
+    """Whether a folder exists, with these files and no others. One may be larger than the memory that is left."""
+    paths = {path.name: path for path in (folder.iterdir() if folder.is_dir() else ()) if path.is_file()}
     if {name: path.stat().st_size for name, path in paths.items()} != {name: len(data) for name, data in files.items()}:
         return False
     for name, path in paths.items():

@@ -44,8 +44,7 @@ def rename_case(
         golden.verify()
         manifest = msgspec.structs.replace(golden.manifest, case=new, test=test)
         moved.append((manifest, {**content_of(golden.folder), MANIFEST: dump_manifest(manifest)}))
-        folder = store.root / new / golden.folder.name
-        done += folder.is_dir() and has_content(folder, moved[-1][1])
+        done += has_content(store.root / new / golden.folder.name, moved[-1][1])
     # What the new case has comes from a rename that was killed: while it wrote, and the new case has nothing else yet;
     # or while it deleted, and has everything.
     if done not in (len(existing), len(goldens)):

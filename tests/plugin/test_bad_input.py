@@ -1,5 +1,6 @@
 """Errors are reported once and clearly, with an exit code other than 0, and harm no stored golden."""
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -57,6 +58,12 @@ class TestCall:
             return x + "1"
         export_golden(jax.jit(mistaken), X)
 
+    def test_argument_too_few(self, export_golden):
+        export_golden(SIN)
+
+    def test_static_without_hash(self, export_golden):
+        export_golden(jax.jit(lambda x, n: x, static_argnums=1), X, {})
+
     def test_fails_afterwards(self, export_golden):
         export_golden(SIN, X)
         raise AssertionError("failed afterwards")
@@ -97,7 +104,7 @@ CALLS = {  # calls, and what is said of them
     "callback": (
         "export_golden(jax.jit(lambda x: jax.pure_callback(np.sin, x, x)), X)",
         "no artifact can hold a Python function: serialization of host_callbacks is not yet implemented.",
-        "\npure_callback at test_bad.py:71 in <lambda>: export_golden(jax.jit(lambda x: jax.pure_callback(",
+        "\npure_callback at test_bad.py:77 in <lambda>: export_golden(jax.jit(lambda x: jax.pure_callback(",
     ),
     "reference": (
         "export_golden(jax.jit(lambda ref: ref[...]), jax.new_ref(X))",
@@ -106,6 +113,15 @@ CALLS = {  # calls, and what is said of them
     "closed_over": (
         "ref = jax.new_ref(X); export_golden(jax.jit(lambda x: x + ref[...]), X)",
         "A mutable reference that the function closes over gives this message: make it inside",
+    ),
+    "unnamed_not_jitted": ("export_golden(lambda x: x, X)", "of type function. Wrap it: jax.jit(f)."),
+    "result": (
+        "export_golden(SIN(X))",
+        "of type ArrayImpl. Pass the function, and its arguments after it.",
+    ),
+    "dates": (
+        "export_golden(SIN, np.array(['2026-11-27'], 'datetime64[D]'))",
+        "expected an array (jax.Array, numpy.ndarray) of a dtype that JAX has, or a Python number, since",
     ),
 }
 SAID = {
@@ -217,6 +233,16 @@ def test_what_the_function_itself_raises_keeps_its_traceback(spoiled):
     text = spoiled.checked["test_own_mistake"].text
     assert 'return x + "1"' in text
     assert "refused" not in text
+    assert "in _export_case" not in text, "frames that are not the user's"
+
+
+@pytest.mark.parametrize(
+    ("test", "said"), [("argument_too_few", "argument"), ("static_without_hash", "Non-hashable static arguments")]
+)
+def test_what_jax_says_of_a_call_is_said_at_the_call(spoiled, test, said):
+    text = spoiled.checked[f"test_{test}"].text
+    assert re.search(rf"\n>       export_golden\(.*\nE       \w+Error: [^\n]*{said}", text, re.DOTALL)
+    assert "dynamic_tree" not in text, "source that is not the user's"
 
 
 def test_a_test_that_fails_or_skips_after_export_writes_nothing(spoiled):
